@@ -1,0 +1,1 @@
+"""Settings and TOML files, turned into nouns; unknown keys get a "did you mean"."""

@@ -1,0 +1,1 @@
+"""What one node can be asked: the host, NVIDIA and AMD GPUs."""

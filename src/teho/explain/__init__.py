@@ -1,0 +1,1 @@
+"""From rows to figures, from figures to findings."""

@@ -1,0 +1,1 @@
+"""The nouns of Teho: plain, typed, immutable data without behaviour of its own."""

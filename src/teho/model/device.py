@@ -1,0 +1,66 @@
+"""What a node has, and what it was asked."""
+
+from __future__ import annotations
+
+from typing import Protocol, Union
+
+import msgspec
+
+from teho.model.missing import Missing
+
+__all__ = ["Device", "Reading", "Readings", "Source"]
+
+Reading = Union[float, int, list[float], Missing]
+"""One value of one metric, or why there is none."""
+
+Readings = dict[str, dict[str, Reading]]
+"""Device id -> metric name -> reading."""
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One GPU (or MIG instance) that belongs to the job."""
+
+    id: str
+    """UUID: stays the same for ever, unlike the index."""
+    index: int
+    """Position in the vendor's own list; may change at the next boot."""
+    name: str
+    """Product name as the driver gives it."""
+    vendor: str
+    """`nvidia` or `amd`."""
+    memory_bytes: int | None = None
+    pci_bus_id: str | None = None
+    numa_node: int | None = None
+    parent_id: str | None = None
+    """UUID of the physical GPU, for a MIG instance."""
+    power_limit_w: float | None = None
+
+
+class Source(Protocol):
+    """Something on this node that can be asked for readings, such as all NVIDIA GPUs.
+
+    A source may raise `DeviceError` from its constructor when there is nothing to
+    ask; after that it never raises: what cannot be read is a `Missing` value.
+    """
+
+    devices: tuple[Device, ...]
+    """The GPUs it reads; empty for the host itself."""
+
+    notes: tuple[str, ...]
+    """Sentences for the report about what could not be found out at the start."""
+
+    def read(self, pids: frozenset[int]) -> Readings:
+        """Read every metric now.
+
+        Gauges that the kernel or driver gives as counters (CPU time, PCIe bytes)
+        are returned as the mean since the previous call; they are left out of the
+        first call. Counters are returned as they are, from whatever start they have.
+
+        Args:
+            pids: the program's live processes, for per-process readings.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the device; safe to call twice."""
+        ...

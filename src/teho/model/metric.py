@@ -1,0 +1,200 @@
+"""Every quantity that Teho samples: one row of one table each.
+
+The recording's columns, the reports' labels and the reference page in the docs
+all come from `METRICS`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+__all__ = ["METRICS", "METRICS_BY_NAME", "Metric", "Scope", "metrics_of"]
+
+Scope = Literal["node", "gpu"]
+
+
+class Metric(NamedTuple):
+    """One sampled quantity.
+
+    A `gauge` row holds the mean over the row's span. A `counter` row holds the
+    total since the recording began, so that the difference of two rows is exact.
+    """
+
+    name: str
+    unit: str
+    kind: Literal["gauge", "counter"]
+    scope: Scope
+    label: str
+    meaning: str
+    integer: bool = False
+    per_core: bool = False
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "cpu_busy_percent", "%", "gauge", "node", "CPU busy",
+        "share of the job's own cores that did any work, whoever's; idle and iowait are not work",
+    ),
+    Metric(
+        "core_busy_percent", "%", "gauge", "node", "CPU busy, per core",
+        "the same for each of the job's cores, in the order of the node's `cores`",
+        per_core=True,
+    ),
+    Metric(
+        "cpu_iowait_percent", "%", "gauge", "node", "I/O wait",
+        "share of the job's own cores that idled while a task of theirs waited for storage",
+    ),
+    Metric("load_1min", "tasks", "gauge", "node", "load", "the whole node's 1-minute load average"),
+    Metric(
+        "runnable_tasks", "tasks", "gauge", "node", "run queue",
+        "tasks of the whole node that run or wait for a core",
+    ),
+    Metric(
+        "context_switches", "", "counter", "node", "context switches",
+        "context switches of the whole node", integer=True,
+    ),
+    Metric(
+        "job_cpu_s", "s", "counter", "node", "job CPU time",
+        "CPU time of the program and all its descendants, ended ones included",
+    ),
+    Metric("job_processes", "", "gauge", "node", "processes", "live processes of the program"),
+    Metric("job_threads", "", "gauge", "node", "threads", "live threads of the program"),
+    Metric(
+        "job_runnable_threads", "", "gauge", "node", "runnable threads",
+        "threads of the program that run or wait for a core; looked at less often where "
+        "there are many",
+    ),
+    Metric(
+        "job_open_files", "", "gauge", "node", "open files",
+        "open file descriptors of the program, looked at every tenth sample",
+    ),
+    Metric(
+        "job_memory_bytes", "bytes", "gauge", "node", "memory used",
+        "memory that the job holds, page cache left out: the cgroup's where it is the job's own, "
+        "else the private memory of its processes plus the largest shared part", integer=True,
+    ),
+    Metric(
+        "job_resident_bytes", "bytes", "gauge", "node", "resident memory",
+        "sum of the resident sets of the program's processes; shared pages count once per process",
+        integer=True,
+    ),
+    Metric(
+        "job_shared_bytes", "bytes", "gauge", "node", "shared memory",
+        "the part of the resident sets that is file-backed or shared", integer=True,
+    ),
+    Metric(
+        "job_cache_bytes", "bytes", "gauge", "node", "page cache of the job",
+        "page cache charged to the job's cgroup; the kernel gives it back when it is needed",
+        integer=True,
+    ),
+    Metric(
+        "node_memory_used_bytes", "bytes", "gauge", "node", "node memory used",
+        "memory of the whole node that is neither free nor reclaimable", integer=True,
+    ),
+    Metric(
+        "node_cache_bytes", "bytes", "gauge", "node", "node page cache",
+        "page cache of the whole node", integer=True,
+    ),
+    Metric(
+        "job_read_bytes", "bytes", "counter", "node", "job read from storage",
+        "bytes that the program made the storage read, page cache hits left out", integer=True,
+    ),
+    Metric(
+        "job_write_bytes", "bytes", "counter", "node", "job wrote to storage",
+        "bytes that the program sent towards storage", integer=True,
+    ),
+    Metric(
+        "job_read_calls_bytes", "bytes", "counter", "node", "job read calls",
+        "bytes that the program's read calls returned: from storage, page cache, pipes, sockets",
+        integer=True,
+    ),
+    Metric(
+        "job_write_calls_bytes", "bytes", "counter", "node", "job write calls",
+        "bytes that the program handed to write calls", integer=True,
+    ),
+    Metric(
+        "disk_read_bytes", "bytes", "counter", "node", "disk read",
+        "read from the node's own disks, by anyone", integer=True,
+    ),
+    Metric(
+        "disk_write_bytes", "bytes", "counter", "node", "disk write",
+        "written to the node's own disks, by anyone", integer=True,
+    ),
+    Metric(
+        "netfs_read_bytes", "bytes", "counter", "node", "network file system read",
+        "read from NFS and Lustre by this node", integer=True,
+    ),
+    Metric(
+        "netfs_write_bytes", "bytes", "counter", "node", "network file system write",
+        "written to NFS and Lustre by this node", integer=True,
+    ),
+    Metric(
+        "net_receive_bytes", "bytes", "counter", "node", "network in",
+        "received on all network interfaces but loopback, InfiniBand included", integer=True,
+    ),
+    Metric(
+        "net_send_bytes", "bytes", "counter", "node", "network out",
+        "sent on all network interfaces but loopback, InfiniBand included", integer=True,
+    ),
+    Metric(
+        "oom_kills", "", "counter", "node", "out-of-memory kills",
+        "processes that the kernel killed in the job's cgroup because memory ran out",
+        integer=True,
+    ),
+    Metric(
+        "gpu_busy_percent", "%", "gauge", "gpu", "GPU busy",
+        "share of time in which at least one kernel ran; it says nothing of how much of the GPU "
+        "that kernel used",
+    ),
+    Metric(
+        "gpu_memory_busy_percent", "%", "gauge", "gpu", "GPU memory busy",
+        "share of time in which the GPU's memory was read or written",
+    ),
+    Metric(
+        "gpu_memory_used_bytes", "bytes", "gauge", "gpu", "GPU memory used",
+        "device memory in use, by anyone", integer=True,
+    ),
+    Metric("gpu_power_w", "W", "gauge", "gpu", "GPU power", "power drawn by the board"),
+    Metric(
+        "gpu_energy_j", "J", "counter", "gpu", "GPU energy",
+        "energy from the device's own counter",
+    ),
+    Metric("gpu_sm_clock_mhz", "MHz", "gauge", "gpu", "GPU core clock", "clock of the cores"),
+    Metric(
+        "gpu_memory_clock_mhz", "MHz", "gauge", "gpu", "GPU memory clock", "clock of the memory",
+    ),
+    Metric(
+        "gpu_temperature_c", "°C", "gauge", "gpu", "GPU temperature", "temperature of the chip",
+    ),
+    Metric(
+        "gpu_thermal_throttle_percent", "%", "gauge", "gpu", "slowed by heat",
+        "share of samples in which the clocks were held down because of heat",
+    ),
+    Metric(
+        "gpu_power_throttle_percent", "%", "gauge", "gpu", "slowed by the power cap",
+        "share of samples in which the clocks were held down by a power limit",
+    ),
+    Metric(
+        "gpu_pcie_receive_bytes_per_s", "bytes/s", "gauge", "gpu", "PCIe to the GPU",
+        "traffic from the host to the GPU",
+    ),
+    Metric(
+        "gpu_pcie_send_bytes_per_s", "bytes/s", "gauge", "gpu", "PCIe from the GPU",
+        "traffic from the GPU to the host",
+    ),
+    Metric(
+        "gpu_job_processes", "", "gauge", "gpu", "job's processes on the GPU",
+        "processes of this program that hold a context on the GPU",
+    ),
+    Metric(
+        "gpu_job_memory_bytes", "bytes", "gauge", "gpu", "job's GPU memory",
+        "device memory held by this program's processes", integer=True,
+    ),
+)  # fmt: skip
+
+METRICS_BY_NAME: dict[str, Metric] = {metric.name: metric for metric in METRICS}
+
+
+def metrics_of(scope: Scope) -> tuple[Metric, ...]:
+    """Return the metrics of one scope, in table order."""
+    return tuple(metric for metric in METRICS if metric.scope == scope)

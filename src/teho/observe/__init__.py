@@ -1,0 +1,1 @@
+"""The supervisor of `teho run`, and the recorder that samples beside it."""

@@ -1,0 +1,1 @@
+"""Slurm, Grid Engine, or nothing: what they tell a job about itself."""

@@ -1,0 +1,1 @@
+"""The view of a run, and the faces that render it."""

@@ -1,0 +1,100 @@
+"""The one picture of a run that text, HTML, JSON and the live screen render.
+
+Nothing is computed while rendering: every figure that a face shows stands here,
+as a number with its unit or as a `Missing` with its reason.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Union
+
+import msgspec
+
+from teho.model.finding import Abstention, Finding
+from teho.model.missing import Missing
+
+__all__ = ["SCHEMA", "Cell", "Column", "Fact", "Plot", "PlotSeries", "Table", "View"]
+
+SCHEMA = "teho.report/1"
+"""Name and version of the JSON form; a change that breaks readers raises the number."""
+
+Cell = Union[float, int, str, Missing, None]
+"""None: the question does not arise, as the GPU columns of a node without GPUs."""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One labelled figure of the head of the report."""
+
+    key: str
+    label: str
+    value: Cell
+    unit: str = ""
+    note: str = ""
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """One column of a table. Numbers are aligned to the right."""
+
+    key: str
+    label: str
+    band: str = ""
+    """Heading that spans this and its neighbours of the same band, such as `GPU load`."""
+    unit: str = ""
+    """Unit of the numbers in the rows: always a base unit (bytes, J, s, %, W)."""
+    shown_in: str = ""
+    """Unit that a face writes them in, such as GiB for bytes (`units.convert`); empty: `unit`."""
+    decimals: int | None = None
+    """Fixed number of decimals, so that a column of figures lines up; None: as the unit reads."""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """One table; each row is an object from column key to cell."""
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[dict[str, Cell], ...]
+    note: str = ""
+
+
+class PlotSeries(msgspec.Struct, frozen=True):
+    """One line of a plot; None where nothing was recorded."""
+
+    label: str
+    values: list[Union[float, None]]
+
+
+class Plot(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over time, a line per device."""
+
+    key: str
+    title: str
+    unit: str
+    meaning: str
+    group: Literal["GPU", "CPU", "Memory", "I/O and network"]
+    elapsed_s: list[float]
+    """Middle of each time bin (bins,)."""
+    series: tuple[PlotSeries, ...]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole report."""
+
+    schema: str = SCHEMA
+    run_id: str
+    name: str
+    command: str
+    """As typed, secrets masked, quoted for a shell."""
+    state: str
+    """`running`, `finished` or `interrupted`."""
+    verdict: str
+    """The one sentence that matters first."""
+    verdict_severity: Literal["critical", "warning", "remark", "good", "unknown"]
+    facts: tuple[Fact, ...]
+    tables: tuple[Table, ...]
+    findings: tuple[Finding, ...]
+    abstentions: tuple[Abstention, ...]
+    notes: tuple[str, ...]
+    """Troubles of the recording and things that could not be seen, one sentence each."""
+    plots: tuple[Plot, ...]
+    teho_version: str

@@ -1,0 +1,211 @@
+"""The one place where quantities are read from text and written as text.
+
+Numbers inside Teho are plain floats and ints whose name ends in their unit
+(`elapsed_s`, `memory_bytes`, `energy_j`). This file turns what people type into
+them, and them into what people read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from teho.errors import UnitError
+
+__all__ = [
+    "GIB",
+    "J_PER_WH",
+    "convert",
+    "format_bytes",
+    "format_clock",
+    "format_count",
+    "format_duration",
+    "format_energy",
+    "format_quantity",
+    "parse_bytes",
+    "parse_duration",
+]
+
+GIB = 1024**3
+J_PER_WH = 3600.0
+
+_SECONDS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+}
+# Slurm, Grid Engine and most users mean powers of 1024 by a bare K, M, G, T.
+_BYTES: dict[str, int] = {
+    "": 1,
+    "b": 1,
+    **{
+        prefix + suffix: 1024**power
+        for power, prefix in enumerate("kmgtp", start=1)
+        for suffix in ("", "i", "ib")
+    },
+    **{prefix + "b": 1000**power for power, prefix in enumerate("kmgtp", start=1)},
+}
+_SHOWN = {
+    ("bytes", "MiB"): 1024**2,
+    ("bytes", "GiB"): GIB,
+    ("bytes/s", "MiB/s"): 1024**2,
+    ("bytes/s", "GiB/s"): GIB,
+    ("J", "Wh"): J_PER_WH,
+    ("s", "h"): 3600.0,
+}
+_NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*")
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
+
+
+def parse_duration(text: str, what: str = "duration") -> float:
+    """Read a length of time and return seconds.
+
+    Accepts a number with a unit (`500ms`, `1.5h`, `30d`), several joined
+    (`1h30m`), a bare number of seconds, and the schedulers' clock forms
+    `MM:SS`, `HH:MM:SS`, `D-HH:MM:SS`.
+
+    Args:
+        text: what the user typed.
+        what: the option or key it was typed for, named in the error.
+
+    Raises:
+        UnitError: not a length of time.
+    """
+    expected = "a length of time such as 500ms, 1s, 10min, 1h30m, 30d or 1:30:00"
+    clock = _CLOCK.fullmatch(text.strip())
+    if clock:
+        days, first, second, third = clock.groups()
+        if third is None and days is None:
+            return int(first) * 60.0 + int(second)
+        return int(days or 0) * 86400.0 + int(first) * 3600.0 + int(second) * 60.0 + int(third or 0)
+    total, position = 0.0, 0
+    bare_allowed = True
+    while position < len(text.strip()):
+        match = _NUMBER_AND_UNIT.match(text.strip(), position)
+        unit = match.group(2).lower() if match else None
+        if match is None or (unit == "" and not bare_allowed) or unit not in {"", *_SECONDS}:
+            raise UnitError(f"{what}: {text!r} is not a length of time", expected)
+        if unit == "" and match.end() != len(text.strip()):
+            raise UnitError(f"{what}: {text!r} is not a length of time", expected)
+        total += float(match.group(1)) * (_SECONDS[unit] if unit else 1.0)
+        position, bare_allowed = match.end(), False
+    if position == 0:
+        raise UnitError(f"{what}: nothing was given", expected)
+    return total
+
+
+def parse_bytes(text: str, what: str = "size") -> int:
+    """Read an amount of memory and return bytes.
+
+    `K`, `M`, `G`, `T` and their `iB` forms are powers of 1024, as the schedulers
+    count; `kB`, `MB`, `GB`, `TB` are powers of 1000.
+
+    Raises:
+        UnitError: not an amount of memory.
+    """
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    factor = _BYTES.get(match.group(2).lower()) if match else None
+    if match is None or factor is None:
+        raise UnitError(
+            f"{what}: {text!r} is not an amount of memory", "a size such as 512MiB, 64G or 1.5TiB"
+        )
+    return round(float(match.group(1)) * factor)
+
+
+def format_duration(seconds: float) -> str:
+    """Write a length of time so that it reads at a glance: `3.2 s`, `4 min 10 s`, `2 d 3 h`."""
+    if seconds < 0:
+        return "-" + format_duration(-seconds)
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, unit, smaller_size, smaller in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            # Round to the smaller unit first, so that 1 h 59.9 min is not written "1 h 60 min".
+            parts = round(whole / smaller_size)
+            first, rest = divmod(parts * smaller_size, size)
+            rest //= smaller_size
+            return f"{first} {unit} {rest} {smaller}" if rest else f"{first} {unit}"
+    return f"{whole} s"
+
+
+def format_clock(seconds: float) -> str:
+    """Write a length of time as `sacct` does: `HH:MM:SS`, with `D-` in front for days."""
+    whole = round(seconds)
+    days, rest = divmod(whole, 86400)
+    text = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{days}-{text}" if days else text
+
+
+def format_bytes(amount: float) -> str:
+    """Write an amount of memory in the binary unit that fits: `512 MiB`, `16.7 GiB`."""
+    value, units = float(amount), ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+    index = 0
+    while abs(value) >= 1023.95 and index < len(units) - 1:
+        value /= 1024
+        index += 1
+    return f"{value:.0f} B" if index == 0 else f"{_three_digits(value)} {units[index]}"
+
+
+def format_energy(joules: float) -> str:
+    """Write an energy in the unit that fits: `12 J`, `46.6 Wh`, `1.20 kWh`."""
+    watt_hours = joules / J_PER_WH
+    if abs(watt_hours) < 0.1:
+        return f"{_three_digits(joules)} J"
+    if abs(watt_hours) < 1000:
+        return f"{_three_digits(watt_hours)} Wh"
+    return f"{_three_digits(watt_hours / 1000)} kWh"
+
+
+def format_count(value: float) -> str:
+    """Write a plain number: whole numbers whole, others with three significant digits."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return _three_digits(value)
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    return f"{value:,.{0 if size >= 99.95 else 1 if size >= 9.995 else 2}f}"
+
+
+def convert(value: float, unit: str, shown_in: str) -> float:
+    """Convert a number from a base unit to the one that it is shown in.
+
+    Raises:
+        KeyError: Teho knows no such pair (a mistake in the code, not in the input).
+    """
+    return value if shown_in in {"", unit} else value / _SHOWN[unit, shown_in]
+
+
+def format_quantity(value: float, unit: str) -> str:
+    """Write a number with its unit, as the unit is customarily read.
+
+    Args:
+        value: the number, in `unit`.
+        unit: `s`, `bytes`, `bytes/s`, `J`, `%`, or any other unit, which is put behind.
+    """
+    if math.isnan(value):
+        return "not a number"
+    if unit == "s":
+        return format_duration(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    if unit == "bytes/s":
+        return format_bytes(value) + "/s"
+    if unit == "J":
+        return format_energy(value)
+    if unit == "%":
+        return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
+    return f"{format_count(value)} {unit}".rstrip()
