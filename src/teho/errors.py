@@ -48,7 +48,7 @@ class TehoError(Exception):
         if self.expected:
             text += f"; expected {self.expected}"
         if self.next_step:
-            text += f". Next: {self.next_step}"
+            text += f"{'' if text.endswith('?') else '.'} Next: {self.next_step}"
         return text
 
 

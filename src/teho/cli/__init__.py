@@ -2,8 +2,102 @@
 
 from __future__ import annotations
 
-__all__ = ["main"]
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+import click
+
+from teho import __version__
+from teho.errors import TehoError
+
+__all__ = ["COMMANDS", "main", "say"]
+
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    # name: (group, module, one line). Here, so that `teho --help` loads no command.
+    "run": ("Record", "run", "Run a program unchanged and record what it uses."),
+    "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
+    "list": ("Keep", "list", "The runs that are recorded."),
+    "show": ("Keep", "show", "What is known of one run, and where its files lie."),
+    "rm": ("Keep", "rm", "Delete recordings."),
+    "completion": ("Set up", "completion", "Tab completion for your shell."),
+}
+"""Every command, in the order of the journey."""
 
 
-def main() -> None:
-    """Run the command line."""
+class _Commands(click.Group):
+    """Loads a command's module only when that command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"teho.cli.{COMMANDS[cmd_name][1]}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from teho.config.toml import did_you_mean
+
+            raise TehoError(
+                f"{args[0]!r} is not a command{did_you_mean(args[0], COMMANDS)}",
+                next_step="`teho --help`, or `teho run -- COMMAND` to record a program",
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        groups: dict[str, list[tuple[str, str]]] = {}
+        width = max(map(len, COMMANDS))
+        for name, (group, _, line) in COMMANDS.items():
+            groups.setdefault(group, []).append((name.ljust(width), line))
+        for group, rows in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(rows, col_spacing=4)
+
+
+@click.command(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Begin with:  teho run -- python train.py",
+)
+@click.version_option(__version__, message="teho %(version)s")
+def teho() -> None:
+    """Teho shows whether the GPUs of a shared cluster earned their keep."""
+
+
+def say(text: str) -> None:
+    """Write one line of Teho's own to stderr."""
+    click.echo(f"teho: {text}", err=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code."""
+    sys.exit(_guarded(lambda: teho.main(arguments, prog_name="teho", standalone_mode=False)))
+
+
+def _guarded(call: Callable[[], object]) -> int:
+    """Turn every expected failure into one line and an exit code."""
+    try:
+        result = call()
+        sys.stdout.flush()
+    except TehoError as error:
+        say(str(error))
+        return error.exit_code
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "teho"
+        say(f"{error.format_message()} Next: `{path} --help`")
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return result if isinstance(result, int) else 0

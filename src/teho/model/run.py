@@ -59,7 +59,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_s: float
     """CPU time of the program and of the descendants that were waited for (wait4)."""
     peak_process_bytes: int
-    """Largest resident set of any one of its processes (wait4's ru_maxrss)."""
+    """Largest resident set of any one of its processes (wait4's ru_maxrss), which the kernel
+    counts from before the program's exec: never under Teho's own 15 MB."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -89,7 +90,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One recorded run. On disk: `run.json`, with each node's part merged in when read."""
 
-    format: int = FORMAT_VERSION
+    format: int
+    """`FORMAT_VERSION` of the Teho that wrote it."""
     id: str
     name: str = ""
     tags: dict[str, str] = {}
@@ -101,7 +103,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """UTC."""
     host: str
     supervisor_pid: int | None = None
-    boot_id: str = ""
+    supervisor_stamp: str = ""
+    """Start time of that process in ticks: tells it from a later one of the same pid."""
     period_s: float = 1.0
     environment: dict[str, str] = {}
     """Only names on the allow-list."""

@@ -1,1 +1,192 @@
-"""One short file a bottleneck."""
+"""One short file a bottleneck, and who gives way to whom.
+
+A rule is a module with `KIND` and `judge(run, summary, thresholds)`, which returns
+findings, or `[]` where all is well or the question does not arise, or an
+`Abstention` where a signal was missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from teho.explain.policy import Policy
+from teho.explain.rules import (
+    cores_unused,
+    cpu_busy_gpu_idle,
+    gpu_invisible,
+    gpu_low_use,
+    gpu_memory_full,
+    gpu_never_used,
+    gpu_one_idle,
+    gpu_throttled,
+    gpu_used_only_at_first,
+    io_wait_gpu_idle,
+    job_too_short,
+    memory_near_limit,
+    memory_overasked,
+    out_of_memory,
+    serial_program,
+    too_many_threads,
+)
+from teho.explain.rules._look import Gpu, Located
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Summary
+
+__all__ = ["RULES", "SUPPRESSIONS", "Rule", "Suppression", "judge_all"]
+
+
+class Rule(Protocol):
+    """What a rule's module offers."""
+
+    KIND: str
+
+    def judge(
+        self, run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+    ) -> list[Finding] | Abstention:
+        """Judge one run by this rule's thresholds."""
+        ...
+
+
+class Suppression(NamedTuple):
+    """A finding that makes others pointless.
+
+    It mutes them for the GPUs and nodes that it speaks of; where it speaks of the
+    whole run, for the whole run.
+    """
+
+    by: str
+    mutes: tuple[str, ...]
+    why: str
+
+
+RULES: tuple[Rule, ...] = (
+    out_of_memory,
+    gpu_invisible,
+    gpu_never_used,
+    gpu_one_idle,
+    gpu_used_only_at_first,
+    gpu_low_use,
+    io_wait_gpu_idle,
+    cpu_busy_gpu_idle,
+    memory_near_limit,
+    serial_program,
+    cores_unused,
+    too_many_threads,
+    memory_overasked,
+    gpu_throttled,
+    gpu_memory_full,
+    job_too_short,
+)
+"""Every rule, sorted by how much its finding matters among those of equal severity."""
+
+SUPPRESSIONS: tuple[Suppression, ...] = (
+    Suppression(
+        "job_too_short",
+        (
+            "gpu_one_idle",
+            "gpu_used_only_at_first",
+            "gpu_low_use",
+            "io_wait_gpu_idle",
+            "cpu_busy_gpu_idle",
+            "serial_program",
+            "cores_unused",
+            "too_many_threads",
+            "memory_overasked",
+            "gpu_throttled",
+        ),
+        "means and shares over a short run are chance",
+    ),
+    Suppression(
+        "gpu_never_used",
+        (
+            "gpu_used_only_at_first",
+            "gpu_one_idle",
+            "gpu_low_use",
+            "io_wait_gpu_idle",
+            "cpu_busy_gpu_idle",
+        ),
+        "never is less than low, and a GPU that the program does not use waits for nothing",
+    ),
+    Suppression(
+        "gpu_used_only_at_first",
+        ("gpu_one_idle", "gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle"),
+        "the mean is low because the GPU was given up, not because it was fed badly",
+    ),
+    Suppression("gpu_one_idle", ("gpu_low_use",), "idle is less than low"),
+    Suppression("out_of_memory", ("memory_near_limit",), "the limit was reached"),
+    Suppression("serial_program", ("cores_unused",), "it says why the cores are unused"),
+)
+"""Who gives way to whom; judged in this order, before all other rules."""
+
+_SEVERITIES = tuple(Severity)
+
+
+def judge_all(
+    run: Run, summary: Summary, policy: Policy
+) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
+    """Judge a run by every rule.
+
+    Returns:
+        The findings, by severity and then in the order of `RULES`, and the abstentions
+        in the order of `RULES`. Muted rules neither find nor abstain.
+    """
+    findings: list[Finding] = []
+    abstentions: list[Abstention] = []
+    muted: dict[str, set[str]] = {}
+    silent: set[str] = set()
+    for rule in _suppressors_first():
+        if rule.KIND in silent:
+            continue
+        seen = _without(summary, muted.get(rule.KIND, set()))
+        verdict = rule.judge(run, seen, policy.of(rule.KIND))
+        if isinstance(verdict, Abstention):
+            abstentions.append(verdict)
+            continue
+        findings += verdict
+        subjects = {key for finding in verdict for key in _subjects(finding)}
+        for kind in _mutes(rule.KIND) if verdict else ():
+            muted.setdefault(kind, set()).update(subjects)
+            if not subjects:
+                silent.add(kind)
+    rank = {rule.KIND: position for position, rule in enumerate(RULES)}
+    findings.sort(key=lambda found: (_SEVERITIES.index(found.severity), rank[found.kind]))
+    abstentions.sort(key=lambda lack: rank[lack.kind])
+    return tuple(_plain(found) for found in findings), tuple(abstentions)
+
+
+def _suppressors_first() -> Iterator[Rule]:
+    by_kind = {rule.KIND: rule for rule in RULES}
+    first = [suppression.by for suppression in SUPPRESSIONS]
+    yield from (by_kind[kind] for kind in first)
+    yield from (rule for rule in RULES if rule.KIND not in first)
+
+
+def _mutes(kind: str) -> Iterable[str]:
+    return (name for entry in SUPPRESSIONS if entry.by == kind for name in entry.mutes)
+
+
+def _subjects(finding: Finding) -> tuple[str, ...]:
+    return finding.subjects if isinstance(finding, Located) else ()
+
+
+def _without(summary: Summary, keys: set[str]) -> Summary:
+    """Return the summary without the nodes and GPUs of these keys."""
+    if not keys:
+        return summary
+    nodes = tuple(_without_gpus(node, keys) for node in summary.nodes if node.name not in keys)
+    return msgspec.structs.replace(summary, nodes=nodes)
+
+
+def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:
+    gpus = tuple(gpu for gpu in node.gpus if Gpu(node, gpu).key not in keys)
+    return msgspec.structs.replace(node, gpus=gpus)
+
+
+def _plain(finding: Finding) -> Finding:
+    """Return the finding as reports know it, without its subjects."""
+    fields = {name: getattr(finding, name) for name in Finding.__struct_fields__}
+    return Finding(**fields)

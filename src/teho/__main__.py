@@ -1,0 +1,5 @@
+"""`python -m teho`."""
+
+from teho.cli import main
+
+main()

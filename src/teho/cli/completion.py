@@ -1,0 +1,26 @@
+"""`teho completion`: tab completion for the user's shell."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho completion bash >> ~/.bashrc
+  teho completion zsh >> ~/.zshrc
+  teho completion fish > ~/.config/fish/completions/teho.fish""",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the script that makes SHELL complete commands, options and runs."""
+    from click.shell_completion import get_completion_class
+
+    root = click.get_current_context().find_root().command
+    maker = get_completion_class(shell)
+    if maker is None:  # click knows the three that are offered
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(maker(root, {}, "teho", "_TEHO_COMPLETE").source(), nl=False)

@@ -1,0 +1,95 @@
+"""`teho report`: what a run used, what it wasted, and what to change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from teho.cli import say
+from teho.cli.complete import complete_run
+from teho.errors import InputError
+
+if TYPE_CHECKING:
+    from teho.show.view import View
+
+__all__ = ["command", "print_text"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho report
+  teho report baseline
+  teho report last --format html --output report.html
+  teho report 20261120-1019 --format json | jq .verdict
+  teho report --format seff""",
+)
+@click.argument("run", default="last", shell_complete=complete_run)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "html", "json", "seff"]),
+    default="text",
+    show_default=True,
+    help="text for people, html with plots, json for programs, seff as CSC's seff prints it.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
+)
+def command(run: str, form: str, output: Path | None) -> None:
+    """Report on RUN: an id, the beginning of one, a name, a directory, or last."""
+    from teho.show.loaded import LoadedRun
+
+    view = LoadedRun.open(run).view
+    if form == "text" and output is None:
+        print_text(view, sys.stdout, full=True)
+        return
+    if form == "html" and output is None and sys.stdout.isatty():
+        # A page is of no use on a terminal; say where it went.
+        output = Path(f"{view.run_id}.html")
+    text = _render(view, form)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{output}: {error.strerror}", "a file that can be written") from error
+    say(f"wrote {output}")
+
+
+def _render(view: View, form: str) -> str:
+    if form == "html":
+        from teho.show.html import render_html
+
+        return render_html(view)
+    if form == "json":
+        from teho.show.json import render_json
+
+        return render_json(view, indent=2) + "\n"
+    if form == "seff":
+        from teho.show.seff import render_seff
+
+        return render_seff(view)
+    from teho.show.text import render_text
+
+    return render_text(view, width=_width(), color=False, full=True)
+
+
+def print_text(view: View, stream: IO[str], *, full: bool) -> None:
+    """Write the text form to a stream, in colour where it is a terminal that wants it."""
+    from teho.show.text import render_text
+
+    color = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    stream.write(render_text(view, width=_width(), color=color, full=full))
+    stream.flush()
+
+
+def _width() -> int:
+    """Return the columns to fill: the terminal's, within what reads well; 80 in a pipe."""
+    return max(60, min(120, shutil.get_terminal_size((80, 24)).columns))

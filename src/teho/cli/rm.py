@@ -1,0 +1,72 @@
+"""`teho rm`: delete recordings."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import click
+
+from teho.cli import say
+from teho.cli.complete import complete_run
+from teho.errors import InputError
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho rm 20261120-101944-train-k3f9
+  teho rm --older-than 30d
+  teho rm --older-than 30d --yes""",
+)
+@click.argument("runs", nargs=-1, shell_complete=complete_run)
+@click.option("--older-than", metavar="TIME", help="All runs that began longer ago, such as 30d.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:  # noqa: FBT001
+    """Delete RUNS, or all that are older; runs that still go on are kept."""
+    from teho.config.settings import load_settings
+    from teho.store.index import find_run, remove_run
+
+    home = load_settings().home_directory
+    if bool(runs) == bool(older_than):
+        raise InputError("teho rm", "either runs or --older-than", "`teho list` shows the runs")
+    chosen = _older(home, older_than) if older_than else [find_run(run, home) for run in runs]
+    running = [path for path in chosen if _is_running(path)]
+    for path in running:
+        say(f"{path.name} still runs and is kept")
+    chosen = [path for path in chosen if path not in running]
+    if not chosen:
+        say("nothing to delete")
+        return
+    if not yes:
+        for path in chosen[:10]:
+            click.echo(f"  {path.name}", err=True)
+        if len(chosen) > 10:
+            click.echo(f"  … and {len(chosen) - 10} more", err=True)
+        click.confirm(f"Delete {len(chosen)} recording(s)?", abort=True, err=True)
+    for path in chosen:
+        remove_run(path)
+    say(f"deleted {len(chosen)} recording(s)")
+
+
+def _older(home: Path, older_than: str) -> list[Path]:
+    from teho.store.index import list_runs
+    from teho.units import parse_duration
+
+    limit = datetime.now(timezone.utc) - timedelta(
+        seconds=parse_duration(older_than, "--older-than")
+    )
+    return [path for path, run in list_runs(home) if run and run.started_at < limit]
+
+
+def _is_running(path: Path) -> bool:
+    from teho.errors import RecordingError
+    from teho.model.run import RunState
+    from teho.store.read import read_run, run_state
+
+    try:
+        return run_state(read_run(path), path) is RunState.RUNNING
+    except RecordingError:
+        return False

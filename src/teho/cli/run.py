@@ -1,0 +1,164 @@
+"""`teho run`: run a program unchanged and record what it uses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from teho.cli import say
+from teho.config.settings import Settings, load_settings, parse_period
+from teho.observe.supervisor import CannotStart, Outcome, Supervisor, die_like
+
+__all__ = ["command"]
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  teho run -- python train.py --epochs 3
+  teho run --every 200ms --name baseline -- ./solver input.nml
+  teho run --tag dataset=cifar10 --tag workers=4 -- python train.py
+  srun teho run -- python train.py""",
+)
+@click.option("--every", metavar="TIME", help="Time between two samples, such as 1s or 200ms.")
+@click.option("--name", default="", help="A name to find the run by; need not be unique.")
+@click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
+@click.option(
+    "--report",
+    "level",
+    type=click.Choice(["none", "short", "full"]),
+    help="How much to print at the end, on stderr.  [default: short]",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing at all; still record.")
+@click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    every: str | None,
+    name: str,
+    tags: tuple[str, ...],
+    level: str | None,
+    quiet: bool,  # noqa: FBT001 - click's signature
+    argv: tuple[str, ...],
+) -> None:
+    """Run COMMAND unchanged, record every device of this node, and report at the end.
+
+    COMMAND keeps its input, output, terminal, signals and exit code; what goes wrong
+    with the recording is a line in the report.
+    """
+    settings = load_settings()
+    period_s = parse_period(every, "--every") if every else settings.period_s
+    labels = dict(_split_tag(tag) for tag in tags)
+    shown = "none" if quiet else (level or settings.report)
+
+    supervisor = Supervisor()
+    try:
+        supervisor.start(argv, os.environ)
+    except CannotStart as error:
+        say(str(error))
+        sys.exit(error.exit_code)
+    directory = _protected(
+        supervisor,
+        "nothing could be recorded",
+        lambda: _begin(supervisor, settings, argv, name=name, tags=labels, period_s=period_s),
+    )
+    if directory and not quiet and sys.stderr.isatty():
+        say(f"recording {directory.name}, a sample every {period_s:g} s")
+    outcome = supervisor.wait()
+    supervisor.finish_recording(_Progress(quiet=quiet))
+    troubles = outcome.troubles
+    if directory:
+        _protected(supervisor, "the end could not be recorded", lambda: _end(directory, outcome))
+    if shown != "none":
+        _protected(
+            supervisor,
+            "the report failed",
+            lambda: _print_report(directory, settings, outcome, full=shown == "full"),
+        )
+        if not directory or any(what.startswith("the report failed") for _, what in troubles):
+            for _, what in troubles:
+                say(what)
+    die_like(outcome)
+
+
+def _split_tag(tag: str) -> tuple[str, str]:
+    key, sign, value = tag.partition("=")
+    if not sign or not key:
+        raise click.BadParameter(f"{tag!r} is not KEY=VALUE.", param_hint="'--tag'")
+    return key, value
+
+
+def _protected(supervisor: Supervisor, what: str, action: Callable[[], Path | None]) -> Path | None:
+    """Do something that must never hurt the program; a failure is a line of the report."""
+    try:
+        return action()
+    except Exception as error:  # noqa: BLE001 - the program comes first, whatever it is
+        supervisor.trouble(f"{what}: {error}")
+        return None
+
+
+def _begin(
+    supervisor: Supervisor,
+    settings: Settings,
+    argv: tuple[str, ...],
+    *,
+    name: str,
+    tags: dict[str, str],
+    period_s: float,
+) -> Path:
+    """Write down what runs, and start the recorder beside it."""
+    from teho.observe.recording import begin_recording
+
+    plan = begin_recording(
+        settings.home_directory,
+        argv,
+        supervisor.started_s,
+        name=name,
+        tags=tags,
+        period_s=period_s,
+    )
+
+    def record(control: int, back: int, program: int) -> None:
+        from teho.observe.recorder import record
+
+        record(plan, control, back, program)
+
+    supervisor.start_recorder(record)
+    return plan.run
+
+
+def _end(directory: Path, outcome: Outcome) -> None:
+    from teho.observe.recording import end_recording
+
+    end_recording(directory, outcome)
+
+
+def _print_report(
+    directory: Path | None, settings: Settings, outcome: Outcome, *, full: bool
+) -> None:
+    if directory is None:
+        return
+    from teho.cli.report import print_text
+    from teho.model.run import Trouble
+    from teho.show.loaded import LoadedRun
+
+    # run.json could not be written to the end on a full disk; what is known is shown all the same.
+    late = tuple(Trouble(elapsed_s=at, what=what) for at, what in outcome.troubles)
+    loaded = LoadedRun(directory, settings, late)
+    print_text(loaded.view, sys.stderr, full=full)
+
+
+class _Progress:
+    """One line on a terminal when sealing takes long enough to be noticed."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._calls = 0
+        self._shown = sys.stderr.isatty() and not quiet
+
+    def __call__(self) -> None:
+        self._calls += 1
+        if self._calls == 20 and self._shown:
+            say("sealing the recording…")

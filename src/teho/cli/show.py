@@ -1,0 +1,33 @@
+"""`teho show`: what is known of one run, and where its files lie."""
+
+from __future__ import annotations
+
+import click
+
+from teho.cli.complete import complete_run
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho show last
+  cd "$(teho show last --path)"
+  duckdb -c "select * from '$(teho show last --path)/samples/*.parquet'" """,
+)
+@click.argument("run", default="last", shell_complete=complete_run)
+@click.option("--path", "only_path", is_flag=True, help="Print the directory alone.")
+def command(run: str, only_path: bool) -> None:  # noqa: FBT001 - click's signature
+    """Print what was kept of RUN, as JSON: command, job, nodes, devices, what was missing."""
+    import msgspec
+
+    from teho.config.settings import load_settings
+    from teho.store.index import find_run
+    from teho.store.read import read_run
+
+    directory = find_run(run, load_settings().home_directory)
+    if only_path:
+        click.echo(str(directory))
+        return
+    click.echo(msgspec.json.format(msgspec.json.encode(read_run(directory)), indent=2).decode())

@@ -1,0 +1,107 @@
+"""What of the user's command and environment may be kept: an allow-list, and masks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+__all__ = ["MASK", "kept_environment", "masked_command", "masked_text"]
+
+MASK = "•••"
+
+# A word in an option's or variable's name that says that its value is a secret. Whole
+# words only: `--tokenizer` and `--keyframes` are none, and `--max-tokens` is a count.
+_SECRET_WORD = (  # a pattern, not a secret
+    r"(?:api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key|ssh[-_]?key|"
+    r"passwords?|passwd|passphrase|pwd|secrets?|token|credentials?|auth|authorization|"
+    r"bearer|cookie|signature|key)"
+)
+_SECRET_NAME = re.compile(rf"(?:.*[-_.])?{_SECRET_WORD}(?:[-_.]?\d+)?", re.IGNORECASE | re.DOTALL)
+_URL_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*):[^/\s@]+@")
+_URL_QUERY = re.compile(
+    rf"(?P<name>[?&](?:[\w.-]*[-_.])?{_SECRET_WORD}=)[^&\s#'\"]+", re.IGNORECASE
+)
+_HEADER = re.compile(
+    r"(?P<name>(?:authorization|x-api-key|private-token)\s*:\s*(?:(?:bearer|basic|token)\s+)?)\S+",
+    re.IGNORECASE,
+)
+# Keys whose very form gives them away, wherever they stand.
+_KNOWN_FORM = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|"
+    r"sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|"
+    r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+)
+_ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[\w.-]+)(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
+_INNER_ASSIGNMENT = re.compile(
+    rf"(?P<name>(?<![\w-])(?:--?)?(?:\w+[-_.])*{_SECRET_WORD}\s*(?:=|\s)\s*)"
+    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\";&|]+)",
+    re.IGNORECASE,
+)
+
+_KEPT = re.compile(
+    r"SLURM_(?:JOB_ID|JOB_NAME|JOB_PARTITION|JOB_NUM_NODES|JOB_NODELIST|JOB_GPUS|JOB_START_TIME|"
+    r"JOB_END_TIME|STEP_ID|STEP_GPUS|NTASKS|NPROCS|PROCID|LOCALID|NODEID|CPUS_ON_NODE|"
+    r"CPUS_PER_TASK|MEM_PER_(?:NODE|CPU|GPU)|GPUS|GPUS_ON_NODE|GPUS_PER_\w+|CLUSTER_NAME|"
+    r"ARRAY_JOB_ID|ARRAY_TASK_ID|CPU_BIND|RESTART_COUNT)"
+    r"|JOB_ID|NSLOTS|SGE_TASK_ID|QUEUE|PE|CC_CLUSTER"
+    r"|(?:CUDA|ROCR|HIP)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|GPU_DEVICE_ORDINAL"
+    r"|(?:OMP|MKL|OPENBLAS|NUMEXPR|BLIS|VECLIB)_(?:MAX_|NUM_)?THREADS"
+    r"|OMP_(?:PROC_BIND|PLACES)|GOMP_CPU_AFFINITY|KMP_AFFINITY"
+    r"|NCCL_(?:DEBUG|SOCKET_IFNAME|NET_GDR_LEVEL|IB_DISABLE|P2P_DISABLE)"
+    r"|RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|MASTER_PORT"
+    r"|XLA_FLAGS|XLA_PYTHON_CLIENT_\w+|TF_\w+_OP_PARALLELISM_THREADS|PYTORCH_\w*ALLOC_CONF"
+)
+
+
+def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that may be kept, sorted by name, with secrets masked."""
+    return {
+        name: masked_text(value)
+        for name, value in sorted(environment.items())
+        if _KEPT.fullmatch(name)
+    }
+
+
+def masked_text(text: str) -> str:
+    """Mask what looks like a secret inside a text: keys in URLs, headers, known key forms."""
+    text = _URL_USER.sub(rf"\g<scheme>\g<user>:{MASK}@", text)
+    text = _URL_QUERY.sub(rf"\g<name>{MASK}", text)
+    text = _HEADER.sub(rf"\g<name>{MASK}", text)
+    return _KNOWN_FORM.sub(MASK, text)
+
+
+def masked_command(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command with the values of secret-looking options and assignments masked.
+
+    `--token X`, `--token=X`, `PASSWORD=X`, `token:X` and the like lose X; a whole
+    script in one argument (`bash -c '…'`) is searched for such assignments too.
+    """
+    masked: list[str] = []
+    value_is_secret = False
+    for position, argument in enumerate(command):
+        if value_is_secret and not _is_option(argument):
+            masked.append(MASK)
+            value_is_secret = False
+            continue
+        value_is_secret = bool(position and _is_option(argument) and _names_a_secret(argument))
+        masked.append(_masked_argument(argument) if position else masked_text(argument))
+    return tuple(masked)
+
+
+def _names_a_secret(name: str) -> bool:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name.lstrip("-"))  # hfToken -> hf-Token
+    return _SECRET_NAME.fullmatch(words) is not None
+
+
+def _is_option(argument: str) -> bool:
+    return argument.startswith("-") and len(argument) > 1
+
+
+def _masked_argument(argument: str) -> str:
+    match = _ASSIGNMENT.fullmatch(argument)
+    if match and _names_a_secret(match["name"]):
+        return f"{match['name']}{match['sign']}{MASK}"
+    text = masked_text(argument)
+    if any(character.isspace() for character in text):
+        text = _INNER_ASSIGNMENT.sub(rf"\g<name>{MASK}", text)
+    return text

@@ -1,0 +1,89 @@
+"""What a user can set once: in a file, or in the environment, which wins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from teho.errors import InputError
+from teho.units import parse_duration
+
+__all__ = ["ReportLevel", "Settings", "load_settings", "parse_period", "settings_file"]
+
+ReportLevel = Literal["none", "short", "full"]
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of `teho`, as in `~/.config/teho/config.toml`."""
+
+    home: str = ""
+    """Where recordings are kept; it must be visible to all nodes of a job. Variable: TEHO_HOME."""
+    every: str = "1s"
+    """Time between two samples, at least 0.1s. Variable: TEHO_EVERY."""
+    report: ReportLevel = "short"
+    """How much `teho run` prints at the end: none, short or full. Variable: TEHO_REPORT."""
+    thresholds: str = ""
+    """A TOML file whose thresholds replace Teho's own. Variable: TEHO_THRESHOLDS."""
+
+    @property
+    def home_directory(self) -> Path:
+        """The directory of all recordings."""
+        if self.home:
+            return Path(self.home).expanduser()
+        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+        return Path(data).expanduser() / "teho"
+
+    @property
+    def period_s(self) -> float:
+        """Time between two samples in seconds.
+
+        Raises:
+            UnitError: not a length of time.
+            InputError: shorter than 0.1 s.
+        """
+        return parse_period(self.every, "every")
+
+
+def parse_period(text: str, what: str) -> float:
+    """Read a sampling period and return seconds.
+
+    Raises:
+        UnitError: not a length of time.
+        InputError: shorter than 0.1 s, which would cost the program too much, or over an hour.
+    """
+    period_s = parse_duration(text, what)
+    if not 0.1 <= period_s <= 3600:
+        raise InputError(f"{what}: {text!r}", "a time between 0.1s and 1h")
+    return period_s
+
+
+def settings_file(environment: Mapping[str, str]) -> Path:
+    """Return where the settings file lies, whether it exists or not."""
+    config = environment.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(config).expanduser() / "teho" / "config.toml"
+
+
+def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings.
+
+    Raises:
+        InputError: the file or a variable holds something else than expected.
+    """
+    settings = Settings()
+    path = settings_file(environment)
+    if path.exists():
+        from teho.config.toml import read_toml, to_noun
+
+        settings = to_noun(read_toml(path), Settings, path)
+    changes = {
+        name: environment[variable]
+        for name in Settings.__struct_fields__
+        if environment.get(variable := f"TEHO_{name.upper()}")
+    }
+    if changes.get("report", "none") not in get_args(ReportLevel):
+        raise InputError(f"TEHO_REPORT: {changes['report']!r}", "none, short or full")
+    return msgspec.structs.replace(settings, **changes)

@@ -1,0 +1,64 @@
+"""Reading TOML files into typed nouns, with errors that name the file and the key."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from teho.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["did_you_mean", "read_toml", "to_noun"]
+
+T = TypeVar("T", bound=msgspec.Struct)
+_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<key>[^`]*)`(?: - at `\$(?P<where>[^`]*)`)?")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        InputError: it cannot be opened, or it is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", "a TOML file that you can read") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}", "TOML, as on https://toml.io") from error
+
+
+def to_noun(content: dict[str, Any], noun: type[T], path: Path) -> T:
+    """Turn a TOML table into a noun (a msgspec struct that forbids unknown fields).
+
+    Raises:
+        InputError: a key that the noun does not have (with the nearest one that it
+            has), or a value of the wrong type.
+    """
+    try:
+        return msgspec.convert(content, noun)
+    except msgspec.ValidationError as error:
+        unknown = _UNKNOWN_FIELD.search(str(error))
+        if unknown is None:
+            raise InputError(f"{path}: {error}") from error
+        names = [field.name for field in msgspec.structs.fields(noun)]
+        raise InputError(
+            f"{path}: unknown key {unknown['key']!r}{did_you_mean(unknown['key'], names)}"
+        ) from error
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Continue a sentence about an unknown word: with the nearest known one, or with all."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f", did you mean {near[0]!r}?" if near else "; known are " + ", ".join(known)

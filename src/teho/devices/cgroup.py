@@ -1,0 +1,248 @@
+"""The memory cgroup of this process, version 1 or 2: limit, use, page cache, kills.
+
+Its figures are the job's only where the cgroup is the job's own; see `own`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from teho.devices.procfile import ProcFile, read_text, unescape
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["MemoryCgroup"]
+
+# The kernel writes "no limit" as `max` (v2) or as the largest whole page count (v1).
+_NO_LIMIT = 1 << 60
+
+_V2_KERNEL = (
+    b"kernel_stack",
+    b"pagetables",
+    b"sec_pagetables",
+    b"percpu",
+    b"sock",
+    b"vmalloc",
+    b"slab_unreclaimable",
+)
+
+
+class _Level(NamedTuple):
+    """One cgroup on the way from this process up to the root that is visible here."""
+
+    directory: Path
+    name: PurePosixPath
+
+
+class MemoryCgroup:
+    """The memory cgroup that this process runs in.
+
+    Args:
+        root: where the file system to look at begins; `/` but in tests.
+        job_id: the scheduler's number of the job, by which a cgroup is known as the job's.
+        node_memory_bytes: memory of the whole node; only a limit below it limits anything.
+
+    Attributes:
+        version: 1 or 2; None where no memory cgroup is to be seen.
+        limit_bytes: the smallest limit on the way up to the root; None for no limit.
+        own: whether its figures are the job's, not the whole machine's: it, or a
+            cgroup above it, is named after a job or has a limit below the node's memory.
+        metrics: what `read` returns.
+    """
+
+    def __init__(self, root: Path, job_id: str | None, node_memory_bytes: int | None) -> None:
+        self.version, levels = _find(root)
+        self.limit_bytes: int | None = None
+        self.own = False
+        self.metrics: tuple[str, ...] = ("job_cache_bytes", "oom_kills")
+        self._files: tuple[ProcFile, ProcFile] | None = None
+        self._missing = Missing(Reason.ABSENT, "no memory cgroup is visible here")
+        if not levels:
+            return
+        limits = [_limit(level.directory, self.version) for level in levels]
+        self.limit_bytes = min((limit for limit in limits if limit is not None), default=None)
+        place = _job_place(levels, limits, job_id, node_memory_bytes)
+        if place is None:
+            self._missing = Missing(
+                Reason.ABSENT, "the job has no memory cgroup of its own; this one is the machine's"
+            )
+            return
+        self.own = True
+        self.metrics = ("job_memory_bytes", *self.metrics)
+        kills = "memory.events" if self.version == 2 else "memory.oom_control"
+        self._files = (
+            ProcFile(levels[place].directory / "memory.stat"),
+            # Version 1 counts a kill in the victim's own cgroup alone, version 2 all the way up.
+            ProcFile(levels[place if self.version == 2 else 0].directory / kills),
+        )
+
+    def read(self) -> dict[str, Reading]:
+        """Return `job_memory_bytes`, `job_cache_bytes` and `oom_kills`.
+
+        Where the cgroup is not the job's own, the first is left out and the others
+        are missing.
+
+        Version 2 (kernel, Documentation/admin-guide/cgroup-v2.rst): memory used is
+        `anon + shmem` and the parts of kernel memory that cannot be reclaimed; cache
+        is `file - shmem`, because `file` includes tmpfs and shared memory, which no
+        pressure can drop. Version 1 (cgroup-v1/memory.rst): `total_rss +
+        total_shmem`, and `total_cache - total_shmem`; kernel memory is accounted
+        elsewhere there. A kernel before 4.10 has no `shmem` in version 1: shared
+        memory then counts as cache.
+        """
+        if self._files is None:
+            return dict.fromkeys(self.metrics, self._missing)
+        stat, kills = (_read_flat(file) for file in self._files)
+        used: Reading
+        cache: Reading
+        if isinstance(stat, Missing):
+            used = cache = stat
+        else:
+            used, cache = _used_and_cache(stat, self.version)
+        return {
+            "job_memory_bytes": used,
+            "job_cache_bytes": cache,
+            "oom_kills": kills if isinstance(kills, Missing) else _kill_count(kills),
+        }
+
+    def close(self) -> None:
+        """Close its files."""
+        for file in self._files or ():
+            file.close()
+
+
+def _used_and_cache(stat: dict[bytes, int], version: int | None) -> tuple[Reading, Reading]:
+    try:
+        if version == 2:
+            # Which parts of kernel memory are told apart depends on the kernel's age.
+            kernel = sum(stat.get(name, 0) for name in _V2_KERNEL)
+            cache = max(0, stat[b"file"] - stat[b"shmem"])
+            return stat[b"anon"] + stat[b"shmem"] + kernel, cache
+        # Without hierarchy the kernel still writes total_*, but old ones may not.
+        prefix = b"total_" if b"total_rss" in stat else b""
+        shared = stat.get(prefix + b"shmem", 0)
+        return stat[prefix + b"rss"] + shared, max(0, stat[prefix + b"cache"] - shared)
+    except KeyError as error:
+        missing = Missing(Reason.UNSUPPORTED, f"memory.stat has no line {error.args[0].decode()}")
+        return missing, missing
+
+
+def _kill_count(events: dict[bytes, int]) -> Reading:
+    if b"oom_kill" in events:
+        return events[b"oom_kill"]
+    return Missing(Reason.UNSUPPORTED, "this kernel does not count out-of-memory kills")
+
+
+def _read_flat(file: ProcFile) -> dict[bytes, int] | Missing:
+    """Read lines of `name number`; other lines are skipped."""
+    data = file.read()
+    if isinstance(data, Missing):
+        return data
+    pairs = (line.split() for line in data.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def _job_place(
+    levels: list[_Level],
+    limits: list[int | None],
+    job_id: str | None,
+    node_memory_bytes: int | None,
+) -> int | None:
+    """Return the position of the level that holds the job and nothing else.
+
+    It is the highest that is named after the job, or the one that sets the limit
+    if that lies deeper: a step may be limited more tightly than its job. A limit
+    alone, above no job's name, holds this user's processes or a container.
+    """
+    named = max((i for i, level in enumerate(levels) if _names_job(level.name, job_id)), default=-1)
+    effective = [
+        (limit, -i)
+        for i, limit in enumerate(limits)
+        if limit is not None and (node_memory_bytes is None or limit < node_memory_bytes)
+    ]
+    # Equal limits, on a job and on its step: the job's.
+    limiting = -min(effective)[1] if effective else -1
+    if named >= 0 and limiting >= 0:
+        return min(named, limiting)
+    return max(named, limiting) if max(named, limiting) >= 0 else None
+
+
+def _names_job(name: PurePosixPath, job_id: str | None) -> bool:
+    """Tell whether a cgroup's path has a component such as `job_123`, `123.1`, `job.123.456`."""
+    number = re.escape(job_id) if job_id else r"\d+"
+    pattern = rf"job[_.-]?{number}(\D.*)?" + (rf"|{number}(\.[\w-]+)*" if job_id else "")
+    return any(re.fullmatch(pattern, part) for part in name.parts)
+
+
+def _limit(directory: Path, version: int | None) -> int | None:
+    """Return the limit in bytes that holds in a cgroup, or None."""
+    texts = [read_text(directory / ("memory.max" if version == 2 else "memory.limit_in_bytes"))]
+    if version == 1:
+        # The kernel's own minimum, which knows of levels above those mounted here.
+        match = re.search(r"^hierarchical_memory_limit (\d+)$", _stat_text(directory), re.MULTILINE)
+        texts.append(match.group(1) if match else "")
+    limits = [int(text) for text in texts if text.isascii() and text.isdigit()]
+    return min((limit for limit in limits if limit < _NO_LIMIT), default=None)
+
+
+def _stat_text(directory: Path) -> str:
+    return read_text(directory / "memory.stat")
+
+
+def _find(root: Path) -> tuple[int | None, list[_Level]]:
+    """Return the version and the levels with memory accounting, innermost first."""
+    memberships = read_text(root / "proc/self/cgroup").splitlines()
+    version, path = None, ""
+    for line in memberships:
+        hierarchy, _, rest = line.partition(":")
+        controllers, _, where = rest.partition(":")
+        if "memory" in controllers.split(","):
+            version, path = 1, where
+            break
+        if hierarchy == "0" and not controllers:
+            version, path = 2, where
+    if version is None:
+        return None, []
+    for mount_root, mount_point in _mounts(root, version):
+        levels = [
+            level
+            for level in _way_up(root, path, mount_root, mount_point)
+            # Version 2: cgroups to which the controller was not handed down lack the file.
+            if (level.directory / "memory.stat").exists()
+        ]
+        if levels:
+            return version, levels
+    return None, []
+
+
+def _mounts(root: Path, version: int) -> list[tuple[str, str]]:
+    """Return (path in the hierarchy, mount point) of the memory hierarchy's mounts."""
+    found = []
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ")
+        if len(fields) < 5 or len(kind) < 3:
+            continue
+        is_memory = kind[0] == "cgroup" and "memory" in kind[2].split(",")
+        if kind[0] == "cgroup2" if version == 2 else is_memory:
+            found.append((unescape(fields[3]), unescape(fields[4])))
+    return found
+
+
+def _way_up(root: Path, path: str, mount_root: str, mount_point: str) -> list[_Level]:
+    """Return the cgroups from `path` up to the mount's root.
+
+    A container may see a hierarchy mounted from somewhere below its root, or a
+    path that leads outside of what is mounted; what is mounted is then all there is.
+    """
+    top = root / mount_point.lstrip("/")
+    inside, base = PurePosixPath(path), PurePosixPath(mount_root)
+    parts = inside.relative_to(base).parts if inside.is_relative_to(base) else inside.parts[1:]
+    if ".." in parts or not top.joinpath(*parts).is_dir():
+        return [_Level(top, base)]
+    return [
+        _Level(top.joinpath(*parts[:depth]), base.joinpath(*parts[:depth]))
+        for depth in range(len(parts), -1, -1)
+    ]

@@ -1,0 +1,116 @@
+"""CPU time of the job's own cores, and what else /proc/stat tells of the node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from teho.devices.procfile import ProcFile
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["Cpu"]
+
+_IDLE, _IOWAIT = 3, 4
+_SHARES = ("cpu_busy_percent", "core_busy_percent", "cpu_iowait_percent")
+# user nice system idle iowait irq softirq steal; the guest times that follow are part of user.
+_FIELDS = 8
+
+
+class Cpu:
+    """The job's cores, from /proc/stat (proc(5)).
+
+    Args:
+        root: where the file system to look at begins.
+        cores: the job's logical CPUs; `core_busy_percent` follows their order.
+    """
+
+    metrics: tuple[str, ...] = (*_SHARES, "runnable_tasks", "context_switches")
+
+    def __init__(self, root: Path, cores: tuple[int, ...]) -> None:
+        self._file = ProcFile(root / "proc/stat")
+        self._cores = cores
+        self._before: list[list[int]] | None = None
+
+    def read(self) -> dict[str, Reading]:
+        """Return the shares since the last call in %, and the node's run queue and switches.
+
+        Busy is everything but idle and iowait; time stolen by the hypervisor counts as
+        busy, for somebody's work was done. The shares are left out of the first
+        call, and of one within a clock tick of the last.
+        """
+        data = self._file.read()
+        if isinstance(data, Missing):
+            return dict.fromkeys(self.metrics, data)
+        readings: dict[str, Reading] = {
+            "context_switches": _number(data, b"ctxt"),
+            "runnable_tasks": _without_self(_number(data, b"procs_running")),
+        }
+        now = [_core_ticks(data, core) for core in self._cores]
+        ticks = [core for core in now if core is not None]
+        if not ticks or len(ticks) < len(now):
+            self._before = None
+            gone = self._cores[now.index(None)] if now else "of the job"
+            missing = Missing(Reason.ABSENT, f"no CPU {gone} in /proc/stat")
+            readings.update(dict.fromkeys(_SHARES, missing))
+        elif self._before is None:
+            self._before = ticks
+        else:
+            shares = _shares(self._before, ticks)
+            if shares:
+                self._before = ticks
+                readings.update(shares)
+        return readings
+
+    def close(self) -> None:
+        """Close its file."""
+        self._file.close()
+
+
+def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]:
+    """Return busy and iowait shares; empty where a core's clock did not advance."""
+    busy: list[int] = []
+    waited = 0
+    totals: list[int] = []
+    for old, new in zip(before, now, strict=True):
+        # The kernel's iowait, for one, may go backwards: no time has passed then.
+        gained = [max(0, b - a) for a, b in zip(old, new, strict=True)]
+        totals.append(sum(gained))
+        busy.append(totals[-1] - gained[_IDLE] - gained[_IOWAIT])
+        waited += gained[_IOWAIT]
+    if not all(totals):
+        return {}
+    values: tuple[Reading, ...] = (
+        100.0 * sum(busy) / sum(totals),
+        [100.0 * b / t for b, t in zip(busy, totals, strict=True)],
+        100.0 * waited / sum(totals),
+    )
+    return dict(zip(_SHARES, values, strict=True))
+
+
+def _core_ticks(data: bytes, core: int) -> list[int] | None:
+    """Return one core's eight times in clock ticks; None where it is not online."""
+    words = _line(data, b"cpu%d" % core)
+    # Before Linux 2.6.11 there were fewer; nothing that old runs this.
+    return [int(word) for word in words[:_FIELDS]] if len(words) >= _FIELDS else None
+
+
+def _number(data: bytes, name: bytes) -> int | Missing:
+    words = _line(data, name)
+    if not words:
+        return Missing(Reason.UNSUPPORTED, f"no {name.decode()} in /proc/stat")
+    return int(words[0])
+
+
+def _without_self(running: int | Missing) -> int | Missing:
+    """Take away the task that asked, which always runs when the kernel counts."""
+    return running if isinstance(running, Missing) else max(0, running - 1)
+
+
+def _line(data: bytes, name: bytes) -> list[bytes]:
+    """Return the words behind a line's name. Splitting all lines of 256 cores would cost more."""
+    start = data.find(b"\n" + name + b" ")
+    if start < 0:
+        return []
+    start += len(name) + 2
+    end = data.find(b"\n", start)
+    return data[start : end if end >= 0 else None].split()

@@ -1,0 +1,76 @@
+"""What the node's own disks read and wrote."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from teho.devices.procfile import ProcFile, Total
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["Disks"]
+
+# The kernel counts sectors of 512 bytes, whatever the disk's own are.
+_SECTOR_BYTES = 512
+# Files as disks, memory as disks, and disks made of other disks, which are counted themselves.
+_NOT_A_DISK = re.compile(r"(loop|ram|zram|dm-|md|sr|fd)\d.*")
+_NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+
+
+class Disks:
+    """The whole disks of /sys/block at the start (kernel, Documentation/block/stat.rst)."""
+
+    metrics: tuple[str, ...] = ("disk_read_bytes", "disk_write_bytes")
+
+    def __init__(self, root: Path) -> None:
+        self._files = {name: ProcFile(root / "sys/block" / name / "stat") for name in _disks(root)}
+        self._read_bytes = Total()
+        self._write_bytes = Total()
+
+    def read(self) -> dict[str, Reading]:
+        """Return `disk_read_bytes` and `disk_write_bytes`."""
+        read, written = {}, {}
+        missing = Missing(Reason.ABSENT, "the node has no disk of its own")
+        for name, file in self._files.items():
+            data = file.read()
+            if isinstance(data, Missing):
+                missing = data
+                continue
+            words = data.split(None, 7)
+            read[name] = int(words[2]) * _SECTOR_BYTES
+            written[name] = int(words[6]) * _SECTOR_BYTES
+        if not read:
+            return dict.fromkeys(self.metrics, missing)
+        values = self._read_bytes.add(read), self._write_bytes.add(written)
+        return dict(zip(self.metrics, values, strict=True))
+
+    def close(self) -> None:
+        """Close its files."""
+        for file in self._files.values():
+            file.close()
+
+
+def _disks(root: Path) -> list[str]:
+    """Return the names of the disks, each piece of hardware once."""
+    try:
+        paths = sorted((root / "sys/block").iterdir())
+    except OSError:
+        return []
+    names = [
+        path.name
+        for path in paths
+        if not _NOT_A_DISK.fullmatch(path.name)
+        and (path / "stat").exists()
+        and not _has_entries(path / "slaves")
+    ]
+    # A multipath NVMe shows the disk and each path to it; only the paths count in every kernel.
+    heads = {"".join(match.groups()) for name in names if (match := _NVME_PATH.fullmatch(name))}
+    return [name for name in names if name not in heads]
+
+
+def _has_entries(directory: Path) -> bool:
+    try:
+        return any(directory.iterdir())
+    except OSError:
+        return False

@@ -1,0 +1,108 @@
+"""What the node's network interfaces and InfiniBand ports received and sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from teho.devices.procfile import ProcFile, Total, read_text
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["Network"]
+
+# ARPHRD_INFINIBAND of the kernel's if_arp.h.
+_IP_OVER_INFINIBAND = "32"
+# The ports count in lanes of 32 bits (InfiniBand specification, PortRcvData and PortXmitData).
+_BYTES_PER_WORD = 4
+
+
+class Network:
+    """The node's hardware interfaces, and its InfiniBand and RoCE ports.
+
+    Every byte is counted once, where the hardware carries it:
+
+    - bonds, bridges, VLANs and container interfaces carry what a hardware interface
+      carries as well; they count only where no hardware is visible (in a container);
+    - an InfiniBand port counts all its traffic, so the IP-over-InfiniBand
+      interfaces (`ib0`) are left out where a port is readable;
+    - a RoCE port counts RDMA alone and its Ethernet interface the rest; both count.
+
+    Attributes:
+        notes: InfiniBand ports that could not be read.
+    """
+
+    metrics: tuple[str, ...] = ("net_receive_bytes", "net_send_bytes")
+
+    def __init__(self, root: Path) -> None:
+        self.notes: tuple[str, ...] = ()
+        self._file = ProcFile(root / "proc/net/dev")
+        self._ports: dict[str, tuple[ProcFile, ProcFile]] = {}
+        has_infiniband = self._open_ports(root)
+        links = sorted((root / "sys/class/net").glob("*"))
+        self._skipped = {
+            path.name
+            for path in links
+            if has_infiniband and read_text(path / "type") == _IP_OVER_INFINIBAND
+        }
+        self._hardware = {path.name for path in links if (path / "device").exists()}
+        self._received = Total()
+        self._sent = Total()
+
+    def read(self) -> dict[str, Reading]:
+        """Return `net_receive_bytes` and `net_send_bytes`."""
+        data = self._file.read()
+        if isinstance(data, Missing):
+            return dict.fromkeys(self.metrics, data)
+        received, sent = self._interfaces(data)
+        for port, (receive, send) in self._ports.items():
+            came, went = _port_bytes(receive), _port_bytes(send)
+            # A port that stops answering keeps what it had counted.
+            if not isinstance(came, Missing) and not isinstance(went, Missing):
+                received[port], sent[port] = came, went
+        if not received:
+            missing = Missing(Reason.ABSENT, "no network interface but loopback")
+            return dict.fromkeys(self.metrics, missing)
+        values = self._received.add(received), self._sent.add(sent)
+        return dict(zip(self.metrics, values, strict=True))
+
+    def close(self) -> None:
+        """Close its files."""
+        for file in (self._file, *(file for pair in self._ports.values() for file in pair)):
+            file.close()
+
+    def _open_ports(self, root: Path) -> bool:
+        """Find the ports that answer, and tell whether one of them is InfiniBand proper."""
+        has_infiniband = False
+        for port in sorted((root / "sys/class/infiniband").glob("*/ports/*")):
+            files = tuple(
+                ProcFile(port / "counters" / name) for name in ("port_rcv_data", "port_xmit_data")
+            )
+            name = f"{port.parts[-3]} port {port.name}"
+            failed = [value for file in files if isinstance(value := _port_bytes(file), Missing)]
+            if failed:
+                self.notes += (f"InfiniBand {name} is not counted: {failed[0].detail}",)
+                continue
+            self._ports[name] = (files[0], files[1])
+            has_infiniband |= read_text(port / "link_layer") != "Ethernet"
+        return has_infiniband
+
+    def _interfaces(self, data: bytes) -> tuple[dict[str, int], dict[str, int]]:
+        received, sent = {}, {}
+        for line in data.splitlines()[2:]:
+            name, _, figures = line.decode(errors="replace").partition(":")
+            words, name = figures.split(), name.strip()
+            counts = name in self._hardware if self._hardware else name != "lo"
+            if counts and name not in self._skipped and len(words) > 8:
+                received[name] = int(words[0])
+                sent[name] = int(words[8])
+        return received, sent
+
+
+def _port_bytes(file: ProcFile) -> int | Missing:
+    data = file.read()
+    if isinstance(data, Missing):
+        return data
+    # A virtual port without counters writes `N/A (no PMA)`.
+    if not data.strip().isdigit():
+        return Missing(Reason.UNSUPPORTED, f"{file.path}: {data[:40].decode(errors='replace')}")
+    return int(data) * _BYTES_PER_WORD

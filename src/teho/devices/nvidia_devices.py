@@ -1,0 +1,180 @@
+"""What NVIDIA's driver shows on this node, and what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pynvml
+
+from teho.errors import DeviceError
+from teho.model.device import Device
+from teho.model.missing import Missing, Reason
+
+__all__ = ["Found", "Handle", "find_gpus", "missing_for", "no_driver"]
+
+Handle = Any
+"""NVML's handle of a GPU or MIG instance."""
+
+_ERRORS: dict[int, tuple[Reason, str]] = {
+    pynvml.NVML_ERROR_NOT_SUPPORTED: (
+        Reason.UNSUPPORTED,
+        "this GPU or its driver does not offer it",
+    ),
+    # What is asked is always the same, so the device is to blame: a MIG instance, most often.
+    pynvml.NVML_ERROR_INVALID_ARGUMENT: (
+        Reason.UNSUPPORTED,
+        "this kind of device does not offer it",
+    ),
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: (Reason.UNSUPPORTED, "the driver is too old to offer it"),
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH: (
+        Reason.UNSUPPORTED,
+        "the driver is too old to offer it",
+    ),
+    pynvml.NVML_ERROR_DEPRECATED: (Reason.UNSUPPORTED, "the driver no longer offers it"),
+    pynvml.NVML_ERROR_NO_PERMISSION: (Reason.FORBIDDEN, "the driver keeps it from this user"),
+    pynvml.NVML_ERROR_NO_DATA: (Reason.FAILED, "the driver answers 'not available'"),
+    pynvml.NVML_ERROR_GPU_IS_LOST: (
+        Reason.FAILED,
+        "the GPU is lost: it no longer answers on its bus",
+    ),
+}
+"""What an error of NVML means for a reading; any other is a failure, told in NVML's words."""
+
+_NO_DRIVER: dict[int, tuple[str, str]] = {
+    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
+        "no NVIDIA driver library (libnvidia-ml.so.1) on this node",
+        "where the node has NVIDIA GPUs, start the container with them (apptainer: `--nv`)",
+    ),
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
+        "NVIDIA's library is on this node, but its driver is not loaded",
+        "ask the scheduler for a GPU node; on one, tell its administrator",
+    ),
+    pynvml.NVML_ERROR_NO_PERMISSION: (
+        "the NVIDIA driver refuses this user (no permission)",
+        "look at the rights of /dev/nvidiactl: `ls -l /dev/nvidia*`",
+    ),
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
+        "NVIDIA's library and its driver are of different versions",
+        "the node needs a restart after its driver update: tell its administrator",
+    ),
+}
+
+
+def missing_for(error: int) -> Missing:
+    """Return what a reading that failed with this NVML error is."""
+    known = _ERRORS.get(error)
+    if known is None:
+        return Missing(Reason.FAILED, f"NVML says: {pynvml.NVMLError(error)}")
+    return Missing(*known)
+
+
+def no_driver(error: int) -> DeviceError:
+    """Return what to tell the user when NVML as a whole fails with this error."""
+    found, next_step = _NO_DRIVER.get(
+        error,
+        (f"the NVIDIA driver does not work: {pynvml.NVMLError(error)}", "look at `nvidia-smi`"),
+    )
+    return DeviceError(found, next_step=next_step)
+
+
+class Found(NamedTuple):
+    """All that the driver shows to this user."""
+
+    handles: dict[Device, Handle]
+    """GPUs in NVML's order, each followed by its MIG instances."""
+    legacy_names: dict[str, str]
+    """`MIG-GPU-<uuid>/<gi>/<ci>` -> id of that instance."""
+    notes: tuple[str, ...]
+
+
+def find_gpus(root: Path) -> Found:
+    """List the GPUs and MIG instances that this user may open.
+
+    Args:
+        root: a folder that holds `sys`.
+
+    Raises:
+        pynvml.NVMLError: the driver does not even count its GPUs.
+    """
+    found = Found({}, {}, ())
+    notes: list[str] = []
+    closed: list[int] = []
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        except pynvml.NVMLError as error:
+            if error.value == pynvml.NVML_ERROR_NO_PERMISSION:
+                closed.append(index)
+            else:
+                notes.append(f"GPU {index} could not be opened: {error}")
+            continue
+        gpu = _describe(handle, index, root)
+        found.handles[gpu] = handle
+        if _ask(pynvml.nvmlDeviceGetMigMode, handle, otherwise=(0, 0))[0]:
+            _add_instances(found, gpu, handle)
+    if closed:
+        numbers = ", ".join(map(str, closed))
+        notes.append(f"not open to this user, and left out: GPU {numbers} of this node")
+    return found._replace(notes=tuple(notes))
+
+
+def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
+    for position in range(_ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle, otherwise=0)):
+        part = _ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, position)
+        if part is None:
+            continue  # positions may be empty
+        device = Device(
+            id=_ask(pynvml.nvmlDeviceGetUUID, part) or f"{gpu.id}/{position}",
+            index=position,
+            name=_ask(pynvml.nvmlDeviceGetName, part) or f"{gpu.name} MIG",
+            vendor="nvidia",
+            memory_bytes=_memory_bytes(part),
+            pci_bus_id=gpu.pci_bus_id,
+            numa_node=gpu.numa_node,
+            parent_id=gpu.id,
+        )
+        found.handles[device] = part
+        gpu_instance = _ask(pynvml.nvmlDeviceGetGpuInstanceId, part)
+        compute_instance = _ask(pynvml.nvmlDeviceGetComputeInstanceId, part)
+        found.legacy_names[f"MIG-{gpu.id}/{gpu_instance}/{compute_instance}"] = device.id
+
+
+def _describe(handle: Handle, index: int, root: Path) -> Device:
+    pci = _ask(pynvml.nvmlDeviceGetPciInfo, handle)
+    # sysfs writes four digits of the domain where NVML's own text has eight.
+    bus_id = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0" if pci else None
+    limit_mw = _ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    return Device(
+        id=_ask(pynvml.nvmlDeviceGetUUID, handle) or bus_id or f"nvidia-{index}",
+        index=index,
+        name=_ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU",
+        vendor="nvidia",
+        memory_bytes=_memory_bytes(handle),
+        pci_bus_id=bus_id,
+        numa_node=_numa_node(root / f"sys/bus/pci/devices/{bus_id}/numa_node"),
+        power_limit_w=None if limit_mw is None else limit_mw / 1000,
+    )
+
+
+def _memory_bytes(handle: Handle) -> int | None:
+    memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    return None if memory is None else int(memory.total)
+
+
+def _numa_node(path: Path) -> int | None:
+    """Return the node of the memory nearest to a GPU; the kernel writes -1 for "not known"."""
+    try:
+        node = int(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def _ask(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) -> Any:
+    """Call NVML for something that may be lacking without harm."""
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError:
+        return otherwise

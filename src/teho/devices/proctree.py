@@ -1,0 +1,368 @@
+"""The program's processes: who they are, and what they use, from /proc.
+
+This runs every second on nodes with thousands of processes: one listing of /proc,
+and then files of the program's own processes and of new ones alone.
+"""
+
+# ruff: noqa: PTH208 -- names are wanted, thousands of them; a Path for each costs more than the rest
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from teho.devices.procfile import missing_because
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["METRICS", "ProcStat", "ProcessTree", "parse_stat"]
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_RECHECK_SCANS = 60
+_OPEN_FILES_SAMPLES = 10
+# The state of one thread takes about 7 µs to read: no more than this many a sample on average.
+_THREADS_PER_SAMPLE = 32
+# A process that ended, or (where /proc hides those of others) that changed its user.
+_GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})
+
+_IO_METRICS = (
+    "job_read_calls_bytes",
+    "job_write_calls_bytes",
+    "job_read_bytes",
+    "job_write_bytes",
+)
+METRICS = (
+    "job_cpu_s",
+    "job_processes",
+    "job_threads",
+    "job_runnable_threads",
+    "job_open_files",
+    "job_memory_bytes",
+    "job_resident_bytes",
+    "job_shared_bytes",
+    *_IO_METRICS,
+)
+
+
+class ProcStat(NamedTuple):
+    """What is needed of /proc/PID/stat (see proc(5))."""
+
+    state: bytes
+    parent: str
+    own_ticks: int
+    """CPU time of all its threads, ended ones included, in clock ticks."""
+    children_ticks: int
+    """CPU time of the children that it waited for, and of theirs."""
+    threads: int
+    start: bytes
+    """Ticks after boot; together with the pid it names one process."""
+
+    @property
+    def is_dead(self) -> bool:
+        """A zombie; a process of which only the main thread has ended is none."""
+        return self.state in b"ZX" and self.threads <= 1
+
+
+def parse_stat(data: bytes) -> ProcStat:
+    """Read /proc/PID/stat.
+
+    The name in parentheses may hold anything, parentheses and newlines too, but only
+    numbers follow the last parenthesis.
+
+    Raises:
+        ValueError: this is not such a file.
+    """
+    # fields[0] is the third field of the manual page, the state.
+    fields = data[data.rfind(b")") + 1 :].split(None, 20)
+    if len(fields) < 20:
+        raise ValueError(f"not a process's stat: {data[:80]!r}")
+    return ProcStat(
+        fields[0],
+        fields[1].decode("ascii"),
+        int(fields[11]) + int(fields[12]),
+        int(fields[13]) + int(fields[14]),
+        int(fields[17]),
+        fields[19],
+    )
+
+
+def _slurp(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+def _read_stat(directory: str) -> ProcStat | None:
+    """Return a process's state, or None where it is gone."""
+    try:
+        return parse_stat(_slurp(directory + "/stat"))
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
+
+
+def _read_io(directory: str) -> tuple[int, ...]:
+    """Return rchar, wchar, read_bytes and write_bytes of a process or thread."""
+    words = _slurp(directory + "/io").split()
+    return int(words[1]), int(words[3]), int(words[9]), int(words[11])
+
+
+class _Counter:
+    """A sum over processes, where one that ended lives on in the parent that waited for it."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._lost = 0
+
+    def update(self, total: int, *, complete: bool) -> None:
+        """Take the new sum; the value never falls.
+
+        Parents are read before their children, so nothing enters a sum twice. What
+        ended while the sum was made (`complete` is false) may be lacking from it
+        until the next. If a complete sum fell, nobody waited for a process (its parent
+        ignores SIGCHLD, or is outside of the tree): what it used stays counted.
+        """
+        total += self._lost
+        if total >= self.value:
+            self.value = total
+        elif complete:
+            self._lost += self.value - total
+
+
+class _Reaper:
+    """The supervisor: what it took over from the children that it waited for.
+
+    Counting begins when this object is made: a shell that became the supervisor by
+    `exec` leaves it what the shell's own children used.
+    """
+
+    def __init__(self, pid: int, proc: str) -> None:
+        self.pid = str(pid)
+        self.ticks = 0
+        self.io: tuple[int, ...] = (0, 0, 0, 0)
+        self.io_missing: Missing | None = None
+        self.gone = False
+        self._directory = f"{proc}/{pid}"
+        self._start = b""
+        self._ticks_before = 0
+        self._io_before = self.io
+        self.read()
+        self._ticks_before, self._io_before = self.ticks, self.io
+        self.ticks, self.io = 0, (0, 0, 0, 0)
+
+    def read(self) -> None:
+        """Bring the figures up to date; once it is gone they stay as they were."""
+        stat = None if self.gone else _read_stat(self._directory)
+        if stat is None or stat.start != (self._start or stat.start):
+            self.gone = True
+            return
+        self._start = stat.start
+        self.io_missing = None
+        self.ticks = stat.children_ticks - self._ticks_before
+        try:
+            # The process's figures hold those of its children, its thread's do not.
+            own = _read_io(f"{self._directory}/task/{self.pid}")
+            whole = _read_io(self._directory)
+        except OSError as error:
+            # Its stat was just read, so it is there.
+            self.io_missing = missing_because(error, f"{self._directory}/io")
+            return
+        self.io = tuple(
+            max(0, all_ - mine - before)
+            for all_, mine, before in zip(whole, own, self._io_before, strict=True)
+        )
+
+
+class ProcessTree:
+    """The descendants of the supervisor of `teho run`, the recorder left out.
+
+    The supervisor is a child subreaper: a process whose parent ended becomes its
+    child, so ancestry alone tells whose a process is. Where the supervisor has been
+    killed, the processes known until then and their descendants are followed on.
+
+    Args:
+        root_pid: the program; counted even where the supervisor is gone already.
+        reaper_pid: the supervisor; not counted itself.
+        exclude: other children of the supervisor, not counted, nor their descendants.
+        proc: where the process file system is mounted.
+
+    Attributes:
+        pids: the program's processes at the last read, zombies included.
+    """
+
+    def __init__(
+        self, root_pid: int, reaper_pid: int, exclude: frozenset[int], proc: str = "/proc"
+    ) -> None:
+        self.pids: frozenset[int] = frozenset()
+        self._proc = proc
+        self._reaper = _Reaper(reaper_pid, proc)
+        self._never = {self._reaper.pid, *map(str, exclude)}
+        # Pids stay text, as the listing gives them and paths need them.
+        self._known: dict[str, bytes] = {}
+        """Pid -> start; parents stand before their children."""
+        self._foreign: set[str] = set()
+        self._undecided: set[str] = set()
+        self._scans = 0
+        self._cpu = _Counter()
+        self._io = tuple(_Counter() for _ in _IO_METRICS)
+        self._runnable_wait = 0
+        self._open_files_wait = 0
+        stat = _read_stat(f"{proc}/{root_pid}")
+        if stat:
+            self._known[str(root_pid)] = stat.start
+
+    def read(self) -> dict[str, Reading]:
+        """Read every `job_*` metric that processes tell; see `teho.model.metric`.
+
+        CPU time in s and I/O in bytes are sums over live processes and over what
+        each has taken over from the children that it waited for. `job_memory_bytes`
+        is the estimate `sum(resident - shared) + max(shared)`. Metrics that are not
+        looked at in this sample are left out.
+        """
+        try:
+            self._scan()
+            return self._sample()
+        except (OSError, ValueError) as error:
+            # Too many open files, for one: then nothing of this sample is true.
+            missing = Missing(Reason.FAILED, f"{self._proc}: {error}")
+            return dict.fromkeys(METRICS, missing)
+
+    def _scan(self) -> None:
+        """Find out which processes came and went."""
+        names = set(os.listdir(self._proc))
+        # Whoever is not in the listing was waited for before the reads that follow.
+        self._reaper.read()
+        for pid in self._known.keys() - names:
+            del self._known[pid]
+        # A pid may be used again between two listings.
+        self._foreign = self._foreign & names if self._scans % _RECHECK_SCANS else set(self._never)
+        self._scans += 1
+        new: dict[str, ProcStat] = {}
+        for pid in names - self._foreign - self._known.keys():
+            stat = _read_stat(f"{self._proc}/{pid}") if pid.isdigit() else None
+            if stat:
+                new[pid] = stat
+            else:
+                self._foreign.add(pid)
+        self._adopt(new)
+
+    def _adopt(self, new: dict[str, ProcStat]) -> None:
+        """Divide new processes into the program's and others."""
+        undecided = set()
+        for pid in tuple(new):
+            line, above = [], pid
+            while above in new and above not in line and not self._is_decided(above):
+                line.append(above)
+                above = new[above].parent
+            if above in self._known or (above == self._reaper.pid and not self._reaper.gone):
+                self._known.update((pid, new[pid].start) for pid in reversed(line))
+            elif above == "0" or above in self._foreign:
+                self._foreign.update(line)
+            else:
+                # The parent ended since the listing, and the next scan shows the new one; or it
+                # is another user's and hidden, and will be so again.
+                undecided.update(line)
+                self._foreign.update(pid for pid in line if pid in self._undecided)
+        self._undecided = undecided
+
+    def _is_decided(self, pid: str) -> bool:
+        return pid in self._known or pid in self._foreign
+
+    def _sample(self) -> dict[str, Reading]:
+        ticks, complete = self._reaper.ticks, True
+        io, io_missing = [self._reaper.io], self._reaper.io_missing
+        live: dict[str, ProcStat] = {}
+        resident: list[int] = []
+        shared: list[int] = []
+        pids = []
+        for pid, start in tuple(self._known.items()):
+            directory = f"{self._proc}/{pid}"
+            stat = _read_stat(directory)
+            if stat is None or stat.start != start:
+                self._known.pop(pid)
+                complete = False
+                continue
+            pids.append(int(pid))
+            ticks += stat.own_ticks + stat.children_ticks
+            try:
+                if not stat.is_dead:
+                    pages = _slurp(directory + "/statm").split(None, 3)
+                    resident.append(int(pages[1]) * _PAGE_BYTES)
+                    shared.append(int(pages[2]) * _PAGE_BYTES)
+                    live[pid] = stat
+                if not io_missing:
+                    io.append(_read_io(directory))
+            except PermissionError as error:
+                io_missing = missing_because(error, directory + "/io")
+            except OSError as error:
+                if error.errno not in _GONE:
+                    raise
+                complete = False
+        self.pids = frozenset(pids)
+        self._cpu.update(ticks, complete=complete)
+        if not io_missing:
+            for counter, column in zip(self._io, zip(*io, strict=True), strict=True):
+                counter.update(sum(column), complete=complete)
+        threads = sum(stat.threads for stat in live.values())
+        readings: dict[str, Reading] = {
+            "job_cpu_s": self._cpu.value / _TICKS_PER_S,
+            "job_processes": len(live),
+            "job_threads": threads,
+            "job_memory_bytes": sum(resident) - sum(shared) + max(shared, default=0),
+            "job_resident_bytes": sum(resident),
+            "job_shared_bytes": sum(shared),
+        }
+        for name, counter in zip(_IO_METRICS, self._io, strict=True):
+            readings[name] = io_missing or counter.value
+        readings.update(self._now_and_then(live, threads))
+        return readings
+
+    def _now_and_then(self, live: dict[str, ProcStat], threads: int) -> dict[str, Reading]:
+        """Read what costs too much for every sample."""
+        readings: dict[str, Reading] = {}
+        self._runnable_wait -= 1
+        if self._runnable_wait <= 0:
+            # A program of 1,000 threads is looked at every 32nd sample, at the cost of 32 a sample.
+            self._runnable_wait = -(-threads // _THREADS_PER_SAMPLE)
+            readings["job_runnable_threads"] = sum(
+                _runnable_threads(f"{self._proc}/{pid}", stat) for pid, stat in live.items()
+            )
+        self._open_files_wait -= 1
+        if self._open_files_wait <= 0:
+            self._open_files_wait = _OPEN_FILES_SAMPLES
+            readings["job_open_files"] = _open_files([f"{self._proc}/{pid}/fd" for pid in live])
+        return readings
+
+
+def _runnable_threads(directory: str, stat: ProcStat) -> int:
+    """Count a process's threads that run or wait for a core."""
+    if stat.threads == 1:
+        return stat.state == b"R"
+    count = 0
+    try:
+        for thread in os.listdir(directory + "/task"):
+            data = _slurp(f"{directory}/task/{thread}/stat")
+            count += data[data.rfind(b")") + 2 :].startswith(b"R")
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+    return count
+
+
+def _open_files(directories: Sequence[str]) -> Reading:
+    count = 0
+    for directory in directories:
+        try:
+            count += len(os.listdir(directory))
+        except PermissionError as error:
+            return missing_because(error, directory)
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+    return count

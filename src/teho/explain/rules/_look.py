@@ -1,0 +1,260 @@
+"""What a rule needs to read a summary: signals with their gaps, and places with their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar, Union
+
+import msgspec
+
+from teho.model.allocation import Allocation
+from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.metric import METRICS_BY_NAME
+from teho.model.missing import Missing, Reason
+from teho.model.run import Run
+from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.units import format_duration, format_quantity
+
+__all__ = [
+    "Gpu",
+    "Located",
+    "Look",
+    "Place",
+    "Series",
+    "allocation_of",
+    "ever",
+    "known",
+    "name_all",
+    "per_place",
+    "span",
+]
+
+Series = list[Union[float, None]]
+_T = TypeVar("_T")
+_P = TypeVar("_P", bound="Place")
+
+_NAMED = 4
+"""How many places a sentence names before it says `and 12 more`."""
+
+
+class Located(Finding, frozen=True, kw_only=True):
+    """A finding that knows which nodes and GPUs it speaks of, so that others can give way."""
+
+    subjects: tuple[str, ...] = ()
+    """Keys of nodes and GPUs; empty: the whole run."""
+
+
+class Gpu(NamedTuple):
+    """One GPU with the node that it sits in."""
+
+    node: NodeSummary
+    gpu: GpuSummary
+
+    @property
+    def key(self) -> str:
+        """Name of this GPU among the subjects of findings."""
+        return f"{self.node.name}/{self.gpu.device.id}"
+
+    @property
+    def name(self) -> str:
+        """How a sentence calls it."""
+        return f"GPU {self.gpu.position} on {self.node.name}"
+
+
+Place = Union[Gpu, NodeSummary]
+"""What a figure is about."""
+
+
+class Look:
+    """One rule's look at a run; it remembers what the rule looked for and did not find."""
+
+    def __init__(
+        self, kind: str, run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+    ) -> None:
+        self.kind = kind
+        self.run = run
+        self.summary = summary
+        self.thresholds = thresholds
+        self._lacks: list[tuple[str, str, Missing]] = []
+
+    @property
+    def gpus(self) -> list[Gpu]:
+        """Every GPU of the run, node by node."""
+        return [Gpu(node, gpu) for node in self.summary.nodes for gpu in node.gpus]
+
+    @property
+    def scheduler(self) -> str | None:
+        """`slurm`, `grid_engine`, or None where the run was not in a job."""
+        given = (node.allocation.scheduler for node in self.run.nodes)
+        return next((scheduler for scheduler in given if scheduler), None)
+
+    def period_s(self, node_name: str) -> float:
+        """Return the time between two samples on a node, in seconds."""
+        given = (part.period_s for part in self.run.nodes if part.name == node_name)
+        return next(given, self.run.period_s)
+
+    def limit(self, name: str) -> float:
+        """Return the value of one of the rule's thresholds, in its own unit."""
+        return self.thresholds[name].value
+
+    def stat(self, of: Place, metric: str) -> Stat | None:
+        """Return a gauge's figures; None, and noted, where they are missing or cover too little."""
+        found = _stats(of).get(metric, Missing(Reason.UNRECORDED))
+        if isinstance(found, Stat):
+            found = self._covered(found, found.covered_s)
+        return self._noted(of, METRICS_BY_NAME[metric].label, found)
+
+    def figure(self, of: Place, what: str, found: Figure) -> float | None:
+        """Return a number; None, and noted, where it is missing."""
+        return self._noted(of, what, found)
+
+    def series(self, of: Place, metric: str) -> Series | None:
+        """Return bin means (bins,); None, and noted, where they are missing or too few."""
+        series = (of.gpu.series if isinstance(of, Gpu) else of.series).get(metric, [])
+        seen_s = sum(value is not None for value in series) * self.summary.bin_s
+        found: Series | Missing = Missing(Reason.UNRECORDED)
+        if seen_s > 0:
+            # Whole bins may reach past the end of the run.
+            found = self._covered(series, min(seen_s, self.summary.elapsed_s))
+        return self._noted(of, METRICS_BY_NAME[metric].label, found)
+
+    def busiest_gpu(self, node: NodeSummary) -> Series | None:
+        """Return the busy share of the node's busiest GPU, bin by bin (bins,).
+
+        A bin in which any of the GPUs was not seen is None: the unseen one may have
+        been the busy one.
+        """
+        seen = [self.series(Gpu(node, gpu), "gpu_busy_percent") for gpu in node.gpus]
+        known = [series for series in seen if series is not None]
+        if not known or len(known) < len(seen):
+            return None
+        return [
+            max(value for value in values if value is not None) if None not in values else None
+            for values in zip(*known, strict=True)
+        ]
+
+    def gpu_at_work(self, node: NodeSummary) -> bool | None:
+        """Say whether any GPU of the node was busier than `gpu_idle_percent`.
+
+        None, and noted, where none was and one was not seen.
+        """
+        stats = [self.stat(Gpu(node, gpu), "gpu_busy_percent") for gpu in node.gpus]
+        if any(stat and stat.mean >= self.limit("gpu_idle_percent") for stat in stats):
+            return True
+        return None if None in stats else False
+
+    def finding(
+        self,
+        severity: Severity,
+        sentence: str,
+        *,
+        evidence: Iterable[Evidence],
+        judged_by: Sequence[str],
+        action: str,
+        subjects: Iterable[Place] = (),
+    ) -> Located:
+        """Build a finding; `judged_by` names the thresholds behind it."""
+        return Located(
+            kind=self.kind,
+            severity=severity,
+            sentence=sentence,
+            evidence=tuple(evidence),
+            thresholds=tuple(self.thresholds[name] for name in judged_by),
+            action=action,
+            subjects=tuple(of.key if isinstance(of, Gpu) else of.name for of in subjects),
+        )
+
+    def outcome(self, findings: Sequence[Finding]) -> list[Finding] | Abstention:
+        """Return the findings, with what was not judged among the first one's evidence.
+
+        Without findings, anything that was looked for in vain makes an abstention:
+        what was not seen cannot be called well.
+        """
+        if not self._lacks:
+            return list(findings)
+        if not findings:
+            return Abstention(kind=self.kind, lacked="; ".join(self._grouped_lacks()))
+        unseen = tuple(
+            Evidence(f"not judged: {what}, {place}", missing)
+            for what, place, missing in self._lacks[:_NAMED]
+        )
+        first = msgspec.structs.replace(findings[0], evidence=findings[0].evidence + unseen)
+        return [first, *findings[1:]]
+
+    def _covered(self, found: _T, covered_s: float) -> _T | Missing:
+        whole_s = self.summary.elapsed_s
+        if covered_s > 0 and covered_s >= whole_s * self.limit("covered_percent_min") / 100:
+            return found
+        seen = f"recorded for {format_duration(covered_s)} of {format_duration(whole_s)}"
+        return Missing(Reason.UNRECORDED, seen)
+
+    def _noted(self, of: Place, what: str, found: _T | Missing) -> _T | None:
+        if not isinstance(found, Missing):
+            return found
+        lack = (what, of.name, found)
+        if lack not in self._lacks:
+            self._lacks.append(lack)
+        return None
+
+    def _grouped_lacks(self) -> list[str]:
+        places: dict[tuple[str, str], list[str]] = {}
+        for what, place, missing in self._lacks:
+            why = missing.detail or str(missing)
+            places.setdefault((what, why), []).append(place)
+        return [f"{what} of {_listed(names)}: {why}" for (what, why), names in places.items()]
+
+
+def known(
+    places: Iterable[Place], metric: str, part: Literal["mean", "max"]
+) -> list[tuple[Place, float]]:
+    """Return a gauge's mean or maximum where it was recorded at all, as further evidence."""
+    stats = [(of, _stats(of).get(metric)) for of in places]
+    return [(of, getattr(stat, part)) for of, stat in stats if isinstance(stat, Stat)]
+
+
+def ever(of: Place, metric: str) -> bool:
+    """Say whether a gauge is known to have been above zero at any time."""
+    return any(most > 0 for _, most in known([of], metric, "max"))
+
+
+def _stats(of: Place) -> Mapping[str, Stat | Missing]:
+    return of.gpu.stats if isinstance(of, Gpu) else of.stats
+
+
+def allocation_of(run: Run, node_name: str) -> Allocation:
+    """Return what the job was given on a node; nothing known where the node is not."""
+    return next((node.allocation for node in run.nodes if node.name == node_name), Allocation())
+
+
+def name_all(places: Sequence[Place]) -> str:
+    """Name GPUs or nodes in a sentence: `GPUs 1 and 2 on r01g01`, `r01g01, … and 12 more`."""
+    gpus = [place for place in places if isinstance(place, Gpu)]
+    if len(gpus) > 1 and len({of.node.name for of in gpus}) == 1:
+        return f"GPUs {_listed([str(of.gpu.position) for of in gpus])} on {gpus[0].node.name}"
+    return _listed([place.name for place in places])
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    if len(names) > 1:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0]
+
+
+def per_place(label: str, unit: str, values: Sequence[tuple[_P, float]]) -> tuple[Evidence, ...]:
+    """Give each place's figure; of more than four places only the lowest and the highest."""
+    if len(values) <= _NAMED:
+        return tuple(Evidence(f"{label}, {place.name}", value, unit) for place, value in values)
+    figures = [value for _, value in values]
+    return (
+        Evidence(f"{label}, lowest of {len(values)}", min(figures), unit),
+        Evidence(f"{label}, highest of {len(values)}", max(figures), unit),
+    )
+
+
+def span(values: Iterable[float], unit: str) -> str:
+    """Write one figure or a range: `12 %`, `12 % to 31 %`."""
+    figures = list(values)
+    low, high = (format_quantity(value, unit) for value in (min(figures), max(figures)))
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,82 @@
+"""A GPU was held and never used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.rules import _advice
+from teho.explain.rules._look import Gpu, Look, ever, name_all, per_place
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.missing import Missing, Reason
+from teho.model.run import Run
+from teho.model.summary import Stat, Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "gpu_never_used"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Find GPUs whose busy share never left zero and that no process of the job sat on.
+
+    A process on an idle GPU (TensorFlow takes the memory of all) leaves the case to
+    the rules of GPUs that are used too little.
+    """
+    look = Look(KIND, run, summary, thresholds)
+    peaks: list[tuple[Gpu, float]] = []
+    for of in look.gpus:
+        busy = look.stat(of, "gpu_busy_percent")
+        if busy is None or not _enough_samples(look, of, busy):
+            continue
+        if busy.max < look.limit("busy_max_percent") and not _held_by_job(of):
+            peaks.append((of, busy.max))
+    return look.outcome([_finding(look, peaks)] if peaks else [])
+
+
+def _held_by_job(of: Gpu) -> bool:
+    return ever(of, "gpu_job_processes") or ever(of, "gpu_job_memory_bytes")
+
+
+def _enough_samples(look: Look, of: Gpu, busy: Stat) -> bool:
+    samples = busy.covered_s / look.period_s(of.node.name)
+    if samples >= look.limit("samples_min"):
+        return True
+    too_few = Missing(Reason.UNRECORDED, f"only {samples:.0f} samples")
+    return look.figure(of, "GPU busy", too_few) is not None
+
+
+def _finding(look: Look, peaks: list[tuple[Gpu, float]]) -> Finding:
+    idle = [of for of, _ in peaks]
+    return look.finding(
+        Severity.CRITICAL,
+        f"{name_all(idle)} {'was' if len(idle) == 1 else 'were'} never used.",
+        evidence=per_place("GPU busy, highest", "%", peaks),
+        judged_by=["busy_max_percent"],
+        action=_action(look, idle),
+        subjects=idle,
+    )
+
+
+def _action(look: Look, idle: list[Gpu]) -> str:
+    scheduler = look.scheduler
+    names = {of.key for of in idle}
+    used = [of for of in look.gpus if of.key not in names]
+    if not used:
+        ask = "do not ask for one" if scheduler else "nothing need be changed"
+        return (
+            "Check that the program finds a GPU: "
+            '`python -c "import torch; print(torch.cuda.is_available())"`, and that it moves its '
+            f"work there, as `model.to('cuda')`. If it is not meant to use a GPU, {ask}."
+        )
+    nodes_used = {of.node.name for of in used}
+    per_node = max(sum(of.node.name == name for of in used) for name in nodes_used)
+    nodes = ""
+    if scheduler == "slurm" and len(nodes_used) < len(look.summary.nodes):
+        nodes = f" with `--nodes={len(nodes_used)}`"
+    asked = _advice.use_gpus(scheduler, per_node, used)
+    return (
+        f"Hold what is used: {asked}{nodes}. Or use what is held, with a process for each GPU: "
+        f"`torchrun --nproc-per-node={len(idle[0].node.gpus)}` and `DistributedDataParallel`."
+    )

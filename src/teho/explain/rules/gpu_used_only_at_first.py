@@ -1,0 +1,94 @@
+"""A GPU was used at first and then held idle to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from teho.explain.rules import _advice
+from teho.explain.rules._look import Gpu, Look, Series, name_all, per_place, span
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.run import Run
+from teho.model.summary import Summary
+from teho.units import format_duration
+
+__all__ = ["KIND", "judge"]
+
+KIND = "gpu_used_only_at_first"
+
+
+class _Split(NamedTuple):
+    """A series cut where the GPU stopped working."""
+
+    of: Gpu
+    used_bins: int
+    busy_percent: float
+    """Mean before the cut."""
+    idle_percent: float
+    """Share of the whole run that was recorded as idle after the cut."""
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Find GPUs that were idle for the last third of the run or more, having been used before."""
+    look = Look(KIND, run, summary, thresholds)
+    splits = []
+    for of in look.gpus:
+        busy = look.series(of, "gpu_busy_percent")
+        split = _split(of, busy, look) if busy else None
+        if split and split.idle_percent >= look.limit("idle_share_percent"):
+            splits.append(split)
+    critical = look.limit("idle_share_critical_percent")
+    bands = (
+        (Severity.CRITICAL, [split for split in splits if split.idle_percent >= critical]),
+        (Severity.WARNING, [split for split in splits if split.idle_percent < critical]),
+    )
+    return look.outcome([_finding(look, severity, band) for severity, band in bands if band])
+
+
+def _split(of: Gpu, busy: Series, look: Look) -> _Split | None:
+    """Cut at the earliest idle bin after which at most `blips_percent` of the bins are busy.
+
+    Bins that were not recorded are neither idle nor busy.
+    """
+    below, blips = look.limit("idle_below_percent"), look.limit("blips_percent") / 100
+    cut, idle_bins = None, 0
+    seen = idle = 0
+    for position in range(len(busy) - 1, -1, -1):
+        value = busy[position]
+        if value is None:
+            continue
+        seen += 1
+        if value < below:
+            idle += 1
+            if seen - idle <= blips * seen:
+                cut, idle_bins = position, idle
+    before = [value for value in busy[:cut] if value is not None]
+    if cut is None or not before or sum(before) / len(before) < below:
+        return None
+    return _Split(of, cut, sum(before) / len(before), 100 * idle_bins / len(busy))
+
+
+def _finding(look: Look, severity: Severity, splits: list[_Split]) -> Finding:
+    idle = [split.of for split in splits]
+    until = [split.used_bins * look.summary.bin_s for split in splits]
+    first = format_duration(max(until))
+    share = span([split.idle_percent for split in splits], "%")
+    return look.finding(
+        severity,
+        f"{name_all(idle)} {'was' if len(idle) == 1 else 'were'} used for the first {first} and "
+        f"then idle for the last {share} of the run.",
+        evidence=(
+            *per_place("GPU idle at the end", "%", [(at.of, at.idle_percent) for at in splits]),
+            *per_place("GPU busy before", "%", [(at.of, at.busy_percent) for at in splits]),
+            *per_place("last used after", "s", list(zip(idle, until, strict=True))),
+        ),
+        judged_by=["idle_share_percent", "idle_share_critical_percent", "idle_below_percent"],
+        action=(
+            "End the GPU job where the work on the GPU ends: "
+            f"{_advice.later_job(look.scheduler)}. If the program waits or hangs there, its log "
+            f"from {first} on says for what."
+        ),
+        subjects=idle,
+    )

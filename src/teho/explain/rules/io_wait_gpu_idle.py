@@ -1,0 +1,82 @@
+"""The GPUs idled while the program waited for storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.rules import _advice
+from teho.explain.rules._look import Look, Series, known, name_all, per_place, span
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "io_wait_gpu_idle"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Find nodes that spent most of their time with idle GPUs and cores waiting for I/O.
+
+    SageMaker's condition asks for half of the cores to wait. A single reading thread
+    on many cores never reaches that, so a bin also counts where at least half a core
+    waits and more cores wait than threads want to run.
+    """
+    look = Look(KIND, run, summary, thresholds)
+    shares: list[tuple[NodeSummary, float]] = []
+    for node in summary.nodes:
+        share = _share(look, node) if node.gpus else None
+        if share is not None and share > look.limit("time_percent"):
+            shares.append((node, share))
+    return look.outcome([_finding(look, shares)] if shares else [])
+
+
+def _share(look: Look, node: NodeSummary) -> float | None:
+    """Return the share of the recorded bins that were spent waiting, in %."""
+    gpu = look.busiest_gpu(node)
+    iowait = look.series(node, "cpu_iowait_percent")
+    if gpu is None or iowait is None:
+        return None
+    # Helps where it is known; SageMaker's own condition does without.
+    runnable: Series = node.series.get("job_runnable_threads") or [None] * len(iowait)
+    verdicts = [
+        busy < look.limit("gpu_below_percent") and _waits(look, node.cores, wait, threads)
+        for busy, wait, threads in zip(gpu, iowait, runnable, strict=True)
+        if busy is not None and wait is not None
+    ]
+    return 100 * sum(verdicts) / len(verdicts) if verdicts else None
+
+
+def _waits(look: Look, cores: int, iowait_percent: float, runnable: float | None) -> bool:
+    if iowait_percent > look.limit("iowait_percent"):
+        return True
+    waiting_cores = iowait_percent / 100 * cores
+    return (
+        runnable is not None
+        and waiting_cores >= look.limit("waiting_cores_min")
+        and waiting_cores > runnable
+    )
+
+
+def _finding(look: Look, shares: list[tuple[NodeSummary, float]]) -> Finding:
+    nodes = [node for node, _ in shares]
+    workers = _advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
+    return look.finding(
+        Severity.WARNING,
+        f"The GPUs on {name_all(nodes)} idled while the program waited for storage, "
+        f"{span([share for _, share in shares], '%')} of the time.",
+        evidence=(
+            *per_place("time with idle GPUs and I/O wait", "%", shares),
+            *per_place("I/O wait, mean", "%", known(nodes, "cpu_iowait_percent", "mean")),
+        ),
+        judged_by=["time_percent", "gpu_below_percent", "iowait_percent", "waiting_cores_min"],
+        action=(
+            "Copy the data to the node's own disk at the start of the job, "
+            '`cp data.tar "$TMPDIR"` (or the site\'s `$LOCAL_SCRATCH`, `$SLURM_TMPDIR`), keep many '
+            "small files in one (tar, WebDataset, HDF5), and "
+            f"read ahead in parallel: `DataLoader(num_workers={workers}, prefetch_factor=4)`."
+        ),
+        subjects=nodes,
+    )

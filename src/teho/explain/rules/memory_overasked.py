@@ -1,0 +1,93 @@
+"""The job asked for much more memory than it used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from teho.explain.rules import _advice
+from teho.explain.rules._look import Look, allocation_of, known, name_all, per_place, span
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Summary
+from teho.units import GIB
+
+__all__ = ["KIND", "judge"]
+
+KIND = "memory_overasked"
+
+_ASKED = frozenset({"cgroup", "scheduler"})
+"""Sources of a limit that somebody asked for; a whole node's memory is not."""
+
+
+class _Use(NamedTuple):
+    node: NodeSummary
+    used_bytes: float
+    asked_bytes: float
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.used_bytes / self.asked_bytes
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Compare the highest memory use on a node with what was asked for there."""
+    look = Look(KIND, run, summary, thresholds)
+    roomy: list[_Use] = []
+    for node in summary.nodes:
+        use = _use(look, node)
+        if (
+            use is not None
+            and use.percent < look.limit("used_percent")
+            and use.asked_bytes - use.used_bytes >= look.limit("unused_min_gib") * GIB
+        ):
+            roomy.append(use)
+    return look.outcome([_finding(look, roomy)] if roomy else [])
+
+
+def _use(look: Look, node: NodeSummary) -> _Use | None:
+    in_job = allocation_of(look.run, node.name).scheduler is not None
+    if node.memory_limit_source not in _ASKED and not (in_job and not node.memory_limit_source):
+        return None
+    asked = look.figure(node, "memory limit", node.memory_limit_bytes)
+    used = look.figure(node, "memory used, highest", node.memory_peak_bytes)
+    if not asked or used is None:
+        return None
+    end = look.run.end
+    if end is not None and node.name == look.run.host:
+        # The kernel saw the peak of the largest process, also between two samples.
+        used = max(used, end.peak_process_bytes)
+    return _Use(node, used, asked)
+
+
+def _finding(look: Look, roomy: list[_Use]) -> Finding:
+    nodes = [use.node for use in roomy]
+    needed_bytes = max(use.used_bytes for use in roomy) * (1 + look.limit("margin_percent") / 100)
+    return look.finding(
+        Severity.REMARK if look.gpus else Severity.WARNING,
+        f"{span([use.used_bytes for use in roomy], 'bytes')} of the "
+        f"{span([use.asked_bytes for use in roomy], 'bytes')} of memory asked for "
+        f"{'were' if len(nodes) == 1 else 'on each node were'} used on {name_all(nodes)}.",
+        evidence=(
+            *per_place("memory used, highest", "bytes", [(at.node, at.used_bytes) for at in roomy]),
+            *per_place("memory asked for", "bytes", [(at.node, at.asked_bytes) for at in roomy]),
+            *per_place("memory used of asked", "%", [(at.node, at.percent) for at in roomy]),
+            *per_place("page cache, highest", "bytes", known(nodes, "job_cache_bytes", "max")),
+        ),
+        judged_by=["used_percent", "unused_min_gib", "margin_percent"],
+        action=_action(look, nodes[0], needed_bytes),
+        subjects=nodes,
+    )
+
+
+def _action(look: Look, node: NodeSummary, needed_bytes: float) -> str:
+    allocation = allocation_of(look.run, node.name)
+    cores = allocation.cores_asked or node.cores
+    less = _advice.ask_memory(allocation, needed_bytes, cores)
+    if not less:
+        return f"Lower the limit of the container or cgroup to {span([needed_bytes], 'bytes')}."
+    margin = f"the measured peak and {look.limit('margin_percent'):g} %"
+    kept = " Where the site gives memory with each GPU, leave it." if look.gpus else ""
+    return f"Ask for {less}: {margin}.{kept}"

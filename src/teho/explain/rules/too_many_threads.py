@@ -1,0 +1,64 @@
+"""More threads wanted to run than there were cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.rules._look import Look, allocation_of, known, name_all, per_place, span
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "too_many_threads"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Compare the program's runnable threads with the cores that it may run on."""
+    look = Look(KIND, run, summary, thresholds)
+    crowded: list[tuple[NodeSummary, float]] = []
+    for node in summary.nodes:
+        threads = look.stat(node, "job_runnable_threads")
+        if threads is None or node.cores < 1:
+            continue
+        if threads.mean / node.cores > look.limit("threads_per_core"):
+            crowded.append((node, threads.mean))
+    return look.outcome([_finding(look, crowded)] if crowded else [])
+
+
+def _finding(look: Look, crowded: list[tuple[NodeSummary, float]]) -> Finding:
+    nodes = [node for node, _ in crowded]
+    per_core = [(node, threads / node.cores) for node, threads in crowded]
+    return look.finding(
+        Severity.WARNING,
+        f"{span([threads for _, threads in crowded], '')} threads of the program wanted to run on "
+        f"{span([node.cores for node in nodes], '')} cores on {name_all(nodes)}.",
+        evidence=(
+            *per_place("runnable threads, mean", "threads", crowded),
+            *per_place("runnable threads a core", "", per_core),
+        ),
+        judged_by=["threads_per_core"],
+        action=_action(look, nodes[0]),
+        subjects=nodes,
+    )
+
+
+def _action(look: Look, node: NodeSummary) -> str:
+    asked = allocation_of(look.run, node.name).cores_asked
+    if asked and asked > node.cores:
+        # The threads fit the request; something binds the program to a part of it.
+        return (
+            f"The job has {asked} cores there and the program may use {node.cores}: look at the "
+            f"binding, `taskset -cp $$`"
+            + (", or start it with `srun --cpu-bind=none`." if look.scheduler == "slurm" else ".")
+        )
+    processes = known([node], "job_processes", "mean")
+    each = max(1, int(node.cores // max(processes[0][1], 1))) if processes else node.cores
+    return (
+        f"Give each process its share, `export OMP_NUM_THREADS={each}` before the program starts; "
+        "start fewer loader workers; `torch.set_num_threads(1)` in processes that you start "
+        "yourself."
+    )

@@ -1,0 +1,48 @@
+"""What the supervisor and its recorder say to each other: one JSON line a message.
+
+To the recorder: `{"end": elapsed_s}` when the program has ended. The pipe closing
+without it means that the supervisor is gone and the program may still run.
+From the recorder: `{"signal": number}` for each signal that reached it, which tells
+the supervisor that the whole group got it; `{"trouble": sentence, "elapsed_s": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+__all__ = ["LineReader", "send"]
+
+
+def send(descriptor: int, **message: Any) -> None:
+    """Write one message; a reader that is gone or too slow is no reason to fail."""
+    # An OSError here is a full pipe or a vanished reader: either way nobody can be told.
+    try:
+        os.write(descriptor, json.dumps(message).encode() + b"\n")
+    except OSError:
+        return
+
+
+class LineReader:
+    """Reads messages from a pipe without ever blocking."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Take over the reading end of a pipe."""
+        os.set_blocking(descriptor, False)
+        self.descriptor = descriptor
+        self.closed = False
+        self._rest = b""
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the messages that have come in; sets `closed` when the writer is gone."""
+        while not self.closed:
+            try:
+                chunk = os.read(self.descriptor, 65536)
+            except BlockingIOError:
+                break
+            if not chunk:
+                self.closed = True
+            self._rest += chunk
+        *lines, self._rest = self._rest.split(b"\n")
+        return [json.loads(line) for line in lines]

@@ -1,0 +1,181 @@
+"""From readings to rows: differences, means, maxima, and fewer rows as a run grows long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from teho.model.device import Readings
+from teho.model.metric import METRICS_BY_NAME
+from teho.model.missing import Missing
+from teho.model.run import Absence
+from teho.store.schema import max_column
+
+__all__ = ["Sampler", "samples_per_row"]
+
+NODE = "node"
+"""Device id of the host's own rows."""
+
+# 20 MB a node at 1.3 bytes a value (the design's bounds), with a quarter left over for
+# the live part that is not compact yet.
+_VALUES_PER_NODE = 11_500_000
+# Half an hour at full detail, then half as much with each doubling: three days are 13,500
+# rows a device, which is still one row a minute at the end.
+_ROWS_PER_TIER = 1800
+_TIERS = 20
+
+
+def samples_per_row(rows_written: int, values_per_row: int) -> int:
+    """Return how many samples the next row takes together: 1, 2, 4, … as rows add up.
+
+    The recording's size is bounded whatever the job's length, and without knowing it:
+    a run that ends early keeps every sample.
+
+    Args:
+        rows_written: rows so far (of one device; all devices get theirs together).
+        values_per_row: values that all devices of this node put into one round of rows.
+    """
+    tier = max(60, min(_ROWS_PER_TIER, _VALUES_PER_NODE // (_TIERS * max(1, values_per_row))))
+    return 1 << min(rows_written // tier, _TIERS)
+
+
+class _Mean:
+    """Mean and maximum of a gauge over the sub-samples of one row."""
+
+    __slots__ = ("count", "largest", "total")
+
+    def __init__(self, value: float) -> None:
+        self.total, self.count, self.largest = value, 1, value
+
+    def add(self, value: float) -> None:
+        self.total += value
+        self.count += 1
+        self.largest = max(self.largest, value)
+
+
+class Sampler:
+    """Turns the readings of all sources into rows of the recording."""
+
+    def __init__(self, node: str, started_at: datetime, period_s: float) -> None:
+        """Start at the recorder's zero.
+
+        Args:
+            node: host name, written into each row.
+            started_at: UTC time of `elapsed_s` 0.
+            period_s: time between two samples.
+        """
+        self._node = node
+        self._started_at = started_at
+        self._period_s = period_s
+        self._rows_written = 0
+        self._samples = 0
+        self._row_began_s: float | None = None
+        self._means: dict[tuple[str, str], _Mean] = {}
+        self._cores: list[float] = []
+        self._cores_count = 0
+        self._totals: dict[tuple[str, str], float] = {}
+        self._raw: dict[tuple[str, str], float] = {}
+        self._devices: dict[str, None] = {}
+        self._values_per_row = 1
+        self.absences: dict[tuple[str, str], Absence] = {}
+        """What could not be read, by device and metric: the newest reason."""
+        self.absences_changed = False
+
+    def begin(self, readings: Readings, elapsed_s: float) -> None:
+        """Take the first readings: where counters start. They make no row yet."""
+        self._take(readings, elapsed_s, baseline=True)
+        self._row_began_s = elapsed_s
+
+    def add(self, readings: Readings, elapsed_s: float) -> list[dict[str, Any]]:
+        """Take one sample, and return the rows that it completes (often none, or all devices')."""
+        self._take(readings, elapsed_s, baseline=False)
+        self._samples += 1
+        if self._samples < samples_per_row(self._rows_written, self._values_per_row):
+            return []
+        return self.finish(elapsed_s)
+
+    def finish(self, elapsed_s: float) -> list[dict[str, Any]]:
+        """Return the rows of the samples taken since the last rows, if there are any."""
+        if self._samples == 0 or self._row_began_s is None:
+            return []
+        rows = {device: self._row(device, elapsed_s) for device in self._devices}
+        for (device, name), mean in self._means.items():
+            row, integer = rows[device], METRICS_BY_NAME[name].integer
+            value = mean.total / mean.count
+            row[name] = round(value) if integer else round(value, 2)
+            if self._samples > 1:
+                row[max_column(name)] = round(mean.largest) if integer else mean.largest
+        for (device, name), total in self._totals.items():
+            integer = METRICS_BY_NAME[name].integer
+            rows[device][name] = round(total) if integer else round(total, 3)
+        if self._cores_count:
+            rows[NODE]["core_busy_percent"] = [
+                min(100, round(total / self._cores_count)) for total in self._cores
+            ]
+        self._values_per_row = sum(map(len, rows.values())) + len(self._cores)
+        self._means.clear()
+        self._cores, self._cores_count, self._samples = [], 0, 0
+        self._row_began_s = elapsed_s
+        self._rows_written += 1
+        return list(rows.values())
+
+    def _row(self, device: str, elapsed_s: float) -> dict[str, Any]:
+        began = elapsed_s if self._row_began_s is None else self._row_began_s
+        # After a stop (SIGSTOP, a suspended laptop) the readings speak for the last
+        # samples only; the gap stays a gap.
+        span = min(elapsed_s - began, 2 * self._period_s * self._samples)
+        return {
+            "elapsed_s": elapsed_s,
+            "span_s": max(span, 0.0),
+            "time": self._started_at + timedelta(seconds=elapsed_s),
+            "node": self._node,
+            "kind": "node" if device == NODE else "gpu",
+            "device": device,
+        }
+
+    def _take(self, readings: Readings, elapsed_s: float, *, baseline: bool) -> None:
+        for device, values in readings.items():
+            self._devices.setdefault(device)
+            for name, value in values.items():
+                key = (device, name)
+                if isinstance(value, Missing):
+                    self._note_absence(key, value, elapsed_s)
+                elif isinstance(value, list):
+                    if not baseline:
+                        self._add_cores(value)
+                elif METRICS_BY_NAME[name].kind == "counter":
+                    self._count(key, value)
+                elif not baseline:
+                    mean = self._means.get(key)
+                    if mean is None:
+                        self._means[key] = _Mean(value)
+                    else:
+                        mean.add(value)
+
+    def _add_cores(self, values: Iterable[float]) -> None:
+        values = list(values)
+        if len(self._cores) != len(values):
+            self._cores, self._cores_count = values, 1
+            return
+        self._cores = [total + value for total, value in zip(self._cores, values, strict=True)]
+        self._cores_count += 1
+
+    def _count(self, key: tuple[str, str], value: float) -> None:
+        """Add up a counter since the recording began, over resets of the counter itself."""
+        before = self._raw.get(key)
+        self._raw[key] = value
+        if before is None:
+            self._totals.setdefault(key, 0.0)
+        else:
+            # A counter that is smaller than before began anew (driver reload, wrap): what it
+            # shows now is what is known to have been added.
+            self._totals[key] += value - before if value >= before else value
+
+    def _note_absence(self, key: tuple[str, str], missing: Missing, elapsed_s: float) -> None:
+        known = self.absences.get(key)
+        if known is None or known.missing != missing:
+            self.absences[key] = Absence(
+                device=key[0], metric=key[1], missing=missing, since_s=round(elapsed_s, 3)
+            )
+            self.absences_changed = True

@@ -1,0 +1,305 @@
+"""Runs the user's program as if Teho were not there, with a recorder beside it.
+
+Three processes: this supervisor, the program (its child), and the recorder (another
+child). All three share one process group, so the terminal, the shell's job control
+and the scheduler treat them as the one program that the user started. The
+supervisor does nothing but wait, pass on what reached it alone, and end as the
+program ended. Only the standard library is loaded before the program runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from teho.observe.pipes import LineReader, send
+
+__all__ = ["CannotStart", "Outcome", "Supervisor", "die_like"]
+
+_PR_SET_CHILD_SUBREAPER = 36
+# si_code of a signal that the kernel or a terminal sent (Linux, asm-generic/siginfo.h).
+_SI_KERNEL = 0x80
+
+# Everything that can be caught and that another process may send; not the ones that a
+# process causes itself, and not SIGTTIN and SIGTTOU, by which the kernel stops
+# whoever touches the terminal from the background.
+_PASSED_ON = frozenset(signal.valid_signals()) - {
+    signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE,
+    signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGTTIN,
+    signal.SIGTTOU, signal.SIGPROF, signal.SIGVTALRM, signal.SIGURG,
+}  # fmt: skip
+
+# A signal to the whole group reaches supervisor and recorder within the same instant;
+# the recorder's word of it takes a moment, longer where one core is shared by all.
+_WITNESS_WAIT_S = 0.05
+_WITNESS_VALID_S = 0.25
+
+# Sealing takes well under a second; a driver that hangs must not hold the user's prompt.
+_SEAL_WAIT_S = 20.0
+
+
+class CannotStart(Exception):  # noqa: N818 - it is an outcome, with the shell's exit code for it
+    """The program could not be started; `exit_code` is the shell's: 127 or 126."""
+
+    def __init__(self, command: str, number: int) -> None:
+        """Explain an errno of exec as a shell would."""
+        exists = "/" in command and os.path.exists(command)  # noqa: PTH110 - pathlib loads late
+        self.exit_code = 127 if number in {errno.ENOENT, errno.ENOTDIR} and not exists else 126
+        if number == errno.ENOENT:
+            reason = "its interpreter does not exist" if exists else "command not found"
+        elif number == errno.EACCES:
+            reason = "not executable"
+        else:
+            reason = os.strerror(number)
+        super().__init__(f"{command}: {reason}")
+
+
+@dataclass
+class Outcome:
+    """How the program ended, and what went wrong with the recording."""
+
+    elapsed_s: float
+    exit_code: int | None
+    signal: int | None
+    cpu_s: float
+    peak_process_bytes: int
+    troubles: list[tuple[float, str]] = field(default_factory=list)
+
+
+class Supervisor:
+    """One run of a program."""
+
+    def __init__(self) -> None:
+        """Hold back signals from now on; they are handled in `wait`."""
+        self._inherited_mask = signal.pthread_sigmask(
+            signal.SIG_BLOCK, _PASSED_ON | {signal.SIGCHLD}
+        )
+        self._inherited_chld = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._program = 0
+        self._recorder = 0
+        self._recorder_status: int | None = None
+        self._to_recorder: int | None = None
+        self._from_recorder: LineReader | None = None
+        self._witnessed: dict[int, float] = {}
+        self._troubles: list[tuple[float, str]] = []
+        self._status: int | None = None
+        self._usage: resource.struct_rusage | None = None
+        self.started_s = 0.0
+        """Monotonic time of the program's start."""
+        self._ended_s = 0.0
+
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Start the program and return its pid.
+
+        Raises:
+            CannotStart: there is no such command, or it does not execute.
+        """
+        # Orphans of the program come back to us, so that they are still counted.
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        failure_read, failure_write = os.pipe()
+        self.started_s = time.monotonic()
+        self._program = os.fork()
+        if self._program == 0:
+            self._become(command, environment, failure_write)
+        os.close(failure_write)
+        failure = os.read(failure_read, 16)
+        os.close(failure_read)
+        if failure:
+            os.waitpid(self._program, 0)
+            raise CannotStart(command[0], int(failure))
+        return self._program
+
+    def _become(self, command: Sequence[str], environment: Mapping[str, str], failure: int) -> None:
+        """In the child: undo what Python and we did to signals, and become the program."""
+        try:
+            # Python ignores these two at its start; programs expect to die of them.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, self._inherited_chld or signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
+            execute(command, environment)
+        except OSError as error:
+            os.write(failure, str(error.errno).encode())
+        finally:
+            os._exit(127)
+
+    def start_recorder(self, record: Callable[[int, int, int], None]) -> None:
+        """Fork the recorder, in which `record(read_end, write_end, program_pid)` runs."""
+        to_read, self._to_recorder = os.pipe()
+        from_read, from_write = os.pipe()
+        program = self._program
+        self._recorder = os.fork()
+        if self._recorder == 0:
+            status = 1
+            try:
+                os.close(self._to_recorder)
+                os.close(from_read)
+                detach_streams(keep=(to_read, from_write))
+                record(to_read, from_write, program)
+                status = 0
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes a line
+                send(from_write, trouble=f"the recorder failed: {type(error).__name__}: {error}")
+            finally:
+                os._exit(status)
+        os.close(to_read)
+        os.close(from_write)
+        self._from_recorder = LineReader(from_read)
+
+    def trouble(self, sentence: str) -> None:
+        """Keep a sentence for the report."""
+        self._troubles.append((time.monotonic() - self.started_s, sentence))
+
+    def wait(self) -> Outcome:
+        """Wait for the program's end, passing on every signal that came to us alone."""
+        while self._status is None:
+            info = signal.sigwaitinfo(_PASSED_ON | {signal.SIGCHLD})
+            if info.si_signo == signal.SIGCHLD:
+                self._reap()
+            elif info.si_code == _SI_KERNEL or self._went_to_all(info.si_signo):
+                # The program has it already: the terminal or a kill of the whole group.
+                self._witnessed.pop(info.si_signo, None)
+            else:
+                self._signal_program(info.si_signo)
+        usage = self._usage
+        code = os.waitstatus_to_exitcode(self._status)
+        return Outcome(
+            elapsed_s=self._ended_s - self.started_s,
+            exit_code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            cpu_s=usage.ru_utime + usage.ru_stime if usage else 0.0,
+            peak_process_bytes=usage.ru_maxrss * 1024 if usage else 0,
+            troubles=self._troubles,
+        )
+
+    def finish_recording(self, on_wait: Callable[[], None]) -> None:
+        """Let the recorder take its last sample and seal; `on_wait` is called every 0.1 s.
+
+        A second Ctrl-C, or any deadly signal, ends the waiting.
+        """
+        if not self._recorder or self._to_recorder is None:
+            return
+        send(self._to_recorder, end=self._ended_s - self.started_s)
+        os.close(self._to_recorder)
+        deadline = time.monotonic() + _SEAL_WAIT_S
+        while self._recorder_status is None and time.monotonic() < deadline:
+            info = signal.sigtimedwait(
+                {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP}, 0.1
+            )
+            if info is None:
+                on_wait()
+            elif info.si_signo != signal.SIGCHLD:
+                break
+            self._reap()
+        if self._recorder_status is None:
+            self._reap()
+        if self._recorder_status is None:
+            os.kill(self._recorder, signal.SIGKILL)
+            self.trouble("the recorder did not finish in time and was ended")
+        self._hear()
+
+    def _went_to_all(self, number: int) -> bool:
+        """Tell whether the recorder got this signal too, which means that the program did."""
+        if self._from_recorder is None or self._recorder_status is not None:
+            return False
+        deadline = time.monotonic() + _WITNESS_WAIT_S
+        while True:
+            self._hear()
+            heard = self._witnessed.pop(number, None)
+            now = time.monotonic()
+            if heard is not None and now - heard < _WITNESS_VALID_S:
+                return True
+            if now >= deadline or self._from_recorder.closed:
+                return False
+            select.select([self._from_recorder.descriptor], [], [], deadline - now)
+
+    def _hear(self) -> None:
+        if self._from_recorder is None:
+            return
+        for message in self._from_recorder.messages():
+            if "signal" in message:
+                self._witnessed[message["signal"]] = time.monotonic()
+            elif "trouble" in message:
+                elapsed = message.get("elapsed_s", time.monotonic() - self.started_s)
+                self._troubles.append((elapsed, message["trouble"]))
+
+    def _signal_program(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._program, number)
+
+    def _reap(self) -> None:
+        """Collect every child that changed: the program, the recorder, adopted orphans."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._program:
+                if os.WIFSTOPPED(status):
+                    # Stop as well, so that the shell sees its job as stopped. SIGCONT to
+                    # the job then wakes both.
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                else:
+                    self._status, self._usage = status, usage
+                    self._ended_s = time.monotonic()
+            elif pid == self._recorder and not os.WIFSTOPPED(status):
+                self._recorder_status = status
+                if os.WIFSIGNALED(status):
+                    name = signal.Signals(os.WTERMSIG(status)).name
+                    self.trouble(f"the recorder was ended by {name}; rows after that are missing")
+
+
+def execute(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Become a command as execvp(3) does: a script without `#!` goes to the shell.
+
+    Raises:
+        OSError: it cannot be executed.
+    """
+    try:
+        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - it is the purpose
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    import shutil
+
+    script = shutil.which(command[0], path=environment.get("PATH")) or command[0]
+    os.execve("/bin/sh", ["sh", script, *command[1:]], dict(environment))  # noqa: S606
+
+
+def detach_streams(keep: Sequence[int]) -> None:
+    """Let go of the user's streams and files, so that a pipe closes when the program closes it."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
+        if descriptor > 2 and descriptor not in keep:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def die_like(outcome: Outcome) -> None:
+    """End this process exactly as the program ended: same exit code, or same signal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if outcome.signal is None:
+        os._exit(outcome.exit_code or 0)
+    # The program has left its core dump, if it was to leave one; ours would only be in the way.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if outcome.signal not in {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(outcome.signal, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {outcome.signal})
+    os.kill(os.getpid(), outcome.signal)
+    os._exit(128 + outcome.signal)

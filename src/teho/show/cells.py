@@ -1,0 +1,161 @@
+"""How a value of the view is put into words, shared by the faces that people read."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import Union
+
+from teho.model.finding import Severity, Threshold
+from teho.model.missing import Missing, Reason
+from teho.show.view import Cell, Column, Table
+from teho.units import convert, format_quantity
+
+__all__ = [
+    "MARKS",
+    "NOTHING",
+    "SEVERITY_WORDS",
+    "bands",
+    "cell_text",
+    "column_text",
+    "explanations",
+    "heading_unit",
+    "is_number",
+    "is_numeric",
+    "plain",
+    "quantity",
+    "severity_of",
+    "threshold_text",
+    "without_shared",
+]
+
+NOTHING = "\N{EN DASH}"
+"""What stands where the question does not arise."""
+
+MARKS = {"critical": "✗", "warning": "!", "remark": "i", "good": "✓", "unknown": "?"}
+SEVERITY_WORDS = {
+    "critical": "Critical",
+    "warning": "Warning",
+    "remark": "Remark",
+    "good": "Good",
+    "unknown": "Not judged",
+}
+_WHY = {
+    Reason.ABSENT: "nothing here has it",
+    Reason.UNSUPPORTED: "the device or its driver does not offer it",
+    Reason.FORBIDDEN: "this user may not read it",
+    Reason.FAILED: "it could not be read",
+    Reason.UNRECORDED: "nobody looked at it",
+}
+
+
+def plain(text: str) -> str:
+    r"""Make a text harmless to a terminal and legible on a page.
+
+    A command line or a host name may hold any byte: control characters, marks that
+    turn the direction of writing, and bytes that are no text are written out, as `\x1b`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable() or char == "\N{NO-BREAK SPACE}"
+        else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def is_number(cell: Cell) -> bool:
+    """Tell whether a cell holds a figure."""
+    return isinstance(cell, (int, float))
+
+
+def quantity(value: float, unit: str) -> str:
+    """Write a number with its unit; one that is not finite is said to be none."""
+    return plain(format_quantity(value, unit)) if math.isfinite(value) else "not a number"
+
+
+def cell_text(cell: Cell, unit: str = "") -> str:
+    """Write a value that stands on its own, with its unit."""
+    if cell is None:
+        return NOTHING
+    if isinstance(cell, Missing):
+        return str(cell)
+    if isinstance(cell, str):
+        return plain(cell)
+    return quantity(cell, unit)
+
+
+def column_text(cell: Cell, column: Column) -> str:
+    """Write a cell of a table, without the unit where the column's heading carries it."""
+    if not isinstance(cell, (int, float)) or not math.isfinite(cell):
+        return cell_text(cell)
+    value = convert(cell, column.unit, column.shown_in)
+    if column.decimals is not None:
+        return f"{value:,.{column.decimals}f}"
+    return format_quantity(value, column.shown_in or column.unit)
+
+
+def heading_unit(column: Column) -> str:
+    """Return the unit that a column's heading must carry, because its cells do not."""
+    return (column.shown_in or column.unit) if column.decimals is not None else ""
+
+
+def is_numeric(column: Column, rows: tuple[dict[str, Cell], ...]) -> bool:
+    """Tell whether a column is one of figures, which are aligned to the right."""
+    return bool(column.unit) or any(is_number(row.get(column.key)) for row in rows)
+
+
+def bands(columns: tuple[Column, ...]) -> list[tuple[str, tuple[Column, ...]]]:
+    """Group neighbours of the same band; a column without a band stands alone."""
+    groups: list[tuple[str, tuple[Column, ...]]] = []
+    for band, members in groupby(columns, key=lambda column: column.band):
+        if band:
+            groups.append((band, tuple(members)))
+        else:
+            groups.extend(("", (column,)) for column in members)
+    return groups
+
+
+def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
+    """Take out the texts that are the same in every row, to stand once beside the title.
+
+    The first column stays where there is one row, because it says whose row it is.
+
+    Returns:
+        The texts, each behind its label, and the columns that are left.
+    """
+    shared, columns = [], []
+    for position, column in enumerate(table.columns):
+        cells = [row.get(column.key) for row in table.rows]
+        same = isinstance(cells[0], str) and cells.count(cells[0]) == len(cells)
+        if same and not column.unit and (position or len(cells) > 1):
+            shared.append(f"{plain(column.label)} {plain(str(cells[0]))}")
+        else:
+            columns.append(column)
+    return shared, tuple(columns)
+
+
+def explanations(table: Table) -> list[str]:
+    """Explain each missing value of a table once: `not offered (energy): no counter`."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for column in table.columns:
+        subject = plain(column.band or column.label)
+        for row in table.rows:
+            cell = row.get(column.key)
+            if isinstance(cell, Missing):
+                why = (str(cell), plain(cell.detail) or _WHY[cell.reason])
+                subjects = where.setdefault(why, [])
+                if subject not in subjects:
+                    subjects.append(subject)
+    return [f"{words} ({', '.join(of)}): {why}" for (words, why), of in where.items()]
+
+
+def threshold_text(threshold: Threshold) -> str:
+    """Write a limit without where it comes from: `50 %`."""
+    return quantity(threshold.value, threshold.unit)
+
+
+def severity_of(severity: Union[Severity, str]) -> str:
+    """Return the word that marks, colours and style sheets are keyed by."""
+    return severity.value if isinstance(severity, Severity) else severity

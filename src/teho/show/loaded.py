@@ -1,0 +1,146 @@
+"""One recording in the user's hands: `teho.load("last")`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from teho.config.settings import Settings, load_settings
+from teho.errors import InputError
+from teho.model.finding import Abstention, Finding
+from teho.model.run import Run, RunState, Trouble
+from teho.model.summary import Summary
+from teho.show.view import View
+from teho.store.index import find_run
+from teho.store.read import read_run, rows_of_devices, run_state
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LoadedRun"]
+
+
+class LoadedRun:
+    """A recording: its description at once, its figures when they are asked for."""
+
+    def __init__(
+        self, directory: Path, settings: Settings, troubles: tuple[Trouble, ...] = ()
+    ) -> None:
+        """Read a run's description.
+
+        Args:
+            directory: the recording.
+            settings: for the user's own thresholds.
+            troubles: what its `run.json` could not be told any more.
+
+        Raises:
+            RecordingError: it does not read.
+        """
+        self.directory = directory
+        described = read_run(directory)
+        self.run: Run = msgspec.structs.replace(described, troubles=described.troubles + troubles)
+        """What the recording says of itself."""
+        self._settings = settings
+        self._problems: list[str] = []
+
+    @classmethod
+    def open(cls, reference: str) -> LoadedRun:
+        """Open by id, beginning of an id, name, `last` or directory.
+
+        Raises:
+            RecordingError: nothing fits, or it does not read.
+        """
+        settings = load_settings()
+        return cls(find_run(reference, settings.home_directory), settings)
+
+    @property
+    def state(self) -> RunState:
+        """Whether it runs, has finished, or was cut off."""
+        return run_state(self.run, self.directory)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Every figure of the run."""
+        from teho.explain.summary import summarise
+
+        return summarise(self.run, self.directory, self._problems)
+
+    @cached_property
+    def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
+        from teho.explain.policy import load_policy
+        from teho.explain.rules import judge_all
+
+        path = self._settings.thresholds
+        policy = load_policy(Path(path).expanduser() if path else None)
+        return judge_all(self.run, self.summary, policy)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong or worth knowing, most important first."""
+        return self._judged[0]
+
+    @property
+    def abstentions(self) -> tuple[Abstention, ...]:
+        """Rules that could not judge, and what they lacked."""
+        return self._judged[1]
+
+    @cached_property
+    def view(self) -> View:
+        """The report, as every face renders it."""
+        from teho.show.build import build_view
+
+        return build_view(
+            self.run,
+            self.state,
+            self.summary,
+            findings=self.findings,
+            abstentions=self.abstentions,
+            problems=self._problems,
+        )
+
+    def table(self, kind: str = "gpu") -> pa.Table:
+        """Return the samples of all devices of a kind, of all nodes, as an Arrow table.
+
+        Args:
+            kind: `gpu` or `node`.
+
+        Raises:
+            InputError: another kind.
+        """
+        import pyarrow as pa
+
+        from teho.model.metric import metrics_of
+        from teho.store.schema import ROW_SCHEMA, max_column
+
+        if kind not in {"gpu", "node"}:
+            raise InputError(f"table({kind!r})", "'gpu' or 'node'")
+        names = [
+            name
+            for metric in metrics_of("gpu" if kind == "gpu" else "node")
+            for name in (metric.name, max_column(metric.name))
+            if name in ROW_SCHEMA.names
+        ]
+        columns = ["elapsed_s", "span_s", "time", "node", "device", *names]
+        tables = [
+            rows.select(columns)
+            for node in self.run.nodes
+            for device, rows in rows_of_devices(self.directory, node.name, columns, self._problems)
+            if (device == "node") == (kind == "node")
+        ]
+        empty = ROW_SCHEMA.empty_table().select(columns)
+        return pa.concat_tables(tables) if tables else empty
+
+    def __repr__(self) -> str:
+        return f"<teho run {self.run.id}: {self.view.verdict}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        from teho.show.html import render_html
+
+        # A frame keeps the page's styles and scripts out of the notebook, and its out of ours.
+        page = html.escape(render_html(self.view))
+        return f'<iframe srcdoc="{page}" style="width:100%;height:42rem;border:0"></iframe>'

@@ -1,0 +1,287 @@
+"use strict";
+/* Draws the plots of a report, and copies commands. Reads the page, changes no figure. */
+(() => {
+  const root = document.documentElement;
+  root.classList.add("js");
+
+  /* ---- figures in words, as teho.units writes them ---- */
+  const fixed = (value, digits) =>
+    value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const threeDigits = (value) => {
+    const size = Math.abs(value);
+    return fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+  };
+  const count = (value) => (Number.isInteger(value) ? fixed(value, 0) : threeDigits(value));
+  const bytes = (amount) => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let value = amount, index = 0;
+    while (Math.abs(value) >= 1023.95 && index < units.length - 1) { value /= 1024; index += 1; }
+    return index ? `${threeDigits(value)} ${units[index]}` : `${value.toFixed(0)} B`;
+  };
+  const energy = (joules) => {
+    const wattHours = joules / 3600;
+    if (Math.abs(wattHours) < 0.1) return `${threeDigits(joules)} J`;
+    return Math.abs(wattHours) < 1000
+      ? `${threeDigits(wattHours)} Wh` : `${threeDigits(wattHours / 1000)} kWh`;
+  };
+  const duration = (seconds) => {
+    if (seconds < 0) return `-${duration(-seconds)}`;
+    if (seconds < 0.9995) return `${(seconds * 1000).toFixed(0)} ms`;
+    if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+    const whole = Math.round(seconds);
+    for (const [size, unit, smallerSize, smaller] of
+      [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
+      if (whole >= size) {
+        const parts = Math.round(whole / smallerSize) * smallerSize;
+        const rest = (parts % size) / smallerSize;
+        return `${Math.floor(parts / size)} ${unit}${rest ? ` ${rest} ${smaller}` : ""}`;
+      }
+    }
+    return `${whole} s`;
+  };
+  const quantity = (value, unit) => {
+    if (unit === "s") return duration(value);
+    if (unit === "bytes") return bytes(value);
+    if (unit === "bytes/s") return `${bytes(value)}/s`;
+    if (unit === "J") return energy(value);
+    if (unit === "%") return `${value.toFixed(Math.abs(value) < 9.95 ? 1 : 0)} %`;
+    return `${count(value)} ${unit}`.trimEnd();
+  };
+  /* On an axis, round figures lose the decimals that they do not need. */
+  const tick = (value, unit) =>
+    value === 0 ? "0" : quantity(value, unit).replace(/\.0+(?=\D|$)/, "");
+
+  /* ---- colours follow the page ---- */
+  const COLORS = 8;
+  let palette = {};
+  const readPalette = () => {
+    const style = getComputedStyle(root);
+    const read = (name) => style.getPropertyValue(name).trim();
+    palette = { ink: read("--soft"), line: read("--line"), series: [] };
+    for (let i = 0; i < COLORS; i += 1) palette.series.push(read(`--s${i}`));
+  };
+  readPalette();
+
+  /* ---- axes ---- */
+  const POWERS_OF_TWO = Array.from({ length: 60 }, (_, power) => 2 ** power);
+  const SPANS_S = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120,
+    300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432800, 864000];
+  const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif";
+  const widest = (self, values, axisIndex, cycle) => {
+    if (cycle > 1) return self.axes[axisIndex]._size;
+    self.ctx.save();
+    self.ctx.font = FONT;
+    const widths = (values || [""]).map((text) => self.ctx.measureText(text || "").width);
+    self.ctx.restore();
+    return Math.min(Math.ceil(Math.max(...widths)) + 14, 120);
+  };
+  const axes = (unit) => {
+    const look = {
+      stroke: () => palette.ink,
+      font: FONT,
+      ticks: { show: false },
+      border: { show: false },
+    };
+    const upright = {
+      ...look,
+      size: widest,
+      gap: 6,
+      space: 36,
+      grid: { stroke: () => palette.line, width: 1 },
+      values: (_, splits) => splits.map((value) => tick(value, unit)),
+    };
+    if (unit.startsWith("bytes")) upright.incrs = POWERS_OF_TWO;
+    const along = {
+      ...look,
+      size: 24,
+      gap: 4,
+      space: 76,
+      grid: { show: false },
+      incrs: SPANS_S,
+      values: (_, splits) => splits.map((value) => tick(value, "s")),
+    };
+    return [along, upright];
+  };
+  const range = (unit) => (_, low, high) => {
+    if (low === null || high === null) return [0, 1];
+    if (unit === "%" && low >= 0 && high <= 100) return [0, 100];
+    const top = high > 0 ? high * 1.08 : 1;
+    return [Math.min(low * 1.08, 0), top];
+  };
+
+  /* A point stands in the middle of its bin: unzoomed, the first and the last bin show whole. */
+  const wholeBins = (elapsed) => (_, low, high) => {
+    const half = elapsed[0], end = elapsed[elapsed.length - 1] + half;
+    return [low <= half ? 0 : low, high >= end - half ? end : high];
+  };
+
+  /* A value between two gaps has no line; it is drawn as a point. */
+  const lonely = (values) => {
+    const found = [];
+    values.forEach((value, i) => {
+      if (value !== null && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null) found.push(i);
+    });
+    return found;
+  };
+
+  /* ---- one plot ---- */
+  const FEW = 8;
+  const element = (tag, attributes, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  };
+  const options = (plot, width) => {
+    const total = plot.series.length;
+    const thin = total > FEW;
+    return {
+      width,
+      height: 200,
+      padding: [8, null, 0, 0],
+      legend: { show: false },
+      focus: { alpha: thin && total <= 64 ? 0.25 : 1 },
+      cursor: {
+        y: false,
+        sync: { key: "teho", setSeries: false },
+        focus: { prox: thin ? 24 : -1 },
+        points: { show: !thin, size: 6 },
+      },
+      scales: { x: { time: false, range: wholeBins(plot.elapsed_s) }, y: { range: range(plot.unit) } },
+      axes: axes(plot.unit),
+      series: [{}, ...plot.series.map((line, i) => {
+        const alone = lonely(line.values);
+        return {
+          label: line.label,
+          stroke: () => palette.series[i % COLORS],
+          width: thin ? 1 : 1.5,
+          alpha: total > 64 ? 0.4 : 1,
+          points: {
+            size: 5,
+            fill: () => palette.series[i % COLORS],
+            show: () => alone.length > 0,
+            filter: () => alone,
+          },
+        };
+      })],
+    };
+  };
+
+  const legendButton = (plot, chart, i) => {
+    const output = element("output", {});
+    const button = element("button", { type: "button", class: `c${i % COLORS}`, "aria-pressed": "true" },
+      plot.series[i].label, output);
+    button.addEventListener("click", () => {
+      const show = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(show));
+      chart.setSeries(i + 1, { show });
+    });
+    return { button, output };
+  };
+  const wholeLegend = (plot, chart) => plot.series.map((_, i) => legendButton(plot, chart, i));
+
+  /* Many lines: their legend is folded, and built when it is first opened. */
+  const foldedLegend = (plot, chart) => {
+    const list = element("div", { class: "legend many" });
+    const fold = element("details", {}, element("summary", {}, `${plot.series.length} lines`), list);
+    fold.addEventListener("toggle", () => {
+      if (list.childElementCount) return;
+      const entries = wholeLegend(plot, chart);
+      const turn = (show) => {
+        entries.forEach(({ button }) => button.setAttribute("aria-pressed", String(show)));
+        chart.batch(() => entries.forEach((_, i) => chart.setSeries(i + 1, { show })));
+      };
+      const [all, none] = ["show all", "hide all"].map((text) => element("button", { type: "button" }, text));
+      all.addEventListener("click", () => turn(true));
+      none.addEventListener("click", () => turn(false));
+      list.append(all, none, ...entries.map(({ button }) => button));
+    });
+    return fold;
+  };
+
+  const spread = (chart, index) => {
+    let low = Infinity, high = -Infinity;
+    for (let i = 1; i < chart.data.length; i += 1) {
+      const value = chart.data[i][index];
+      if (chart.series[i].show && value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
+    }
+    return low <= high ? [low, high] : null;
+  };
+  const say = (plot, chart, outputs, focused) => {
+    const index = chart.cursor.idx;
+    const known = index !== null && index !== undefined;
+    outputs.forEach((output, i) => {
+      const value = known ? chart.data[i + 1][index] : undefined;
+      output.textContent = value === undefined ? "" : value === null ? "not recorded" : quantity(value, plot.unit);
+    });
+    if (!known) return "";
+    const at = `at ${duration(chart.data[0][index])}`;
+    if (outputs.length) return at;
+    const ends = spread(chart, index);
+    const value = focused ? chart.data[focused][index] : null;
+    return [at, ends ? `${quantity(ends[0], plot.unit)} to ${quantity(ends[1], plot.unit)}` : "not recorded",
+      focused && value !== null ? `${plot.series[focused - 1].label}: ${quantity(value, plot.unit)}` : "",
+    ].filter(Boolean).join(" · ");
+  };
+
+  const charts = [];
+  const draw = (plot) => {
+    const place = document.getElementById(plot.id);
+    const data = [plot.elapsed_s, ...plot.series.map((line) => line.values)];
+    const chart = new uPlot(options(plot, place.clientWidth), data, place);
+    const readout = element("div", { class: "readout" });
+    let outputs = [];
+    place.parentElement.querySelector(".title").append(readout);
+    if (plot.series.length > FEW) {
+      place.after(foldedLegend(plot, chart));
+    } else {
+      const entries = wholeLegend(plot, chart);
+      outputs = entries.map(({ output }) => output);
+      place.after(element("div", { class: "legend" }, ...entries.map(({ button }) => button)));
+    }
+    let focused = null;
+    const update = () => { readout.textContent = say(plot, chart, outputs, focused); };
+    chart.hooks.setCursor = [update];
+    chart.hooks.setSeries = [(_, index, change) => {
+      if (change && "focus" in change) { focused = change.focus ? index : null; update(); }
+    }];
+    new ResizeObserver(() => {
+      const width = place.clientWidth;
+      if (width > 0 && width !== chart.width) chart.setSize({ width, height: 200 });
+    }).observe(place);
+    charts.push(chart);
+  };
+
+  /* One plot a turn, so that a page with thousands of lines answers while it draws. */
+  const plots = JSON.parse(document.getElementById("data").textContent).plots;
+  const drawFrom = (index) => {
+    if (index === plots.length) { root.classList.add("drawn"); return; }
+    draw(plots[index]);
+    setTimeout(drawFrom, 0, index + 1);
+  };
+  drawFrom(0);
+
+  const repaint = () => { readPalette(); charts.forEach((chart) => chart.redraw(false, true)); };
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+    matchMedia(query).addEventListener("change", repaint);
+  }
+
+  /* ---- commands ---- */
+  const copied = async (code) => {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      return "copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      return "selected";
+    }
+  };
+  for (const button of document.querySelectorAll("button.copy")) {
+    button.addEventListener("click", async () => {
+      button.textContent = await copied(button.previousElementSibling);
+      setTimeout(() => { button.textContent = "copy"; }, 1600);
+    });
+  }
+
+  globalThis.tehoReport = { charts, quantity };
+})();

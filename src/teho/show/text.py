@@ -1,0 +1,208 @@
+"""The report for a terminal, or for the file that a job's output goes to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from io import StringIO
+
+from rich.console import Console
+from rich.text import Text
+
+from teho.model.finding import Finding
+from teho.show.cells import (
+    MARKS,
+    cell_text,
+    explanations,
+    plain,
+    severity_of,
+    threshold_text,
+)
+from teho.show.text_table import table_lines
+from teho.show.view import Fact, Table, View
+
+__all__ = ["render_text"]
+
+_STYLES = {
+    "critical": "bold red",
+    "warning": "bold yellow",
+    "remark": "bold cyan",
+    "good": "bold green",
+    "unknown": "bold",
+}
+_SHORT_FINDINGS = 3
+_SHORT_GPUS = 8
+_COMMAND = re.compile(r"(`[^`]*`)")
+# A command is one token, and so is a number with its unit.
+_TOKEN = re.compile(r"\d[\d.,]*\s\S{1,4}(?!\S)|(?:`[^`]*`|\S)+")
+_INDENT = Text("  ")
+
+
+def render_text(view: View, *, width: int, color: bool, full: bool) -> str:
+    """Render a report for people; ends in a line break.
+
+    No line is longer than `width`, but for commands that are there to be copied.
+
+    Args:
+        view: what to render.
+        width: columns of the terminal.
+        color: whether escape codes for colour may be written.
+        full: everything; otherwise the verdict, the first findings and a small GPU table.
+    """
+    blocks = _full(view, width) if full else _short(view, width)
+    lines = Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
+    console = Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    with console.capture() as capture:
+        console.print(lines, soft_wrap=True)
+    return "\n".join(line.rstrip() for line in capture.get().split("\n"))
+
+
+def _full(view: View, width: int) -> Iterator[list[Text]]:
+    yield _head(view, width)
+    for finding in view.findings:
+        yield _finding(finding, width)
+    for table in view.tables:
+        if table.rows:
+            yield _table(table, width)
+    yield [
+        *_listed("Notes", view.notes, width),
+        *_listed(
+            "Not judged",
+            [f"{abstention.kind}: {abstention.lacked}" for abstention in view.abstentions],
+            width,
+        ),
+    ]
+    yield [_cropped(f"{plain(view.run_id)} · {plain(view.command)}", width)]
+
+
+def _short(view: View, width: int) -> Iterator[list[Text]]:
+    yield _head(view, width)
+    for finding in view.findings[:_SHORT_FINDINGS]:
+        yield [*_sentence(finding, width), *_action(finding, width)]
+    for table in view.tables:
+        if table.key == "gpus" and 0 < len(table.rows) <= _SHORT_GPUS:
+            yield _table(table, width)
+    left = [
+        f"{count} {noun}{'' if count == 1 else 's'}"
+        for count, noun in (
+            (len(view.findings) - _SHORT_FINDINGS, "more finding"),
+            (len(view.notes), "note"),
+        )
+        if count > 0
+    ]
+    more = f" ({', '.join(left)})" if left else ""
+    yield [Text.assemble((f"Full report{more}: ", "dim"), f"teho report {plain(view.run_id)}")]
+
+
+def _head(view: View, width: int) -> list[Text]:
+    severity = view.verdict_severity
+    lines = _flow(_words(view.verdict), width, Text(f"{MARKS[severity]} "), style="bold")
+    lines[0].stylize(_STYLES[severity], 0, 1)
+    facts = [_fact(fact) for fact in view.facts if fact.value is not None]
+    return [*lines, *_flow(_dotted(facts), width, _INDENT)] if facts else lines
+
+
+def _fact(fact: Fact) -> Text:
+    note = f" ({plain(fact.note)})" if fact.note else ""
+    value = cell_text(fact.value, fact.unit)
+    return Text.assemble((f"{plain(fact.label)} ", "dim"), value, (note, "dim"))
+
+
+def _finding(finding: Finding, width: int) -> list[Text]:
+    evidence = [
+        Text.assemble((f"{plain(item.label)} ", "dim"), cell_text(item.value, item.unit))
+        for item in finding.evidence
+    ]
+    lines = _sentence(finding, width)
+    if evidence:
+        lines += _flow(_dotted(evidence), width, _INDENT)
+    for threshold in finding.thresholds:
+        limit = f"threshold {threshold_text(threshold)} · {threshold.source}"
+        lines += _flow(_words(limit), width, _INDENT, style="dim", hang=4)
+    return lines + _action(finding, width)
+
+
+def _sentence(finding: Finding, width: int) -> list[Text]:
+    severity = severity_of(finding.severity)
+    lines = _flow(_words(finding.sentence), width, Text(f"{MARKS[severity]} "))
+    lines[0].stylize(_STYLES[severity], 0, 1)
+    return lines
+
+
+def _action(finding: Finding, width: int) -> list[Text]:
+    words = _words(finding.action)
+    for word in words:
+        word.no_wrap = "`" in word.plain
+    return _flow(words, width, Text("  → ")) if words else []
+
+
+def _table(table: Table, width: int) -> list[Text]:
+    lines = table_lines(table, width)
+    below = [table.note] if table.note else []
+    for sentence in [*below, *explanations(table)]:
+        lines += _flow(_words(sentence), width, _INDENT, style="dim", hang=4)
+    return lines
+
+
+def _listed(title: str, sentences: Iterable[str], width: int) -> list[Text]:
+    lines: list[Text] = []
+    for sentence in sentences:
+        lines += _flow(_words(sentence), width, _INDENT, style="dim", hang=4)
+    return [Text(title, "dim"), *lines] if lines else []
+
+
+def _cropped(text: str, width: int) -> Text:
+    line = Text(text, "dim")
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _dotted(phrases: list[Text]) -> list[Text]:
+    return [*(phrase.copy().append(" ·", "dim") for phrase in phrases[:-1]), *phrases[-1:]]
+
+
+def _words(sentence: str) -> list[Text]:
+    """Cut a sentence into the pieces between which a line may be broken."""
+    return [_word(token) for token in _TOKEN.findall(plain(sentence))]
+
+
+def _word(token: str) -> Text:
+    parts = ((part, "cyan" if part[:1] == "`" else "") for part in _COMMAND.split(token))
+    return Text.assemble(*(pair for pair in parts if pair[0]))
+
+
+def _flow(
+    pieces: list[Text], width: int, lead: Text, *, style: str = "", hang: int | None = None
+) -> list[Text]:
+    """Set pieces one after another, in lines that hang below the lead."""
+    hang = lead.cell_len if hang is None else hang
+    room = max(width - hang, 8)
+    lines = [Text(style=style)]
+    for piece in _fitting(pieces, room):
+        if lines[-1] and lines[-1].cell_len + 1 + piece.cell_len > room:
+            lines.append(Text(style=style))
+        if lines[-1]:
+            lines[-1].append(" ")
+        lines[-1].append_text(piece)
+    return [
+        Text.assemble(" " * hang if number else lead, line) for number, line in enumerate(lines)
+    ]
+
+
+def _fitting(pieces: list[Text], room: int) -> Iterator[Text]:
+    """Cut what is wider than a line, but for commands that are there to be copied."""
+    for piece in pieces:
+        if piece.cell_len <= room or piece.no_wrap:
+            yield piece
+            continue
+        for word in piece.split(" "):
+            half = room // 2  # a character is at most two cells wide
+            yield from word.divide(range(half, len(word), half)) if word.cell_len > room else [word]

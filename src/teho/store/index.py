@@ -1,0 +1,222 @@
+"""Finding runs: by id, beginning of an id, name or directory; and listing them.
+
+The list is cached in SQLite in the user's cache folder. The cache holds nothing
+that the recordings do not: it is thrown away and made anew whenever it does not fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from teho.errors import RecordingError, RunNotFoundError
+from teho.model.run import Run
+from teho.store.layout import run_file, runs_directory
+from teho.store.read import read_run
+
+__all__ = ["find_run", "list_runs", "remove_run"]
+
+_LAYOUT = 1
+
+
+def find_run(reference: str, home: Path) -> Path:
+    """Return the directory of one run.
+
+    Args:
+        reference: an id, a unique beginning of one, a name, `last`, or a path.
+        home: the directory of all recordings.
+
+    Raises:
+        RunNotFoundError: nothing fits, or more than one run does.
+    """
+    if "/" in reference or reference in {".", ".."}:
+        return _directory_of_run(Path(reference))
+    runs = runs_directory(home)
+    ids = _ids(runs)
+    if not ids:
+        if Path(reference).is_dir():
+            return _directory_of_run(Path(reference))
+        raise RunNotFoundError(
+            f"no run is recorded in {runs}", "", "`teho run -- COMMAND` records one"
+        )
+    if reference == "last":
+        return runs / ids[-1]
+    if reference in ids:
+        return runs / reference
+    fitting = [run_id for run_id in ids if run_id.startswith(reference)]
+    if not fitting:
+        fitting = [path.name for path, run in list_runs(home) if run and run.name == reference]
+        # The newest of a name is what one means by it: names are given to repeat.
+        fitting = fitting[-1:]
+    if len(fitting) == 1:
+        return runs / fitting[0]
+    if fitting:
+        shown = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
+        raise RunNotFoundError(
+            f"{len(fitting)} runs begin with {reference!r}: {shown}", "one", "type more of its id"
+        )
+    raise RunNotFoundError(
+        f"no run {reference!r} in {runs}",
+        "an id or the beginning of one, a name, `last`, or a run's directory",
+        "`teho list` shows the runs there are",
+    )
+
+
+def _directory_of_run(path: Path) -> Path:
+    if not path.is_dir():
+        raise RunNotFoundError(
+            f"{path}: no such directory", "a run's directory", "`teho list` shows the runs"
+        )
+    if not run_file(path).exists():
+        raise RunNotFoundError(
+            f"{path}: not a run, it holds no run.json",
+            "a directory that `teho run` wrote",
+            "`teho show RUN --path` prints where a run lies",
+        )
+    return path.resolve()
+
+
+def _ids(runs: Path) -> list[str]:
+    try:
+        with os.scandir(runs) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunNotFoundError(
+            f"{runs}: {error.strerror}", "a directory that you can read", "set TEHO_HOME"
+        ) from error
+
+
+def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
+    """Return every run's directory and description, oldest first; None where it is damaged."""
+    runs = runs_directory(home)
+    ids = _ids(runs)
+    cache = _Cache.open(runs)
+    try:
+        known = cache.all()
+        found: list[tuple[Path, Run | None]] = []
+        fresh: list[tuple[str, int, bytes]] = []
+        for run_id in ids:
+            directory = runs / run_id
+            stamp = _stamp(directory)
+            cached = known.get(run_id)
+            if cached is not None and cached[0] == stamp:
+                run: Run | None = msgspec.json.decode(cached[1], type=Run)
+            else:
+                run = _description(directory)
+                if run is not None and run.end is not None:
+                    fresh.append((run_id, stamp, msgspec.json.encode(run)))
+            found.append((directory, run))
+        cache.update(fresh, gone=known.keys() - set(ids))
+    finally:
+        cache.close()
+    return found
+
+
+def _description(directory: Path) -> Run | None:
+    try:
+        return read_run(directory)
+    except RecordingError:
+        return None
+
+
+def _stamp(directory: Path) -> int:
+    try:
+        return run_file(directory).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+class _Cache:
+    """The descriptions of finished runs, by id and time of their `run.json`."""
+
+    def __init__(self, connection: sqlite3.Connection, runs: str) -> None:
+        self._connection = connection
+        self._runs = runs
+
+    @classmethod
+    def open(cls, runs: Path) -> _Cache:
+        """Open the cache file, a new one if it is damaged, one in memory if there can be none."""
+        cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        path = Path(cache_home).expanduser() / "teho" / f"index-{_LAYOUT}.sqlite"
+        with contextlib.suppress(OSError, sqlite3.Error):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for _ in range(2):
+                try:
+                    return cls._at(str(path), runs)
+                except sqlite3.DatabaseError:
+                    path.unlink(missing_ok=True)
+        return cls._at(":memory:", runs)
+
+    @classmethod
+    def _at(cls, path: str, runs: Path) -> _Cache:
+        connection = sqlite3.connect(path, timeout=1.0)
+        try:
+            connection.execute(
+                "create table if not exists run"
+                " (home text, id text, stamp integer, description blob, primary key (home, id))"
+            )
+            connection.execute("select id from run limit 1").fetchall()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        if path != ":memory:":
+            Path(path).chmod(0o600)
+        return cls(connection, str(runs))
+
+    def all(self) -> dict[str, tuple[int, bytes]]:
+        """Return `id -> (stamp, description)` of this home."""
+        try:
+            rows = self._connection.execute(
+                "select id, stamp, description from run where home = ?", (self._runs,)
+            )
+            return {run_id: (stamp, blob) for run_id, stamp, blob in rows}
+        except sqlite3.Error:
+            return {}
+
+    def update(self, fresh: list[tuple[str, int, bytes]], gone: Iterator[str] | set[str]) -> None:
+        """Keep new descriptions and drop those of runs that are no more."""
+        with contextlib.suppress(sqlite3.Error), self._connection:
+            self._connection.executemany(
+                "insert or replace into run values (?, ?, ?, ?)",
+                [(self._runs, *row) for row in fresh],
+            )
+            self._connection.executemany(
+                "delete from run where home = ? and id = ?",
+                [(self._runs, run_id) for run_id in gone],
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def remove_run(directory: Path) -> None:
+    """Delete one recording, and nothing that Teho did not write.
+
+    Raises:
+        RecordingError: it cannot be deleted, or it holds files that are not Teho's.
+    """
+    ours = {"run.json", "nodes", "live", "samples", "probe"}
+    strange = sorted({path.name for path in directory.iterdir()} - ours)
+    strange = [name for name in strange if not name.startswith(".run.json.")]
+    if strange:
+        raise RecordingError(
+            f"{directory}: holds files that Teho did not write: {', '.join(strange[:3])}",
+            "a recording alone",
+            "move them away first",
+        )
+    import shutil
+
+    try:
+        shutil.rmtree(directory)
+    except OSError as error:
+        raise RecordingError(
+            f"{error.filename}: {error.strerror}", "a directory of yours"
+        ) from error

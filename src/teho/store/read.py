@@ -1,0 +1,191 @@
+"""Reading a recording, whole or torn, sealed or still growing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from teho.errors import DamagedError, NewerFormatError
+from teho.model.run import FORMAT_VERSION, Node, Run, RunState
+from teho.store.layout import live_parts, run_file, sealed_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_part", "read_run", "rows_of_devices", "run_state", "supervisor_stamp"]
+
+# A recorder flushes every 10 s; a file system may show it to other nodes later still.
+_SILENT_S = 90.0
+
+
+def read_run(directory: Path) -> Run:
+    """Read what a recording says of itself, every node's own part included.
+
+    Raises:
+        DamagedError: `run.json` does not read.
+        NewerFormatError: a newer Teho wrote it.
+    """
+    path = run_file(directory)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DamagedError(
+            f"{path}: {error.strerror}",
+            "a run's directory, with a run.json in it",
+            "`teho list` shows the runs there are",
+        ) from error
+    try:
+        version = msgspec.json.decode(content, type=_Versioned).format
+        if version > FORMAT_VERSION:
+            raise NewerFormatError(
+                f"{path}: written in format {version}",
+                f"format {FORMAT_VERSION} or older",
+                "`pip install --upgrade teho`",
+            )
+        run = msgspec.json.decode(content, type=Run)
+    except msgspec.DecodeError as error:
+        raise DamagedError(
+            f"{path}: {error}",
+            "the JSON that `teho run` writes",
+            "the rows beside it may still be whole: any Parquet or Arrow reader opens them",
+        ) from error
+    return msgspec.structs.replace(run, nodes=tuple(_read_nodes(directory)))
+
+
+class _Versioned(msgspec.Struct):
+    format: int
+
+
+def _read_nodes(directory: Path) -> Iterator[Node]:
+    for path in sorted((directory / "nodes").glob("*.json")):
+        try:
+            yield msgspec.json.decode(path.read_bytes(), type=Node)
+        except (OSError, msgspec.DecodeError) as error:
+            raise DamagedError(
+                f"{path}: {error}", "the JSON that a recorder writes", "move that file away"
+            ) from error
+
+
+def supervisor_stamp(pid: int) -> str:
+    """Return what tells this process from a later one of the same pid: its start, in ticks."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def run_state(run: Run, directory: Path) -> RunState:
+    """Tell a finished run from one that goes on and one that was cut off."""
+    if run.end is not None:
+        return RunState.FINISHED
+    if run.host == os.uname().nodename and run.supervisor_pid is not None:
+        alive = run.supervisor_stamp and run.supervisor_stamp == supervisor_stamp(
+            run.supervisor_pid
+        )
+        return RunState.RUNNING if alive else RunState.INTERRUPTED
+    newest = max(
+        (path.stat().st_mtime for path in (directory / "live").glob("*")),
+        default=run.started_at.timestamp(),
+    )
+    return RunState.RUNNING if time.time() - newest < _SILENT_S else RunState.INTERRUPTED
+
+
+def read_part(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Table, str | None]:
+    """Read one file of rows: `(table, what was wrong)`.
+
+    A stream whose end is torn gives its whole batches, with a sentence that says so.
+
+    Raises:
+        OSError: the file cannot be opened.
+        DamagedError: not a file of rows at all.
+    """
+    import pyarrow as pa
+
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        try:
+            # Not ParquetDataset or read_table: they load the dataset layer, 100 ms of import.
+            return pq.ParquetFile(path).read(columns=columns), None
+        except pa.ArrowInvalid as error:
+            raise DamagedError(
+                f"{path}: {_first_line(error)}", "a Parquet file", "move that file away"
+            ) from error
+    return _read_stream(path, columns)
+
+
+def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, str | None]:
+    import pyarrow as pa
+
+    batches: list[pa.RecordBatch] = []
+    problem = None
+    with pa.OSFile(str(path), "rb") as file:
+        if file.size() == 0:
+            return _empty(columns), f"{path}: empty, nothing had been flushed yet"
+        try:
+            reader = pa.ipc.open_stream(file)
+            schema = reader.schema
+            while True:
+                batches.append(reader.read_next_batch())
+        except StopIteration:
+            pass
+        except (pa.ArrowInvalid, OSError) as error:
+            if not batches and file.size() > _HEADER_BYTES:
+                raise DamagedError(
+                    f"{path}: {_first_line(error)}", "an Arrow stream", "move that file away"
+                ) from error
+            problem = f"{path}: its end is torn; what was flushed before it is whole"
+    table = pa.Table.from_batches(batches, schema) if batches else _empty(None)
+    return (table.select(list(columns)) if columns else table), problem
+
+
+# A stream as long as its own header can be cut inside it; beyond that it was never one.
+_HEADER_BYTES = 64 * 1024
+
+
+def _empty(columns: Sequence[str] | None) -> pa.Table:
+    from teho.store.schema import ROW_SCHEMA
+
+    table = ROW_SCHEMA.empty_table()
+    return table.select(list(columns)) if columns else table
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or ["does not read"])[0]
+
+
+def rows_of_devices(
+    directory: Path, node: str, columns: Sequence[str], problems: list[str]
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield `(device id, its rows in order of time)` for one node; `node` is the host itself.
+
+    Only `columns` are read. What does not read is appended to `problems`, and the
+    rest is yielded all the same.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = ["device", *(name for name in columns if name != "device")]
+    tables = []
+    sealed = sealed_file(directory, node)
+    for path in [sealed] if sealed.exists() else live_parts(directory, node):
+        try:
+            table, problem = read_part(path, wanted)
+        except (OSError, DamagedError) as error:
+            problems.append(str(error))
+            continue
+        if problem:
+            problems.append(problem)
+        tables.append(table)
+    if not tables:
+        return
+    table = pa.concat_tables(tables, promote_options="default").combine_chunks()
+    devices = table["device"].combine_chunks() if table.num_rows else pa.array([], pa.string())
+    for device in pc.unique(devices).to_pylist():
+        rows = table.filter(pc.equal(devices, device)).combine_chunks()
+        yield device, rows

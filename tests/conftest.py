@@ -1,0 +1,56 @@
+"""What all tests share: a home of their own, and `teho` as a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from support import TEHO
+
+# Shared machines stall; a slow example is not a wrong one.
+settings.register_profile("teho", deadline=None, max_examples=100)
+settings.load_profile("teho")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give each test its own recordings, settings and cache, and no job around it."""
+    directory = tmp_path / "teho home"  # the space is on purpose
+    monkeypatch.setenv("TEHO_HOME", str(directory))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in list(os.environ):
+        if name.startswith(("SLURM_", "SGE_", "TEHO_STUB")) or name.endswith("_VISIBLE_DEVICES"):
+            monkeypatch.delenv(name)
+    for name in ("TEHO_EVERY", "TEHO_REPORT", "TEHO_THRESHOLDS", "NO_COLOR", "COLUMNS", "JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    return directory
+
+
+@pytest.fixture
+def teho() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `teho` with arguments and return what it printed."""
+
+    def call(
+        *arguments: str | os.PathLike[str],
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*TEHO, *map(str, arguments)],
+            env={**os.environ, **(env or {})},
+            input=stdin,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return call

@@ -1,0 +1,275 @@
+"""`teho run` never hurts the program: exit codes, signals, terminal, streams, orphans."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from support import TEHO
+
+RUN = [*TEHO, "run", "--quiet", "--every", "100ms", "--"]
+
+# Prints each signal that it gets, one line each, and ends on SIGQUIT or after 20 s.
+LISTENER = textwrap.dedent(
+    """
+    import os, signal, sys, time
+    def hear(number, frame):
+        os.write(1, (signal.Signals(number).name + "\\n").encode())
+    for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGCONT", "SIGWINCH"):
+        signal.signal(getattr(signal, name), hear)
+    signal.signal(signal.SIGQUIT, lambda *_: sys.exit(7))
+    os.write(1, f"ready {os.getpid()}\\n".encode())
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        time.sleep(0.02)
+    """
+)
+
+
+def run(*command: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RUN, *command], capture_output=True, text=True, timeout=60, check=False, **options
+    )
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 77, 126, 127, 128, 255])
+def test_the_exit_code_is_the_programs(code: int) -> None:
+    assert run("sh", "-c", f"exit {code}").returncode == code
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGINT", "SIGSEGV", "SIGUSR1", "SIGPIPE"])
+def test_death_by_a_signal_is_passed_on(name: str) -> None:
+    number = getattr(signal, name)
+    assert run("sh", "-c", f"kill -{name[3:]} $$").returncode == -number
+
+
+def test_a_command_that_is_not_there_is_127() -> None:
+    result = run("no-such-program-here")
+    assert result.returncode == 127
+    assert result.stderr == "teho: no-such-program-here: command not found\n"
+
+
+def test_a_file_that_does_not_execute_is_126(tmp_path: Path) -> None:
+    script = tmp_path / "plain.txt"
+    script.write_text("hello")
+    result = run(str(script))
+    assert result.returncode == 126
+    assert result.stderr == f"teho: {script}: not executable\n"
+    assert run(str(tmp_path)).returncode == 126
+
+
+def test_a_missing_interpreter_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    result = run(str(script))
+    assert result.returncode == 126
+    assert "interpreter" in result.stderr
+
+
+def test_a_script_without_a_first_line_runs_as_in_a_shell(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text('echo "got $1"; exit 3\n')
+    script.chmod(0o755)
+    result = run(str(script), "a b")
+    assert (result.returncode, result.stdout) == (3, "got a b\n")
+
+
+def test_streams_pass_through_byte_for_byte() -> None:
+    content = bytes(range(256)) * 500
+    result = subprocess.run(
+        [*RUN, "sh", "-c", "cat; echo oops >&2"],
+        input=content, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert result.stdout == content
+    assert result.stderr == b"oops\n"
+
+
+def test_the_output_pipe_closes_with_the_program() -> None:
+    # `teho run … | head` must end when the program has ended, whatever the recorder does.
+    process = subprocess.Popen([*RUN, "echo", "one"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.read() == "one\n"
+    assert process.wait(30) == 0
+
+
+def test_extra_descriptors_are_inherited_and_no_others() -> None:
+    read, write = os.pipe()
+    result = subprocess.run(
+        [*RUN, "sh", "-c", f"echo through >&{write}; ls /proc/self/fd | wc -l"],
+        pass_fds=[write], capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    os.close(write)
+    assert os.read(read, 100) == b"through\n"
+    os.close(read)
+    assert int(result.stdout) == 5  # 0, 1, 2, the passed one, and the one of ls itself
+
+
+def test_dispositions_are_as_they_were() -> None:
+    show = "grep -E 'Sig(Blk|Ign)' /proc/self/status"
+    plain = subprocess.run(["sh", "-c", show], capture_output=True, text=True, check=True)
+    assert run("sh", "-c", show).stdout == plain.stdout
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    script = "trap '' HUP INT; exec " + " ".join(RUN) + " grep SigIgn /proc/self/status"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    ignored = int(result.stdout.split()[1], 16)
+    assert ignored & (1 << (signal.SIGHUP - 1))
+    assert ignored & (1 << (signal.SIGINT - 1))
+
+
+class Listening:
+    """The listener under `teho run`, in a process group of its own."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [*RUN, sys.executable, "-u", "-c", LISTENER],
+            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        self.program = int(self.line().split()[1])
+        # Let the recorder come up: until then a group's signal cannot be told from a single one.
+        time.sleep(0.5)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def line(self, timeout_s: float = 10.0) -> str:
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout_s)
+        return self.process.stdout.readline().decode().strip() if ready else ""
+
+
+@pytest.mark.parametrize(
+    "name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGCONT", "SIGWINCH"]
+)
+def test_a_signal_to_teho_alone_reaches_the_program_once(name: str) -> None:
+    with Listening() as listening:
+        os.kill(listening.process.pid, getattr(signal, name))
+        assert listening.line() == name
+        assert listening.line(0.4) == ""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGCONT"])
+def test_a_signal_to_the_whole_group_reaches_the_program_once(name: str) -> None:
+    with Listening() as listening:
+        for _ in range(3):
+            os.killpg(listening.process.pid, getattr(signal, name))
+            assert listening.line() == name
+            assert listening.line(0.4) == ""
+
+
+def test_the_program_may_outlive_a_signal_and_choose_its_end() -> None:
+    with Listening() as listening:
+        os.kill(listening.process.pid, signal.SIGTERM)
+        assert listening.line() == "SIGTERM"
+        os.kill(listening.process.pid, signal.SIGQUIT)
+        assert listening.process.wait(30) == 7
+
+
+def test_stop_and_continue() -> None:
+    with Listening() as listening:
+        os.kill(listening.process.pid, signal.SIGTSTP)
+        _, status = os.waitpid(listening.process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)  # a shell would now say "Stopped"
+        assert state_of(listening.program) == "T"
+        os.killpg(listening.process.pid, signal.SIGCONT)
+        assert listening.line() == "SIGCONT"
+        assert state_of(listening.program) != "T"
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+class Terminal:
+    """`teho run` as the foreground job of a real terminal."""
+
+    def __init__(self, *command: str) -> None:
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.execvp(command[0], command)
+        self.seen = ""
+
+    def until(self, text: str, timeout_s: float = 20.0) -> str:
+        end = time.monotonic() + timeout_s
+        while text not in self.seen and time.monotonic() < end:
+            ready, _, _ = select.select([self.descriptor], [], [], 0.2)
+            if ready:
+                try:
+                    self.seen += os.read(self.descriptor, 65536).decode(errors="replace")
+                except OSError:
+                    break
+        assert text in self.seen, self.seen
+        return self.seen
+
+    def type(self, text: str) -> None:
+        os.write(self.descriptor, text.encode())
+
+    def end(self) -> int:
+        status = os.waitpid(self.pid, 0)[1]
+        os.close(self.descriptor)
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_ctrl_c_reaches_the_program_once() -> None:
+    terminal = Terminal(*RUN, sys.executable, "-u", "-c", LISTENER)
+    terminal.until("ready")
+    time.sleep(0.5)
+    for count in (1, 2):
+        terminal.type("\x03")
+        terminal.until("SIGINT\r\n" * 1)
+        time.sleep(0.3)
+        assert terminal.seen.count("SIGINT") <= count
+    terminal.type("\x1c")  # Ctrl-backslash: SIGQUIT
+    assert terminal.end() == 7
+
+
+def test_the_program_owns_the_terminal() -> None:
+    program = (
+        "import os, sys, termios, tty; print(os.isatty(0), os.tcgetpgrp(0) == os.getpgrp());"
+        "tty.setraw(0); c = os.read(0, 1); os.write(1, b'key ' + c + b'\\r\\n')"
+    )
+    terminal = Terminal(*RUN, sys.executable, "-c", program)
+    terminal.until("True True")
+    terminal.type("q")
+    terminal.until("key q")
+    assert terminal.end() == 0
+
+
+def test_job_control_of_an_interactive_shell() -> None:
+    terminal = Terminal("bash", "--norc", "--noprofile", "-i")
+    terminal.type("PS1='> '\n")
+    terminal.type(" ".join(RUN) + f" {sys.executable} -uc 'import time; print(\"be\" + \"gun\");"
+                  " time.sleep(3); print(\"do\" + \"ne\")'\n")  # fmt: skip
+    terminal.until("begun")
+    terminal.type("\x1a")  # Ctrl-Z
+    terminal.until("Stopped")
+    terminal.type("fg\n")
+    terminal.until("done")
+    terminal.type("echo code $?; exit\n")
+    terminal.until("code 0")
+    assert terminal.end() == 0
+
+
+def test_orphans_are_adopted_and_do_not_hold_the_prompt() -> None:
+    # The inner sleep is orphaned at once; `teho` ends with the program, not with the orphan.
+    began = time.monotonic()
+    result = run("sh", "-c", "(sleep 30 > /dev/null 2>&1 & echo $!) ; exit 5")
+    orphan = int(result.stdout)
+    assert result.returncode == 5
+    assert time.monotonic() - began < 25
+    os.kill(orphan, signal.SIGKILL)
