@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from teho.version import __version__
+
 if TYPE_CHECKING:
     from teho.show.loaded import LoadedRun
 
 __all__ = ["__version__", "load"]
-
-__version__ = "0.1.0"
 
 
 def load(run: str = "last") -> LoadedRun:

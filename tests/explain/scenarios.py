@@ -14,7 +14,7 @@ from typing import Union
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
-from teho.model.run import End, Node, Run
+from teho.model.run import FORMAT_VERSION, End, Node, Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
 from teho.units import GIB
 
@@ -144,7 +144,9 @@ class NodePart:
             cpu_cores_used=used.mean if isinstance(used, Stat) else used,
             memory_peak_bytes=self.memory_peak,
             memory_limit_bytes=self.memory_limit,
-            memory_limit_source="" if isinstance(self.memory_limit, Missing) else self.memory_source,
+            memory_limit_source=""
+            if isinstance(self.memory_limit, Missing)
+            else self.memory_source,
             gpus=tuple(
                 gpu_summary(device, position, given, elapsed_s)
                 for position, (device, given) in enumerate(
@@ -217,10 +219,9 @@ def scenario(
     nodes = tuple(part.summary(elapsed_s) for part in parts)
     cpu_s = [node.totals["job_cpu_s"] for node in nodes]
     known = [value for value in cpu_s if not isinstance(value, Missing)]
-    total: Figure = (
-        sum(known) if known and len(known) == len(cpu_s) else Missing(Reason.UNRECORDED)
-    )
+    total: Figure = sum(known) if known and len(known) == len(cpu_s) else Missing(Reason.UNRECORDED)
     run = Run(
+        format=FORMAT_VERSION,
         id="20261120-080000-train",
         command=tuple(command),
         directory="/scratch/project/train",
@@ -399,7 +400,7 @@ def missing_signals() -> tuple[Run, Summary]:
 def lost_gpu() -> tuple[Run, Summary]:
     """Two GPUs, both at work; one falls off the bus after a third of the run."""
     seen = repeated((93.0, 20), (None, 40))
-    return scenario(NodePart(gpus=[gpu(), {name: seen for name in gpu()}]))
+    return scenario(NodePart(gpus=[gpu(), dict.fromkeys(gpu(), seen)]))
 
 
 def nothing_recorded() -> tuple[Run, Summary]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import select
@@ -96,16 +97,16 @@ def test_streams_pass_through_byte_for_byte() -> None:
 
 def test_the_output_pipe_closes_with_the_program() -> None:
     # `teho run … | head` must end when the program has ended, whatever the recorder does.
-    process = subprocess.Popen([*RUN, "echo", "one"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.read() == "one\n"
-    assert process.wait(30) == 0
+    with subprocess.Popen([*RUN, "echo", "one"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == "one\n"
+        assert process.wait(30) == 0
 
 
 def test_extra_descriptors_are_inherited_and_no_others() -> None:
     read, write = os.pipe()
     result = subprocess.run(
-        [*RUN, "sh", "-c", f"echo through >&{write}; ls /proc/self/fd | wc -l"],
+        [*RUN, "bash", "-c", f"echo through >&{write}; ls /proc/self/fd | wc -l"],
         pass_fds=[write], capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     os.close(write)
@@ -134,7 +135,7 @@ class Listening:
     def __enter__(self):
         self.process = subprocess.Popen(
             [*RUN, sys.executable, "-u", "-c", LISTENER],
-            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True,
+            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, preexec_fn=os.setpgrp,  # noqa: PLW1509 - process_group= needs 3.11; no threads here
         )  # fmt: skip
         self.program = int(self.line().split()[1])
         # Let the recorder come up: until then a group's signal cannot be told from a single one.
@@ -142,7 +143,8 @@ class Listening:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(30)
         assert self.process.stdout is not None
         self.process.stdout.close()

@@ -313,8 +313,7 @@ def eight_gpus():
             Abstention(kind="io_wait", lacked="a second node to compare with"),
         ),
         notes=(
-            "The recording stops at 1 h 58 min without an end: the recorder or the node was "
-            "killed.",
+            "The recording stops at 1 h 58 min: the recorder or the node was killed.",
             "GPU 7 is lost since 12 min 3 s (NVML: GPU is lost).",
         ),
         plots=plots([f"GPU {i}" for i in range(8)], ("g1102",)),

@@ -9,8 +9,8 @@ from importlib import import_module
 
 import click
 
-from teho import __version__
 from teho.errors import TehoError
+from teho.version import __version__
 
 __all__ = ["COMMANDS", "main", "say"]
 

@@ -102,7 +102,9 @@ class AmdSource:
         found, notes = find_amd_gpus(top, cards)
         if not found:
             raise DeviceError(
-                f"no AMD GPU that this job may use under {top}/sys/class/kfd and /sys/class/drm",
+                f"none of the {len(cards)} AMD GPUs here is the job's: its device cgroup hides them"
+                if cards
+                else f"no AMD GPU on this node ({top}/sys/class/drm has none)",
                 "one that the amdgpu driver runs",
                 "ask the scheduler for a GPU, or see what is there: ls /sys/class/drm",
             )

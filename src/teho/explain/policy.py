@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, Union
+from typing import TypeVar, Union
 
 import msgspec
 
+from teho.config.toml import did_you_mean, read_toml
 from teho.errors import InputError
 from teho.model.finding import Threshold
 
@@ -20,7 +20,10 @@ __all__ = ["EVERY_RULE", "Policy", "load_policy"]
 EVERY_RULE = "every_rule"
 """The section whose thresholds every rule sees beside its own."""
 
+_T = TypeVar("_T")
+
 _META = "meta"
+_NEXT = "mend the file; docs/rules.md lists every rule and threshold"
 _DEFAULTS = Path(__file__).with_name("thresholds.toml")
 
 
@@ -40,7 +43,7 @@ class Policy(msgspec.Struct, frozen=True):
         return {**self.thresholds[EVERY_RULE], **self.thresholds[kind]}
 
 
-class _Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Override(msgspec.Struct, frozen=True):
     """A threshold in an overriding file, in its long form."""
 
     value: float
@@ -64,23 +67,21 @@ def load_policy(override: Path | None = None) -> Policy:
     if override is None:
         return shipped
     merged = {kind: dict(limits) for kind, limits in shipped.thresholds.items()}
-    for kind, section in _read(override).items():
+    for kind, section in read_toml(override).items():
         if kind == _META:
             continue
-        limits = _known(merged, kind, f"{override}: unknown rule [{kind}]", override)
+        limits = _known(merged, kind, "rule", override)
         if not isinstance(section, dict):
-            raise InputError(
-                f"{override}: {kind} is {section!r}", "a section of thresholds", _look(override)
-            )
+            raise _wrong(override, f"{kind} is {section!r}", "a section of thresholds")
         for name, given in section.items():
-            old = _known(limits, name, f"{override}: unknown threshold {kind}.{name}", override)
+            old = _known(limits, name, f"threshold of {kind}", override)
             limits[name] = _replaced(old, given, f"{kind}.{name}", override)
     return Policy(verified_on=shipped.verified_on, thresholds=merged)
 
 
 @functools.cache
 def _shipped() -> Policy:
-    raw = _read(_DEFAULTS)
+    raw = read_toml(_DEFAULTS)
     meta = raw.pop(_META)
     return Policy(
         verified_on=meta["verified_on"],
@@ -88,50 +89,32 @@ def _shipped() -> Policy:
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=dict[str, Any])
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror})", "", "check the path"
-        ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a TOML file ({error})", "", _look(path)) from error
-
-
 def _replaced(old: Threshold, given: object, key: str, path: Path) -> Threshold:
+    number = f"a number ({old.unit})"
     if isinstance(given, dict):
         for name in given:
-            fields = dict.fromkeys(_Override.__struct_fields__)
-            _known(fields, name, f"{path}: unknown key {key}.{name}", path)
+            _known(dict.fromkeys(_Override.__struct_fields__), name, f"key of {key}", path)
         try:
             new = msgspec.convert(given, _Override)
         except msgspec.ValidationError as error:
-            raise InputError(f"{path}: {key}: {error}", "", _look(path)) from error
+            raise _wrong(path, f"{key}: {error}", f"value = {number}") from error
     elif isinstance(given, (int, float)) and not isinstance(given, bool):
         new = _Override(value=float(given))
     else:
-        raise InputError(f"{path}: {key} is {given!r}", f"a number of {old.unit}", _look(path))
+        raise _wrong(path, f"{key} is {given!r}", number)
     if not math.isfinite(new.value):
-        raise InputError(f"{path}: {key} is {new.value}", f"a number of {old.unit}", _look(path))
+        raise _wrong(path, f"{key} is {new.value}", number)
     if new.unit not in {None, old.unit}:
-        raise InputError(f"{path}: {key} has the unit {new.unit!r}", repr(old.unit), _look(path))
-    if new.source is None and new.value == old.value:
-        return old
-    return Threshold(new.value, old.unit, new.source or f"set in {path}")
+        raise _wrong(path, f"{key} has the unit {new.unit!r}", repr(old.unit))
+    source = new.source or (old.source if new.value == old.value else f"set in {path}")
+    return Threshold(new.value, old.unit, source)
 
 
-def _known(table: Mapping[str, Any], name: str, found: str, path: Path) -> Any:
-    if name in table:
-        return table[name]
-    near = difflib.get_close_matches(name, table, n=1)
-    raise InputError(found, _one_of(near or sorted(table), did_you_mean=bool(near)), _look(path))
+def _known(table: Mapping[str, _T], name: str, what: str, path: Path) -> _T:
+    if name not in table:
+        raise InputError(f"{path}: unknown {what}: {name!r}{did_you_mean(name, table)}")
+    return table[name]
 
 
-def _one_of(names: Iterable[str], *, did_you_mean: bool) -> str:
-    listed = ", ".join(names)
-    return f"{listed} (did you mean that?)" if did_you_mean else f"one of {listed}"
-
-
-def _look(path: Path) -> str:
-    return f"mend {path.name}; docs/rules.md lists every rule and threshold"
+def _wrong(path: Path, found: str, expected: str) -> InputError:
+    return InputError(f"{path}: {found}", expected, _NEXT)

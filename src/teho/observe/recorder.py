@@ -33,6 +33,8 @@ __all__ = ["record"]
 
 _FLUSH_S = 9.5
 """Rows reach the disk at least every 10 s: this, and the sample in flight."""
+_FLUSH_SAMPLES = 10
+"""Short periods are for short runs: those flush sooner."""
 
 
 def record(plan: Plan, control: int, back: int, program_pid: int) -> None:
@@ -75,13 +77,14 @@ class _Recorder:
         self._write_node()
         self._sampler.begin(self._read(), self._elapsed())
         next_s = self._elapsed() + self._plan.period_s
-        flushed_s = -_FLUSH_S
+        flush_s = min(_FLUSH_S, _FLUSH_SAMPLES * self._plan.period_s)
+        flushed_s = -flush_s
         while not self._ended(next_s - self._elapsed()):
             now = self._elapsed()
             if now < next_s:
                 continue
             self._journal.append(self._sampler.add(self._read(), now))
-            if now - flushed_s >= _FLUSH_S:
+            if now - flushed_s >= flush_s:
                 self._flush()
                 flushed_s = now
             # A late sample is not made up for by a burst of them.
@@ -180,15 +183,18 @@ def _find_sources(plan: Plan, program_pid: int) -> tuple[list[Source], HostSourc
         plan.environment, frozenset(cores), host.cgroup_limit_bytes, facts.memory_bytes
     )
     sources: list[Source] = [host]
-    notes = list(host.notes)
+    notes, refusals = list(host.notes), []
     for open_source in (_open_nvidia, _open_amd):
         try:
             source = open_source(plan.environment)
         except DeviceError as error:
-            notes.append(error.found)
+            refusals.append(error.found)
         else:
             sources.append(source)
             notes.extend(source.notes)
+    if len(sources) == 1:
+        # Where one vendor's GPUs are found, the other's absence is no news.
+        notes.append("No GPU: " + "; ".join(refusals))
     node = Node(
         name=plan.node,
         started_at=plan.started_at,

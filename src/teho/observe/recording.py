@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from teho import __version__
 from teho.config.privacy import kept_environment, masked_command
 from teho.model.run import FORMAT_VERSION, End, Run, Trouble
 from teho.observe.plan import Plan
 from teho.observe.supervisor import Outcome
 from teho.store.layout import create_run_directory, new_run_id, replace_file, run_file
 from teho.store.read import supervisor_stamp
+from teho.version import __version__
 
 __all__ = ["begin_recording", "end_recording"]
 
@@ -65,8 +65,7 @@ def begin_recording(
             "kernel": os.uname().release,
         },
     )
-    directory = create_run_directory(home, run.id)
-    replace_file(run_file(directory), msgspec.json.encode(run))
+    directory = create_run_directory(home, run.id, msgspec.json.encode(run))
     return Plan(
         run=directory,
         node=node,

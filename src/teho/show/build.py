@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from teho import __version__
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.metric import METRICS, Metric
 from teho.model.missing import Missing, Reason
@@ -15,6 +14,7 @@ from teho.model.run import Run, RunState
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
 from teho.show.view import Cell, Column, Fact, Plot, PlotSeries, Table, View
 from teho.units import format_bytes, format_duration
+from teho.version import __version__
 
 __all__ = ["build_view"]
 

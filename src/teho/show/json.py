@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import math
 import textwrap
@@ -28,12 +29,14 @@ _DESCRIBED = (
     nouns.Table,
     nouns.Column,
     finding.Finding,
+    finding.Severity,
     finding.Evidence,
     finding.Threshold,
     finding.Abstention,
     nouns.Plot,
     nouns.PlotSeries,
     missing.Missing,
+    missing.Reason,
 )
 
 
@@ -93,21 +96,20 @@ Numbers are in base units: bytes, seconds, joules, watts, per cent. A cell is a 
 text, `null` where the question does not arise, or an object [`Missing`](#missing) that says
 why there is no value. A missing value is never written as zero.
 """
-    reasons = "".join(
-        f"- `{name}`: {words}\n" for name, words in _described_assignments(missing.Reason)
-    )
-    sections = "\n".join(_section(noun) for noun in _DESCRIBED)
-    return f"{head}\n{sections}\nReasons:\n\n{reasons}"
+    return "\n".join([head, *map(_section, _DESCRIBED)])
 
 
 def _section(noun: type) -> str:
-    fields = "".join(
-        f"| `{name}` | {kind} | {words} |\n" for name, kind, words in _described_fields(noun)
-    )
     summary = (inspect.getdoc(noun) or "").partition("\n")[0]
-    tag = '| `type` | `"missing"` | |\n' if noun is missing.Missing else ""
-    table = f"| field | type | meaning |\n|---|---|---|\n{tag}{fields}"
-    return f"## {noun.__name__}\n\n{summary}\n\n{table}"
+    if issubclass(noun, enum.Enum):
+        lines = [f'- `"{value}"`: {words}' for value, words in _described_values(noun)]
+    else:
+        lines = ["| field | type | meaning |", "|---|---|---|"]
+        lines += ['| `type` | `"missing"` |  |'] if noun is Missing else []
+        lines += [
+            f"| `{name}` | {kind} | {words} |" for name, kind, words in _described_fields(noun)
+        ]
+    return "\n".join([f"## {noun.__name__}", "", summary, "", *lines, ""])
 
 
 def _body(noun: type) -> list[ast.stmt]:
@@ -133,7 +135,7 @@ def _described_fields(noun: type) -> list[tuple[str, str, str]]:
     ]
 
 
-def _described_assignments(noun: type) -> list[tuple[str, str]]:
+def _described_values(noun: type) -> list[tuple[str, str]]:
     body = _body(noun)
     return [
         (str(statement.value.value), _doc_after(body, index))
@@ -151,6 +153,8 @@ def _kind(annotation: ast.expr) -> str:
         return link if known else words.get(annotation.id, annotation.id)
     if isinstance(annotation, ast.Constant):
         return "null" if annotation.value is None else f'`"{annotation.value!s}"`'
+    if isinstance(annotation, ast.BinOp):
+        return f"{_kind(annotation.left)} or {_kind(annotation.right)}"
     if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, ast.Name):
         return ast.unparse(annotation)
     inner = annotation.slice

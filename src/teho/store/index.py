@@ -84,7 +84,8 @@ def _directory_of_run(path: Path) -> Path:
 def _ids(runs: Path) -> list[str]:
     try:
         with os.scandir(runs) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir())
+            names = [entry.name for entry in entries if entry.is_dir()]
+            return sorted(name for name in names if not name.startswith("."))
     except FileNotFoundError:
         return []
     except OSError as error:

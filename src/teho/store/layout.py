@@ -45,18 +45,28 @@ def new_run_id(started_at: datetime, label: str) -> str:
     return f"{started_at:%Y%m%d-%H%M%S}-{slug}-{suffix}"
 
 
-def create_run_directory(home: Path, run_id: str) -> Path:
+def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:
     """Create the directory of a new run, closed to others, and return it.
+
+    It appears under its name only when its `run.json` stands, so that a kill at any
+    moment leaves a whole run or none.
+
+    Args:
+        home: the directory of all recordings.
+        run_id: the new run's id.
+        description: the content of its `run.json`.
 
     Raises:
         OSError: it cannot be created.
     """
-    runs_directory(home).mkdir(mode=0o700, parents=True, exist_ok=True)
-    directory = runs_directory(home) / run_id
-    directory.mkdir(mode=0o700)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    runs_directory(home).mkdir(mode=0o700, exist_ok=True)
+    unborn = runs_directory(home) / f".{run_id}"
+    unborn.mkdir(mode=0o700)
     for name in ("nodes", "live", "samples"):
-        (directory / name).mkdir(mode=0o700)
-    return directory
+        (unborn / name).mkdir(mode=0o700)
+    replace_file(run_file(unborn), description)
+    return unborn.rename(runs_directory(home) / run_id)
 
 
 def run_file(run: Path) -> Path:

@@ -33,12 +33,13 @@ typedef Handle *Device;
 
 typedef struct {
     double at_s, busy_percent, used_mib, power_w, clock_mhz, temperature_c;
-    unsigned long long throttle;
+    long long throttle;
 } Step;
 
 typedef struct {
     char name[256], uuid[48], process_file[256];
-    unsigned instances, own_pid, reserved_mib;
+    pid_t own_pid;
+    unsigned instances, reserved_mib;
     uint64_t memory_mib;
     double power_limit_w, lost_at_s;
     Handle whole, instance[MAX_INSTANCES];
@@ -152,8 +153,8 @@ static void read_gpu_line(Gpu *g, const char *key, const char *value) {
     else if (!strcmp(key, "power_limit_w")) g->power_limit_w = atof(value);
     else if (!strcmp(key, "mig")) g->instances = (unsigned)atoi(value);
     else if (!strcmp(key, "lost")) g->lost_at_s = atof(value);
-    else if (!strcmp(key, "processes") && !strcmp(value, "self")) g->own_pid = (unsigned)getpid();
-    else if (!strcmp(key, "processes") && !strcmp(value, "parent")) g->own_pid = (unsigned)getppid();
+    else if (!strcmp(key, "processes") && !strcmp(value, "self")) g->own_pid = getpid();
+    else if (!strcmp(key, "processes") && !strcmp(value, "parent")) g->own_pid = getppid();
     else if (!strcmp(key, "processes") && !strncmp(value, "file ", 5))
         snprintf(g->process_file, sizeof g->process_file, "%s", value + 5);
     else fprintf(stderr, "stub nvml: unknown key '%s %s'\n", key, value);
@@ -162,8 +163,8 @@ static void read_gpu_line(Gpu *g, const char *key, const char *value) {
 static void read_line(const char *line) {
     char key[80], who[16], value[256];
     Step s = {.clock_mhz = 1980, .temperature_c = 45};
-    if (sscanf(line, "%lf %15s %lf %lf %lf %lf %lf %lli", &s.at_s, who, &s.busy_percent, &s.used_mib,
-               &s.power_w, &s.clock_mhz, &s.temperature_c, (long long *)&s.throttle) >= 5) {
+    if (sscanf(line, "%lf %15s %lf %lf %lf %lf %lf %lli", &s.at_s, who, &s.busy_percent,
+               &s.used_mib, &s.power_w, &s.clock_mhz, &s.temperature_c, &s.throttle) >= 5) {
         for (int i = 0; i < MAX_GPUS; i++) {
             Gpu *g = &world.gpus[i];
             if ((*who == '*' || atoi(who) == i) && g->step_count < MAX_STEPS)
@@ -261,10 +262,6 @@ Return nvmlSystemGetDriverVersion(char *out, unsigned size) {
     snprintf(out, size, "%s", world.driver);
     return SUCCESS;
 }
-Return nvmlSystemGetNVMLVersion(char *out, unsigned size) {
-    snprintf(out, size, "12.%s", world.driver);
-    return SUCCESS;
-}
 Return nvmlSystemGetCudaDriverVersion_v2(int *out) { return *out = 12040, SUCCESS; }
 Return nvmlSystemGetCudaDriverVersion(int *out) { return *out = 12040, SUCCESS; }
 
@@ -334,7 +331,6 @@ Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo *out) {
     snprintf(out->bus_id, sizeof out->bus_id, "00000000:%02X:00.0", out->bus);
     return SUCCESS;
 }
-Return nvmlDeviceGetPciInfo_v2(Device d, PciInfo *out) { return nvmlDeviceGetPciInfo_v3(d, out); }
 Return nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, Device *out) {
     unsigned domain = 0, bus = 0;
     sscanf(bus_id, "%x:%x", &domain, &bus);
@@ -364,7 +360,6 @@ NUMBER(nvmlDeviceGetComputeMode, unsigned, ENTER_WHOLE, 0)
 NUMBER(nvmlDeviceGetDisplayMode, unsigned, ENTER_WHOLE, 0)
 NUMBER(nvmlDeviceGetDisplayActive, unsigned, ENTER_WHOLE, 0)
 NUMBER(nvmlDeviceGetPerformanceState, unsigned, ENTER_WHOLE, 0)
-NUMBER(nvmlDeviceGetNumGpuCores, unsigned, ENTER_WHOLE, 16896)
 NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, ENTER_WHOLE, 1000 * g->power_limit_w)
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, ENTER_WHOLE, 1000 * g->power_limit_w)
 NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, ENTER_WHOLE, 1000 * g->power_limit_w)
@@ -469,7 +464,12 @@ Return nvmlDeviceGetTemperatureV(Device device, unsigned inout[3]) { /* version,
     inout[2] = (unsigned)step_now(g)->temperature_c;
     return SUCCESS;
 }
-Return nvmlDeviceGetFanSpeed(Device device, unsigned *out) { return (void)device, (void)out, NOT_SUPPORTED; }
+/* Such GPUs are cooled by their server, and the rest is Windows' or has no errors to count. */
+#define NOT_OFFERED(function) Return function(void) { return NOT_SUPPORTED; }
+NOT_OFFERED(nvmlDeviceGetFanSpeed)
+NOT_OFFERED(nvmlDeviceGetDriverModel)
+NOT_OFFERED(nvmlDeviceGetDriverModel_v2)
+NOT_OFFERED(nvmlDeviceGetTotalEccErrors)
 typedef unsigned long long Wide;
 static Wide energy_mj(const Gpu *g) { return (Wide)(1000 * area(g, now_s(), power_of)); }
 NUMBER(nvmlDeviceGetTotalEnergyConsumption, Wide, ENTER_WHOLE, energy_mj(g))
@@ -522,7 +522,11 @@ Return nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
 /* ---- processes ---------------------------------------------------------- */
 
 typedef struct { unsigned pid; uint64_t used_bytes; } ProcessV1;
-typedef struct { unsigned pid; uint64_t used_bytes; unsigned gpu_instance, compute_instance; } ProcessV2;
+typedef struct {
+    unsigned pid;
+    uint64_t used_bytes;
+    unsigned gpu_instance, compute_instance;
+} ProcessV2;
 enum { MAX_PROCESSES = 64 };
 
 /* The scenario's processes: a file is read anew each time, so that they can come and go. */
@@ -533,7 +537,7 @@ static unsigned processes_of(Device d, ProcessV2 *out) {
     char line[64];
     if (d->instance > 0) return 0; /* all of them run on the first instance */
     unsigned where = d->instance < 0 ? UINT32_MAX : 7;
-    if (g->own_pid) out[count++] = (ProcessV2){g->own_pid, 512 * MIB, where, where};
+    if (g->own_pid) out[count++] = (ProcessV2){(unsigned)g->own_pid, 512 * MIB, where, where};
     FILE *file = *g->process_file ? fopen(g->process_file, "r") : NULL;
     while (file && count < MAX_PROCESSES && fgets(line, sizeof line, file)) {
         mib = 512;

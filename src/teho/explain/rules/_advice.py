@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from teho.explain.rules._look import Gpu, allocation_of
@@ -38,14 +37,17 @@ def use_gpus(scheduler: str | None, per_node: int, used: Sequence[Gpu]) -> str:
     return f"set `CUDA_VISIBLE_DEVICES={','.join(of.gpu.device.id for of in used)}`"
 
 
-def ask_cores(run: Run, scheduler: str | None, per_node: int) -> str:
+def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
     """Say how to ask for a number of cores on each node; empty without a scheduler."""
-    if scheduler == "slurm":
-        tasks = _tasks_per_node(run)
+    allocation = allocation_of(run, node.name)
+    if allocation.scheduler == "slurm":
+        tasks = _tasks_per_node(run, allocation.cores_asked)
+        if tasks and tasks > per_node:
+            return f"`--ntasks-per-node={per_node}`"
         each = math.ceil(per_node / (tasks or 1))
         # Without the number of tasks the option is only right for the usual one.
         return f"`--cpus-per-task={each}`" + ("" if tasks else " (with one task a node)")
-    if scheduler == "grid_engine":
+    if allocation.scheduler == "grid_engine":
         return f"`-pe smp {per_node}` (or as the site calls its shared-memory environment)"
     return ""
 
@@ -101,10 +103,16 @@ def loader_workers(cores: int, gpus: int) -> int:
     return max(1, cores // max(gpus, 1) - 1)
 
 
-def _tasks_per_node(run: Run) -> int | None:
-    """Read the number of tasks a node from Slurm's `8` or `8(x4)`."""
-    for name in ("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE"):
-        match = re.fullmatch(r"([1-9]\d*)(?:\(x\d+\))?", run.environment.get(name, ""))
-        if match:
-            return int(match.group(1))
-    return None
+def _tasks_per_node(run: Run, cores_asked: int | None) -> int | None:
+    """Work out Slurm's tasks on each node from the request; None where it tells too little."""
+    nodes = _positive(run, "SLURM_JOB_NUM_NODES") or len(run.nodes)
+    tasks = _positive(run, "SLURM_NTASKS")
+    if tasks and tasks >= nodes:
+        return tasks // nodes
+    each = _positive(run, "SLURM_CPUS_PER_TASK")
+    return max(1, cores_asked // each) if cores_asked and each else None
+
+
+def _positive(run: Run, variable: str) -> int | None:
+    text = run.environment.get(variable, "")
+    return (int(text) or None) if text.isdecimal() else None

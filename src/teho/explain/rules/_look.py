@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple, TypeVar, Union
 
 import msgspec
@@ -27,6 +28,7 @@ __all__ = [
     "name_all",
     "per_place",
     "span",
+    "the_gpus",
 ]
 
 Series = list[Union[float, None]]
@@ -75,7 +77,7 @@ class Look:
         self.run = run
         self.summary = summary
         self.thresholds = thresholds
-        self._lacks: list[tuple[str, str, Missing]] = []
+        self._lacks: dict[tuple[str, str, Missing], None] = {}
 
     @property
     def gpus(self) -> list[Gpu]:
@@ -111,11 +113,10 @@ class Look:
     def series(self, of: Place, metric: str) -> Series | None:
         """Return bin means (bins,); None, and noted, where they are missing or too few."""
         series = (of.gpu.series if isinstance(of, Gpu) else of.series).get(metric, [])
-        seen_s = sum(value is not None for value in series) * self.summary.bin_s
-        found: Series | Missing = Missing(Reason.UNRECORDED)
-        if seen_s > 0:
-            # Whole bins may reach past the end of the run.
-            found = self._covered(series, min(seen_s, self.summary.elapsed_s))
+        found: Series | Missing = _why_missing(of, metric)
+        if len(series) == self.summary.bin_count and any(value is not None for value in series):
+            seen_s = sum(value is not None for value in series) * self.summary.bin_s
+            found = self._covered(series, seen_s)
         return self._noted(of, METRICS_BY_NAME[metric].label, found)
 
     def busiest_gpu(self, node: NodeSummary) -> Series | None:
@@ -133,15 +134,16 @@ class Look:
             for values in zip(*known, strict=True)
         ]
 
-    def gpu_at_work(self, node: NodeSummary) -> bool | None:
-        """Say whether any GPU of the node was busier than `gpu_idle_percent`.
+    def gpu_used(self, node: NodeSummary) -> bool | None:
+        """Say whether any GPU of the node ever got as busy as `gpu_used_percent`.
 
-        None, and noted, where none was and one was not seen.
+        None, and noted, where none did and one was not seen.
         """
-        stats = [self.stat(Gpu(node, gpu), "gpu_busy_percent") for gpu in node.gpus]
-        if any(stat and stat.mean >= self.limit("gpu_idle_percent") for stat in stats):
+        gpus = [Gpu(node, gpu) for gpu in node.gpus]
+        peaks = known(gpus, "gpu_busy_percent", "max")
+        if any(peak >= self.limit("gpu_used_percent") for _, peak in peaks):
             return True
-        return None if None in stats else False
+        return None if None in [self.stat(of, "gpu_busy_percent") for of in gpus] else False
 
     def finding(
         self,
@@ -176,7 +178,7 @@ class Look:
             return Abstention(kind=self.kind, lacked="; ".join(self._grouped_lacks()))
         unseen = tuple(
             Evidence(f"not judged: {what}, {place}", missing)
-            for what, place, missing in self._lacks[:_NAMED]
+            for what, place, missing in islice(self._lacks, _NAMED)
         )
         first = msgspec.structs.replace(findings[0], evidence=findings[0].evidence + unseen)
         return [first, *findings[1:]]
@@ -191,9 +193,7 @@ class Look:
     def _noted(self, of: Place, what: str, found: _T | Missing) -> _T | None:
         if not isinstance(found, Missing):
             return found
-        lack = (what, of.name, found)
-        if lack not in self._lacks:
-            self._lacks.append(lack)
+        self._lacks[what, of.name, found] = None
         return None
 
     def _grouped_lacks(self) -> list[str]:
@@ -217,6 +217,14 @@ def ever(of: Place, metric: str) -> bool:
     return any(most > 0 for _, most in known([of], metric, "max"))
 
 
+def _why_missing(of: Place, metric: str) -> Missing:
+    figures: Mapping[str, Stat | Figure] = _stats(of)
+    if isinstance(of, NodeSummary) and metric in of.totals:
+        figures = of.totals
+    figure = figures.get(metric)
+    return figure if isinstance(figure, Missing) else Missing(Reason.UNRECORDED)
+
+
 def _stats(of: Place) -> Mapping[str, Stat | Missing]:
     return of.gpu.stats if isinstance(of, Gpu) else of.stats
 
@@ -232,6 +240,11 @@ def name_all(places: Sequence[Place]) -> str:
     if len(gpus) > 1 and len({of.node.name for of in gpus}) == 1:
         return f"GPUs {_listed([str(of.gpu.position) for of in gpus])} on {gpus[0].node.name}"
     return _listed([place.name for place in places])
+
+
+def the_gpus(nodes: Sequence[NodeSummary]) -> str:
+    """Begin a sentence about all GPUs of these nodes."""
+    return f"The GPU{'' if [len(of.gpus) for of in nodes] == [1] else 's'} on {name_all(nodes)}"
 
 
 def _listed(names: Sequence[str]) -> str:

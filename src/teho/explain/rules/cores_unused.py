@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from teho.explain.rules import _advice
-from teho.explain.rules._look import Look, allocation_of, name_all, per_place, span
+from teho.explain.rules._look import Gpu, Look, allocation_of, name_all, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -37,8 +37,9 @@ def judge(
 ) -> list[Finding] | Abstention:
     """Compare the cores that the job asked for with those that the program kept busy.
 
-    Outside a job nobody asked for cores. On a node whose GPU works, cores come with
-    the GPU: there more than Jobstats' number for each GPU have to be unused.
+    Outside a job nobody asked for cores. On a node whose GPUs are used, cores are
+    there to feed them: they are only judged where the GPUs are well fed and the job
+    asked for more than Jobstats' number for each.
     """
     look = Look(KIND, run, summary, thresholds)
     bands: dict[Severity, list[_Use]] = {severity: [] for severity in Severity}
@@ -46,12 +47,10 @@ def judge(
         use = _use(look, node)
         if use is None or use.percent >= look.limit("used_percent"):
             continue
-        working = look.gpu_at_work(node)
-        if working is None:
-            continue
-        if not working:
+        used = look.gpu_used(node)
+        if used is False:
             bands[_severity(look, use)].append(use)
-        elif use.asked > look.limit("cores_per_gpu") * len(node.gpus):
+        elif used and _more_than_the_gpus_need(look, use):
             bands[Severity.REMARK].append(use)
     return look.outcome(
         [_finding(look, severity, band) for severity, band in bands.items() if band]
@@ -69,6 +68,14 @@ def _use(look: Look, node: NodeSummary) -> _Use | None:
     # A bin's rate is a few hundredths off: 8.02 busy cores are 8.
     needed = math.ceil(max([used, *rates]) - 0.05)
     return _Use(node, allocation.cores_asked or node.cores, used, max(1, needed))
+
+
+def _more_than_the_gpus_need(look: Look, use: _Use) -> bool:
+    gpus = [Gpu(use.node, gpu) for gpu in use.node.gpus]
+    busy = [look.stat(of, "gpu_busy_percent") for of in gpus]
+    return use.asked > look.limit("cores_per_gpu") * len(gpus) and all(
+        stat is not None and stat.mean >= look.limit("gpu_busy_percent") for stat in busy
+    )
 
 
 def _severity(look: Look, use: _Use) -> Severity:
@@ -92,17 +99,17 @@ def _finding(look: Look, severity: Severity, uses: list[_Use]) -> Finding:
             *per_place("cores asked for", "cores", [(use.node, use.asked) for use in uses]),
         ),
         judged_by=["used_percent", *graded.get(severity, [])],
-        action=_action(look, max(use.needed for use in uses), min(use.asked for use in uses)),
+        action=_action(look, nodes[0], max(use.needed for use in uses), uses[0].asked),
         subjects=nodes,
     )
 
 
-def _action(look: Look, needed: int, asked: int) -> str:
+def _action(look: Look, node: NodeSummary, needed: int, asked: int) -> str:
     if needed >= asked:
         return (
             f"It used all {asked} cores at its busiest: keep them, or run the part that needs few "
             "cores in a job of its own."
         )
-    fewer = _advice.ask_cores(look.run, look.scheduler, needed)
+    fewer = _advice.ask_cores(look.run, node, needed)
     cores = "core is" if needed == 1 else "cores are"
     return f"{needed} {cores} enough for its busiest time: {fewer}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.rules import _advice
-from teho.explain.rules._look import Look, Series, name_all, per_place, span
+from teho.explain.rules._look import Look, Series, per_place, span, the_gpus
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -60,12 +60,12 @@ def _share(look: Look, gpu: Series, cpu: Series | None, low: float, high: float)
 def _all_cores(look: Look, shares: list[tuple[NodeSummary, float]]) -> Finding:
     nodes = [node for node, _ in shares]
     cores, gpus = nodes[0].cores, len(nodes[0].gpus)
-    more = _advice.ask_cores(look.run, look.scheduler, 2 * cores)
+    more = _advice.ask_cores(look.run, nodes[0], 2 * cores)
     workers = _advice.loader_workers(2 * cores if more else cores, gpus)
     ask = f"Try twice the cores, {more}, and " if more else "Try "
     return look.finding(
         Severity.WARNING,
-        f"The GPUs on {name_all(nodes)} idled while all the job's cores were busy, "
+        f"{the_gpus(nodes)} idled while all the job's cores were busy, "
         f"{span([share for _, share in shares], '%')} of the time.",
         evidence=(
             *per_place("time with idle GPUs and busy cores", "%", shares),
@@ -85,7 +85,7 @@ def _one_core(look: Look, shares: list[tuple[NodeSummary, float]]) -> Finding:
     workers = _advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
     return look.finding(
         Severity.WARNING,
-        f"The GPUs on {name_all(nodes)} idled while the program worked on one core of "
+        f"{the_gpus(nodes)} idled while the program worked on one core of "
         f"{span([float(node.cores) for node in nodes], '')}, "
         f"{span([share for _, share in shares], '%')} of the time.",
         evidence=(

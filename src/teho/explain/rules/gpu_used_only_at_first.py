@@ -73,12 +73,11 @@ def _split(of: Gpu, busy: Series, look: Look) -> _Split | None:
 def _finding(look: Look, severity: Severity, splits: list[_Split]) -> Finding:
     idle = [split.of for split in splits]
     until = [split.used_bins * look.summary.bin_s for split in splits]
-    first = format_duration(max(until))
     share = span([split.idle_percent for split in splits], "%")
     return look.finding(
         severity,
-        f"{name_all(idle)} {'was' if len(idle) == 1 else 'were'} used for the first {first} and "
-        f"then idle for the last {share} of the run.",
+        f"{name_all(idle)} {'was' if len(idle) == 1 else 'were'} used for the first "
+        f"{span(until, 's')} and then idle for the last {share} of the run.",
         evidence=(
             *per_place("GPU idle at the end", "%", [(at.of, at.idle_percent) for at in splits]),
             *per_place("GPU busy before", "%", [(at.of, at.busy_percent) for at in splits]),
@@ -88,7 +87,7 @@ def _finding(look: Look, severity: Severity, splits: list[_Split]) -> Finding:
         action=(
             "End the GPU job where the work on the GPU ends: "
             f"{_advice.later_job(look.scheduler)}. If the program waits or hangs there, its log "
-            f"from {first} on says for what."
+            f"from {format_duration(min(until))} on says for what."
         ),
         subjects=idle,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.rules import _advice
-from teho.explain.rules._look import Look, Series, known, name_all, per_place, span
+from teho.explain.rules._look import Look, Series, known, per_place, span, the_gpus
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -65,7 +65,7 @@ def _finding(look: Look, shares: list[tuple[NodeSummary, float]]) -> Finding:
     workers = _advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
     return look.finding(
         Severity.WARNING,
-        f"The GPUs on {name_all(nodes)} idled while the program waited for storage, "
+        f"{the_gpus(nodes)} idled while the program waited for storage, "
         f"{span([share for _, share in shares], '%')} of the time.",
         evidence=(
             *per_place("time with idle GPUs and I/O wait", "%", shares),

@@ -46,8 +46,7 @@ def judge(
 
 
 def _samples(look: Look, node_name: str, covered_s: float) -> int:
-    """Return the number of samples of a node; `covered_s` lies between first and last."""
-    return round(covered_s / look.period_s(node_name)) + 1 if covered_s > 0 else 0
+    return round(covered_s / look.period_s(node_name))
 
 
 def _action(look: Look, *, brief: bool) -> str:

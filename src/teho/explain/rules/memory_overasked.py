@@ -10,7 +10,7 @@ from teho.explain.rules._look import Look, allocation_of, known, name_all, per_p
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
-from teho.units import GIB
+from teho.units import GIB, format_bytes
 
 __all__ = ["KIND", "judge"]
 
@@ -90,4 +90,10 @@ def _action(look: Look, node: NodeSummary, needed_bytes: float) -> str:
         return f"Lower the limit of the container or cgroup to {span([needed_bytes], 'bytes')}."
     margin = f"the measured peak and {look.limit('margin_percent'):g} %"
     kept = " Where the site gives memory with each GPU, leave it." if look.gpus else ""
+    cache = known([node], "job_cache_bytes", "max")
+    if cache and cache[0][1] >= GIB:
+        kept += (
+            f" Page cache, here up to {format_bytes(cache[0][1])}, shares that limit: leave more "
+            "where the program reads its data again and again."
+        )
     return f"Ask for {less}: {margin}.{kept}"

@@ -21,17 +21,18 @@ def judge(
     """Find nodes on which the program kept one core's worth busy, of two or more.
 
     CPU efficiency ÷ (100 % ÷ cores), Jobstats' formula, is the mean number of cores
-    used. A node whose GPU works is left out: there one thread that drives it is
-    usual, and the cores beside it often come with the GPU.
+    used. A node whose GPU is used is left out: there one thread that drives it is
+    usual, and the cores beside it may be what feeds it better.
     """
     look = Look(KIND, run, summary, thresholds)
     serial: list[tuple[NodeSummary, float, int]] = []
     for node in summary.nodes:
         cores = allocation_of(run, node.name).cores_asked or node.cores
         used = look.figure(node, "CPU cores used", node.cpu_cores_used)
-        if cores < 2 or used is None or look.gpu_at_work(node) is not False:
+        if cores < 2 or used is None:
             continue
-        if look.limit("one_core_min") <= used <= look.limit("one_core_max"):
+        alone = look.limit("one_core_min") <= used <= look.limit("one_core_max")
+        if alone and look.gpu_used(node) is False:
             serial.append((node, used, cores))
     return look.outcome([_finding(look, serial)] if serial else [])
 
@@ -57,16 +58,16 @@ def _finding(look: Look, serial: list[tuple[NodeSummary, float, int]]) -> Findin
             *([Evidence("OMP_NUM_THREADS", threads)] if threads else []),
         ),
         judged_by=["one_core_min", "one_core_max", "unused_critical_percent"],
-        action=_action(look, max(cores), threads),
+        action=_action(look, nodes[0], max(cores), threads),
         subjects=nodes,
     )
 
 
-def _action(look: Look, cores: int, threads: str | None) -> str:
+def _action(look: Look, node: NodeSummary, cores: int, threads: str | None) -> str:
     parallel = f"spread the work: `multiprocessing.Pool({cores})`"
     if threads == "1":
         parallel = f"let its libraries use more, `export OMP_NUM_THREADS={cores}`, or {parallel}"
-    fewer = _advice.ask_cores(look.run, look.scheduler, 1)
+    fewer = _advice.ask_cores(look.run, node, 1)
     return (
         f"Ask for one core, {fewer}; or {parallel}." if fewer else f"To make it faster, {parallel}."
     )

@@ -65,7 +65,7 @@
   /* ---- axes ---- */
   const POWERS_OF_TWO = Array.from({ length: 60 }, (_, power) => 2 ** power);
   const SPANS_S = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120,
-    300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432800, 864000];
+    300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000];
   const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif";
   const widest = (self, values, axisIndex, cycle) => {
     if (cycle > 1) return self.axes[axisIndex]._size;
@@ -254,6 +254,9 @@
 
   /* One plot a turn, so that a page with thousands of lines answers while it draws. */
   const plots = JSON.parse(document.getElementById("data").textContent).plots;
+  for (const { step, series } of plots) {
+    for (const line of series) line.values = line.values.map((value) => (value === null ? null : value * step));
+  }
   const drawFrom = (index) => {
     if (index === plots.length) { root.classList.add("drawn"); return; }
     draw(plots[index]);

@@ -1,0 +1,147 @@
+"""The plots of the page: their places, their numbers as tables, their points as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Union
+
+import msgspec
+
+from teho.show.cells import plain, quantity
+from teho.show.markup import scrolling, text
+from teho.show.view import Plot, PlotSeries
+
+__all__ = ["plot_data", "plots_section"]
+
+_GROUPS = ("GPU", "CPU", "Memory", "I/O and network")
+_THINNED_ROWS = 24
+_THINNED_SERIES = 8
+_DIGITS = 4
+"""Digits of a plotted point, counted from the largest of its plot."""
+
+Value = Union[float, None]
+
+
+def plots_section(plots: Sequence[Plot]) -> str:
+    """Write a figure for each plot, by groups; a script draws into it."""
+    if not plots:
+        return ""
+    hint = (
+        '<p class="hint">Drag to zoom, double click to see it all again; '
+        "click a name to hide its line.</p>"
+        # Not a noscript element: scripts may also be on, and this page's be forbidden to run.
+        '<p class="unscripted">Without JavaScript the plots are not drawn; '
+        "their numbers stand under each title.</p>\n"
+    )
+    groups = []
+    for group in _GROUPS:
+        figures = [_figure(i, plot) for i, plot in enumerate(plots) if plot.group == group]
+        if figures:
+            groups.append(
+                f'<h3 class="group">{group}</h3>\n<div class="plots">{"".join(figures)}</div>\n'
+            )
+    return hint + "".join(groups)
+
+
+def plot_data(plots: Iterable[Plot]) -> str:
+    """Write the points of all plots as JSON that may stand in a script element.
+
+    A point is a whole number of its plot's `step`, which makes the page a third as long
+    as the recorded figures would, and is finer than a screen.
+    """
+    data = {"plots": [_entry(number, plot) for number, plot in enumerate(plots)]}
+    # In a script element only `<` can end the data; JSON has another way to write it.
+    return msgspec.json.encode(data).decode().replace("<", "\\u003c")
+
+
+def _entry(number: int, plot: Plot) -> dict[str, object]:
+    lines = [_finite(series.values) for series in plot.series]
+    extents = [abs(end) for line in lines for end in _ends(line)]
+    largest = max(extents, default=0.0)
+    step = 10.0 ** (math.floor(math.log10(largest)) + 1 - _DIGITS) if largest > 0 else 1.0
+    per_step = 1 / max(step, 1e-300)
+    return {
+        "id": f"plot{number}",
+        "unit": plain(plot.unit),
+        "elapsed_s": plot.elapsed_s,
+        "step": step,
+        "series": [
+            {
+                "label": plain(series.label),
+                "values": [None if v is None else round(v * per_step) for v in line],
+            }
+            for series, line in zip(plot.series, lines, strict=True)
+        ],
+    }
+
+
+def _finite(values: list[Value]) -> list[Value]:
+    """Return the values with a gap for each that is not finite; there is rarely any."""
+    if math.isfinite(sum(value for value in values if value is not None)):
+        return values
+    return [value if value is not None and math.isfinite(value) else None for value in values]
+
+
+def _ends(values: list[Value]) -> tuple[float, ...]:
+    known = [value for value in values if value is not None]
+    return (min(known), max(known)) if known else ()
+
+
+def _figure(number: int, plot: Plot) -> str:
+    title = text(_capital(plot.title))
+    return f"""<figure>
+<figcaption><div class="title"><h4>{title}</h4></div>
+<p>{text(_capital(plot.meaning))}</p></figcaption>
+<div class="canvas" id="plot{number}" role="img" \
+aria-label="{title} over time, a line per device; the numbers follow below"></div>
+<details><summary>Show the numbers</summary>{_numbers(plot)}</details>
+</figure>
+"""
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _numbers(plot: Plot) -> str:
+    rows = "".join(_extent(series, plot.unit) for series in plot.series)
+    heads = "".join(f'<th scope="col" class="n">{word}</th>' for word in ("mean", "least", "most"))
+    table = scrolling(
+        f"{plot.title}, each line",
+        f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody>",
+    )
+    return table + (_thinned(plot) if len(plot.series) <= _THINNED_SERIES else "")
+
+
+def _extent(series: PlotSeries, unit: str) -> str:
+    values = _finite(series.values)
+    known = [value for value in values if value is not None]
+    if known:
+        figures = (math.fsum(known) / len(known), *_ends(values))
+        cells = "".join(f'<td class="n">{text(quantity(value, unit))}</td>' for value in figures)
+    else:
+        cells = '<td class="n missing" colspan="3">not recorded</td>'
+    return f'<tr><th scope="row">{text(series.label)}</th>{cells}</tr>'
+
+
+def _thinned(plot: Plot) -> str:
+    """Show every so many-th moment, as it was recorded."""
+    step = max(1, math.ceil(len(plot.elapsed_s) / _THINNED_ROWS))
+    heads = "".join(f'<th scope="col" class="n">{text(line.label)}</th>' for line in plot.series)
+    rows = "".join(
+        f'<tr><th scope="row">{quantity(plot.elapsed_s[i], "s")}</th>'
+        + "".join(_point(line.values[i], plot.unit) for line in plot.series)
+        + "</tr>"
+        for i in range(0, len(plot.elapsed_s), step)
+    )
+    return scrolling(
+        f"{plot.title} over time",
+        f'<thead><tr><th scope="col">after</th>{heads}</tr></thead><tbody>{rows}</tbody>',
+    )
+
+
+def _point(value: Value, unit: str) -> str:
+    if value is None or not math.isfinite(value):
+        return '<td class="n missing">not recorded</td>'
+    return f'<td class="n">{text(quantity(value, unit))}</td>'

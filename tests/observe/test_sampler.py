@@ -1,0 +1,103 @@
+"""Rows from readings: differences, means and maxima, counters over resets, thinning."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teho.model.missing import Missing, Reason
+from teho.observe.sampler import Sampler, samples_per_row
+
+START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
+
+
+def sampler(period_s: float = 1.0) -> Sampler:
+    return Sampler("r01g01", START, period_s)
+
+
+def test_the_first_readings_make_no_row_and_the_second_do() -> None:
+    one = sampler()
+    one.begin({"node": {"job_cpu_s": 5.0}}, 0.0)
+    (row,) = one.add({"node": {"job_cpu_s": 5.5, "cpu_busy_percent": 50.0}}, 1.0)
+    assert row["job_cpu_s"] == 0.5
+    assert row["cpu_busy_percent"] == 50.0
+    assert "cpu_busy_percent_max" not in row  # a single sample has no maximum of its own
+    assert (row["elapsed_s"], row["span_s"], row["kind"]) == (1.0, 1.0, "node")
+
+
+def test_a_counter_that_begins_anew_goes_on_growing() -> None:
+    one = sampler()
+    one.begin({"gpu": {"gpu_energy_j": 1000.0}}, 0)
+    rows = [one.add({"gpu": {"gpu_energy_j": v}}, t)[0] for t, v in ((1, 1400.0), (2, 30.0))]
+    assert [row["gpu_energy_j"] for row in rows] == [400.0, 430.0]
+
+
+def test_missing_is_null_and_its_reason_is_kept_with_its_time() -> None:
+    one = sampler()
+    lost = Missing(Reason.FAILED, "GPU is lost")
+    one.begin({"gpu": {"gpu_busy_percent": 1}}, 0)
+    one.add({"gpu": {"gpu_busy_percent": 7}}, 1)
+    (row,) = one.add({"gpu": {"gpu_busy_percent": lost}}, 2)
+    assert "gpu_busy_percent" not in row
+    absence = one.absences["gpu", "gpu_busy_percent"]
+    assert (absence.missing, absence.since_s) == (lost, 2)
+    assert one.absences_changed
+
+
+def test_zero_is_a_value() -> None:
+    one = sampler()
+    one.begin({"gpu": {}}, 0)
+    (row,) = one.add({"gpu": {"gpu_busy_percent": 0}}, 1)
+    assert row["gpu_busy_percent"] == 0
+    assert not one.absences
+
+
+def test_a_stopped_recorder_leaves_a_gap() -> None:
+    one = sampler()
+    one.begin({"node": {}}, 0)
+    (row,) = one.add({"node": {"load_1min": 1.0}}, 3600)
+    assert row["span_s"] == 2  # not an hour that nobody watched
+
+
+def test_cores_are_averaged_core_by_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teho.observe.sampler.samples_per_row", lambda *_: 2)
+    one = sampler()
+    one.begin({"node": {"core_busy_percent": [50.0, 50.0]}}, 0)
+    assert one.add({"node": {"core_busy_percent": [100.0, 0.0]}}, 1) == []
+    (row,) = one.add({"node": {"core_busy_percent": [50.0, 10.0]}}, 2)
+    assert row["core_busy_percent"] == [75, 5]
+
+
+@given(st.lists(st.integers(0, 100), min_size=2, max_size=40), st.integers(1, 7))
+def test_thinned_rows_keep_mean_maximum_and_totals(values: list[int], per_row: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("teho.observe.sampler.samples_per_row", lambda *_: per_row)
+        one = sampler()
+        one.begin({"gpu": {"gpu_busy_percent": 0, "gpu_energy_j": 0.0}}, 0)
+        rows, energy = [], 0.0
+        for second, value in enumerate(values, start=1):
+            energy += value
+            readings = {"gpu": {"gpu_busy_percent": value, "gpu_energy_j": energy}}
+            rows += one.add(readings, second)
+        rows += one.finish(len(values))
+    assert sum(row["span_s"] for row in rows) == pytest.approx(len(values))
+    total = sum(row["gpu_busy_percent"] * row["span_s"] for row in rows)
+    assert total == pytest.approx(sum(values), abs=0.01 * len(values))
+    largest = max(row.get("gpu_busy_percent_max", row["gpu_busy_percent"]) for row in rows)
+    assert largest == max(values)
+    assert rows[-1]["gpu_energy_j"] == sum(values)
+
+
+def test_rows_grow_longer_and_the_recording_stays_bounded() -> None:
+    values_per_row = 8 * 16 + 40 + 128  # 8 GPUs, 128 cores
+    rows = samples = 0
+    month = 30 * 86400
+    while samples < month:
+        samples += samples_per_row(rows, values_per_row)
+        rows += 1
+    assert samples_per_row(0, values_per_row) == 1
+    assert rows * values_per_row * 1.3 < 20e6
+    assert samples_per_row(10**9, values_per_row) == samples_per_row(10**8, values_per_row)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+import views
+from golden import FOLDER, check
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from teho.model.missing import Missing, Reason
+from teho.show.text import render_text
+from teho.show.view import Column, Table
+
+ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+
+
+def render(view, width=80, *, color=False, full=True):
+    return render_text(view, width=width, color=color, full=full)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", views.SOUND)
+def test_full_report_is_as_it_was(name, width):
+    check(FOLDER / f"{name}-{width}.txt", render(views.SOUND[name](), width))
+
+
+@pytest.mark.parametrize("name", views.SOUND)
+def test_short_report_is_as_it_was(name):
+    check(FOLDER / f"{name}-short.txt", render(views.SOUND[name](), full=False))
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("name", views.SOUND)
+def test_colour_adds_escape_codes_and_nothing_else(name, full):
+    view = views.SOUND[name]()
+    colored = render(view, color=True, full=full)
+    assert "\x1b[" in colored
+    assert ESCAPE.sub("", colored) == render(view, full=full)
+
+
+def test_environment_does_not_decide_about_colour(monkeypatch):
+    view = views.one_gpu()
+    expected = render(view), render(view, color=True)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM"):
+        monkeypatch.setenv(name, "33")
+    assert (render(view), render(view, color=True)) == expected
+
+
+def test_verdict_is_the_first_line_and_marked_by_severity():
+    first = render(views.eight_gpus(), 120).splitlines()[0]
+    assert first.startswith("✗ Seven of eight GPUs")
+    assert render(views.one_gpu(), color=True).startswith("\x1b[1;32m✓")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(["hostile", "fleet", *views.SOUND]), st.integers(24, 200), st.booleans())
+def test_only_commands_are_longer_than_a_line(name, width, full):
+    view = views.fleet(2, 3, 2) if name == "fleet" else getattr(views, name)()
+    for line in render(view, width, full=full).splitlines():
+        if "`" not in line and "teho report" not in line:
+            assert cell_len(line) <= width
+        assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_hostile_text_cannot_steer_the_terminal(full):
+    text = render(views.hostile(), full=full)
+    assert r"\x1b]0;owned\x07" in text
+    assert all(char == "\n" or char.isprintable() for char in text)
+    text.encode()
+
+
+def test_command_stays_whole_so_that_it_can_be_copied():
+    command = views.eight_gpus().findings[1].action.split("`")[3]
+    assert any(command in line for line in render(views.eight_gpus(), 60).splitlines())
+
+
+def test_missing_is_a_word_that_is_explained_once():
+    text = render(views.eight_gpus())
+    assert text.count("not offered (energy): Tesla V100 of this driver has no energy counter") == 1
+    lost = next(line for line in text.splitlines() if line.startswith("  7 "))
+    assert lost.split() == ["7", *["failed"] * 8]
+
+
+def test_question_that_does_not_arise_is_a_dash():
+    assert "none      \N{EN DASH}" in render(views.laptop())
+
+
+def test_short_report_has_three_findings_and_says_what_is_left_out():
+    text = render(views.eight_gpus(), full=False)
+    assert text.count("→") == 3
+    assert "threshold" not in text
+    assert text.rstrip().endswith(
+        "Full report (1 more finding, 2 notes): teho report 20250401-0915-eval-x2m9"
+    )
+
+
+@pytest.mark.parametrize(("gpus", "shown"), [(8, True), (9, False)])
+def test_short_report_has_the_gpu_table_up_to_eight_rows(gpus, shown):
+    assert ("GPU busy" in render(views.fleet(1, gpus, 2), full=False)) is shown
+
+
+def table(*columns, rows):
+    return views.base(facts=(), tables=(Table(key="t", title="T", columns=columns, rows=rows),))
+
+
+def test_figures_of_a_column_line_up_by_their_decimals():
+    column = Column(key="x", label="x", unit="s", decimals=2)
+    lines = render(table(column, rows=({"x": 1234.5}, {"x": 0.25}))).splitlines()
+    dots = {line.index(".") for line in lines if re.search(r"\d\.\d\d$", line)}
+    assert "1,234.50" in render(table(column, rows=({"x": 1234.5}, {"x": 0.25})))
+    assert len(dots) == 1
+
+
+def test_wide_table_goes_on_below_with_its_leading_columns():
+    columns = [Column(key="node", label="node")] + [
+        Column(key=f"c{i}", label=f"figure {i}", unit="W", decimals=1) for i in range(9)
+    ]
+    cells = {f"c{i}": float(i) for i in range(9)}
+    text = render(table(*columns, rows=({"node": "a", **cells}, {"node": "b", **cells})), 40)
+    assert len([line for line in text.splitlines() if line.startswith("a ")]) == 3
+    assert all(f"{i}.0" in text for i in range(9))
+
+
+def test_table_without_rows_is_left_out():
+    assert "T" not in render(table(Column(key="x", label="x"), rows=())).split()
+
+
+def test_missing_cell_widens_its_column():
+    missing = Missing(Reason.FORBIDDEN)
+    column = Column(key="x", label="x", unit="W", decimals=0)
+    text = render(table(column, rows=({"x": missing}, {"x": 5.0})))
+    assert "\nno permission\n            5\n" in text
+    assert "no permission (x): this user may not read it" in text
