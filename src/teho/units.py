@@ -58,8 +58,8 @@ _SHOWN = {
     ("J", "Wh"): J_PER_WH,
     ("s", "h"): 3600.0,
 }
-_NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*")
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
+_NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
 
 
 def parse_duration(text: str, what: str = "duration") -> float:
@@ -125,19 +125,17 @@ def format_duration(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    for size, unit, smaller_size, smaller in (
+    for size, unit, step, smaller in (
         (86400, "d", 3600, "h"),
         (3600, "h", 60, "min"),
         (60, "min", 1, "s"),
     ):
-        if whole >= size:
-            # Round to the smaller unit first, so that 1 h 59.9 min is not written "1 h 60 min".
-            parts = round(whole / smaller_size)
-            first, rest = divmod(parts * smaller_size, size)
-            rest //= smaller_size
-            return f"{first} {unit} {rest} {smaller}" if rest else f"{first} {unit}"
-    return f"{whole} s"
+        # Rounded before it is split, so that 59 min 59.7 s is written "1 h", not "59 min 60 s".
+        rounded = round(seconds / step) * step
+        if rounded >= size:
+            first, rest = divmod(rounded, size)
+            return f"{first} {unit} {rest // step} {smaller}" if rest else f"{first} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def format_clock(seconds: float) -> str:

@@ -346,9 +346,9 @@ ONE = Scenario(("gpus 1", "0 0 50 1000 300 1500 50 0"))
         ),
         (
             "nvmlDeviceGetComputeRunningProcesses_v3",
-            "FUNCTION_NOT_FOUND",
+            "NO_PERMISSION",
             {"gpu_job_processes", "gpu_job_memory_bytes"},
-            Reason.UNSUPPORTED,
+            Reason.FORBIDDEN,
         ),
         ("nvmlDeviceGetTemperatureV", "DEPRECATED", {"gpu_temperature_c"}, Reason.FAILED),
     ],
@@ -382,10 +382,22 @@ def test_what_failed_is_asked_again_and_what_is_not_offered_is_not(bench):
     assert (len(refused), len(failed)) == (1, 5)
 
 
-def with_processes(bench: Bench, *lines: str) -> Scenario:
+def with_processes(bench: Bench, *lines: str, scenario: Scenario = ONE) -> Scenario:
     listed = bench.tmp_path / "processes"
     listed.write_text("\n".join(lines))
-    return ONE.plus(f"processes 0 file {listed}")
+    return scenario.plus(f"processes 0 file {listed}")
+
+
+def test_an_old_driver_lists_processes_by_its_own_call(bench):
+    scenario = with_processes(bench, "101 1000", scenario=Scenario.load("v100x4"))
+    source = bench.open(scenario)
+    readings = bench.read(source, 1, 101)
+    assert readings[gpu_uuid(0)]["gpu_job_memory_bytes"] == 1000 * MIB
+    assert readings[gpu_uuid(1)]["gpu_job_processes"] == 0
+    source.close()  # or the stub would not read the next scenario
+    neither = scenario.plus("fail nvmlDeviceGetComputeRunningProcesses_v2 * FUNCTION_NOT_FOUND")
+    value = bench.read(bench.open(neither), 1, 101)[gpu_uuid(0)]["gpu_job_processes"]
+    assert (value.reason, value.detail) == (Reason.UNSUPPORTED, "the driver is too old to offer it")
 
 
 def test_only_the_programs_processes_count(bench):
@@ -413,6 +425,18 @@ def test_in_a_container_no_match_proves_nothing(bench, lines):
     for name in ("gpu_job_processes", "gpu_job_memory_bytes"):
         assert values[name].reason is Reason.FAILED
         assert "container" in values[name].detail
+
+
+def test_where_the_namespace_is_not_told_no_match_proves_nothing(bench):
+    (bench.root / "proc/self/ns/pid").unlink()
+    value = bench.read(bench.open(ONE), 1, 101)[gpu_uuid(0)]["gpu_job_processes"]
+    assert value.reason is Reason.FAILED
+
+
+def test_a_field_of_a_type_to_come_is_no_figure(bench):
+    bench.monkeypatch.setattr(nvidia, "_VALUE_FIELDS", ("dVal",))
+    value = bench.read(bench.open(ONE), 1)[gpu_uuid(0)]["gpu_power_w"]
+    assert value.reason is Reason.FAILED
 
 
 def test_in_a_container_a_match_shows_that_ids_agree(bench):
@@ -486,7 +510,8 @@ source.read(frozenset())
 before_s = time.monotonic()
 readings = source.read(frozenset({os.getpid()}))
 after_s = time.monotonic()
-print(json.dumps([before_s, after_s, {id_: values["gpu_energy_j"] for id_, values in readings.items()}]))
+energy_j = {id_: values["gpu_energy_j"] for id_, values in readings.items()}
+print(json.dumps([before_s, after_s, energy_j]))
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from explain.scenarios import (
     BINS,
     UNSUPPORTED,
@@ -27,7 +28,6 @@ from explain.scenarios import (
     used_at_first,
     well_used_8_gpus,
 )
-
 from teho.explain.policy import load_policy
 from teho.explain.rules import (
     Rule,

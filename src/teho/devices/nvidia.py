@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic, thread_time
+from typing import Any
 
 import pynvml
 
@@ -236,10 +237,17 @@ class _Pids:
         self.own: frozenset[int] = frozenset()
         """The program's live processes."""
 
+    # The binding's call without a version raises errors of another kind on old drivers.
     def read(self, handle: Handle, out: _Out) -> None:
         """Count the program's processes on one GPU, and their memory."""
-        every = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-        own = [process.usedGpuMemory for process in every if process.pid in self.own]
+        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle), out)
+
+    def read_old(self, handle: Handle, out: _Out) -> None:
+        """Do the same by the older call."""
+        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v2(handle), out)
+
+    def _count(self, processes: list[Any], out: _Out) -> None:
+        own = [process.usedGpuMemory for process in processes if process.pid in self.own]
         self.comparable = self.comparable or bool(own)
         if self.comparable:
             out["gpu_job_processes"] = len(own)
@@ -265,7 +273,7 @@ class _Gpu:
             _Signal(("gpu_memory_clock_mhz",), (_memory_clock,)),
             _Signal(("gpu_temperature_c",), (_temperature, _temperature_old)),
             _Signal(_THROTTLE_METRICS, (_throttle, _throttle_old)),
-            _Signal(_PROCESS_METRICS, (pids.read,)),
+            _Signal(_PROCESS_METRICS, (pids.read, pids.read_old)),
         ]
         if device.parent_id is None:
             self._signals.append(_Signal(("gpu_power_w",), (_power, _power_old)))

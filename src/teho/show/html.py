@@ -85,13 +85,13 @@ def render_html(view: View) -> str:
 
 @cache
 def _asset(path: str) -> str:
-    text = files("teho.show").joinpath(path).readtext(encoding="utf-8")
+    content = files("teho.show").joinpath(path).read_text(encoding="utf-8")
     # uPlot's first line is a link to its site; the page keeps the licence instead.
-    return re.sub(r"\A/\*! https?://[^\n]*\*/\n", "", text)
+    return re.sub(r"\A/\*! https?://[^\n]*\*/\n", "", content)
 
 
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+def _hash(source: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
 
 def _section(title: str, key: str, inner: str) -> list[str]:
@@ -113,7 +113,7 @@ def _header(view: View) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    value = text(celltext(fact.value, fact.unit))
+    value = text(cell_text(fact.value, fact.unit))
     words = "" if is_number(fact.value) else ' class="words"'
     note = f"<small>{text(fact.note)}</small>" if fact.note else ""
     if isinstance(fact.value, Missing):
@@ -130,11 +130,11 @@ def _findings(findings: Sequence[Finding]) -> str:
 def _card(finding: Finding) -> str:
     severity = severity_of(finding.severity)
     figures = "".join(
-        f"<div><dt>{text(item.label)}</dt><dd>{text(celltext(item.value, item.unit))}</dd></div>"
+        f"<div><dt>{text(item.label)}</dt><dd>{text(cell_text(item.value, item.unit))}</dd></div>"
         for item in finding.evidence
     )
     limits = "".join(
-        f"<li>threshold {text(thresholdtext(limit))} · {text(limit.source)}</li>"
+        f"<li>threshold {text(threshold_text(limit))} · {text(limit.source)}</li>"
         for limit in finding.thresholds
     )
     return f"""<li class="card {severity}">
@@ -222,4 +222,4 @@ def _cell(cell: Cell, column: Column, *, numeric: bool, heads: bool) -> str:
         classes.append("missing")
     start = 'th scope="row"' if heads else "td"
     named = f' class="{" ".join(classes)}"' if classes else ""
-    return f"<{start}{named}>{text(columntext(cell, column))}</{start[:2]}>"
+    return f"<{start}{named}>{text(column_text(cell, column))}</{start[:2]}>"

@@ -19,6 +19,8 @@ _THINNED_ROWS = 24
 _THINNED_SERIES = 8
 _DIGITS = 4
 """Digits of a plotted point, counted from the largest of its plot."""
+_SMALLEST = 1e-9
+"""A plot whose values are all smaller, in whatever unit, is one of zeros."""
 
 Value = Union[float, None]
 
@@ -57,10 +59,9 @@ def plot_data(plots: Iterable[Plot]) -> str:
 
 def _entry(number: int, plot: Plot) -> dict[str, object]:
     lines = [_finite(series.values) for series in plot.series]
-    extents = [abs(end) for line in lines for end in _ends(line)]
-    largest = max(extents, default=0.0)
-    step = 10.0 ** (math.floor(math.log10(largest)) + 1 - _DIGITS) if largest > 0 else 1.0
-    per_step = 1 / max(step, 1e-300)
+    largest = max((abs(end) for line in lines for end in _ends(line)), default=0.0)
+    magnitude = math.floor(math.log10(max(largest, _SMALLEST)))
+    step = 10.0 ** (magnitude + 1 - _DIGITS)
     return {
         "id": f"plot{number}",
         "unit": plain(plot.unit),
@@ -69,7 +70,7 @@ def _entry(number: int, plot: Plot) -> dict[str, object]:
         "series": [
             {
                 "label": plain(series.label),
-                "values": [None if v is None else round(v * per_step) for v in line],
+                "values": [None if v is None else round(v / step) for v in line],
             }
             for series, line in zip(plot.series, lines, strict=True)
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from teho.explain.rules import _advice
 from teho.explain.rules._look import Look, Series, per_place, span, the_gpus
@@ -25,6 +25,8 @@ def judge(
     everything by itself.
     """
     look = Look(KIND, run, summary, thresholds)
+    all_busy = look.limit("cpu_percent")
+    low, high = look.limit("one_core_min"), look.limit("one_core_max")
     everywhere: list[tuple[NodeSummary, float]] = []
     alone: list[tuple[NodeSummary, float]] = []
     for node in summary.nodes:
@@ -33,8 +35,8 @@ def judge(
             continue
         cores_busy = look.series(node, "cpu_busy_percent")
         rate = look.series(node, "job_cpu_s") if node.cores > 1 else None
-        most = _share(look, gpu, cores_busy, look.limit("cpu_percent"), 100.0)
-        one = _share(look, gpu, rate, look.limit("one_core_min"), look.limit("one_core_max"))
+        most = _share(look, gpu, cores_busy, lambda percent: percent > all_busy)
+        one = _share(look, gpu, rate, lambda cores: low <= cores <= high)
         if most > look.limit("time_percent"):
             everywhere.append((node, most))
         elif one > look.limit("time_percent"):
@@ -47,10 +49,10 @@ def judge(
     return look.outcome(findings)
 
 
-def _share(look: Look, gpu: Series, cpu: Series | None, low: float, high: float) -> float:
-    """Return the share of recorded bins, in %, with idle GPUs and the CPU above low, up to high."""
+def _share(look: Look, gpu: Series, cpu: Series | None, is_busy: Callable[[float], bool]) -> float:
+    """Return the share of the recorded bins, in %, with idle GPUs and a busy CPU."""
     verdicts = [
-        busy < look.limit("gpu_below_percent") and low < cores <= high
+        busy < look.limit("gpu_below_percent") and is_busy(cores)
         for busy, cores in zip(gpu, cpu or [None] * len(gpu), strict=True)
         if busy is not None and cores is not None
     ]

@@ -40,7 +40,9 @@ def _share(look: Look, node: NodeSummary) -> float | None:
     if gpu is None or iowait is None:
         return None
     # Helps where it is known; SageMaker's own condition does without.
-    runnable: Series = node.series.get("job_runnable_threads") or [None] * len(iowait)
+    runnable: Series = node.series.get("job_runnable_threads", [])
+    if len(runnable) != len(iowait):
+        runnable = [None] * len(iowait)
     verdicts = [
         busy < look.limit("gpu_below_percent") and _waits(look, node.cores, wait, threads)
         for busy, wait, threads in zip(gpu, iowait, runnable, strict=True)

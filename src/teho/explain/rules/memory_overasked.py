@@ -67,9 +67,9 @@ def _finding(look: Look, roomy: list[_Use]) -> Finding:
     needed_bytes = max(use.used_bytes for use in roomy) * (1 + look.limit("margin_percent") / 100)
     return look.finding(
         Severity.REMARK if look.gpus else Severity.WARNING,
-        f"{span([use.used_bytes for use in roomy], 'bytes')} of the "
-        f"{span([use.asked_bytes for use in roomy], 'bytes')} of memory asked for "
-        f"{'were' if len(nodes) == 1 else 'on each node were'} used on {name_all(nodes)}.",
+        f"On {name_all(nodes)} the job used {span([use.used_bytes for use in roomy], 'bytes')} of "
+        f"the {span([use.asked_bytes for use in roomy], 'bytes')} of memory asked for"
+        f"{'' if len(nodes) == 1 else ' on each node'}.",
         evidence=(
             *per_place("memory used, highest", "bytes", [(at.node, at.used_bytes) for at in roomy]),
             *per_place("memory asked for", "bytes", [(at.node, at.asked_bytes) for at in roomy]),

@@ -34,8 +34,8 @@ def _finding(look: Look, crowded: list[tuple[NodeSummary, float]]) -> Finding:
     per_core = [(node, threads / node.cores) for node, threads in crowded]
     return look.finding(
         Severity.WARNING,
-        f"{span([threads for _, threads in crowded], '')} threads of the program wanted to run on "
-        f"{span([node.cores for node in nodes], '')} cores on {name_all(nodes)}.",
+        f"On {name_all(nodes)}, {span([threads for _, threads in crowded], '')} threads of the "
+        f"program wanted to run on {span([node.cores for node in nodes], '')} cores.",
         evidence=(
             *per_place("runnable threads, mean", "threads", crowded),
             *per_place("runnable threads a core", "", per_core),

@@ -1,0 +1,308 @@
+"""The commands as a user meets them: help, errors in one style, lists, deletion, formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+import teho as library
+from support import TEHO
+from teho.cli import COMMANDS
+from teho.errors import InputError
+from teho.model.run import FORMAT_VERSION, Run
+from teho.show import json as json_face
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with two recorded runs; tests that change it work on a copy."""
+    home = tmp_path_factory.mktemp("recorded")
+    for name, code in (("first", 0), ("second", 3)):
+        program = f"import time; sum(range(10**6)); time.sleep(2.5); raise SystemExit({code})"
+        result = subprocess.run(
+            [*TEHO, "run", "-q", "--every", "200ms", "--name", name, "--tag", f"code={code}", "--",
+             sys.executable, "-c", program, "--token", "s3cr3t-value"],
+            env={**os.environ, "TEHO_HOME": str(home)}, check=False, timeout=60,
+        )  # fmt: skip
+        assert result.returncode == code
+    return home
+
+
+@pytest.fixture
+def own(recorded: Path, home: Path) -> Path:
+    """A copy of the recorded home as this test's own."""
+    import shutil
+
+    shutil.copytree(recorded, home)
+    return home
+
+
+def ids(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / "runs").iterdir())
+
+
+def one_line(text: str) -> str:
+    """Assert the one style of errors, and return the line."""
+    assert "Traceback" not in text
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    assert lines[0].startswith("teho: ")
+    return lines[0]
+
+
+def test_help_names_every_command_in_its_group(teho) -> None:
+    text = teho("--help").stdout
+    places = [text.index(f"  {name} ") for name in COMMANDS]
+    assert places == sorted(places)
+    for group, _, line in COMMANDS.values():
+        assert f"{group}:" in text
+        assert line in text
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_examples(teho, name: str) -> None:
+    text = teho(name, "--help").stdout
+    assert "Examples:" in text
+    # Examples name only commands and options that there are.
+    for words in re.findall(r"^\s+(?:srun )?teho (.*)$", text.split("Examples:")[1], re.MULTILINE):
+        assert words.split()[0] in COMMANDS
+        for option in re.findall(r"(?<= )--[a-z-]+", words.split(" -- ")[0]):
+            assert option in text.split("Examples:")[0], option
+
+
+def test_version(teho) -> None:
+    assert teho("--version").stdout == f"teho {library.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["rnu"], 2, ["'rnu'", "did you mean 'run'?", "teho --help"]),
+        (["report", "nosuch"], 2, ["'nosuch'", "teho list"]),
+        (["report", "/no/such/dir"], 2, ["/no/such/dir", "teho list"]),
+        (["report", "--format", "pdf"], 2, ["pdf", "html", "teho report --help"]),
+        (["run", "--every", "1x", "--", "true"], 2, ["--every", "'1x'", "500ms"]),
+        (["run", "--every", "1ms", "--", "true"], 2, ["--every", "0.1s"]),
+        (["run", "--tag", "novalue", "--", "true"], 2, ["--tag", "KEY=VALUE"]),
+        (["run"], 2, ["teho run --help"]),
+        (["run", "--nosuch", "--", "true"], 2, ["--nosuch", "teho run --help"]),
+        (["rm"], 2, ["--older-than", "teho list"]),
+        (["rm", "--older-than", "soon"], 2, ["--older-than", "soon"]),
+        (["show", "nosuch"], 2, ["'nosuch'", "teho list"]),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_next_step(
+    teho, own: Path, arguments: list[str], code: int, words: list[str]
+) -> None:
+    before = ids(own)
+    result = teho(*arguments)
+    assert result.returncode == code
+    line = one_line(result.stderr)
+    for word in words:
+        assert word in line
+    assert ids(own) == before
+
+
+def test_without_any_run_the_first_step_is_named(teho) -> None:
+    result = teho("report")
+    assert result.returncode == 2
+    assert "teho run -- COMMAND" in one_line(result.stderr)
+    assert teho("list").returncode == 0
+
+
+def test_runs_are_found_by_id_beginning_name_and_path(teho, own: Path) -> None:
+    first, second = ids(own)
+    for reference in (first, "first", str(own / "runs" / first)):
+        assert teho("show", reference, "--path").stdout.strip() == str(own / "runs" / first)
+    assert teho("show", "last", "--path").stdout.strip().endswith(second)
+    assert teho("show", second[:-1], "--path").stdout.strip().endswith(second)
+    result = teho("show", first[:4])
+    assert result.returncode == 2
+    assert "2 runs begin with" in one_line(result.stderr)
+
+
+def test_a_directory_that_is_not_a_run(teho, tmp_path: Path) -> None:
+    result = teho("report", tmp_path)
+    assert result.returncode == 2
+    assert "run.json" in one_line(result.stderr)
+
+
+def test_a_damaged_description_is_named_and_listed(teho, own: Path) -> None:
+    first, _ = ids(own)
+    (own / "runs" / first / "run.json").write_text("{ not json")
+    result = teho("report", first)
+    assert result.returncode == 2
+    assert str(own / "runs" / first / "run.json") in one_line(result.stderr)
+    assert re.search(rf"{first}\s+damaged", teho("list").stdout)
+
+
+def test_a_newer_recording_asks_for_a_newer_teho(teho, own: Path) -> None:
+    first, _ = ids(own)
+    path = own / "runs" / first / "run.json"
+    content = json.loads(path.read_bytes()) | {"format": FORMAT_VERSION + 1, "news": 1}
+    path.write_text(json.dumps(content))
+    result = teho("report", first)
+    assert result.returncode == 2
+    assert "pip install --upgrade teho" in one_line(result.stderr)
+
+
+def test_damaged_samples_are_a_line_of_the_report(teho, own: Path) -> None:
+    first, _ = ids(own)
+    (sealed,) = (own / "runs" / first / "samples").iterdir()
+    sealed.write_bytes(sealed.read_bytes()[:-100])
+    result = teho("report", first)
+    assert result.returncode == 0
+    assert sealed.name in result.stdout.replace("\n", "").replace(" ", "")
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+def test_a_clock_that_jumped_back_does_not_matter(teho, own: Path) -> None:
+    # Everything is computed from the monotonic column; stamps are for people.
+    first, _ = ids(own)
+    path = own / "runs" / first / "run.json"
+    run = msgspec.json.decode(path.read_bytes(), type=Run)
+    before = json.loads(teho("report", first, "--format", "json").stdout)
+    assert run.end is not None
+    earlier = msgspec.structs.replace(run.end, at=run.started_at.replace(year=2001))
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(run, end=earlier)))
+    assert json.loads(teho("report", first, "--format", "json").stdout) == before
+
+
+def test_list_and_its_cache(teho, own: Path) -> None:
+    first, second = ids(own)
+    shown = teho("list").stdout
+    assert shown.index(first) < shown.index(second)
+    assert "exit 3" in shown
+    assert "s3cr3t" not in shown
+    cache = next((Path(os.environ["XDG_CACHE_HOME"]) / "teho").iterdir())
+    assert teho("list").stdout == shown
+    for rubbish in (b"", b"not sqlite at all" * 100):
+        cache.write_bytes(rubbish)
+        assert teho("list").stdout == shown
+    cache.unlink()
+    assert teho("list").stdout == shown
+    rows = json.loads(teho("list", "--tag", "code=3", "--format", "json").stdout)
+    assert [row["id"] for row in rows] == [second]
+    assert [row["exit_code"] for row in rows] == [3]
+    assert len(teho("list", "--last", "1").stdout.splitlines()) == 2
+
+
+def test_list_works_where_no_cache_can_be_kept(teho, own: Path) -> None:
+    Path(os.environ["XDG_CACHE_HOME"]).write_text("a file where a folder should be")
+    assert all(run_id in teho("list").stdout for run_id in ids(own))
+
+
+def test_rm_asks_and_deletes_only_what_is_named(teho, own: Path) -> None:
+    first, second = ids(own)
+    assert teho("rm", "first", stdin="n\n").returncode == 130
+    assert ids(own) == [first, second]
+    assert teho("rm", "first", stdin="y\n").returncode == 0
+    assert ids(own) == [second]
+    assert teho("rm", "--older-than", "30d", "--yes").returncode == 0
+    assert ids(own) == [second]
+    assert teho("rm", "--older-than", "0s", "--yes").returncode == 0
+    assert ids(own) == []
+
+
+def test_rm_keeps_what_teho_did_not_write(teho, own: Path) -> None:
+    first, _ = ids(own)
+    notes = own / "runs" / first / "my notes.txt"
+    notes.write_text("mine")
+    result = teho("rm", first, "--yes")
+    assert result.returncode == 2
+    assert "my notes.txt" in one_line(result.stderr)
+    assert notes.exists()
+
+
+def test_rm_keeps_a_run_that_goes_on(teho, home: Path) -> None:
+    process = subprocess.Popen([*TEHO, "run", "-q", "--", "sleep", "20"])
+    try:
+        while not (found := list(home.glob("runs/[!.]*"))):
+            assert process.poll() is None
+        run_id = found[0].name
+        result = teho("rm", "last", "--yes")
+        assert "still runs" in result.stderr
+        assert run_id in ids(home)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def test_the_json_form_fits_its_schema(teho, own: Path) -> None:
+    content = json.loads(teho("report", "--format", "json").stdout)
+    jsonschema.validate(content, json_face.schema())
+    assert content["schema"] == "teho.report/1"
+    assert content["state"] == "finished"
+    assert "s3cr3t" not in json.dumps(content)
+
+
+def test_an_output_that_cannot_be_written(teho, own: Path) -> None:
+    result = teho("report", "--format", "html", "-o", "/no/such/folder/report.html")
+    assert result.returncode == 2
+    assert "/no/such/folder/report.html" in one_line(result.stderr)
+
+
+def test_html_to_a_file_and_to_a_pipe(teho, own: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert teho("report", "--format", "html", "--output", page).returncode == 0
+    piped = teho("report", "--format", "html").stdout
+    assert page.read_text() == piped
+    assert piped.lower().startswith("<!doctype html>")
+
+
+def test_a_closed_pipe_is_no_error(own: Path) -> None:
+    result = subprocess.run(
+        ["bash", "-c", f"{' '.join(TEHO)} report | head -1"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert result.stderr == ""
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_nothing_secret_is_on_disk_anywhere(own: Path) -> None:
+    for path in own.rglob("*"):
+        assert path.is_dir() or b"s3cr3t" not in path.read_bytes(), path
+
+
+def test_completion_of_commands_and_runs(own: Path) -> None:
+    def complete(words: str, position: int) -> str:
+        return subprocess.run(
+            TEHO, capture_output=True, text=True, check=True, timeout=60,
+            env={**os.environ, "_TEHO_COMPLETE": "bash_complete", "COMP_WORDS": words,
+                 "COMP_CWORD": str(position)},
+        ).stdout  # fmt: skip
+
+    assert "report" in complete("teho re", 1)
+    assert ids(own)[0] in complete("teho report 2", 2)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(teho, shell: str) -> None:
+    assert "_TEHO_COMPLETE" in teho("completion", shell).stdout
+
+
+def test_the_library_in_five_lines(own: Path) -> None:
+    run = library.load("last")
+    assert run.summary.elapsed_s > 1
+    assert isinstance(run.findings, tuple)
+    table = run.table("node")
+    assert table.num_rows >= 3
+    assert "cpu_busy_percent" in table.column_names
+    assert run.table("gpu").num_rows == 0
+    assert run.run.id in repr(run)
+    assert run._repr_html_().startswith("<iframe srcdoc=")
+    with pytest.raises(InputError, match="'gpu' or 'node'"):
+        run.table("cpu")
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    assert library.__all__ == sorted(library.__all__)
+    assert all(hasattr(library, name) for name in library.__all__)

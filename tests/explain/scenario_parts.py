@@ -1,0 +1,250 @@
+"""Building blocks of the named runs in `scenarios.py`.
+
+Means, maxima and series agree with each other: all come from one list of bins.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Union
+
+from teho.model.allocation import Allocation
+from teho.model.device import Device
+from teho.model.missing import Missing, Reason
+from teho.model.run import FORMAT_VERSION, End, Node, Run
+from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.units import GIB
+
+BINS = 60
+STARTED = datetime(2026, 11, 20, 8, 0, tzinfo=timezone.utc)
+
+Bins = list[Union[float, None]]
+Given = Union[float, Sequence[Union[float, None]], Missing]
+"""A signal: the same in every bin, bin by bin (BINS,), or missing."""
+
+UNSUPPORTED = Missing(Reason.UNSUPPORTED, "not offered under MIG")
+FORBIDDEN = Missing(Reason.FORBIDDEN, "the driver allows it to root only")
+
+
+def bins_of(given: Given) -> Bins:
+    if isinstance(given, Missing):
+        return []
+    return list(given) if isinstance(given, Sequence) else [float(given)] * BINS
+
+
+def stat_of(given: Given, elapsed_s: float) -> Stat | Missing:
+    if isinstance(given, Missing):
+        return given
+    seen = [value for value in bins_of(given) if value is not None]
+    if not seen:
+        return Missing(Reason.UNRECORDED)
+    mean, spread = statistics.fmean(seen), statistics.pstdev(seen)
+    return Stat(mean, spread, max(seen), min(seen), covered_s=elapsed_s * len(seen) / BINS)
+
+
+def repeated(*runs: tuple[float | None, int]) -> Bins:
+    """Join stretches: `repeated((95, 40), (0, 20))` is 40 bins of 95 and 20 of 0."""
+    return [value for value, count in runs for _ in range(count)]
+
+
+class NodePart:
+    """One node's signals, before they are made into a `Node` and a `NodeSummary`."""
+
+    def __init__(
+        self,
+        name: str = "r01g01",
+        *,
+        cores: int = 40,
+        cores_used: Given = 30.0,
+        gpus: Sequence[Mapping[str, Given]] = (),
+        signals: Mapping[str, Given] | None = None,
+        memory_peak: Figure = 300.0 * GIB,
+        memory_limit: Figure = 360.0 * GIB,
+        memory_source: str = "cgroup",
+        oom_kills: Figure = 0.0,
+        allocation: Allocation | None = None,
+        scheduler: str | None = "slurm",
+        gpu_memory_bytes: int | None = 32 * GIB,
+        vendor: str = "nvidia",
+    ) -> None:
+        self.name, self.cores, self.gpus = name, cores, gpus
+        self.cores_used, self.memory_peak = cores_used, memory_peak
+        self.memory_limit, self.memory_source, self.oom_kills = (
+            memory_limit,
+            memory_source,
+            oom_kills,
+        )
+        self.gpu_memory_bytes, self.vendor = gpu_memory_bytes, vendor
+        self.signals: dict[str, Given] = {
+            "cpu_busy_percent": 75.0,
+            "cpu_iowait_percent": 0.5,
+            "load_1min": 30.0,
+            "job_processes": 9.0,
+            "job_threads": 120.0,
+            "job_runnable_threads": 30.0,
+            "job_memory_bytes": 280.0 * GIB,
+            "job_cache_bytes": 20.0 * GIB,
+            **(signals or {}),
+        }
+        self.allocation = allocation or (
+            Allocation(
+                scheduler=scheduler,
+                job_id="4711",
+                cores=tuple(range(cores)),
+                cores_asked=cores,
+                gpus_held=len(gpus),
+                memory_limit_source=memory_source,
+            )
+            if scheduler
+            else Allocation(cores=tuple(range(cores)))
+        )
+
+    def devices(self) -> tuple[Device, ...]:
+        name = "Tesla V100-SXM2-32GB" if self.vendor == "nvidia" else "AMD Instinct MI250X"
+        return tuple(
+            Device(
+                id=f"GPU-{self.name}-{position}",
+                index=position,
+                name=name,
+                vendor=self.vendor,
+                memory_bytes=self.gpu_memory_bytes,
+            )
+            for position in range(len(self.gpus))
+        )
+
+    def node(self, period_s: float) -> Node:
+        return Node(
+            name=self.name,
+            started_at=STARTED,
+            period_s=period_s,
+            cores=tuple(range(self.cores)),
+            core_count_node=self.cores,
+            memory_node_bytes=384 * GIB,
+            cpu_model="Intel Xeon Gold 6230",
+            allocation=self.allocation,
+            devices=self.devices(),
+            sealed=True,
+        )
+
+    def summary(self, elapsed_s: float) -> NodeSummary:
+        used = stat_of(self.cores_used, elapsed_s)
+        return NodeSummary(
+            name=self.name,
+            covered_s=elapsed_s,
+            cores=self.cores,
+            stats={metric: stat_of(given, elapsed_s) for metric, given in self.signals.items()},
+            totals={
+                "job_cpu_s": used.mean * elapsed_s if isinstance(used, Stat) else used,
+                "oom_kills": self.oom_kills,
+            },
+            core_mean_percent=tuple(100.0 if core == 0 else 5.0 for core in range(self.cores)),
+            cpu_cores_used=used.mean if isinstance(used, Stat) else used,
+            memory_peak_bytes=self.memory_peak,
+            memory_limit_bytes=self.memory_limit,
+            memory_limit_source=""
+            if isinstance(self.memory_limit, Missing)
+            else self.memory_source,
+            gpus=tuple(
+                gpu_summary(device, position, given, elapsed_s)
+                for position, (device, given) in enumerate(
+                    zip(self.devices(), self.gpus, strict=True)
+                )
+            ),
+            series=series_of({**self.signals, "job_cpu_s": self.cores_used}),
+        )
+
+
+def series_of(signals: Mapping[str, Given]) -> dict[str, Bins]:
+    return {
+        metric: bins_of(given)
+        for metric, given in signals.items()
+        if not isinstance(given, Missing)
+    }
+
+
+def gpu(busy: Given = 92.0, **signals: Given) -> dict[str, Given]:
+    """Return one GPU's signals: a healthy one's, but for what is given."""
+    return {
+        "gpu_busy_percent": busy,
+        "gpu_memory_used_bytes": 17.0 * GIB,
+        "gpu_power_w": 230.0,
+        "gpu_temperature_c": 62.0,
+        "gpu_thermal_throttle_percent": 0.0,
+        "gpu_power_throttle_percent": 3.0,
+        "gpu_job_processes": 1.0,
+        "gpu_job_memory_bytes": 16.5 * GIB,
+        **signals,
+    }
+
+
+def untouched_gpu() -> dict[str, Given]:
+    """Return the signals of a GPU that nothing ran on."""
+    return gpu(
+        0.0,
+        gpu_memory_used_bytes=0.5 * GIB,
+        gpu_power_w=40.0,
+        gpu_temperature_c=30.0,
+        gpu_power_throttle_percent=0.0,
+        gpu_job_processes=0.0,
+        gpu_job_memory_bytes=0.0,
+    )
+
+
+def gpu_summary(
+    device: Device, position: int, signals: Mapping[str, Given], elapsed_s: float
+) -> GpuSummary:
+    power = stat_of(signals["gpu_power_w"], elapsed_s)
+    return GpuSummary(
+        device=device,
+        position=position,
+        stats={metric: stat_of(given, elapsed_s) for metric, given in signals.items()},
+        energy_j=power.mean * elapsed_s if isinstance(power, Stat) else power,
+        energy_source="counter" if isinstance(power, Stat) else "",
+        series=series_of(signals),
+    )
+
+
+def scenario(
+    *parts: NodePart,
+    elapsed_s: float = 3600.0,
+    period_s: float = 1.0,
+    command: Sequence[str] = ("python", "train.py"),
+    environment: Mapping[str, str] | None = None,
+    peak_process_bytes: int = 0,
+) -> tuple[Run, Summary]:
+    """Make a finished run of these nodes."""
+    nodes = tuple(part.summary(elapsed_s) for part in parts)
+    cpu_s = [node.totals["job_cpu_s"] for node in nodes]
+    known = [value for value in cpu_s if not isinstance(value, Missing)]
+    total: Figure = sum(known) if known and len(known) == len(cpu_s) else Missing(Reason.UNRECORDED)
+    run = Run(
+        format=FORMAT_VERSION,
+        id="20261120-080000-train",
+        command=tuple(command),
+        directory="/scratch/project/train",
+        started_at=STARTED,
+        host=parts[0].name if parts else "r01g01",
+        period_s=period_s,
+        environment=dict(environment or {}),
+        versions={"teho": "0.1.0"},
+        end=End(
+            at=STARTED + timedelta(seconds=elapsed_s),
+            elapsed_s=elapsed_s,
+            exit_code=0,
+            cpu_s=0.0 if isinstance(total, Missing) else total,
+            peak_process_bytes=peak_process_bytes,
+        ),
+        nodes=tuple(part.node(period_s) for part in parts),
+    )
+    summary = Summary(
+        elapsed_s=elapsed_s,
+        cpu_s=total,
+        bin_s=elapsed_s / BINS,
+        bin_count=BINS,
+        nodes=nodes,
+    )
+    return run, summary
+
+

@@ -1,0 +1,210 @@
+"""The rules together: order, who gives way to whom, and the page that lists them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from explain.scenarios import (
+    SCENARIOS,
+    NodePart,
+    gpu,
+    repeated,
+    scenario,
+    untouched_gpu,
+)
+from teho.explain import rules
+from teho.explain.policy import EVERY_RULE, load_policy
+from teho.explain.rules import RULES, SUPPRESSIONS, judge_all
+from teho.model.finding import Finding, Severity
+
+PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
+KINDS = [rule.KIND for rule in RULES]
+
+EXPECTED = {
+    "well_used_8_gpus": [],
+    "one_idle_gpu": ["gpu_one_idle"],
+    "never_used_gpu": ["gpu_never_used"],
+    "never_used_16_gpus": ["gpu_never_used"],
+    "used_at_first": ["gpu_used_only_at_first"],
+    "low_use": ["gpu_low_use"],
+    "starved_by_io": ["gpu_low_use", "io_wait_gpu_idle"],
+    "starved_by_cpu": ["gpu_low_use", "cpu_busy_gpu_idle"],
+    "starved_by_all_cores": ["gpu_low_use", "cpu_busy_gpu_idle"],
+    "serial_on_40_cores": ["serial_program"],
+    "oversubscribed": ["too_many_threads"],
+    "memory_near_limit": ["memory_near_limit"],
+    "memory_overasked": ["memory_overasked"],
+    "out_of_memory": ["out_of_memory"],
+    "hot_gpu": ["gpu_throttled", "gpu_throttled"],
+    "hidden_gpu": ["gpu_invisible"],
+    "short_job": ["job_too_short"],
+    "no_gpu_clean": [],
+    "laptop": [],
+    "missing_signals": [],
+    "lost_gpu": [],
+    "nothing_recorded": ["job_too_short"],
+}
+ABSTAINING = {"missing_signals", "lost_gpu"}
+
+
+def kinds_of(made) -> list[str]:
+    return [finding.kind for finding in judge_all(*made, load_policy())[0]]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenario(name):
+    findings, abstentions = judge_all(*SCENARIOS[name](), load_policy())
+    assert [finding.kind for finding in findings] == EXPECTED[name]
+    assert bool(abstentions) is (name in ABSTAINING)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_finding_is_complete_and_survives_json(name):
+    findings, abstentions = judge_all(*SCENARIOS[name](), load_policy())
+    for finding in findings:
+        assert type(finding) is Finding
+        assert finding.sentence[0].isupper()
+        assert finding.sentence.endswith(".")
+        assert "  " not in finding.sentence + finding.action
+        assert finding.evidence
+        assert all(limit.source and limit.unit for limit in finding.thresholds)
+        assert finding.thresholds
+        assert finding.action.endswith(".")
+        assert finding.action.count("`") % 2 == 0
+    whole = msgspec.json.decode(msgspec.json.encode(findings), type=tuple[Finding, ...])
+    assert whole == findings
+    json.loads(msgspec.json.encode(abstentions))
+
+
+def test_sorted_by_severity_then_by_how_much_they_matter():
+    part = NodePart(
+        gpus=[gpu(20.0, gpu_memory_used_bytes=31.9 * 2**30), gpu(5.0)],
+        memory_peak=359.0 * 2**30,
+        oom_kills=0.0,
+        signals={"job_runnable_threads": 400.0},
+    )
+    findings, _ = judge_all(*scenario(part), load_policy())
+    assert [(finding.severity.value, finding.kind) for finding in findings] == [
+        ("critical", "gpu_low_use"),
+        ("warning", "gpu_low_use"),
+        ("warning", "memory_near_limit"),
+        ("warning", "too_many_threads"),
+        ("remark", "gpu_memory_full"),
+    ]
+    order = list(Severity)
+    assert [order.index(finding.severity) for finding in findings] == [0, 1, 1, 1, 2]
+
+
+def test_abstentions_come_in_the_order_of_the_rules():
+    _, abstentions = judge_all(*SCENARIOS["missing_signals"](), load_policy())
+    kinds = [abstention.kind for abstention in abstentions]
+    assert kinds == [kind for kind in KINDS if kind in kinds]
+    assert len(kinds) > 10
+
+
+class TestSuppression:
+    def test_only_the_same_gpu_is_muted(self):
+        made = scenario(NodePart(gpus=[untouched_gpu(), gpu(40.0)]))
+        findings, _ = judge_all(*made, load_policy())
+        assert [finding.sentence for finding in findings] == [
+            "GPU 0 on r01g01 was never used.",
+            "GPU 1 on r01g01 was busy 40 % of the time.",
+        ]
+
+    def test_only_the_same_node_is_muted(self):
+        made = scenario(NodePart("r01c01", cores_used=1.0), NodePart("r01c02", cores_used=12.0))
+        findings, _ = judge_all(*made, load_policy())
+        assert [finding.sentence for finding in findings] == [
+            "The program used one core of 40 on r01c01.",
+            "The program kept 12 of 40 cores busy on r01c02.",
+        ]
+
+    def test_an_unused_gpu_does_not_wait_for_the_cpu(self):
+        signals = {"cpu_busy_percent": 99.0, "cpu_iowait_percent": 80.0}
+        made = scenario(NodePart(signals=signals, cores_used=39.0, gpus=[untouched_gpu()]))
+        assert kinds_of(made) == ["gpu_never_used"]
+
+    def test_a_gpu_that_was_given_up_is_not_idle_beside_others(self):
+        made = scenario(NodePart(gpus=[gpu(), gpu(repeated((80.0, 6), (0.0, 54)))]))
+        assert kinds_of(made) == ["gpu_used_only_at_first"]
+
+    def test_a_serial_program_on_a_gpu_node_that_never_used_the_gpu(self):
+        made = scenario(NodePart(cores_used=1.0, gpus=[untouched_gpu()]))
+        assert kinds_of(made) == ["gpu_never_used", "serial_program"]
+
+    def test_a_short_run_keeps_what_does_not_judge_a_mean(self):
+        part = NodePart(
+            gpus=[untouched_gpu()], cores_used=1.0, memory_peak=400.0 * 2**30, oom_kills=1.0
+        )
+        made = scenario(part, elapsed_s=20.0)
+        assert kinds_of(made) == ["out_of_memory", "gpu_never_used", "job_too_short"]
+
+    def test_no_rule_mutes_one_that_was_judged_before_it(self):
+        order = [entry.by for entry in SUPPRESSIONS]
+        for entry in SUPPRESSIONS:
+            assert set(entry.mutes) <= set(KINDS)
+            assert not set(entry.mutes) & set(order[: order.index(entry.by)])
+        assert len(set(order)) == len(order)
+
+
+class TestRegistry:
+    def test_every_file_is_registered_under_its_own_name(self):
+        folder = Path(rules.__file__).parent
+        files = {path.stem for path in folder.glob("[!_]*.py")}
+        assert set(KINDS) == files
+        assert len(set(KINDS)) == len(KINDS)
+
+    def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
+        assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE}
+
+    def test_every_threshold_is_read_by_its_rule(self):
+        folder = Path(rules.__file__).parent
+        shared = (folder / "_look.py").read_text(encoding="utf-8")
+        for kind, limits in load_policy().thresholds.items():
+            own = shared if kind == EVERY_RULE else (folder / f"{kind}.py").read_text("utf-8")
+            for name in limits:
+                assert f'limit("{name}")' in own + shared, f"{kind}.{name}"
+
+
+class TestPage:
+    def test_lists_every_rule_in_order(self):
+        text = PAGE.read_text(encoding="utf-8")
+        table = text[text.index("## All rules") : text.index("Some findings")]
+        assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == KINDS
+
+    def test_lists_every_suppression(self):
+        rows = [
+            f"| `{entry.by}` | {', '.join(f'`{kind}`' for kind in entry.mutes)} | {entry.why} |"
+            for entry in SUPPRESSIONS
+        ]
+        text = PAGE.read_text(encoding="utf-8")
+        section = text[text.index("| Finding | mutes") : text.index("Three points")]
+        assert section.strip().splitlines()[2:] == rows
+
+    def test_lists_every_threshold(self):
+        rows = [
+            f"| `{kind}.{name}` | {limit.value:g} {limit.unit} | {limit.source} |"
+            for kind, limits in load_policy().thresholds.items()
+            for name, limit in limits.items()
+        ]
+        text = PAGE.read_text(encoding="utf-8")
+        section = text[text.index("| Threshold | Value") : text.index("## Other thresholds")]
+        assert section.strip().splitlines()[2:] == rows
+
+    def test_names_the_day_of_the_sources(self):
+        day = load_policy().verified_on.isoformat()
+        assert f"last read on {day}" in PAGE.read_text(encoding="utf-8")
+
+    def test_its_example_is_one(self, tmp_path):
+        text = PAGE.read_text(encoding="utf-8")
+        example = text.split("```toml\n")[1].split("```")[0]
+        file = tmp_path / "site.toml"
+        file.write_text(example, encoding="utf-8")
+        policy = load_policy(file)
+        assert policy.of("gpu_low_use")["busy_percent"].value == 40
+        assert policy.of("gpu_throttled")["temperature_c"].source == "our cooling, ticket 4711"
