@@ -196,6 +196,14 @@ def test_nothing_there_is_absent(tmp_path: Path):
     assert cgroup.read()["oom_kills"].reason is Reason.ABSENT
 
 
+def test_a_cgroup_that_goes_away_is_missing(tmp_path: Path):
+    root = v2(tmp_path, "job_1", {})
+    cgroup = MemoryCgroup(root, None, NODE)
+    (root / "sys/fs/cgroup/job_1/memory.stat").unlink()
+    assert cgroup.read()["job_memory_bytes"].reason is Reason.ABSENT
+    assert cgroup.read()["oom_kills"] == 1
+
+
 def test_a_stat_without_its_lines_is_said(tmp_path: Path):
     root = v2(tmp_path, "job_1", {})
     (root / "sys/fs/cgroup/job_1/memory.stat").write_text("file 3\nshmem 1\nodd line here\n")

@@ -81,6 +81,8 @@ def test_a_child_with_a_smaller_pid_than_its_parent_counts(fake: FakeProc):
     tree = follow(fake)
     tree.read()
     assert tree.pids == {ROOT, 25, 5, 3}
+    # Parents are read first; see _Counter.
+    assert list(tree._known) == [str(pid) for pid in (ROOT, 25, 5, 3)]
 
 
 def test_an_orphan_still_counts(fake: FakeProc):
@@ -169,6 +171,7 @@ def test_after_the_supervisor_the_known_are_followed_on(fake: FakeProc):
     assert readings["job_cpu_s"] == pytest.approx(before + 30 * TICK_S)
     # Somebody else gets the supervisor's pid: its children are not the program's.
     fake.add(FakeProcess(REAPER, 1, start=999))
+    tree.read()
     fake.add(FakeProcess(60, REAPER))
     tree.read()
     assert tree.pids == {ROOT, 21, 22}
@@ -378,6 +381,46 @@ def test_forbidden_open_files_are_said(fake: FakeProc, monkeypatch):
 
     monkeypatch.setattr(proctree.os, "listdir", refusing)
     assert follow(fake).read()["job_open_files"].reason is Reason.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("ending", "error", "lost"),
+    [
+        ("/100/statm", errno.ESRCH, False),
+        ("/101/stat", errno.ESRCH, False),
+        ("/100/statm", errno.EMFILE, True),
+        ("/101/stat", errno.EMFILE, True),
+    ],
+)
+def test_what_ends_in_the_middle_of_a_sample_is_left_out(fake, monkeypatch, ending, error, lost):
+    fake.add(FakeProcess(100, ROOT, thread_states=["R", "R"]))
+    refuse(monkeypatch, ending, error)
+    readings = follow(fake).read()
+    if lost:
+        assert all(value.reason is Reason.FAILED for value in readings.values())
+    else:
+        assert readings["job_processes"] in {1, 2}
+        assert readings["job_runnable_threads"] in {0, 1}
+
+
+@pytest.mark.parametrize(("error", "lost"), [(errno.ENOENT, False), (errno.EMFILE, True)])
+def test_open_files_of_a_process_that_ends_are_left_out(fake, monkeypatch, error, lost):
+    fake.add(FakeProcess(21, ROOT, open_files=5))
+    listdir = os.listdir
+
+    def refusing(path: str) -> list[str]:
+        if path.endswith("/21/fd"):
+            raise OSError(error, os.strerror(error))
+        return listdir(path)
+
+    monkeypatch.setattr(proctree.os, "listdir", refusing)
+    value = follow(fake).read()["job_open_files"]
+    assert value.reason is Reason.FAILED if lost else value == 3
+
+
+def test_a_program_that_ended_before_is_zero(fake: FakeProc):
+    fake.end(ROOT)
+    assert follow(fake).read()["job_processes"] == 0
 
 
 def test_every_metric_is_one_of_the_table():

@@ -6,12 +6,15 @@ Means, maxima and series agree with each other: all come from one list of bins.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Union
 
+from teho.explain.policy import load_policy
+from teho.explain.rules import Rule
 from teho.model.allocation import Allocation
 from teho.model.device import Device
+from teho.model.finding import Abstention, Finding
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, End, Node, Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
@@ -248,3 +251,19 @@ def scenario(
     return run, summary
 
 
+def judged(rule: Rule, made: tuple[Run, Summary]) -> list[Finding] | Abstention:
+    """Judge a run by one rule with the shipped thresholds, nothing muted."""
+    return rule.judge(*made, load_policy().of(rule.KIND))
+
+
+def found(rule: Rule, made: tuple[Run, Summary]) -> Finding:
+    """Return the one finding that there must be."""
+    verdict = judged(rule, made)
+    assert isinstance(verdict, list), verdict
+    assert len(verdict) == 1, verdict
+    return verdict[0]
+
+
+def figures(finding: Finding) -> dict[str, object]:
+    """Return the evidence by its labels."""
+    return {item.label: item.value for item in finding.evidence}

@@ -8,13 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from explain.scenario_parts import (
-    FORBIDDEN, UNSUPPORTED, Given, NodePart, gpu, repeated, scenario, untouched_gpu,
+    FORBIDDEN,
+    UNSUPPORTED,
+    Given,
+    NodePart,
+    gpu,
+    repeated,
+    scenario,
+    untouched_gpu,
 )
 from teho.model.allocation import Allocation
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Summary
 from teho.units import GIB
+
 
 def well_used_8_gpus() -> tuple[Run, Summary]:
     """Eight GPUs on two nodes, all at work: nothing to find."""

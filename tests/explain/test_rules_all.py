@@ -9,18 +9,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from explain.scenarios import (
-    SCENARIOS,
+from explain.scenario_parts import (
+    BINS,
+    UNSUPPORTED,
     NodePart,
     gpu,
+    judged,
     repeated,
     scenario,
     untouched_gpu,
 )
+from explain.scenarios import SCENARIOS, missing_signals
 from teho.explain import rules
 from teho.explain.policy import EVERY_RULE, load_policy
-from teho.explain.rules import RULES, SUPPRESSIONS, judge_all
-from teho.model.finding import Finding, Severity
+from teho.explain.rules import RULES, SUPPRESSIONS, gpu_low_use, judge_all
+from teho.model.finding import Abstention, Finding, Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 KINDS = [rule.KIND for rule in RULES]
@@ -52,6 +55,11 @@ EXPECTED = {
 ABSTAINING = {"missing_signals", "lost_gpu"}
 
 
+CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop")
+NEEDS_A_NEIGHBOUR = {"gpu_one_idle"}
+NEEDS_NOTHING = {"job_too_short"}
+
+
 def kinds_of(made) -> list[str]:
     return [finding.kind for finding in judge_all(*made, load_policy())[0]]
 
@@ -79,6 +87,40 @@ def test_every_finding_is_complete_and_survives_json(name):
     whole = msgspec.json.decode(msgspec.json.encode(findings), type=tuple[Finding, ...])
     assert whole == findings
     json.loads(msgspec.json.encode(abstentions))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=KINDS)
+@pytest.mark.parametrize("name", CLEAN)
+def test_each_rule_alone_is_silent_on_a_clean_run(rule, name):
+    assert judged(rule, SCENARIOS[name]()) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=KINDS)
+def test_each_rule_abstains_where_its_signals_are_missing(rule):
+    verdict = judged(rule, missing_signals())
+    if rule.KIND in NEEDS_A_NEIGHBOUR | NEEDS_NOTHING:
+        assert verdict == []
+        return
+    assert isinstance(verdict, Abstention)
+    assert verdict.kind == rule.KIND
+    assert "r01g01" in verdict.lacked
+
+
+def test_an_abstention_groups_what_was_missing_and_says_why():
+    made = scenario(NodePart(gpus=[gpu(UNSUPPORTED) for _ in range(6)]))
+    verdict = judged(gpu_low_use, made)
+    assert verdict.lacked == (
+        "GPU busy of GPU 0 on r01g01, GPU 1 on r01g01, GPU 2 on r01g01, GPU 3 on r01g01 "
+        "and 2 more: not offered under MIG"
+    )
+
+
+def test_bins_of_the_scenarios_are_full():
+    for name, made in SCENARIOS.items():
+        for node in made()[1].nodes:
+            places = [node.series, *(of.series for of in node.gpus)]
+            lengths = {len(bins) for series in places for bins in series.values()}
+            assert lengths == {BINS}, name
 
 
 def test_sorted_by_severity_then_by_how_much_they_matter():

@@ -195,9 +195,8 @@ def test_a_job_id_alone_is_no_grid_engine():
 def test_slots_on_this_host(tmp_path: Path):
     hosts = tmp_path / "host file"
     here = os.uname().nodename.split(".")[0]
-    hosts.write_text(
-        f"{here}.site.example 2 gpu.q@x UNDEFINED\nother 8 gpu.q@o 0,1\n{here} 1 b.q\n"
-    )
+    full = f"{here}.site.example"
+    hosts.write_text(f"{full} 2 gpu.q@x UNDEFINED\nother 8 gpu.q@o 0,1\n{full} 1 b.q@x\n")
     environment = {**GRID_ENGINE, "PE_HOSTFILE": str(hosts), "NSLOTS": "11"}
     environment.pop("HOSTNAME", None)
     allocation = read(environment)

@@ -300,6 +300,9 @@ def test_figures_are_written_as_in_the_text(visit):
         for size in (1.0, 1.23456, 5.9871, 9.9501)
         for sign in (1, -1)
     ]
+    # Halves, and lengths of time just below the next unit.
+    edges = (0.125, 2.5, 3.5, 12.5, 13.5, 59.97, 1234.5, 3599.7, 5430.0, 5490.0, 86380.0, 1e6 + 0.5)
+    cases += [(value, unit) for value in edges for unit in ("s", "bytes", "J", "%", "W")]
     shown = page.evaluate("cases => cases.map(([v, u]) => tehoReport.quantity(v, u))", cases)
     assert shown == [format_quantity(value, unit) for value, unit in cases]
 

@@ -80,9 +80,9 @@ def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]
     if not all(totals):
         return {}
     values: tuple[Reading, ...] = (
-        100.0 * sum(busy) / sum(totals),
-        [100.0 * b / t for b, t in zip(busy, totals, strict=True)],
-        100.0 * waited / sum(totals),
+        100.0 * (sum(busy) / sum(totals)),
+        [100.0 * (b / t) for b, t in zip(busy, totals, strict=True)],
+        100.0 * (waited / sum(totals)),
     )
     return dict(zip(_SHARES, values, strict=True))
 

@@ -112,23 +112,32 @@ def _use(summary: Summary) -> str | None:
 
 def _facts(run: Run, state: RunState, summary: Summary) -> Iterable[Fact]:
     yield Fact("elapsed_s", "Time", summary.elapsed_s, "s")
-    yield Fact("state_words", "Ended", _ending(run, state))
+    yield Fact("ended", "Ended", _ending(run, state))
     yield from _job_facts(run)
-    yield Fact("node_count", "Nodes", len(run.nodes))
     cores = sum(node.cores for node in summary.nodes)
-    if cores:
-        yield Fact("cores_per_node", "Cores per node", cores // len(summary.nodes))
-        yield Fact("core_walltime_s", "Core time", cores * summary.elapsed_s, "s")
-    yield Fact("cpu_used_s", "CPU time", summary.cpu_s, "s")
+    if len(run.nodes) > 1:
+        yield Fact("nodes", "Nodes", len(run.nodes))
     yield Fact("cores_used", "Cores used", _cores_used(summary), note=f"of {cores}")
     peak, limit = _memory(summary)
     note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
-    yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes")
     if summary.gpus:
         yield Fact("gpu_count", "GPUs", len(summary.gpus))
         yield Fact("gpu_busy_percent", "GPU busy", _mean_busy(summary.gpus), "%")
         yield Fact("gpu_energy_j", "GPU energy", _energy(summary.gpus), "J")
+    yield from _accounting_facts(run, state, summary, limit)
+
+
+def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure) -> Iterable[Fact]:
+    """Yield what `seff` tells and people can do without."""
+    cores = sum(node.cores for node in summary.nodes)
+    yield Fact("state_words", "State", _accounting_state(run, state), aside=True)
+    yield Fact("node_count", "Nodes", len(run.nodes), aside=True)
+    if cores:
+        yield Fact("cores_per_node", "Cores per node", cores // len(summary.nodes), aside=True)
+        yield Fact("core_walltime_s", "Core time", cores * summary.elapsed_s, "s", aside=True)
+    yield Fact("cpu_used_s", "CPU time", summary.cpu_s, "s", aside=True)
+    yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
 
 
 def _job_facts(run: Run) -> Iterable[Fact]:
@@ -145,13 +154,25 @@ def _job_facts(run: Run) -> Iterable[Fact]:
 
 def _ending(run: Run, state: RunState) -> str:
     if run.end is None:
-        return "still running" if state is RunState.RUNNING else "not known: cut off"
+        return (
+            "still running" if state is RunState.RUNNING else "not known, the recorder was cut off"
+        )
     if run.end.signal is not None:
         try:
             return f"by {signal.Signals(run.end.signal).name}"
         except ValueError:
             return f"by signal {run.end.signal}"
-    return "well (exit code 0)" if run.end.exit_code == 0 else f"exit code {run.end.exit_code}"
+    return f"exit code {run.end.exit_code}"
+
+
+def _accounting_state(run: Run, state: RunState) -> str:
+    """Say the state in the words of Slurm's accounting."""
+    if run.end is None:
+        return "RUNNING" if state is RunState.RUNNING else "UNKNOWN"
+    if run.end.signal is not None:
+        return f"FAILED (signal {run.end.signal})"
+    word = "COMPLETED" if run.end.exit_code == 0 else "FAILED"
+    return f"{word} (exit code {run.end.exit_code})"
 
 
 def _cores_used(summary: Summary) -> Cell:
@@ -213,10 +234,10 @@ def _gpu_table(summary: Summary) -> Table:
         columns=(
             Column(key="node", label="Node"),
             Column(key="gpu", label="GPU"),
-            *_percents("load", "GPU busy (%)", decimals=2),
-            _gib("memory_mean", "Mean", "GPU memory (GiB)"),
-            _gib("memory_std", "stdDev", "GPU memory (GiB)"),
-            _gib("memory_max", "Max", "GPU memory (GiB)"),
+            *_percents("load", "GPU busy", decimals=2),
+            _gib("memory_mean", "Mean", "GPU memory"),
+            _gib("memory_std", "stdDev", "GPU memory"),
+            _gib("memory_max", "Max", "GPU memory"),
             Column(key="energy", label="Energy", unit="J", shown_in="Wh", decimals=2),
             Column(key="power_mean", label="Power", unit="W", decimals=0),
             Column(key="model", label="Model"),
@@ -248,8 +269,8 @@ def _cpu_table(summary: Summary) -> Table:
             Column(key="node", label="Node"),
             Column(key="cores", label="Cores"),
             Column(key="used", label="Used by program", unit="", decimals=2),
-            *_percents("busy", "Cores busy (%)", decimals=1),
-            Column(key="iowait", label="I/O wait (%)", unit="%", decimals=1),
+            *_percents("busy", "Cores busy", decimals=1),
+            Column(key="iowait", label="I/O wait", unit="%", decimals=1),
             Column(key="threads", label="Threads", decimals=0),
         ),
         rows=tuple(
@@ -267,17 +288,24 @@ def _cpu_table(summary: Summary) -> Table:
     )
 
 
+_LIMIT_WORDS = {
+    "cgroup": "the job's cgroup",
+    "scheduler": "what the job asked for",
+    "node": "the whole node",
+}
+
+
 def _memory_table(summary: Summary) -> Table:
     return Table(
         key="memory",
         title="Memory",
         columns=(
             Column(key="node", label="Node"),
-            _gib("peak", "Peak (GiB)"),
-            _gib("limit", "Limit (GiB)"),
-            Column(key="share", label="Used (%)", unit="%", decimals=1),
-            Column(key="source", label="Limit from"),
-            _gib("cache", "Page cache (GiB)"),
+            _gib("peak", "Peak"),
+            _gib("limit", "Limit"),
+            Column(key="share", label="Used", unit="%", decimals=1),
+            Column(key="source", label="Limit is"),
+            _gib("cache", "Page cache"),
         ),
         rows=tuple(
             {
@@ -285,7 +313,7 @@ def _memory_table(summary: Summary) -> Table:
                 "peak": node.memory_peak_bytes,
                 "limit": node.memory_limit_bytes,
                 "share": _percent(node.memory_peak_bytes, node.memory_limit_bytes),
-                "source": node.memory_limit_source or None,
+                "source": _LIMIT_WORDS.get(node.memory_limit_source),
                 "cache": _largest(node.stats["job_cache_bytes"]),
             }
             for node in summary.nodes
@@ -295,12 +323,12 @@ def _memory_table(summary: Summary) -> Table:
 
 
 _IO = (
-    ("read", "job_read_bytes", "Read", "Program's storage (MiB)"),
-    ("written", "job_write_bytes", "Written", "Program's storage (MiB)"),
-    ("netfs_read", "netfs_read_bytes", "Read", "Network file systems (MiB)"),
-    ("netfs_written", "netfs_write_bytes", "Written", "Network file systems (MiB)"),
-    ("received", "net_receive_bytes", "In", "Network (MiB)"),
-    ("sent", "net_send_bytes", "Out", "Network (MiB)"),
+    ("read", "job_read_bytes", "Read", "Program"),
+    ("written", "job_write_bytes", "Written", "Program"),
+    ("netfs_read", "netfs_read_bytes", "Read", "Network file systems"),
+    ("netfs_written", "netfs_write_bytes", "Written", "Network file systems"),
+    ("received", "net_receive_bytes", "In", "Network"),
+    ("sent", "net_send_bytes", "Out", "Network"),
 )
 
 
@@ -319,7 +347,8 @@ def _io_table(summary: Summary) -> Table:
             {"node": node.name, **{key: node.totals[metric] for key, metric, _, _ in _IO}}
             for node in summary.nodes
         ),
-        note="Network and network file systems are the whole node's.",
+        note="Program: storage alone, what the page cache served left out. The others are the "
+        "whole node's.",
     )
 
 

@@ -30,6 +30,8 @@ class Fact(msgspec.Struct, frozen=True):
     value: Cell
     unit: str = ""
     note: str = ""
+    aside: bool = False
+    """For programs and `seff` alone; pages that people read leave it out."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,18 +5,29 @@
   root.classList.add("js");
 
   /* ---- figures in words, as teho.units writes them ---- */
-  const fixed = (value, digits) =>
-    value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const toEven = (value) => {
+    const down = Math.floor(value);
+    return value - down === 0.5 ? down + Math.abs(down % 2) : Math.round(value);
+  };
+  const fixed = (value, digits) => {
+    /* toFixed rounds a half up, Python to even; halves are those that binary can hold. */
+    const isHalf = digits < 8 && Number.isInteger(value * 2 ** (digits + 1));
+    return (isHalf ? toEven(value * 10 ** digits) / 10 ** digits : value).toFixed(digits);
+  };
+  const grouped = (value, digits) => {
+    const [whole, ...part] = fixed(value, digits).split(".");
+    return [whole.replace(/\B(?=(\d{3})+$)/g, ","), ...part].join(".");
+  };
   const threeDigits = (value) => {
     const size = Math.abs(value);
-    return fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+    return grouped(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
   };
-  const count = (value) => (Number.isInteger(value) ? fixed(value, 0) : threeDigits(value));
+  const count = (value) => (Number.isInteger(value) ? grouped(value, 0) : threeDigits(value));
   const bytes = (amount) => {
     const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let value = amount, index = 0;
     while (Math.abs(value) >= 1023.95 && index < units.length - 1) { value /= 1024; index += 1; }
-    return index ? `${threeDigits(value)} ${units[index]}` : `${value.toFixed(0)} B`;
+    return index ? `${threeDigits(value)} ${units[index]}` : `${fixed(value, 0)} B`;
   };
   const energy = (joules) => {
     const wattHours = joules / 3600;
@@ -26,25 +37,24 @@
   };
   const duration = (seconds) => {
     if (seconds < 0) return `-${duration(-seconds)}`;
-    if (seconds < 0.9995) return `${(seconds * 1000).toFixed(0)} ms`;
-    if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
-    const whole = Math.round(seconds);
-    for (const [size, unit, smallerSize, smaller] of
+    if (seconds < 0.9995) return `${fixed(seconds * 1000, 0)} ms`;
+    if (seconds < 59.95) return `${fixed(seconds, 1)} s`;
+    for (const [size, unit, step, smaller] of
       [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
-      if (whole >= size) {
-        const parts = Math.round(whole / smallerSize) * smallerSize;
-        const rest = (parts % size) / smallerSize;
-        return `${Math.floor(parts / size)} ${unit}${rest ? ` ${rest} ${smaller}` : ""}`;
+      const rounded = toEven(seconds / step) * step;
+      if (rounded >= size) {
+        const rest = (rounded % size) / step;
+        return `${Math.floor(rounded / size)} ${unit}${rest ? ` ${rest} ${smaller}` : ""}`;
       }
     }
-    return `${whole} s`;
+    return `${fixed(seconds, 0)} s`;
   };
   const quantity = (value, unit) => {
     if (unit === "s") return duration(value);
     if (unit === "bytes") return bytes(value);
     if (unit === "bytes/s") return `${bytes(value)}/s`;
     if (unit === "J") return energy(value);
-    if (unit === "%") return `${value.toFixed(Math.abs(value) < 9.95 ? 1 : 0)} %`;
+    if (unit === "%") return `${fixed(value, Math.abs(value) < 9.95 ? 1 : 0)} %`;
     return `${count(value)} ${unit}`.trimEnd();
   };
   /* On an axis, round figures lose the decimals that they do not need. */

@@ -1,0 +1,47 @@
+# Every target sets up what it needs: Python 3.10+ with venv, and make, are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench docs lock clean
+
+demo: .venv/demo  ## Record a small real training and print its report.
+	$(BIN)/teho run --name demo -- $(BIN)/python examples/train_digits.py
+	$(BIN)/teho report last
+
+test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
+	sh tests/debian-packages.sh
+	$(MAKE) --no-print-directory check
+	$(BIN)/pytest -n 2
+
+check: .venv/dev  ## Style, types and layers alone: seconds.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
+	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md
+
+docs: .venv/dev .venv/docs  ## The documentation as a site, in site/.
+	$(BIN)/python docs/generate.py
+	$(BIN)/mkdocs build --strict
+
+lock: .venv/dev  ## Renew requirements/*.lock from pyproject.toml.
+	$(BIN)/pip install uv
+	$(BIN)/uv pip compile -q -U --universal --generate-hashes --no-header --python-version 3.10 \
+	  pyproject.toml --group dev -o requirements/dev.lock
+	for group in demo docs bench; do $(BIN)/uv pip compile -q -U --universal --generate-hashes \
+	  --no-header --python-version 3.10 -c requirements/dev.lock \
+	  pyproject.toml --group $$group -o requirements/$$group.lock; done
+
+clean:  ## Remove what these targets made.
+	rm -rf .venv site
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("Teho needs Python 3.10 or newer, this is " + sys.version.split()[0] + ". Next: make PYTHON=python3.12") if sys.version_info < (3, 10) else 0'
+	$(PYTHON) -m venv .venv
+
+.venv/%: requirements/%.lock pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@

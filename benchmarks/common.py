@@ -1,0 +1,220 @@
+"""What the benchmarks share: rows of the table, processes that are measured, the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "stubs"))
+
+import nvml_stub  # noqa: E402 - the path above leads to it
+
+SCRIPTS = Path(sys.executable).parent
+"""Where the commands of this Python's environment lie."""
+CACHE = Path(tempfile.gettempdir()) / f"teho-bench-{os.getuid()}"
+"""Generated recordings, kept from one call to the next."""
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Repeated measurements of one thing."""
+
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, *values: float) -> Figures:
+        """Return the figures of one or more values."""
+        return cls(tuple(values))
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return statistics.median(self.values)
+
+    def __str__(self) -> str:
+        if len(self.values) == 1:
+            return digits(self.median)
+        low, high = digits(min(self.values)), digits(max(self.values))
+        return f"{digits(self.median)} ({low} to {high})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    unit: str
+    ours: Figures
+    peer: str = ""
+    theirs: Figures | None = None
+    budget: float | None = None
+    below_peer: bool = False
+    """The budget also asks to be at or below the peer."""
+    ours_text: str = ""
+    """Takes the place of `ours` in the table, where median and range do not tell it all."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the median is within the budget; None where there is none."""
+        if self.budget is None and not self.below_peer:
+            return None
+        within = self.budget is None or self.ours.median <= self.budget
+        peer = self.theirs.median if self.below_peer and self.theirs else None
+        return within and (peer is None or self.ours.median <= peer)
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what stands in the table: what, unit, ours, peer, ratio, budget, holds."""
+        limits = [] if self.budget is None else [f"≤ {self.budget:g}"]
+        limits += ["≤ peer"] if self.below_peer else []
+        ratio = ""
+        if self.theirs and self.theirs.median > 0:
+            ratio = f"{self.ours.median / self.theirs.median:.2f}"
+        return (
+            self.what,
+            self.unit,
+            self.ours_text or str(self.ours),
+            f"{self.peer}: {self.theirs}" if self.theirs else "",
+            ratio,
+            ", ".join(limits),
+            {None: "", True: "yes", False: "**no**"}[self.holds],
+        )
+
+
+def digits(value: float) -> str:
+    """Write a number with three significant digits."""
+    return f"{value:.0f}" if abs(value) >= 99.5 else f"{value:#.3g}"
+
+
+def say(text: str) -> None:
+    """Tell whoever waits what is going on."""
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What one process cost."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+    """Largest resident set of the process or of one that it waited for (wait4)."""
+    output: str
+
+
+def measure_process(argv: Sequence[str | Path], env: Mapping[str, str]) -> Ended:
+    """Run a program to its end and measure it from outside.
+
+    The kernel counts `peak_bytes` from before exec, so the caller must be small itself.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    with tempfile.TemporaryFile() as output:
+        began_s = time.perf_counter()
+        process = subprocess.Popen(
+            [str(word) for word in argv],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - began_s
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if process.returncode != 0:
+        raise RuntimeError(f"{argv} ended with {process.returncode}: {text[-2000:]}")
+    return Ended(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text)
+
+
+def interleave(calls: Mapping[str, Callable[[], _T]], rounds: int) -> dict[str, list[_T]]:
+    """Call each in turn, many times: A B, B A, A B … so that a drift hits all alike."""
+    results: dict[str, list[_T]] = {name: [] for name in calls}
+    for turn in range(rounds):
+        for name in calls if turn % 2 == 0 else reversed(calls):
+            results[name].append(calls[name]())
+    return results
+
+
+@contextmanager
+def stub_environment() -> Iterator[dict[str, str]]:
+    """Give an environment with 8 stub GPUs, and recordings, settings and cache of its own."""
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        folder = Path(name)
+        stub = nvml_stub.build(folder / "lib")
+        # codecarbon asks the command whether there is an NVIDIA GPU, and then the library.
+        smi = folder / "bin" / "nvidia-smi"
+        smi.parent.mkdir()
+        smi.write_text("#!/bin/sh\nexit 0\n")
+        smi.chmod(0o700)
+        yield {
+            **environment(folder),
+            **nvml_stub.environment(stub, nvml_stub.SCENARIOS / "h100x8_busy.txt"),
+            "PATH": f"{smi.parent}:{os.environ['PATH']}",
+        }
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment whose recordings, settings and caches lie in `folder`, in no job."""
+    of_a_job = ("SLURM_", "SGE_", "JOB_", "TEHO_", "CUDA_VISIBLE", "XDG_", "CODECARBON_")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(of_a_job)}
+    return {
+        **kept,
+        "HOME": str(folder),
+        "TEHO_HOME": str(folder / "home"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+
+
+def installed(package: str) -> str | None:
+    """Return a peer's version; None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def machine() -> list[str]:
+    """Describe the machine and the programs, one fact a line."""
+    import platform
+    from datetime import datetime, timezone
+
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        "unknown",
+    )
+    memory_gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    virtual = "hypervisor" in Path("/proc/cpuinfo").read_text()
+    packages = ("teho", "pyarrow", "nvidia-ml-py", "nvitop", "codecarbon", "gpustat", "numpy")
+    return [
+        f"{datetime.now(timezone.utc):%Y-%m-%d}",
+        f"CPU: {model}, {os.cpu_count()} cores{', a virtual machine' if virtual else ''}, "
+        f"{memory_gib:.0f} GiB",
+        f"kernel {platform.release()}, Python {platform.python_version()}",
+        ", ".join(f"{name} {installed(name) or 'not installed'}" for name in packages),
+        "GPUs: a stand-in for NVIDIA's library with eight H100"
+        + ("" if compiler else " (no compiler: none)"),
+        f"load average at the start: {os.getloadavg()[0]:.2f}",
+    ]

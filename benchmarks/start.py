@@ -1,0 +1,58 @@
+"""Start-up: wall time of whole processes, each command in turn, over and over.
+
+`teho run -- true` records under eight stub GPUs, seals and prints its report; the file
+system's cache is warm. `teho --help` loads no command; the peers' `--version` does the
+least that they can do.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from common import SCRIPTS, Figures, Row, interleave, measure_process, stub_environment
+
+_PEERS: dict[str, list[str]] = {
+    "gpustat --version": [str(SCRIPTS / "gpustat"), "--version"],
+    "gpustat": [str(SCRIPTS / "gpustat")],
+    "nvitop --version": [str(SCRIPTS / "nvitop"), "--version"],
+    "python -S -c pass": [sys.executable, "-S", "-c", "pass"],
+}
+
+
+def measure(*, quick: bool) -> list[Row]:
+    teho = str(SCRIPTS / "teho")
+    ours = {"teho --help": [teho, "--help"], "teho run -- true": [teho, "run", "--", "true"]}
+    theirs = {name: argv for name, argv in _PEERS.items() if (SCRIPTS / argv[0]).exists()}
+    with stub_environment() as env:
+        calls = {
+            name: partial(measure_process, argv, env) for name, argv in {**ours, **theirs}.items()
+        }
+        if not quick:
+            interleave(calls, 2)  # byte code and the file system's cache
+        ended = interleave(calls, 1 if quick else 21)
+    wall_ms = {
+        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
+    }
+    rows = [
+        Row(
+            what="`teho --help`, wall time",
+            unit="ms",
+            ours=wall_ms["teho --help"],
+            peer=f"`{peer}`",
+            theirs=wall_ms[peer],
+            budget=80,
+        )
+        for peer in theirs
+    ]
+    run_cpu = Figures.of(*(one.cpu_s * 1000 for one in ended["teho run -- true"]))
+    return [
+        *rows,
+        Row(
+            what="`teho run -- true`, wall time, report included",
+            unit="ms",
+            ours=wall_ms["teho run -- true"],
+            budget=600,
+        ),
+        Row(what="`teho run -- true`, CPU time of all its processes", unit="ms", ours=run_cpu),
+    ]

@@ -1,0 +1,212 @@
+"""Rules about cores and threads, on both sides of their thresholds."""
+
+from __future__ import annotations
+
+import pytest
+
+from explain import scenarios
+from explain.scenario_parts import (
+    UNSUPPORTED,
+    NodePart,
+    figures,
+    found,
+    gpu,
+    judged,
+    repeated,
+    scenario,
+    untouched_gpu,
+)
+from teho.explain.rules import cores_unused, serial_program, too_many_threads
+from teho.model.allocation import Allocation
+from teho.model.finding import Abstention, Severity
+
+
+class TestSerialProgram:
+    def test_forty_cores(self):
+        finding = found(serial_program, scenarios.serial_on_40_cores())
+        assert finding.sentence == "The program used one core of 40 on r01c01."
+        assert finding.severity is Severity.CRITICAL
+        assert figures(finding) == {
+            "cores used, mean, r01c01": pytest.approx(0.97),
+            "cores of the job, r01c01": 40.0,
+        }
+        assert "`--cpus-per-task=1`" in finding.action
+        assert "`multiprocessing.Pool(40)`" in finding.action
+
+    @pytest.mark.parametrize(
+        ("used", "count"),
+        [(0.849, 0), (0.85, 1), (0.851, 1), (1.009, 1), (1.01, 1), (1.011, 0)],
+    )
+    def test_thresholds(self, used, count):
+        assert len(judged(serial_program, scenario(NodePart(cores_used=used)))) == count
+
+    @pytest.mark.parametrize(
+        ("cores", "severity"),
+        [(2, Severity.WARNING), (3, Severity.WARNING), (4, Severity.CRITICAL)],
+    )
+    def test_severity_grows_with_what_is_wasted(self, cores, severity):
+        made = scenario(NodePart(cores=cores, cores_used=1.0))
+        assert found(serial_program, made).severity is severity
+
+    def test_one_core_of_one_is_all_there_is(self):
+        assert judged(serial_program, scenario(NodePart(cores=1, cores_used=0.99))) == []
+
+    def test_on_ones_own_machine_it_is_a_remark(self):
+        finding = found(serial_program, scenario(NodePart(cores_used=1.0, scheduler=None)))
+        assert finding.severity is Severity.REMARK
+        assert finding.action == "To make it faster, spread the work: `multiprocessing.Pool(40)`."
+
+    def test_threads_that_were_turned_off_are_named(self):
+        made = scenario(NodePart(cores_used=1.0), environment={"OMP_NUM_THREADS": "1"})
+        finding = found(serial_program, made)
+        assert figures(finding)["OMP_NUM_THREADS"] == "1"
+        assert "`export OMP_NUM_THREADS=40`" in finding.action
+
+    @pytest.mark.parametrize("threads", ["4", "many"])
+    def test_threads_that_were_not_turned_off_are_left_alone(self, threads):
+        made = scenario(NodePart(cores_used=1.0), environment={"OMP_NUM_THREADS": threads})
+        assert "OMP_NUM_THREADS" not in found(serial_program, made).action
+
+    @pytest.mark.parametrize(("peak", "count"), [(0.99, 1), (1.0, 0), (1.01, 0)])
+    def test_a_thread_that_drives_a_gpu_is_no_fault(self, peak, count):
+        part = NodePart(cores_used=1.0, gpus=[{**untouched_gpu(), "gpu_busy_percent": peak}])
+        assert len(judged(serial_program, scenario(part))) == count
+
+    def test_abstains_where_the_gpu_was_not_seen(self):
+        made = scenario(NodePart(cores_used=1.0, gpus=[gpu(UNSUPPORTED)]))
+        assert isinstance(judged(serial_program, made), Abstention)
+
+    def test_cores_asked_count_where_the_program_is_bound_to_fewer(self):
+        given = Allocation(scheduler="slurm", cores_asked=20)
+        made = scenario(NodePart(cores=1, cores_used=1.0, allocation=given))
+        sentence = "The program used one core of 20 on r01g01."
+        assert found(serial_program, made).sentence == sentence
+
+
+class TestCoresUnused:
+    @pytest.mark.parametrize(
+        ("used", "severity"),
+        [
+            (9.99, Severity.CRITICAL),
+            (10.0, Severity.WARNING),
+            (19.99, Severity.WARNING),
+            (20.0, Severity.REMARK),
+            (29.99, Severity.REMARK),
+            (30.0, None),
+            (30.01, None),
+        ],
+    )
+    def test_thresholds(self, used, severity):
+        verdict = judged(cores_unused, scenario(NodePart(cores_used=used)))
+        assert [finding.severity for finding in verdict] == ([severity] if severity else [])
+
+    def test_asks_for_the_busiest_time(self):
+        used = repeated((4.0, 50), (12.02, 10))
+        finding = found(cores_unused, scenario(NodePart("r01c01", cores_used=used)))
+        assert finding.sentence == "The program kept 5.34 of 40 cores busy on r01c01."
+        assert finding.action == (
+            "12 cores are enough for its busiest time: `--cpus-per-task=12` (with one task a node)."
+        )
+
+    def test_cores_that_are_used_at_times_are_kept(self):
+        used = repeated((2.0, 55), (39.99, 5))
+        finding = found(cores_unused, scenario(NodePart(cores_used=used)))
+        assert finding.severity is Severity.REMARK
+        assert "used all 40 cores at its busiest" in finding.action
+
+    @pytest.mark.parametrize(
+        ("environment", "option"),
+        [
+            ({"SLURM_NTASKS": "4"}, "`--cpus-per-task=3`."),
+            ({"SLURM_NTASKS": "8", "SLURM_JOB_NUM_NODES": "2"}, "`--cpus-per-task=3`."),
+            ({"SLURM_CPUS_PER_TASK": "10"}, "`--cpus-per-task=3`."),
+            ({"SLURM_NTASKS": "40"}, "`--ntasks-per-node=12`."),
+            ({"SLURM_NTASKS": "many"}, "`--cpus-per-task=12` (with one task a node)."),
+            ({"SLURM_NTASKS": "0"}, "`--cpus-per-task=12` (with one task a node)."),
+        ],
+    )
+    def test_the_option_fits_the_number_of_tasks(self, environment, option):
+        made = scenario(NodePart(cores_used=12.0), environment=environment)
+        assert found(cores_unused, made).action.endswith(option)
+
+    def test_grid_engine(self):
+        made = scenario(NodePart(cores_used=0.5, scheduler="grid_engine"))
+        assert (
+            "1 core is enough for its busiest time: `-pe smp 1`" in found(cores_unused, made).action
+        )
+
+    def test_outside_a_job_nobody_asked(self):
+        assert judged(cores_unused, scenario(NodePart(cores_used=1.0, scheduler=None))) == []
+
+    @pytest.mark.parametrize(
+        ("cores", "busy", "count"),
+        [
+            (24, 90.0, 0),
+            (25, 90.0, 1),
+            (25, 50.0, 1),
+            (25, 49.99, 0),  # the cores may be needed to feed it
+            (25, 0.5, 1),  # never used: judged as a CPU job
+        ],
+    )
+    def test_cores_beside_gpus(self, cores, busy, count):
+        part = NodePart(cores=cores, cores_used=2.0, gpus=[gpu(busy)] * 2)
+        verdict = judged(cores_unused, scenario(part))
+        assert len(verdict) == count
+        if count and busy >= 50:
+            assert verdict[0].severity is Severity.REMARK
+
+    def test_abstains_where_the_gpu_was_not_seen(self):
+        made = scenario(NodePart(cores_used=2.0, gpus=[gpu(UNSUPPORTED)]))
+        assert isinstance(judged(cores_unused, made), Abstention)
+
+    def test_without_a_series_the_mean_has_to_do(self):
+        run, summary = scenario(NodePart(cores_used=7.5))
+        summary.nodes[0].series.clear()
+        assert "`--cpus-per-task=8`" in found(cores_unused, (run, summary)).action
+
+    def test_gaps_in_the_series(self):
+        made = scenario(NodePart(cores_used=repeated((3.0, 30), (None, 20), (6.0, 10))))
+        assert "`--cpus-per-task=6`" in found(cores_unused, made).action
+
+    def test_nodes_are_named_together(self):
+        names = [f"r01c{number:02d}" for number in range(1, 7)]
+        made = scenario(*(NodePart(name, cores_used=12.0) for name in names))
+        assert found(cores_unused, made).sentence == (
+            "The program kept 12 of 40 cores busy on r01c01, r01c02, r01c03, r01c04 and 2 more."
+        )
+
+
+class TestTooManyThreads:
+    def test_says_how_many_each_process_may_have(self):
+        finding = found(too_many_threads, scenarios.oversubscribed())
+        assert finding.sentence == (
+            "On r01c01, 64 threads of the program wanted to run on 8 cores."
+        )
+        assert figures(finding)["runnable threads a core, r01c01"] == 8.0
+        assert "`export OMP_NUM_THREADS=1`" in finding.action
+
+    @pytest.mark.parametrize(("threads", "count"), [(49.99, 0), (50.0, 0), (50.01, 1)])
+    def test_threshold(self, threads, count):
+        made = scenario(NodePart(signals={"job_runnable_threads": threads}))
+        assert len(judged(too_many_threads, made)) == count
+
+    @pytest.mark.parametrize(
+        ("processes", "each"), [(1.0, 40), (3.0, 13), (100.0, 1), (UNSUPPORTED, 40)]
+    )
+    def test_the_share_of_each_process(self, processes, each):
+        signals = {"job_runnable_threads": 400.0, "job_processes": processes}
+        finding = found(too_many_threads, scenario(NodePart(signals=signals)))
+        assert f"`export OMP_NUM_THREADS={each}`" in finding.action
+
+    @pytest.mark.parametrize(("scheduler", "bind"), [("slurm", True), ("grid_engine", False)])
+    def test_a_wrong_binding_is_looked_at_first(self, scheduler, bind):
+        given = Allocation(scheduler=scheduler, cores_asked=40)
+        signals = {"job_runnable_threads": 30.0}
+        part = NodePart(cores=1, signals=signals, allocation=given)
+        action = found(too_many_threads, scenario(part)).action
+        assert "has 40 cores there and the program may use 1" in action
+        assert "`taskset -cp $$`" in action
+        assert ("`srun --cpu-bind=none`" in action) is bind
+
+    def test_a_node_without_known_cores_is_left_out(self):
+        assert judged(too_many_threads, scenario(NodePart(cores=0))) == []
