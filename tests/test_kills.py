@@ -126,7 +126,7 @@ def test_two_hundred_kills_leave_two_hundred_readable_recordings(tmp_path: Path)
             assert rows, (who, killed_at_s)
             assert rows[-1] > killed_at_s - FLUSH_S - 1.5, (who, killed_at_s)
         if who in {"recorder", "both"}:
-            assert any("recorder was ended by SIGKILL" in note for note in loaded.view.notes)
+            assert any("ended by SIGKILL" in line for line in loaded.view.troubles)
         if who in {"program", "both"}:
             assert loaded.run.end is not None
             assert loaded.run.end.signal == signal.SIGKILL

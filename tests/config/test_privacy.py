@@ -78,3 +78,8 @@ def test_only_listed_variables_are_kept() -> None:
     kept = kept_environment(environment)
     assert list(kept) == ["CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "SLURM_JOB_ID", "XLA_FLAGS"]
     assert SECRET not in repr(kept)
+
+
+def test_bytes_that_are_no_text_can_be_written_down() -> None:
+    (kept,) = masked_command(["\udcff\udcfe.py"])
+    kept.encode("utf-8")

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -74,15 +75,14 @@ def test_only_the_programs_processes_count(fake: FakeProc):
     assert tree.pids == {ROOT, 21, 22}
 
 
-def test_a_child_with_a_smaller_pid_than_its_parent_counts(fake: FakeProc):
-    fake.add(FakeProcess(25, ROOT))
-    fake.add(FakeProcess(5, 25))
-    fake.add(FakeProcess(3, 5))
+def test_children_with_smaller_pids_than_their_parents_count(fake: FakeProc):
+    line = [ROOT, *range(9, 1, -1)]
+    for parent, pid in pairwise(line):
+        fake.add(FakeProcess(pid, parent))
     tree = follow(fake)
     tree.read()
-    assert tree.pids == {ROOT, 25, 5, 3}
     # Parents are read first; see _Counter.
-    assert list(tree._known) == [str(pid) for pid in (ROOT, 25, 5, 3)]
+    assert list(tree._known) == [str(pid) for pid in line]
 
 
 def test_an_orphan_still_counts(fake: FakeProc):

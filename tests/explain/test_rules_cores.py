@@ -121,6 +121,8 @@ class TestCoresUnused:
             ({"SLURM_NTASKS": "8", "SLURM_JOB_NUM_NODES": "2"}, "`--cpus-per-task=3`."),
             ({"SLURM_CPUS_PER_TASK": "10"}, "`--cpus-per-task=3`."),
             ({"SLURM_NTASKS": "40"}, "`--ntasks-per-node=12`."),
+            ({"SLURM_NTASKS": "12"}, "`--cpus-per-task=1`."),
+            ({"SLURM_NTASKS": "1"}, "`--cpus-per-task=12`."),
             ({"SLURM_NTASKS": "many"}, "`--cpus-per-task=12` (with one task a node)."),
             ({"SLURM_NTASKS": "0"}, "`--cpus-per-task=12` (with one task a node)."),
         ],

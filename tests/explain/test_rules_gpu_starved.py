@@ -55,6 +55,7 @@ class TestIoWait:
             (4.99, 0.1, 0),  # less than half a core of ten waits
             (5.0, 0.1, 1),
             (9.0, 0.9, 0),  # as many run as wait
+            (10.0, 1.0, 0),
             (9.0, 0.89, 1),
         ],
     )
@@ -134,6 +135,11 @@ class TestCpuBusy:
         ("used", "count"), [(0.89, 0), (0.9, 1), (0.91, 1), (1.1, 1), (1.11, 0)]
     )
     def test_threshold_of_one_core(self, used, count):
+        assert len(judged(cpu_busy_gpu_idle, cpu_run(cpu=11.0, used=used))) == count
+
+    @pytest.mark.parametrize(("bins", "count"), [(30, 0), (31, 1)])
+    def test_threshold_of_the_time_on_one_core(self, bins, count):
+        used = repeated((1.0, bins), (5.0, BINS - bins))
         assert len(judged(cpu_busy_gpu_idle, cpu_run(cpu=11.0, used=used))) == count
 
     def test_on_a_single_core_only_the_first_way_counts(self):

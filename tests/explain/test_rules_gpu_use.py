@@ -17,13 +17,14 @@ from explain.scenario_parts import (
     scenario,
     untouched_gpu,
 )
+from teho.explain.policy import load_policy
 from teho.explain.rules import (
     gpu_low_use,
     gpu_never_used,
     gpu_one_idle,
     gpu_used_only_at_first,
 )
-from teho.model.finding import Abstention, Severity
+from teho.model.finding import Abstention, Severity, Threshold
 from teho.units import GIB
 
 
@@ -34,6 +35,7 @@ class TestNeverUsed:
         assert finding.severity is Severity.CRITICAL
         assert figures(finding) == {"GPU busy, highest, GPU 1 on r01g01": 0.0}
         assert "`--gpus-per-node=1`" in finding.action
+        assert "--nodes" not in finding.action
         assert "`--gres=gpu:TYPE:1`" in finding.action
 
     @pytest.mark.parametrize(("peak", "count"), [(0.99, 1), (1.0, 0), (1.01, 0)])
@@ -140,6 +142,23 @@ class TestUsedOnlyAtFirst:
         made = scenario(NodePart(gpus=[gpu(repeated((94.0, 36), (rest, 24)))]))
         assert len(judged(gpu_used_only_at_first, made)) == count
 
+    def test_at_the_very_threshold(self):
+        limits = dict(load_policy().of(gpu_used_only_at_first.KIND))
+        limits["idle_share_percent"] = Threshold(40.0, "%", "this test")
+        assert len(gpu_used_only_at_first.judge(*scenarios.used_at_first(), limits)) == 1
+
+    @pytest.mark.parametrize(("used", "count"), [(9.99, 0), (10.0, 1), (10.01, 1)])
+    def test_threshold_of_having_been_used(self, used, count):
+        made = scenario(NodePart(gpus=[gpu(repeated((used, 20), (0.0, 40)))]))
+        assert len(judged(gpu_used_only_at_first, made)) == count
+
+    @pytest.mark.parametrize(("blips", "count"), [(1, 1), (2, 1), (3, 0)])
+    def test_threshold_of_blips(self, blips, count):
+        # Two busy bins among forty are 5 %.
+        busy = repeated((94.0, 20), (0.0, 40 - blips), (94.0, blips))
+        verdict = judged(gpu_used_only_at_first, scenario(NodePart(gpus=[gpu(busy)])))
+        assert len(verdict) == count
+
     def test_a_last_evaluation_does_not_hide_it(self):
         made = scenario(NodePart(gpus=[gpu(repeated((94.0, 30), (0.0, 29), (80.0, 1)))]))
         assert "the first 30 min" in found(gpu_used_only_at_first, made).sentence
@@ -214,6 +233,13 @@ class TestLowUse:
     def test_the_number_of_workers_comes_from_the_cores(self):
         finding = found(gpu_low_use, scenarios.low_use())
         assert "DataLoader(num_workers=9," in finding.action  # 40 cores ÷ 4 GPUs - 1
+
+    def test_four_gpus_are_all_among_the_evidence(self):
+        assert len(figures(found(gpu_low_use, scenarios.low_use()))) == 8
+
+    def test_a_run_of_no_length_is_not_judged(self):
+        made = scenario(NodePart(gpus=[gpu(20.0)]), elapsed_s=0.0)
+        assert judged(gpu_low_use, made).lacked.endswith("recorded for 0 ms of 0 ms")
 
     def test_one_core_still_gets_one_worker(self):
         made = scenario(NodePart(cores=1, gpus=[gpu(20.0)]))

@@ -80,12 +80,14 @@ class TestMemoryOverasked:
         assert finding.severity is Severity.REMARK
         assert "Where the site gives memory with each GPU, leave it." in finding.action
 
-    @pytest.mark.parametrize("cache", [UNSUPPORTED, 0.5 * GIB])
-    def test_little_cache_is_not_worth_a_word(self, cache):
+    @pytest.mark.parametrize(
+        ("cache", "told"), [(UNSUPPORTED, False), (0.99 * GIB, False), (1.0 * GIB, True)]
+    )
+    def test_little_cache_is_not_worth_a_word(self, cache, told):
         part = NodePart(
             memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, signals={"job_cache_bytes": cache}
         )
-        assert "Page cache" not in found(memory_overasked, scenario(part)).action
+        assert ("Page cache" in found(memory_overasked, scenario(part)).action) is told
 
     def test_two_nodes(self):
         parts = [

@@ -20,9 +20,11 @@ def sampler(period_s: float = 1.0) -> Sampler:
 
 def test_the_first_readings_make_no_row_and_the_second_do() -> None:
     one = sampler()
-    one.begin({"node": {"job_cpu_s": 5.0}}, 0.0)
-    (row,) = one.add({"node": {"job_cpu_s": 5.5, "cpu_busy_percent": 50.0}}, 1.0)
-    assert row["job_cpu_s"] == 0.5
+    one.begin({"node": {"job_cpu_s": 5.0, "context_switches": 1000}}, 0.0)
+    later = {"job_cpu_s": 5.5, "context_switches": 1010, "cpu_busy_percent": 50.0}
+    (row,) = one.add({"node": later}, 1.0)
+    assert row["job_cpu_s"] == 5.5  # the program's own, from its own start
+    assert row["context_switches"] == 10  # the node's, since the recording began
     assert row["cpu_busy_percent"] == 50.0
     assert "cpu_busy_percent_max" not in row  # a single sample has no maximum of its own
     assert (row["elapsed_s"], row["span_s"], row["kind"]) == (1.0, 1.0, "node")

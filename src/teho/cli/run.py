@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -13,7 +14,12 @@ from teho.cli import say
 from teho.config.settings import Settings, load_settings, parse_period
 from teho.observe.supervisor import CannotStart, Outcome, Supervisor, die_like
 
+if TYPE_CHECKING:
+    from teho.model.run import Run
+
 __all__ = ["command"]
+
+T = TypeVar("T")
 
 
 @click.command(
@@ -60,27 +66,25 @@ def command(
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
-    directory = _protected(
+    recording = _protected(
         supervisor,
         "nothing could be recorded",
         lambda: _begin(supervisor, settings, argv, name=name, tags=labels, period_s=period_s),
     )
-    if directory and not quiet and sys.stderr.isatty():
-        say(f"recording {directory.name}, a sample every {period_s:g} s")
+    if recording and not quiet and sys.stderr.isatty():
+        say(f"recording {recording.run.id}, a sample every {period_s:g} s")
     outcome = supervisor.wait()
     supervisor.finish_recording(_Progress(quiet=quiet))
-    troubles = outcome.troubles
-    if directory:
-        _protected(supervisor, "the end could not be recorded", lambda: _end(directory, outcome))
-    if shown != "none":
-        _protected(
-            supervisor,
-            "the report failed",
-            lambda: _print_report(directory, settings, outcome, full=shown == "full"),
-        )
-        if not directory or any(what.startswith("the report failed") for _, what in troubles):
-            for _, what in troubles:
-                say(what)
+    if recording:
+        _protected(supervisor, "the end could not be recorded", lambda: _end(recording, outcome))
+    shown_whole = shown == "none" or _protected(
+        supervisor,
+        "the report failed",
+        lambda: _print_report(recording, settings, outcome, full=shown == "full"),
+    )
+    if not shown_whole:
+        for _, trouble in outcome.troubles:
+            say(trouble)
     die_like(outcome)
 
 
@@ -91,13 +95,18 @@ def _split_tag(tag: str) -> tuple[str, str]:
     return key, value
 
 
-def _protected(supervisor: Supervisor, what: str, action: Callable[[], Path | None]) -> Path | None:
+def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T | None:
     """Do something that must never hurt the program; a failure is a line of the report."""
     try:
         return action()
     except Exception as error:  # noqa: BLE001 - the program comes first, whatever it is
         supervisor.trouble(f"{what}: {error}")
         return None
+
+
+class _Recording(NamedTuple):
+    directory: Path
+    run: Run
 
 
 def _begin(
@@ -108,11 +117,11 @@ def _begin(
     name: str,
     tags: dict[str, str],
     period_s: float,
-) -> Path:
+) -> _Recording:
     """Write down what runs, and start the recorder beside it."""
     from teho.observe.recording import begin_recording
 
-    plan = begin_recording(
+    plan, run = begin_recording(
         settings.home_directory,
         argv,
         supervisor.started_s,
@@ -127,28 +136,28 @@ def _begin(
         record(plan, control, back, program)
 
     supervisor.start_recorder(record)
-    return plan.run
+    return _Recording(plan.run, run)
 
 
-def _end(directory: Path, outcome: Outcome) -> None:
-    from teho.observe.recording import end_recording
+def _end(recording: _Recording, outcome: Outcome) -> None:
+    from teho.observe.recording import end_recording, ended
 
-    end_recording(directory, outcome)
+    end_recording(recording.directory, ended(recording.run, outcome))
 
 
 def _print_report(
-    directory: Path | None, settings: Settings, outcome: Outcome, *, full: bool
-) -> None:
-    if directory is None:
-        return
+    recording: _Recording | None, settings: Settings, outcome: Outcome, *, full: bool
+) -> bool:
+    """Print the report; return whether there was a recording to report on."""
+    if recording is None:
+        return False
     from teho.cli.report import print_text
-    from teho.model.run import Trouble
+    from teho.observe.recording import ended
     from teho.show.loaded import LoadedRun
 
-    # run.json could not be written to the end on a full disk; what is known is shown all the same.
-    late = tuple(Trouble(elapsed_s=at, what=what) for at, what in outcome.troubles)
-    loaded = LoadedRun(directory, settings, late)
+    loaded = LoadedRun(recording.directory, settings, ended(recording.run, outcome))
     print_text(loaded.view, sys.stderr, full=full)
+    return True
 
 
 class _Progress:

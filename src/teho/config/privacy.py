@@ -63,7 +63,11 @@ def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def masked_text(text: str) -> str:
-    """Mask what looks like a secret inside a text: keys in URLs, headers, known key forms."""
+    r"""Mask what looks like a secret inside a text: keys in URLs, headers, known key forms.
+
+    Bytes that are no text, which a command line may hold, are written out as `\\udcff`.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode()
     text = _URL_USER.sub(rf"\g<scheme>\g<user>:{MASK}@", text)
     text = _URL_QUERY.sub(rf"\g<name>{MASK}", text)
     text = _HEADER.sub(rf"\g<name>{MASK}", text)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Union
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,9 +51,13 @@ def summarise(
     # The last sample is taken just after the program's end: its bin must take it in.
     bins = _Bins(count, max(elapsed_s, 1e-3) / count)
     nodes = tuple(_node(node, directory, bins, metrics, problems) for node in run.nodes)
+    cpu_s = _cpu_seconds(run, nodes)
+    if run.end is not None and len(nodes) == 1 and not isinstance(cpu_s, Missing):
+        used = cpu_s / max(elapsed_s, 1e-9)
+        nodes = (msgspec.structs.replace(nodes[0], cpu_cores_used=used),)
     return Summary(
         elapsed_s=elapsed_s,
-        cpu_s=_cpu_seconds(run, nodes),
+        cpu_s=cpu_s,
         bin_s=bins.width_s,
         bin_count=bins.count,
         nodes=nodes,
@@ -123,7 +129,10 @@ class _Rows:
         if weight <= 0:
             # Only the last instant was seen, as in a run shorter than a sample.
             mean = pc.mean(values).as_py()
-            return Stat(mean, 0.0, bounds["max"], bounds["min"], 0.0), [mean]
+            return Stat(mean, 0.0, bounds["max"], bounds["min"], 0.0), [
+                mean,
+                *[None] * (len(self.edges) - 2),
+            ]
         mean = pc.sum(weighted).as_py() / weight
         square = pc.sum(pc.multiply(weighted, pc.fill_null(values, 0.0))).as_py() / weight
         stat = Stat(
@@ -157,12 +166,16 @@ class _Rows:
         # A gap in a running total stays flat until it is known again.
         filled = pc.fill_null(pc.fill_null_forward(values), 0.0)
         sums = memoryview(filled.buffers()[1]).cast("d")
-        spans = self._at_edges(self.span_s)
-        at_edge = [sums[edge - 1] if edge else 0.0 for edge in self.edges]
-        rates: list[float | None] = []
-        for i in range(len(self.edges) - 1):
-            span = spans[i + 1] - spans[i]
-            rates.append((at_edge[i + 1] - at_edge[i]) / span if span > 1e-9 else None)
+        ends = memoryview(_column(self.table, "elapsed_s").buffers()[1]).cast("d")
+        # What is counted from the program's start covers the time before the first row too.
+        start_s = 0.0 if name.startswith("job_") else ends[0] - self.span_s[0].as_py()
+        points = [
+            (ends[edge - 1], sums[edge - 1]) if edge else (start_s, 0.0) for edge in self.edges
+        ]
+        rates = [
+            (after - before) / (until_s - since_s) if until_s - since_s > 1e-9 else None
+            for (since_s, before), (until_s, after) in pairwise(points)
+        ]
         return pc.max(values).as_py(), rates
 
     @property
@@ -274,8 +287,8 @@ def _cores_used(totals: Mapping[str, Figure], rows: _Rows | None) -> Figure:
     cpu_s = totals.get("job_cpu_s", Missing(Reason.UNRECORDED))
     if isinstance(cpu_s, Missing) or rows is None:
         return cpu_s if isinstance(cpu_s, Missing) else Missing(Reason.UNRECORDED)
-    covered_s = rows.covered_s
-    return cpu_s / covered_s if covered_s > 0 else Missing(Reason.UNRECORDED)
+    until_s = _column(rows.table, "elapsed_s")[-1].as_py()
+    return cpu_s / until_s if until_s > 0 else Missing(Reason.UNRECORDED)
 
 
 def _gpu(

@@ -17,7 +17,8 @@ class Metric(NamedTuple):
     """One sampled quantity.
 
     A `gauge` row holds the mean over the row's span. A `counter` row holds the
-    total since the recording began, so that the difference of two rows is exact.
+    total since the recording began, so that the difference of two rows is exact; a
+    `job_` counter begins with the program itself.
     """
 
     name: str
@@ -33,7 +34,8 @@ class Metric(NamedTuple):
 METRICS: tuple[Metric, ...] = (
     Metric(
         "cpu_busy_percent", "%", "gauge", "node", "CPU busy",
-        "share of the job's own cores that did any work, whoever's; idle and iowait are not work",
+        "share of the job's own cores that did any work, whoever's; idle and iowait are not work, "
+        "time that a hypervisor took is",
     ),
     Metric(
         "core_busy_percent", "%", "gauge", "node", "CPU busy, per core",
@@ -47,7 +49,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("load_1min", "tasks", "gauge", "node", "load", "the whole node's 1-minute load average"),
     Metric(
         "runnable_tasks", "tasks", "gauge", "node", "run queue",
-        "tasks of the whole node that run or wait for a core",
+        "tasks of the whole node that run or wait for a core, the recorder left out",
     ),
     Metric(
         "context_switches", "", "counter", "node", "context switches",

@@ -21,6 +21,7 @@ from teho.devices.host import HostSource, describe_host
 from teho.devices.proctree import ProcessTree
 from teho.errors import DeviceError
 from teho.model.device import Readings, Source
+from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Node, Trouble
 from teho.observe.pipes import LineReader, send
 from teho.observe.plan import Plan
@@ -93,7 +94,11 @@ class _Recorder:
 
     def _finish(self) -> None:
         now = self._elapsed()
-        self._journal.append(self._sampler.add(self._read(), now))
+        readings = self._read()
+        for name in [name for name in readings["node"] if _is_of_live_processes(name)]:
+            # The program is gone: its memory is not 0, it is no more.
+            del readings["node"][name]
+        self._journal.append(self._sampler.add(readings, now))
         self._journal.append(self._sampler.finish(now))
         self._flush()
         self._journal.close()
@@ -163,6 +168,11 @@ class _Recorder:
             )
         except OSError as error:
             self._trouble(f"the node's description could not be written: {error}")
+
+
+def _is_of_live_processes(name: str) -> bool:
+    """Tell whether a metric has no meaning once the program has ended."""
+    return name.startswith("job_") and METRICS_BY_NAME[name].kind == "gauge"
 
 
 def _is_alive(pid: int) -> bool:

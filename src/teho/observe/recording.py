@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from teho.config.privacy import kept_environment, masked_command
+from teho.config.privacy import kept_environment, masked_command, masked_text
 from teho.model.run import FORMAT_VERSION, End, Run, Trouble
 from teho.observe.plan import Plan
 from teho.observe.supervisor import Outcome
@@ -19,7 +19,7 @@ from teho.store.layout import create_run_directory, new_run_id, replace_file, ru
 from teho.store.read import supervisor_stamp
 from teho.version import __version__
 
-__all__ = ["begin_recording", "end_recording"]
+__all__ = ["begin_recording", "end_recording", "ended"]
 
 
 def begin_recording(
@@ -30,7 +30,7 @@ def begin_recording(
     name: str,
     tags: dict[str, str],
     period_s: float,
-) -> Plan:
+) -> tuple[Plan, Run]:
     """Create the directory of a run and write down what runs.
 
     Args:
@@ -52,7 +52,7 @@ def begin_recording(
         name=name,
         tags=tags,
         command=masked_command(command),
-        directory=str(Path.cwd()),
+        directory=masked_text(_directory()),
         started_at=started_at,
         host=node,
         supervisor_pid=os.getpid(),
@@ -66,7 +66,7 @@ def begin_recording(
         },
     )
     directory = create_run_directory(home, run.id, msgspec.json.encode(run))
-    return Plan(
+    plan = Plan(
         run=directory,
         node=node,
         period_s=period_s,
@@ -75,6 +75,15 @@ def begin_recording(
         started_at=started_at,
         supervisor_pid=os.getpid(),
     )
+    return plan, run
+
+
+def _directory() -> str:
+    """Return the working directory; empty where it has been deleted under the program."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 def _label(command: Sequence[str]) -> str:
@@ -83,14 +92,8 @@ def _label(command: Sequence[str]) -> str:
     return Path(script or command[0]).name
 
 
-def end_recording(directory: Path, outcome: Outcome) -> None:
-    """Write down how the program ended.
-
-    Raises:
-        OSError: it cannot be written; the recording then reads as cut off.
-    """
-    path = run_file(directory)
-    run = msgspec.json.decode(path.read_bytes(), type=Run)
+def ended(run: Run, outcome: Outcome) -> Run:
+    """Return the description of a run with how it ended."""
     end = End(
         at=run.started_at + timedelta(seconds=outcome.elapsed_s),
         elapsed_s=round(outcome.elapsed_s, 6),
@@ -100,5 +103,13 @@ def end_recording(directory: Path, outcome: Outcome) -> None:
         peak_process_bytes=outcome.peak_process_bytes,
     )
     troubles = tuple(Trouble(elapsed_s=round(at, 3), what=what) for at, what in outcome.troubles)
-    ended = msgspec.structs.replace(run, end=end, troubles=troubles)
-    replace_file(path, msgspec.json.encode(ended))
+    return msgspec.structs.replace(run, end=end, troubles=troubles)
+
+
+def end_recording(directory: Path, run: Run) -> None:
+    """Write down how the program ended.
+
+    Raises:
+        OSError: it cannot be written; the recording then reads as cut off.
+    """
+    replace_file(run_file(directory), msgspec.json.encode(run))

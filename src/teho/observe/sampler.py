@@ -166,7 +166,8 @@ class Sampler:
         before = self._raw.get(key)
         self._raw[key] = value
         if before is None:
-            self._totals.setdefault(key, 0.0)
+            # The program's own counters begin with the program, the others long before it.
+            self._totals.setdefault(key, value if key[1].startswith("job_") else 0.0)
         else:
             # A counter that is smaller than before began anew (driver reload, wrap): what it
             # shows now is what is known to have been added.

@@ -53,7 +53,8 @@ def build_view(
         tables=tuple(_tables(summary)),
         findings=tuple(findings),
         abstentions=tuple(abstentions),
-        notes=tuple(_notes(run, problems)),
+        troubles=tuple(_troubles(run, problems)),
+        notes=tuple(_notes(run)),
         plots=tuple(_plots(summary)),
         teho_version=__version__,
     )
@@ -72,8 +73,8 @@ def _verdict(
         return grave[0].sentence + also, grave[0].severity.value
     used = _use(summary)
     if used is None:
-        short = "too short to be sampled" if state is RunState.FINISHED else "nothing recorded yet"
-        return f"Not judged: {short}.", "unknown"
+        reason = "too short to be sampled" if run.end and run.nodes else "nothing was recorded"
+        return f"Not judged: {reason}.", "unknown"
     too_short = any(finding.kind == "job_too_short" for finding in findings)
     if too_short:
         return f"{used}, but it was too short to judge.", "unknown"
@@ -117,7 +118,9 @@ def _facts(run: Run, state: RunState, summary: Summary) -> Iterable[Fact]:
     cores = sum(node.cores for node in summary.nodes)
     if len(run.nodes) > 1:
         yield Fact("nodes", "Nodes", len(run.nodes))
-    yield Fact("cores_used", "Cores used", _cores_used(summary), note=f"of {cores}")
+    yield Fact(
+        "cores_used", "Cores used", _cores_used(summary), note=f"of {cores}" if cores else ""
+    )
     peak, limit = _memory(summary)
     note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
@@ -176,9 +179,12 @@ def _accounting_state(run: Run, state: RunState) -> str:
 
 
 def _cores_used(summary: Summary) -> Cell:
-    if isinstance(summary.cpu_s, Missing) or summary.elapsed_s <= 0:
-        return summary.cpu_s if isinstance(summary.cpu_s, Missing) else None
-    return summary.cpu_s / summary.elapsed_s
+    """Add up the nodes' cores; a sum that lacks a part would be wrong, not smaller."""
+    figures = [node.cpu_cores_used for node in summary.nodes]
+    missing = [figure for figure in figures if isinstance(figure, Missing)]
+    if missing or not figures:
+        return missing[0] if missing else Missing(Reason.UNRECORDED, "no node was recorded")
+    return sum(figure for figure in figures if not isinstance(figure, Missing))
 
 
 def _memory(summary: Summary) -> tuple[Figure, Figure]:
@@ -234,10 +240,8 @@ def _gpu_table(summary: Summary) -> Table:
         columns=(
             Column(key="node", label="Node"),
             Column(key="gpu", label="GPU"),
-            *_percents("load", "GPU busy", decimals=2),
-            _gib("memory_mean", "Mean", "GPU memory"),
-            _gib("memory_std", "stdDev", "GPU memory"),
-            _gib("memory_max", "Max", "GPU memory"),
+            *_statistics("load", "GPU busy", "%", decimals=2),
+            *_statistics("memory", "GPU memory", "bytes", shown_in="GiB", decimals=2),
             Column(key="energy", label="Energy", unit="J", shown_in="Wh", decimals=2),
             Column(key="power_mean", label="Power", unit="W", decimals=0),
             Column(key="model", label="Model"),
@@ -269,7 +273,7 @@ def _cpu_table(summary: Summary) -> Table:
             Column(key="node", label="Node"),
             Column(key="cores", label="Cores"),
             Column(key="used", label="Used by program", unit="", decimals=2),
-            *_percents("busy", "Cores busy", decimals=1),
+            *_statistics("busy", "Cores busy", "%", decimals=1),
             Column(key="iowait", label="I/O wait", unit="%", decimals=1),
             Column(key="threads", label="Threads", decimals=0),
         ),
@@ -301,11 +305,11 @@ def _memory_table(summary: Summary) -> Table:
         title="Memory",
         columns=(
             Column(key="node", label="Node"),
-            _gib("peak", "Peak"),
-            _gib("limit", "Limit"),
+            Column(key="peak", label="Peak", unit="bytes"),
+            Column(key="limit", label="Limit", unit="bytes"),
             Column(key="share", label="Used", unit="%", decimals=1),
             Column(key="source", label="Limit is"),
-            _gib("cache", "Page cache"),
+            Column(key="cache", label="Page cache", unit="bytes"),
         ),
         rows=tuple(
             {
@@ -338,10 +342,7 @@ def _io_table(summary: Summary) -> Table:
         title="Input and output",
         columns=(
             Column(key="node", label="Node"),
-            *(
-                Column(key=key, label=label, band=band, unit="bytes", shown_in="MiB", decimals=1)
-                for key, _, label, band in _IO
-            ),
+            *(Column(key=key, label=label, band=band, unit="bytes") for key, _, label, band in _IO),
         ),
         rows=tuple(
             {"node": node.name, **{key: node.totals[metric] for key, metric, _, _ in _IO}}
@@ -352,13 +353,18 @@ def _io_table(summary: Summary) -> Table:
     )
 
 
-def _percents(prefix: str, band: str, *, decimals: int) -> Iterable[Column]:
+def _statistics(
+    prefix: str, band: str, unit: str, *, shown_in: str = "", decimals: int
+) -> Iterable[Column]:
     for key, label in (("mean", "Mean"), ("std", "stdDev"), ("max", "Max")):
-        yield Column(key=f"{prefix}_{key}", label=label, band=band, unit="%", decimals=decimals)
-
-
-def _gib(key: str, label: str, band: str = "") -> Column:
-    return Column(key=key, label=label, band=band, unit="bytes", shown_in="GiB", decimals=2)
+        yield Column(
+            key=f"{prefix}_{key}",
+            label=label,
+            band=band,
+            unit=unit,
+            shown_in=shown_in,
+            decimals=decimals,
+        )
 
 
 def _stat_cells(prefix: str, stat: Stat | Missing) -> dict[str, Cell]:
@@ -386,7 +392,7 @@ def _percent(part: Figure, whole: Figure) -> Cell:
 # Notes and plots
 
 
-def _notes(run: Run, problems: Sequence[str]) -> Iterable[str]:
+def _troubles(run: Run, problems: Sequence[str]) -> Iterable[str]:
     several = len(run.nodes) > 1
     seen: set[str] = set()
     for where, troubles in (("", run.troubles), *((n.name, n.troubles) for n in run.nodes)):
@@ -396,10 +402,13 @@ def _notes(run: Run, problems: Sequence[str]) -> Iterable[str]:
                 seen.add(trouble.what)
                 prefix = f"{where}: " if several and where else ""
                 yield f"{prefix}After {format_duration(trouble.elapsed_s)}: {trouble.what}."
-    for node in run.nodes:
-        prefix = f"{node.name}: " if several else ""
-        yield from (prefix + note for note in (*node.allocation.notes, *node.notes))
     yield from dict.fromkeys(problems)
+
+
+def _notes(run: Run) -> Iterable[str]:
+    for node in run.nodes:
+        prefix = f"{node.name}: " if len(run.nodes) > 1 else ""
+        yield from (prefix + note for note in (*node.allocation.notes, *node.notes))
 
 
 _GROUPS: tuple[tuple[str, Group], ...] = (

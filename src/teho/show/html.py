@@ -45,6 +45,7 @@ def render_html(view: View) -> str:
         *_section("Findings", "findings", _findings(view.findings)),
         *_section("What it used", "used", _tables(view.tables)),
         *_section("Over time", "plots", plots_section(view.plots)),
+        *_section("Trouble with the recording", "troubles", _list(view.troubles)),
         *_section("Notes on the recording", "notes", _list(view.notes)),
         *_section(
             "Not judged",
@@ -102,7 +103,7 @@ def _section(title: str, key: str, inner: str) -> list[str]:
 
 def _header(view: View) -> str:
     name = f"<b>{text(view.name)}</b> · " if view.name else ""
-    facts = "".join(_fact(fact) for fact in view.facts if fact.value is not None)
+    facts = "".join(_fact(fact) for fact in view.facts if fact.value is not None and not fact.aside)
     return f"""<header class="{view.verdict_severity}">
 <p class="of">{name}{text(view.run_id)} · {text(view.state)}</p>
 <p class="mark">{SEVERITY_WORDS[view.verdict_severity]}</p>

@@ -6,16 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from teho.config.settings import Settings, load_settings
 from teho.errors import InputError
 from teho.model.finding import Abstention, Finding
-from teho.model.run import Run, RunState, Trouble
+from teho.model.run import Run, RunState
 from teho.model.summary import Summary
 from teho.show.view import View
 from teho.store.index import find_run
-from teho.store.read import read_run, rows_of_devices, run_state
+from teho.store.read import read_run, rows_of_devices, run_state, with_nodes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,22 +24,19 @@ __all__ = ["LoadedRun"]
 class LoadedRun:
     """A recording: its description at once, its figures when they are asked for."""
 
-    def __init__(
-        self, directory: Path, settings: Settings, troubles: tuple[Trouble, ...] = ()
-    ) -> None:
+    def __init__(self, directory: Path, settings: Settings, run: Run | None = None) -> None:
         """Read a run's description.
 
         Args:
             directory: the recording.
             settings: for the user's own thresholds.
-            troubles: what its `run.json` could not be told any more.
+            run: its description, where a full disk may have kept it from `run.json`.
 
         Raises:
             RecordingError: it does not read.
         """
         self.directory = directory
-        described = read_run(directory)
-        self.run: Run = msgspec.structs.replace(described, troubles=described.troubles + troubles)
+        self.run: Run = read_run(directory) if run is None else with_nodes(run, directory)
         """What the recording says of itself."""
         self._settings = settings
         self._problems: list[str] = []

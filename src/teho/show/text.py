@@ -73,6 +73,7 @@ def _full(view: View, width: int) -> Iterator[list[Text]]:
         if table.rows:
             yield _table(table, width)
     yield [
+        *_listed("Trouble with the recording", view.troubles, width),
         *_listed("Notes", view.notes, width),
         *_listed(
             "Not judged",
@@ -90,6 +91,7 @@ def _short(view: View, width: int) -> Iterator[list[Text]]:
     for table in view.tables:
         if table.key == "gpus" and 0 < len(table.rows) <= _SHORT_GPUS:
             yield _table(table, width)
+    yield _listed("Trouble with the recording", view.troubles, width)
     left = [
         f"{count} {noun}{'' if count == 1 else 's'}"
         for count, noun in (
@@ -106,7 +108,7 @@ def _head(view: View, width: int) -> list[Text]:
     severity = view.verdict_severity
     lines = _flow(_words(view.verdict), width, Text(f"{MARKS[severity]} "), style="bold")
     lines[0].stylize(_STYLES[severity], 0, 1)
-    facts = [_fact(fact) for fact in view.facts if fact.value is not None]
+    facts = [_fact(fact) for fact in view.facts if fact.value is not None and not fact.aside]
     return [*lines, *_flow(_dotted(facts), width, _INDENT)] if facts else lines
 
 

@@ -26,6 +26,7 @@ class Fact(msgspec.Struct, frozen=True):
     """One labelled figure of the head of the report."""
 
     key: str
+    """Stable name, for programs."""
     label: str
     value: Cell
     unit: str = ""
@@ -53,6 +54,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table; each row is an object from column key to cell."""
 
     key: str
+    """Stable name: `gpus`, `cpus`, `memory` or `io`."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Cell], ...]
@@ -70,6 +72,7 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     """One metric over time, a line per device."""
 
     key: str
+    """Name of the metric."""
     title: str
     unit: str
     meaning: str
@@ -96,7 +99,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[Table, ...]
     findings: tuple[Finding, ...]
     abstentions: tuple[Abstention, ...]
-    notes: tuple[str, ...]
-    """Troubles of the recording and things that could not be seen, one sentence each."""
-    plots: tuple[Plot, ...]
-    teho_version: str
+    troubles: tuple[str, ...] = ()
+    """What went wrong with the recording, one sentence each."""
+    notes: tuple[str, ...] = ()
+    """What could not be seen here and other remarks on the recording, one sentence each."""
+    plots: tuple[Plot, ...] = ()
+    teho_version: str = ""

@@ -17,7 +17,14 @@ from teho.store.layout import live_parts, run_file, sealed_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_part", "read_run", "rows_of_devices", "run_state", "supervisor_stamp"]
+__all__ = [
+    "read_part",
+    "read_run",
+    "rows_of_devices",
+    "run_state",
+    "supervisor_stamp",
+    "with_nodes",
+]
 
 # A recorder flushes every 10 s; a file system may show it to other nodes later still.
 _SILENT_S = 90.0
@@ -54,6 +61,15 @@ def read_run(directory: Path) -> Run:
             "the JSON that `teho run` writes",
             "the rows beside it may still be whole: any Parquet or Arrow reader opens them",
         ) from error
+    return with_nodes(run, directory)
+
+
+def with_nodes(run: Run, directory: Path) -> Run:
+    """Return a run's description with every node's own part.
+
+    Raises:
+        DamagedError: a node's part does not read.
+    """
     return msgspec.structs.replace(run, nodes=tuple(_read_nodes(directory)))
 
 

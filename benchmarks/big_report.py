@@ -1,0 +1,77 @@
+"""The report of 64 nodes with 8 GPUs each over 3 days: whole processes of `teho report`.
+
+The recording is generated (benchmarks/generate.py): one node's readings through Teho's own
+sampler, which thins them out as a run grows long, and 63 variants of its rows, each sealed
+as a recorder seals. Output goes to a file; the file system's cache is warm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from common import CACHE, ROOT, SCRIPTS, Figures, Row, interleave, measure_process, say
+from common import stub_environment
+
+_HERE = Path(__file__).parent
+_MADE_BY = (
+    _HERE / "generate.py",
+    *(ROOT / "src" / "teho" / path for path in ("model/metric.py", "observe/sampler.py")),
+    *(ROOT / "src" / "teho" / "store" / name for name in ("schema.py", "journal.py")),
+)
+_FORMATS = ("text", "json", "html")
+
+
+def measure(*, quick: bool) -> list[Row]:
+    nodes, days = (2, 0.02) if quick else (64, 3.0)
+    with stub_environment() as env:
+        home = _generated(nodes, days, env)
+        env["TEHO_HOME"] = str(home)
+        calls = {
+            form: partial(measure_process, [SCRIPTS / "teho", "report", "--format", form], env)
+            for form in _FORMATS
+        }
+        ended = interleave(calls, 1 if quick else 5)
+    rows = []
+    for form in _FORMATS:
+        times = Figures.of(*(one.wall_s for one in ended[form]))
+        peaks = Figures.of(*(one.peak_bytes / 1e6 for one in ended[form]))
+        what = f"`teho report --format {form}`"
+        rows += [
+            Row(what=f"{what}, wall time", unit="s", ours=times, budget=2),
+            Row(what=f"{what}, peak memory", unit="MB", ours=peaks, budget=500),
+            Row(what=f"{what}, output", unit="MB", ours=_output_mb(form, env)),
+        ]
+    size = sum(path.stat().st_size for path in home.rglob("*.parquet"))
+    return [*rows, Row(what="the recording itself", unit="MB", ours=Figures.of(size / 1e6))]
+
+
+def _output_mb(form: str, env: Mapping[str, str]) -> Figures:
+    argv = [str(SCRIPTS / "teho"), "report", "--format", form]
+    done = subprocess.run(argv, env=dict(env), stdout=subprocess.PIPE, check=True)
+    return Figures.of(len(done.stdout) / 1e6)
+
+
+def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
+    """Return a home with the recording, made anew where what makes it has changed."""
+    stamp = hashlib.sha256(b"".join(path.read_bytes() for path in _MADE_BY)).hexdigest()[:12]
+    home = CACHE / f"{nodes}-nodes-{days:g}-days-{stamp}"
+    if home.exists():
+        return home
+    say(f"generating {nodes} nodes, {days:g} days (kept in {CACHE})")
+    CACHE.mkdir(mode=0o700, exist_ok=True)
+    for stale in CACHE.glob(f"{nodes}-nodes-{days:g}-days-*"):
+        shutil.rmtree(stale)
+    unborn = CACHE / f".{home.name}.{os.getpid()}"
+    # A process of its own: what this one holds would count as the report's peak.
+    argv = [sys.executable, str(_HERE / "generate.py"), str(unborn)]
+    subprocess.run(
+        [*argv, "--days", str(days), "--nodes", str(nodes)], env=dict(env), check=True
+    )
+    return unborn.rename(home)

@@ -1,0 +1,70 @@
+"""Size on disk: bytes a value of sealed recordings, and of a month.
+
+A value is a cell of a row that is not null; each core's share is one. *Readings* leaves out
+the cells that say which row it is (time, node, device). The real recording is of a small
+program under eight stub GPUs; the others are generated second by second through Teho's own
+sampler, journal and seal, for 8 GPUs and 40 cores, with noise in every reading. Where a row
+of the month takes more than 32 samples, 32 from its span stand for all, which leaves more
+noise in it than there would be.
+For comparison: Prometheus' documentation speaks of 1 to 2 bytes a sample.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from common import SCRIPTS, Figures, Row, say, stub_environment
+
+_HERE = Path(__file__).parent
+_PROGRAM = """
+import time, tempfile
+end = time.monotonic() + float({seconds})
+with tempfile.TemporaryFile() as file:
+    while time.monotonic() < end:
+        file.write(bytes(range(256)) * 400)
+        sum(number * number for number in range(20_000))
+        time.sleep(0.02)
+"""
+
+
+def measure(*, quick: bool) -> list[Row]:
+    days, month_days = (0.01, 0.02) if quick else (1.0, 30.0)
+    seconds = 1 if quick else 60
+    with stub_environment() as env:
+        say(f"recording for {seconds} s")
+        program = [sys.executable, "-c", _PROGRAM.format(seconds=seconds)]
+        teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--every", "100ms", "--"]
+        subprocess.run([*teho, *program], env=env, check=True)
+        rows = _rows(f"recorded, {seconds} s at 0.1 s", env["TEHO_HOME"], env, budget=None)
+        for length in (days, month_days):
+            with tempfile.TemporaryDirectory(prefix="teho-bench-") as home:
+                say(f"generating {length:g} days")
+                _python("generate.py", home, "--days", str(length), env=env)
+                rows += _rows(f"generated, {length * 24:g} h at 1 s", home, env, budget=1.3)
+    rows[-1] = Row(what=rows[-1].what, unit="MB", ours=rows[-1].ours, budget=20)
+    return rows
+
+
+def _rows(what: str, home: str, env: Mapping[str, str], budget: float | None) -> list[Row]:
+    cells, readings, size_bytes = map(int, _python("values.py", home, env=env).split())
+    return [
+        Row(
+            what=f"{what}: bytes a value",
+            unit="B",
+            ours=Figures.of(size_bytes / cells),
+            budget=budget,
+        ),
+        Row(what=f"{what}: bytes a reading", unit="B", ours=Figures.of(size_bytes / readings)),
+        Row(what=f"{what}: one node", unit="MB", ours=Figures.of(size_bytes / 1e6)),
+    ]
+
+
+def _python(script: str, *arguments: str, env: Mapping[str, str]) -> str:
+    """Run a program of this folder, so that this process stays small, and return its output."""
+    argv = [sys.executable, str(_HERE / script), *arguments]
+    done = subprocess.run(argv, env=dict(env), stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout

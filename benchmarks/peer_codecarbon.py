@@ -1,0 +1,24 @@
+"""Measures each second with codecarbon's offline tracker until it is ended; says how many signals.
+
+Nothing is written, logged or sent. Each second codecarbon reads energy and load of every
+GPU, the CPU's load, and the memory in use, in bytes and in per cent.
+"""
+
+from __future__ import annotations
+
+import time
+
+from codecarbon import OfflineEmissionsTracker
+
+tracker = OfflineEmissionsTracker(
+    country_iso_code="FIN",
+    measure_power_secs=1,
+    save_to_file=False,
+    log_level="critical",
+    allow_multiple_runs=True,
+)
+tracker.start()
+gpus = int(tracker.get_detected_hardware()["gpu_count"] or 0)
+print(gpus, 2 * gpus + 3, flush=True)
+while True:
+    time.sleep(3600)

@@ -1,0 +1,198 @@
+"""The recorder: eight GPUs and the host, once a second, beside two collectors doing the same.
+
+All three run at the same time, each in a process of its own, over several windows of time;
+Teho's is the real `teho run -- sleep`, peers only collect, and write nothing. CPU time is
+the kernel's own account of the process, in nanoseconds. *Start* is what a process used in its
+first seconds beyond its steady pace; Teho's *whole* adds supervisor, sealing and report.
+PSS counts pages that processes share in parts, so that a sum over processes is true.
+A signal is one quantity of one device; nvitop's are counted from its own output,
+codecarbon's from its source.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from common import SCRIPTS, Figures, Row, installed, measure_process, say, stub_environment
+
+_GPUS = 8
+_HERE = Path(__file__).parent
+_PEERS = ("nvitop", "codecarbon")
+_MIB = 2**20
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU time of a process, threads included, as clock_getcpuclockid(3) gives it."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def memory_bytes(pid: int) -> dict[str, int]:
+    """Return a process's proportional set (`Pss`) and peak resident set (`VmHWM`) in bytes."""
+    found = {}
+    for file, key in (("smaps_rollup", "Pss"), ("status", "VmHWM")):
+        lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+        line = next(line for line in lines if line.startswith(f"{key}:"))
+        found[key] = int(line.split()[1]) * 1024
+    return found
+
+
+@contextmanager
+def running(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        argv, env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def recorder_pid(home: Path) -> int:
+    """Wait for the recorder of the only run in a home, and return its pid."""
+    import msgspec
+
+    while True:
+        for path in home.glob("runs/*/nodes/*.json"):
+            return int(msgspec.json.decode(path.read_bytes())["recorder_pid"])
+        time.sleep(0.05)
+
+
+def signals_recorded(env: Mapping[str, str]) -> int:
+    """Count the quantities that have values in the only recording of a home."""
+    count = subprocess.run(
+        [sys.executable, str(_HERE / "values.py"), "--signals", env["TEHO_HOME"]],
+        env=dict(env),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(count.stdout)
+
+
+def measure(*, quick: bool) -> list[Row]:
+    warm_s, window_s, windows = (1.5, 1.0, 2) if quick else (10.0, 30.0, 6)
+    with stub_environment() as env:
+        figures, memory, signals = _side_by_side(env, warm_s, window_s, windows)
+    with stub_environment() as env:
+        seconds = 1 if quick else 30
+        say(f"a whole teho run -- sleep {seconds}")
+        whole = measure_process([SCRIPTS / "teho", "run", "--", "sleep", str(seconds)], env)
+    percent, start_s = figures
+    peers = [name for name in _PEERS if name in percent]
+    rows = []
+    for peer in peers:
+        rows.append(
+            Row(
+                what="CPU, steady, % of one core",
+                unit="%",
+                ours=percent["teho"],
+                peer=peer,
+                theirs=percent[peer],
+                budget=0.3,
+                below_peer=peer == "nvitop",
+            )
+        )
+    for peer in peers:
+        rows.append(_row("signals in each round", "", signals, peer))
+    for peer in peers:
+        per_signal = {
+            name: Figures.of(*(value * 1e4 / signals[name].median for value in percent[name].values))
+            for name in ("teho", peer)
+        }
+        rows.append(_row("CPU time a signal, steady", "µs", per_signal, peer))
+    for peer in peers:
+        rows.append(_row("CPU time to start", "s", start_s, peer))
+    for peer in peers:
+        rows.append(_row("memory, PSS", "MiB", memory["Pss"], peer, 80e6 / _MIB))
+    for peer in peers:
+        rows.append(_row("memory, peak resident set", "MiB", memory["VmHWM"], peer, 80e6 / _MIB))
+    both = memory["both"]["teho"]
+    rows.append(Row(what="recorder and supervisor together, PSS", unit="MiB", ours=both))
+    rows.append(
+        Row(
+            what=f"CPU time of a whole `teho run -- sleep {seconds}`, with start, seal and report",
+            unit="s",
+            ours=Figures.of(whole.cpu_s),
+        )
+    )
+    return rows
+
+
+def _row(
+    what: str, unit: str, figures: Mapping[str, Figures], peer: str, budget: float | None = None
+) -> Row:
+    return Row(
+        what=what, unit=unit, ours=figures["teho"], peer=peer, theirs=figures[peer], budget=budget
+    )
+
+
+def _side_by_side(
+    env: Mapping[str, str], warm_s: float, window_s: float, windows: int
+) -> tuple[
+    tuple[dict[str, Figures], dict[str, Figures]],
+    dict[str, dict[str, Figures]],
+    dict[str, Figures],
+]:
+    """Run all collectors at once: ((CPU %, start-up s), memory in MiB, signals)."""
+    from contextlib import ExitStack
+
+    signals: dict[str, Figures] = {}
+    teho = [str(SCRIPTS / "teho"), "run", "--quiet", "--", "sleep", "86400"]
+    with ExitStack() as stack:
+        supervisor = stack.enter_context(running(teho, env))
+        processes = {
+            name: stack.enter_context(
+                running([sys.executable, str(_HERE / f"peer_{name}.py")], env)
+            )
+            for name in _PEERS
+            if installed(name)
+        }
+        pids = {"teho": recorder_pid(Path(env["TEHO_HOME"]))}
+        for name, process in processes.items():
+            assert process.stdout is not None
+            gpus, count = map(int, process.stdout.readline().split())
+            if gpus != _GPUS:
+                raise RuntimeError(f"{name} sees {gpus} of the {_GPUS} GPUs")
+            pids[name] = process.pid
+            signals[name] = Figures.of(count)
+        time.sleep(warm_s)
+        moments, used = [time.monotonic()], [{name: cpu_s(pid) for name, pid in pids.items()}]
+        for window in range(windows):
+            say(f"window {window + 1} of {windows}, {window_s:g} s")
+            time.sleep(window_s)
+            moments.append(time.monotonic())
+            used.append({name: cpu_s(pid) for name, pid in pids.items()})
+        memory = {name: memory_bytes(pid) for name, pid in pids.items()}
+        both = memory["teho"]["Pss"] + memory_bytes(supervisor.pid)["Pss"]
+        age_s = {name: moments[0] - _born_s(pid) for name, pid in pids.items()}
+    signals["teho"] = Figures.of(signals_recorded(env))
+    percent = {
+        name: Figures.of(
+            *(
+                100 * (used[i + 1][name] - used[i][name]) / (moments[i + 1] - moments[i])
+                for i in range(windows)
+            )
+        )
+        for name in pids
+    }
+    start_s = {
+        name: Figures.of(used[0][name] - percent[name].median / 100 * age_s[name]) for name in pids
+    }
+    sizes = {
+        key: {name: Figures.of(memory[name][key] / _MIB) for name in pids}
+        for key in ("Pss", "VmHWM")
+    }
+    return (percent, start_s), {**sizes, "both": {"teho": Figures.of(both / _MIB)}}, signals
+
+
+def _born_s(pid: int) -> float:
+    """Return the monotonic time at which a process began."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
