@@ -93,7 +93,7 @@ class TestNeverUsed:
     @pytest.mark.parametrize(
         ("vendor", "setting"),
         [
-            ("nvidia", "`CUDA_VISIBLE_DEVICES=GPU-r01g01-0,GPU-r01g01-2`"),
+            ("nvidia", "`CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,2`"),
             ("amd", "`ROCR_VISIBLE_DEVICES=0,2`"),
         ],
     )

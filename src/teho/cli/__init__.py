@@ -12,7 +12,7 @@ import click
 from teho.errors import TehoError
 from teho.version import __version__
 
-__all__ = ["COMMANDS", "main", "say"]
+__all__ = ["COMMANDS", "main", "say", "teho"]
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # name: (group, module, one line). Here, so that `teho --help` loads no command.

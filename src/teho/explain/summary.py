@@ -100,7 +100,7 @@ class _Bins:
     def edges(self, ends_s: pa.Array, spans_s: pa.Array) -> list[int]:
         """Return, for each bin, the first row whose middle lies in it or after (count + 1,)."""
         middles = pc.subtract(ends_s, pc.multiply(pc.cast(spans_s, pa.float64()), 0.5))
-        view = memoryview(middles.buffers()[1]).cast("d")[: len(middles)]
+        view = _floats(middles)
         inner = [bisect_left(view, index * self.width_s) for index in range(1, self.count)]
         return [0, *inner, len(middles)]
 
@@ -155,7 +155,7 @@ class _Rows:
 
     def _at_edges(self, values: pa.Array) -> list[float]:
         """Return the running sum of a column at each edge (bins + 1,)."""
-        sums = memoryview(pc.cumulative_sum(values).buffers()[1]).cast("d")
+        sums = _floats(pc.cumulative_sum(values))
         return [sums[edge - 1] if edge else 0.0 for edge in self.edges]
 
     def total(self, name: str) -> tuple[float | None, list[float | None]]:
@@ -165,8 +165,8 @@ class _Rows:
             return None, [None] * (len(self.edges) - 1)
         # A gap in a running total stays flat until it is known again.
         filled = pc.fill_null(pc.fill_null_forward(values), 0.0)
-        sums = memoryview(filled.buffers()[1]).cast("d")
-        ends = memoryview(_column(self.table, "elapsed_s").buffers()[1]).cast("d")
+        sums = _floats(filled)
+        ends = _floats(_column(self.table, "elapsed_s"))
         # What is counted from the program's start covers the time before the first row too.
         start_s = 0.0 if name.startswith("job_") else ends[0] - self.span_s[0].as_py()
         points = [
@@ -183,6 +183,11 @@ class _Rows:
         """Time from the first row's beginning to the last row's end."""
         ends = _column(self.table, "elapsed_s")
         return float(ends[-1].as_py() - ends[0].as_py() + self.span_s[0].as_py())
+
+
+def _floats(values: pa.Array) -> memoryview[float]:
+    """Look at an array of 64-bit floats in place: plain Python reads and bisects it."""
+    return memoryview(values.buffers()[1]).cast("d")[values.offset : values.offset + len(values)]
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "in_order",
     "read_part",
     "read_run",
     "rows_of_devices",
@@ -186,9 +187,9 @@ def rows_of_devices(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = ["device", *(name for name in columns if name != "device")]
-    tables = []
     sealed = sealed_file(directory, node)
+    wanted = [*columns, *({"device", "elapsed_s"} - set(columns))]
+    tables = []
     for path in [sealed] if sealed.exists() else live_parts(directory, node):
         try:
             table, problem = read_part(path, wanted)
@@ -200,8 +201,19 @@ def rows_of_devices(
         tables.append(table)
     if not tables:
         return
-    table = pa.concat_tables(tables, promote_options="default").combine_chunks()
-    devices = table["device"].combine_chunks() if table.num_rows else pa.array([], pa.string())
-    for device in pc.unique(devices).to_pylist():
-        rows = table.filter(pc.equal(devices, device)).combine_chunks()
-        yield device, rows
+    table = pa.concat_tables(tables, promote_options="default")
+    if not sealed.exists():
+        table = in_order(table)
+    table = table.combine_chunks()
+    if table.num_rows == 0:
+        return
+    runs = pc.run_end_encode(table["device"].chunk(0))
+    begin = 0
+    for device, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield device, table.slice(begin, end - begin)
+        begin = end
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """Return rows device by device, each in order of time."""
+    return table.sort_by([("device", "ascending"), ("elapsed_s", "ascending")])

@@ -34,7 +34,11 @@ def use_gpus(scheduler: str | None, per_node: int, used: Sequence[Gpu]) -> str:
         )
     if any(of.gpu.device.vendor == "amd" for of in used):
         return f"set `ROCR_VISIBLE_DEVICES={','.join(str(of.gpu.device.index) for of in used)}`"
-    return f"set `CUDA_VISIBLE_DEVICES={','.join(of.gpu.device.id for of in used)}`"
+    if any(of.gpu.device.parent_id for of in used):
+        return f"set `CUDA_VISIBLE_DEVICES={','.join(of.gpu.device.id for of in used)}`"
+    # The driver's own index counts by PCI address, CUDA by speed unless it is told otherwise.
+    places = ",".join(str(of.gpu.device.index) for of in used)
+    return f"set `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={places}`"
 
 
 def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
