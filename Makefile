@@ -4,9 +4,9 @@ BIN := .venv/bin
 
 .PHONY: demo test check bench docs lock clean
 
-demo: .venv/demo  ## Record a small real training and print its report.
-	$(BIN)/teho run --name demo -- $(BIN)/python examples/train_digits.py
-	$(BIN)/teho report last
+demo: .venv/demo  ## Record a small real training of about a minute and print its report.
+	$(BIN)/teho run --name demo --report none -- $(BIN)/python examples/train_digits.py --seconds 65
+	$(BIN)/teho report demo
 
 test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	sh tests/debian-packages.sh

@@ -24,7 +24,7 @@ __all__ = ["command", "print_text"]
     epilog="""\b
 Examples:
   teho report
-  teho report baseline
+  teho report baseline --short
   teho report last --format html --output report.html
   teho report 20261120-1019 --format json | jq .verdict
   teho report --format seff""",
@@ -41,18 +41,19 @@ Examples:
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
 )
-def command(run: str, form: str, output: Path | None) -> None:
+@click.option("--short", is_flag=True, help="The short form that `teho run` prints; text only.")
+def command(run: str, form: str, output: Path | None, short: bool) -> None:  # noqa: FBT001
     """Report on RUN: an id, the beginning of one, a name, a directory, or last."""
     from teho.show.loaded import LoadedRun
 
     view = LoadedRun.open(run).view
     if form == "text" and output is None:
-        print_text(view, sys.stdout, full=True)
+        print_text(view, sys.stdout, full=not short)
         return
     if form == "html" and output is None and sys.stdout.isatty():
         # A page is of no use on a terminal; say where it went.
         output = Path(f"{view.run_id}.html")
-    text = _render(view, form)
+    text = _render(view, form, full=not short)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -63,7 +64,7 @@ def command(run: str, form: str, output: Path | None) -> None:
     say(f"wrote {output}")
 
 
-def _render(view: View, form: str) -> str:
+def _render(view: View, form: str, *, full: bool) -> str:
     if form == "html":
         from teho.show.html import render_html
 
@@ -78,7 +79,7 @@ def _render(view: View, form: str) -> str:
         return render_seff(view)
     from teho.show.text import render_text
 
-    return render_text(view, width=_width(), color=False, full=True)
+    return render_text(view, width=_width(), color=False, full=full)
 
 
 def print_text(view: View, stream: IO[str], *, full: bool) -> None:

@@ -87,7 +87,9 @@ def _full(view: View, width: int) -> Iterator[list[Text]]:
 def _short(view: View, width: int) -> Iterator[list[Text]]:
     yield _head(view, width)
     for finding in view.findings[:_SHORT_FINDINGS]:
-        yield [*_sentence(finding, width), *_action(finding, width)]
+        # The verdict has just said the first one's sentence.
+        said = view.verdict.startswith(finding.sentence)
+        yield [*([] if said else _sentence(finding, width)), *_action(finding, width)]
     for table in view.tables:
         if table.key == "gpus" and 0 < len(table.rows) <= _SHORT_GPUS:
             yield _table(table, width)

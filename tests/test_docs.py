@@ -1,0 +1,57 @@
+"""Pages made from the code are in step with it; documented commands exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from teho.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["commands", "metrics", "settings"])
+def test_reference_pages_are_in_step(name: str) -> None:
+    module = generator()
+    page = (ROOT / "docs" / "reference" / f"{name}.md").read_text()
+    assert page == module.NOTE + module.PAGES[name](), "run docs/generate.py"
+
+
+def test_every_documented_command_exists() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    called = set()
+    for page in pages:
+        called |= set(re.findall(r"(?:`|\$ |srun )teho ([a-z]+)", page.read_text()))
+    assert called <= set(COMMANDS), called - set(COMMANDS)
+
+
+def test_every_page_is_in_the_site() -> None:
+    site = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert str(page.relative_to(ROOT / "docs")) in site
+
+
+def test_nothing_shipped_names_an_outside_place() -> None:
+    # Facts carry sources in words; nothing that is installed fetches or links anything but uPlot's
+    # own home inside its licence, the TOML help, and the name of the schema's dialect.
+    allowed = {
+        "https://toml.io",
+        "https://github.com/leeoniya/uPlot",
+        "https://json-schema.org/draft/2020-12/schema",
+    }
+    for path in (ROOT / "src").rglob("*"):
+        if path.is_file() and path.suffix in {".py", ".toml", ".js", ".css", ".json"}:
+            found = set(re.findall(r"https?://[\w./-]+", path.read_text(errors="replace")))
+            assert found <= allowed, (path, found - allowed)
