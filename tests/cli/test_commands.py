@@ -154,14 +154,42 @@ def test_a_newer_recording_asks_for_a_newer_teho(teho, own: Path) -> None:
     assert "pip install --upgrade teho" in one_line(result.stderr)
 
 
-def test_damaged_samples_are_a_line_of_the_report(teho, own: Path) -> None:
+def test_damaged_samples_are_named_and_the_rest_is_reported(teho, own: Path) -> None:
     first, _ = ids(own)
     (sealed,) = (own / "runs" / first / "samples").iterdir()
     sealed.write_bytes(sealed.read_bytes()[:-100])
     result = teho("report", first)
-    assert result.returncode == 0
-    assert sealed.name in result.stdout.replace("\n", "").replace(" ", "")
-    assert "Traceback" not in result.stdout + result.stderr
+    assert result.returncode == 2
+    line = one_line(result.stderr)
+    assert str(sealed) in line
+    assert "Next: " in line
+    assert "Ended exit code 0" in result.stdout
+    assert "Trouble with the recording" in result.stdout
+    assert teho("report", first, "--format", "json").returncode == 2
+
+
+def test_a_truncated_stream_is_named_and_what_is_whole_is_reported(teho, own: Path) -> None:
+    from teho.store.journal import Journal
+    from teho.store.read import read_part
+
+    first, _ = ids(own)
+    run = own / "runs" / first
+    (sealed,) = (run / "samples").iterdir()
+    rows = read_part(sealed)[0].to_pylist()
+    sealed.unlink()
+    journal = Journal(run, sealed.stem)
+    for row in rows:
+        journal.append([row])
+        journal.flush()
+    journal.close()
+    assert teho("report", first).returncode == 0
+    (stream,) = (run / "live").iterdir()
+    stream.write_bytes(stream.read_bytes()[:-200])
+    result = teho("report", first)
+    assert result.returncode == 2
+    assert str(stream) in one_line(result.stderr)
+    assert f"{len(rows) - 1} whole batches" in result.stderr
+    assert "Ended exit code 0" in result.stdout
 
 
 def test_a_clock_that_jumped_back_does_not_matter(teho, own: Path) -> None:

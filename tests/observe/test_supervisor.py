@@ -243,10 +243,10 @@ def test_ctrl_c_reaches_the_program_once() -> None:
 def test_the_program_owns_the_terminal() -> None:
     program = (
         "import os, sys, termios, tty; print(os.isatty(0), os.tcgetpgrp(0) == os.getpgrp());"
-        "tty.setraw(0); c = os.read(0, 1); os.write(1, b'key ' + c + b'\\r\\n')"
+        "tty.setraw(0); os.write(1, b'raw'); c = os.read(0, 1); os.write(1, b'key ' + c + b'\\r\\n')"
     )
     terminal = Terminal(*RUN, sys.executable, "-c", program)
-    terminal.until("True True")
+    assert "True True" in terminal.until("raw")
     terminal.type("q")
     terminal.until("key q")
     assert terminal.end() == 0
@@ -275,3 +275,35 @@ def test_orphans_are_adopted_and_do_not_hold_the_prompt() -> None:
     assert result.returncode == 5
     assert time.monotonic() - began < 25
     os.kill(orphan, signal.SIGKILL)
+
+
+def test_a_debugger_works() -> None:
+    terminal = Terminal(*RUN, sys.executable, "-m", "pdb", "-c", "next", __file__)
+    terminal.until("(Pdb)")
+    terminal.type("p 6 * 7\n")
+    terminal.until("42")
+    terminal.type("q\n")
+    assert terminal.end() in {0, 1}
+
+
+def test_a_full_screen_program_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = textwrap.dedent(
+        """
+        import curses
+        def screen(window):
+            window.addstr(2, 3, f"size {curses.LINES} x {curses.COLS}")
+            window.refresh()
+            key = window.getkey()
+            window.addstr(3, 3, f"pressed {key}")
+            window.refresh()
+            curses.napms(200)
+        curses.wrapper(screen)
+        """
+    )
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal(*RUN, sys.executable, "-c", program)
+    terminal.until("size")
+    terminal.type("x")
+    terminal.until("pressed")
+    terminal.until("\x1b[?1049l")  # it gave the ordinary screen back
+    assert terminal.end() == 0

@@ -94,6 +94,8 @@ def _guarded(call: Callable[[], object]) -> int:
         path = context.command_path if context else "teho"
         say(f"{error.format_message()} Next: `{path} --help`")
         return error.exit_code
+    except click.exceptions.Exit as request:
+        return request.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:

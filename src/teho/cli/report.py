@@ -46,14 +46,24 @@ def command(run: str, form: str, output: Path | None, short: bool) -> None:  # n
     """Report on RUN: an id, the beginning of one, a name, a directory, or last."""
     from teho.show.loaded import LoadedRun
 
-    view = LoadedRun.open(run).view
+    loaded = LoadedRun.open(run)
+    _write(loaded.view, form, output, full=not short)
+    if loaded.problems:
+        # What could be read has been reported; that it is not all must not go unnoticed.
+        sys.stdout.flush()
+        for problem in loaded.problems:
+            say(f"{problem}. Next: `teho show {loaded.run.id} --path` leads to the other files")
+        raise click.exceptions.Exit(2)
+
+
+def _write(view: View, form: str, output: Path | None, *, full: bool) -> None:
     if form == "text" and output is None:
-        print_text(view, sys.stdout, full=not short)
+        print_text(view, sys.stdout, full=full)
         return
     if form == "html" and output is None and sys.stdout.isatty():
         # A page is of no use on a terminal; say where it went.
         output = Path(f"{view.run_id}.html")
-    text = _render(view, form, full=not short)
+    text = _render(view, form, full=full)
     if output is None:
         click.echo(text, nl=False)
         return

@@ -39,7 +39,8 @@ class LoadedRun:
         self.run: Run = read_run(directory) if run is None else with_nodes(run, directory)
         """What the recording says of itself."""
         self._settings = settings
-        self._problems: list[str] = []
+        self.problems: list[str] = []
+        """What of its files did not read, known once the figures have been asked for."""
 
     @classmethod
     def open(cls, reference: str) -> LoadedRun:
@@ -61,7 +62,11 @@ class LoadedRun:
         """Every figure of the run."""
         from teho.explain.summary import summarise
 
-        return summarise(self.run, self.directory, self._problems)
+        summary = summarise(self.run, self.directory, self.problems)
+        if self.state is RunState.RUNNING:
+            # A reader that comes in the middle of a write sees a torn end; the next one will not.
+            self.problems.clear()
+        return summary
 
     @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
@@ -93,7 +98,7 @@ class LoadedRun:
             self.summary,
             findings=self.findings,
             abstentions=self.abstentions,
-            problems=self._problems,
+            problems=self.problems,
         )
 
     def table(self, kind: str = "gpu") -> pa.Table:
@@ -122,7 +127,7 @@ class LoadedRun:
         tables = [
             rows.select(columns)
             for node in self.run.nodes
-            for device, rows in rows_of_devices(self.directory, node.name, columns, self._problems)
+            for device, rows in rows_of_devices(self.directory, node.name, columns, self.problems)
             if (device == "node") == (kind == "node")
         ]
         empty = ROW_SCHEMA.empty_table().select(columns)

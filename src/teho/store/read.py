@@ -143,7 +143,7 @@ def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, s
     problem = None
     with pa.OSFile(str(path), "rb") as file:
         if file.size() == 0:
-            return _empty(columns), f"{path}: empty, nothing had been flushed yet"
+            return _empty(columns), f"{path}: empty; nothing had been flushed when it was cut off"
         try:
             reader = pa.ipc.open_stream(file)
             schema = reader.schema
@@ -156,7 +156,7 @@ def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, s
                 raise DamagedError(
                     f"{path}: {_first_line(error)}", "an Arrow stream", "move that file away"
                 ) from error
-            problem = f"{path}: its end is torn; what was flushed before it is whole"
+            problem = f"{path}: truncated; its {len(batches)} whole batches are used"
     table = pa.Table.from_batches(batches, schema) if batches else _empty(None)
     return (table.select(list(columns)) if columns else table), problem
 
