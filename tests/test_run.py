@@ -256,6 +256,20 @@ def test_names_and_arguments_of_any_bytes(teho, tmp_path: Path) -> None:
     assert teho("list").returncode == 0
 
 
+def test_a_command_loads_neither_numpy_nor_pandas(teho) -> None:
+    assert teho("run", "-q", "--", "true").returncode == 0
+    code = (
+        "import sys; from teho.cli import main\n"
+        "try: main(['report'])\n"
+        "except SystemExit: assert 'pyarrow' in sys.modules\n"
+        "print([name for name in ('numpy', 'pandas') if sys.modules.get(name)])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
 def test_what_is_loaded_before_the_program_starts() -> None:
     # Import cost is a contract: nothing heavy before the program runs, nothing for --help.
     code = (

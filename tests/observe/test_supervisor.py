@@ -243,7 +243,8 @@ def test_ctrl_c_reaches_the_program_once() -> None:
 def test_the_program_owns_the_terminal() -> None:
     program = (
         "import os, sys, termios, tty; print(os.isatty(0), os.tcgetpgrp(0) == os.getpgrp());"
-        "tty.setraw(0); os.write(1, b'raw'); c = os.read(0, 1); os.write(1, b'key ' + c + b'\\r\\n')"
+        "tty.setraw(0); os.write(1, b'raw'); c = os.read(0, 1);"
+        "os.write(1, b'key ' + c + b'\\r\\n')"
     )
     terminal = Terminal(*RUN, sys.executable, "-c", program)
     assert "True True" in terminal.until("raw")

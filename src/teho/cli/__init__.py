@@ -26,6 +26,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 """Every command, in the order of the journey."""
 
 
+# pyarrow imports these where they are installed: 170 ms and 60 MB that no command uses. In a
+# user's own Python, `import teho` leaves them alone.
+_UNUSED = ("numpy", "pandas")
+
+
 class _Commands(click.Group):
     """Loads a command's module only when that command is called."""
 
@@ -78,6 +83,8 @@ def say(text: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
+    for name in _UNUSED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
     sys.exit(_guarded(lambda: teho.main(arguments, prog_name="teho", standalone_mode=False)))
 
 
