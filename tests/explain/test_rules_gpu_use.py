@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explain import scenarios
@@ -101,6 +102,20 @@ class TestNeverUsed:
         gpus = [gpu(), untouched_gpu(), gpu()]
         part = NodePart(gpus=gpus, scheduler=None, vendor=vendor)
         assert setting in found(gpu_never_used, scenario(part)).action
+
+    def test_mig_instances_go_by_their_ids(self):
+        run, summary = scenario(NodePart(gpus=[gpu(), untouched_gpu()], scheduler=None))
+        (node,) = summary.nodes
+        slices = tuple(
+            msgspec.structs.replace(
+                one, device=msgspec.structs.replace(one.device, parent_id="GPU-whole")
+            )
+            for one in node.gpus
+        )
+        nodes = (msgspec.structs.replace(node, gpus=slices),)
+        made = (run, msgspec.structs.replace(summary, nodes=nodes))
+        used = slices[0].device.id
+        assert f"`CUDA_VISIBLE_DEVICES={used}`" in found(gpu_never_used, made).action
 
     def test_without_a_scheduler_and_no_gpu_used(self):
         part = NodePart(gpus=[untouched_gpu()], scheduler=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.metric import METRICS, Metric
@@ -18,6 +18,7 @@ from teho.version import __version__
 
 __all__ = ["build_view"]
 
+T = TypeVar("T")
 VerdictSeverity = Literal["critical", "warning", "remark", "good", "unknown"]
 Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
 
@@ -93,7 +94,9 @@ def _use(summary: Summary) -> str | None:
     """Say in one clause what the run used; None when nothing was sampled."""
     time = f"in {format_duration(summary.elapsed_s)}"
     busy = [
-        stat.mean for gpu in summary.gpus if isinstance(stat := gpu.stats["gpu_busy_percent"], Stat)
+        stat.mean
+        for gpu in summary.gpus
+        if isinstance(stat := _of(gpu.stats, "gpu_busy_percent"), Stat)
     ]
     if busy:
         mean = sum(busy) / len(busy)
@@ -206,7 +209,7 @@ def _share_of_memory(node: NodeSummary) -> float:
 
 
 def _mean_busy(gpus: Sequence[GpuSummary]) -> Figure:
-    stats = [gpu.stats["gpu_busy_percent"] for gpu in gpus]
+    stats = [_of(gpu.stats, "gpu_busy_percent") for gpu in gpus]
     figures = [stat.mean for stat in stats if isinstance(stat, Stat)]
     missing = [stat for stat in stats if isinstance(stat, Missing)]
     return sum(figures) / len(figures) if figures else missing[0]
@@ -250,10 +253,10 @@ def _gpu_table(summary: Summary) -> Table:
             {
                 "node": node.name,
                 "gpu": gpu.position,
-                **_stat_cells("load", gpu.stats["gpu_busy_percent"]),
-                **_stat_cells("memory", gpu.stats["gpu_memory_used_bytes"]),
+                **_stat_cells("load", _of(gpu.stats, "gpu_busy_percent")),
+                **_stat_cells("memory", _of(gpu.stats, "gpu_memory_used_bytes")),
                 "energy": gpu.energy_j,
-                "power_mean": _mean(gpu.stats["gpu_power_w"]),
+                "power_mean": _mean(_of(gpu.stats, "gpu_power_w")),
                 "model": gpu.device.name,
             }
             for node in summary.nodes
@@ -282,9 +285,9 @@ def _cpu_table(summary: Summary) -> Table:
                 "node": node.name,
                 "cores": node.cores,
                 "used": node.cpu_cores_used,
-                **_stat_cells("busy", node.stats["cpu_busy_percent"]),
-                "iowait": _mean(node.stats["cpu_iowait_percent"]),
-                "threads": _largest(node.stats["job_threads"]),
+                **_stat_cells("busy", _of(node.stats, "cpu_busy_percent")),
+                "iowait": _mean(_of(node.stats, "cpu_iowait_percent")),
+                "threads": _largest(_of(node.stats, "job_threads")),
             }
             for node in summary.nodes
         ),
@@ -318,7 +321,7 @@ def _memory_table(summary: Summary) -> Table:
                 "limit": node.memory_limit_bytes,
                 "share": _percent(node.memory_peak_bytes, node.memory_limit_bytes),
                 "source": _LIMIT_WORDS.get(node.memory_limit_source),
-                "cache": _largest(node.stats["job_cache_bytes"]),
+                "cache": _largest(_of(node.stats, "job_cache_bytes")),
             }
             for node in summary.nodes
         ),
@@ -345,7 +348,7 @@ def _io_table(summary: Summary) -> Table:
             *(Column(key=key, label=label, band=band, unit="bytes") for key, _, label, band in _IO),
         ),
         rows=tuple(
-            {"node": node.name, **{key: node.totals[metric] for key, metric, _, _ in _IO}}
+            {"node": node.name, **{key: _of(node.totals, metric) for key, metric, _, _ in _IO}}
             for node in summary.nodes
         ),
         note="Program: storage alone, what the page cache served left out. The others are the "
@@ -387,6 +390,11 @@ def _percent(part: Figure, whole: Figure) -> Cell:
     if isinstance(whole, Missing) or whole <= 0:
         return whole if isinstance(whole, Missing) else None
     return 100 * part / whole
+
+
+def _of(figures: Mapping[str, T], name: str) -> T | Missing:
+    """Return a figure, or that nobody took it down."""
+    return figures.get(name, Missing(Reason.UNRECORDED, "not among the metrics looked at"))
 
 
 # Notes and plots
@@ -439,7 +447,7 @@ def _plots(summary: Summary) -> Iterable[Plot]:
         if series:
             yield Plot(
                 key=metric.name,
-                title=metric.label[0].upper() + metric.label[1:],
+                title=_plot_title(metric),
                 unit=_plot_unit(metric),
                 meaning=metric.meaning,
                 group=next(
@@ -449,6 +457,16 @@ def _plots(summary: Summary) -> Iterable[Plot]:
                 elapsed_s=middles,
                 series=series,
             )
+
+
+def _plot_title(metric: Metric) -> str:
+    """Name what is drawn: a counter is drawn as its rate, which may have a name of its own."""
+    rates = {
+        "gpu_energy_j": "GPU power, by the energy counter",
+        "job_cpu_s": "Cores used by the program",
+    }
+    title = rates.get(metric.name, metric.label)
+    return title[0].upper() + title[1:]
 
 
 def _plot_unit(metric: Metric) -> str:

@@ -78,5 +78,5 @@ def _action(look: Look, idle: list[Gpu]) -> str:
     asked = _advice.use_gpus(scheduler, per_node, used)
     return (
         f"Hold what is used: {asked}{nodes}. Or use what is held, with a process for each GPU: "
-        f"`torchrun --nproc-per-node={len(idle[0].node.gpus)}` and `DistributedDataParallel`."
+        f"`torchrun --nproc-per-node={len(idle[0].node.gpus)}` and DistributedDataParallel."
     )

@@ -60,7 +60,7 @@ def _finding(look: Look, idle: list[tuple[Gpu, float]], busy: list[tuple[Gpu, fl
         action=(
             "Start a process for each GPU, "
             f"`torchrun --nproc-per-node={len(resting[0].node.gpus)}` with "
-            f"`DistributedDataParallel`; or {ask}."
+            f"DistributedDataParallel; or {ask}."
         ),
         subjects=resting,
     )

@@ -1,0 +1,150 @@
+"""The view of a run: the verdict first, facts that agree, and all scenarios in all faces."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import msgspec
+import pytest
+
+from explain.scenarios import SCENARIOS
+from teho.explain.policy import load_policy
+from teho.explain.rules import judge_all
+from teho.model.finding import Severity
+from teho.model.missing import Missing, Reason
+from teho.model.run import End, Run, RunState, Trouble
+from teho.model.summary import Summary
+from teho.show.build import build_view
+from teho.show.html import render_html
+from teho.show.json import render_json
+from teho.show.seff import render_seff
+from teho.show.text import render_text
+from teho.show.view import View
+
+ENDED = End(
+    at=datetime(2026, 11, 20, tzinfo=timezone.utc), elapsed_s=3600, exit_code=0, cpu_s=10.0,
+    peak_process_bytes=1,
+)  # fmt: skip
+
+
+def view_of(name: str, state: RunState = RunState.FINISHED, **changes: object) -> View:
+    run, summary = SCENARIOS[name]()
+    run = msgspec.structs.replace(run, **({"end": run.end or ENDED} | changes))
+    findings, abstentions = judge_all(run, summary, load_policy())
+    return build_view(run, state, summary, findings=findings, abstentions=abstentions)
+
+
+def facts_of(view: View) -> dict[str, object]:
+    return {fact.key: fact.value for fact in view.facts}
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_every_scenario_has_every_face(name: str) -> None:
+    view = view_of(name)
+    for full in (True, False):
+        text = render_text(view, width=80, color=False, full=full)
+        first = text.splitlines()[0]
+        assert first[2:12] == view.verdict[:10]
+    assert "<main" in render_html(view)
+    assert render_seff(view).endswith("\n")
+    assert view.verdict in msgspec.json.decode(render_json(view))["verdict"]
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_the_verdict_is_the_gravest_finding_or_what_was_used(name: str) -> None:
+    view = view_of(name)
+    grave = [finding for finding in view.findings if finding.severity is not Severity.REMARK]
+    if grave:
+        assert view.verdict.startswith(grave[0].sentence)
+        assert view.verdict_severity == grave[0].severity.value
+        assert ("more finding" in view.verdict) == (len(grave) > 1)
+    else:
+        assert view.verdict_severity in {"good", "unknown"}
+
+
+def test_a_well_used_node_is_said_to_be_one() -> None:
+    view = view_of("well_used_8_gpus")
+    assert view.verdict_severity == "good"
+    assert view.verdict.startswith("The 8 GPUs were busy ")
+    assert view.verdict.endswith("nothing found to change.")
+
+
+def test_without_rows_nothing_is_claimed() -> None:
+    view = view_of("nothing_recorded")
+    assert view.verdict_severity == "unknown"
+    assert view.verdict.startswith("Not judged: ")
+
+
+@pytest.mark.parametrize(
+    ("state", "end", "words", "seff"),
+    [
+        (RunState.RUNNING, None, "still running", "RUNNING"),
+        (RunState.INTERRUPTED, None, "not known, the recorder was cut off", "UNKNOWN"),
+        (RunState.FINISHED, {"exit_code": 0}, "exit code 0", "COMPLETED (exit code 0)"),
+        (RunState.FINISHED, {"exit_code": 3}, "exit code 3", "FAILED (exit code 3)"),
+        (RunState.FINISHED, {"signal": 9}, "by SIGKILL", "FAILED (signal 9)"),
+        (RunState.FINISHED, {"signal": 63}, "by signal 63", "FAILED (signal 63)"),
+    ],
+)
+def test_how_it_ended(state: RunState, end: dict | None, words: str, seff: str) -> None:
+    changes = None
+    if end is not None:
+        changes = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
+    view = view_of("well_used_8_gpus", state, end=changes)
+    facts = facts_of(view)
+    assert (facts["ended"], facts["state_words"]) == (words, seff)
+    assert f"State: {seff}" in render_seff(view)
+    if end is None:
+        assert "nothing found to change" not in view.verdict
+
+
+def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
+    run, summary = SCENARIOS["well_used_8_gpus"]()
+    reason = Missing(Reason.UNSUPPORTED, "no counter")
+    node, *others = summary.nodes
+    gpus = (msgspec.structs.replace(node.gpus[0], energy_j=reason), *node.gpus[1:])
+    nodes = (msgspec.structs.replace(node, gpus=gpus), *others)
+    summary = msgspec.structs.replace(summary, nodes=nodes)
+    assert facts_of(build_view(run, RunState.FINISHED, summary))["gpu_energy_j"] == reason
+
+
+def test_troubles_are_told_once() -> None:
+    run, summary = SCENARIOS["well_used_8_gpus"]()
+    trouble = Trouble(elapsed_s=61, what="rows could not be written: No space left on device")
+    node = msgspec.structs.replace(run.nodes[0], troubles=(trouble,))
+    run = msgspec.structs.replace(run, troubles=(trouble,), nodes=(node,))
+    view = build_view(run, RunState.FINISHED, summary, problems=["x.parquet: broken"] * 2)
+    assert view.troubles == (
+        "After 1 min 1 s: rows could not be written: No space left on device.",
+        "x.parquet: broken",
+    )
+    assert "No space left" in render_text(view, width=80, color=False, full=False)
+
+
+def several_nodes() -> tuple[Run, Summary]:
+    run, summary = SCENARIOS["never_used_16_gpus"]()
+    assert len(summary.nodes) > 1
+    return run, summary
+
+
+def test_nodes_are_named_where_there_are_several() -> None:
+    run, summary = several_nodes()
+    trouble = Trouble(elapsed_s=5, what="a thing")
+    nodes = (msgspec.structs.replace(run.nodes[1], troubles=(trouble,)), *run.nodes[1:])
+    view = build_view(msgspec.structs.replace(run, nodes=nodes), RunState.FINISHED, summary)
+    assert view.troubles == (f"{nodes[0].name}: After 5.0 s: a thing.",)
+    busy = next(plot for plot in view.plots if plot.key == "gpu_busy_percent")
+    assert busy.series[0].label == f"{summary.nodes[0].name} GPU 0"
+    assert facts_of(view)["nodes"] == len(run.nodes)
+
+
+def test_plots_are_in_the_unit_that_they_say() -> None:
+    run, summary = SCENARIOS["well_used_8_gpus"]()
+    view = build_view(run, RunState.FINISHED, summary)
+    for plot in view.plots:
+        assert len(plot.elapsed_s) == summary.bin_count
+        assert all(len(series.values) == summary.bin_count for series in plot.series)
+    units = {plot.key: plot.unit for plot in view.plots}
+    assert units["gpu_busy_percent"] == "%"
+    assert units.get("job_cpu_s", "cores") == "cores"
+    assert units.get("gpu_energy_j", "W") == "W"
