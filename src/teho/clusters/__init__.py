@@ -1,0 +1,1 @@
+"""The catalogue of clusters: what each has, allows and charges."""

@@ -1,0 +1,108 @@
+"""Finding and reading the catalogue's files: Teho's own, a site's, the user's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from teho.config.toml import did_you_mean, read_toml, to_noun
+from teho.errors import InputError
+from teho.model.cluster import Cluster
+from teho.units import parse_duration
+
+__all__ = ["cluster_files", "load_catalogue", "load_cluster", "read_cluster"]
+
+
+def cluster_files(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
+    """Return every cluster's file by name; a site's hides Teho's own, and a user's hides both.
+
+    A site's files lie in the directories of `TEHO_CLUSTERS` (separated by colons), a
+    user's in `clusters/` beside her settings.
+    """
+    config = environment.get("XDG_CONFIG_HOME") or "~/.config"
+    folders = [
+        Path(str(resources.files("teho.clusters") / "files")),
+        *(Path(folder) for folder in environment.get("TEHO_CLUSTERS", "").split(":") if folder),
+        Path(config).expanduser() / "teho" / "clusters",
+    ]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
+
+
+def load_catalogue(environment: Mapping[str, str] = os.environ) -> dict[str, Cluster]:
+    """Read every cluster, by name.
+
+    Raises:
+        InputError: a file does not read, or is not sound in itself.
+    """
+    files = cluster_files(environment)
+    return {name: read_cluster(path) for name, path in sorted(files.items())}
+
+
+def load_cluster(name: str, environment: Mapping[str, str] = os.environ) -> Cluster:
+    """Read one cluster by name.
+
+    Raises:
+        InputError: there is none of that name, or its file does not read.
+    """
+    files = cluster_files(environment)
+    if name not in files:
+        raise InputError(
+            f"no cluster {name!r} in the catalogue{did_you_mean(name, files)}",
+            next_step="`teho clusters` lists them; `teho clusters discover` writes a new one",
+        )
+    return read_cluster(files[name])
+
+
+def read_cluster(path: Path) -> Cluster:
+    """Read a cluster's file and check that it is sound in itself.
+
+    Raises:
+        InputError: it does not read, has an unknown key, or names what it does not define.
+    """
+    cluster = to_noun(read_toml(path), Cluster, path)
+    for found, expected in _contradictions(cluster, path.stem):
+        raise InputError(f"{path}: {found}", expected)
+    return cluster
+
+
+def _contradictions(cluster: Cluster, stem: str) -> list[tuple[str, str]]:
+    """Return what a file says that cannot be, each with what was expected."""
+    kinds = {kind.name for kind in cluster.nodes}
+    types = {kind.gpu.type for kind in cluster.nodes if kind.gpu}
+    wrong: list[tuple[str, str]] = []
+    if cluster.name != stem:
+        wrong.append((f"name {cluster.name!r}", f"the file's own, {stem!r}"))
+    if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
+        wrong.append(("status retired without retired_on", "a date, or a note on its absence"))
+    for partition in cluster.partitions:
+        where = f"partition {partition.name!r}"
+        wrong += [
+            (f"{where}: node kind {kind!r}", did_you_mean(kind, kinds).lstrip(";, "))
+            for kind in partition.kinds
+            if kind not in kinds
+        ]
+        if partition.billing and partition.billing not in cluster.billing:
+            wrong.append((f"{where}: billing {partition.billing!r}", "a table [billing.NAME]"))
+        for key, text in (("max_time", partition.max_time), ("min_time", partition.min_time)):
+            if text is not None:
+                parse_duration(text, f"{where}, {key}")
+    wrong += [
+        (f"share of GPU {share.gpu!r}", did_you_mean(share.gpu, types).lstrip(";, "))
+        for share in cluster.shares
+        if share.gpu not in types
+    ]
+    wrong += [
+        (f"source {source!r}", f"to begin with one of {sorted(cluster.sources)}")
+        for source in (
+            *(kind.source for kind in cluster.nodes),
+            *(partition.source for partition in cluster.partitions),
+            *(share.source for share in cluster.shares),
+            *(billing.source for billing in cluster.billing.values()),
+            cluster.dialect.source,
+            cluster.account.source,
+        )
+        if source.split(" ", 1)[0].rstrip(":") not in cluster.sources
+    ]
+    return wrong

@@ -1,0 +1,272 @@
+"""What a cluster has, allows and charges: the types of the catalogue's files.
+
+One TOML file a cluster. Every table carries `source`: the key of one of the
+file's `sources`, and the page in it. What is not documented is left out, and
+`unknown` says so; a guess is never written as a fact.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+import msgspec
+
+__all__ = [
+    "Account",
+    "Billing",
+    "Binding",
+    "Cluster",
+    "Container",
+    "Dialect",
+    "Gpu",
+    "LocalDisk",
+    "NodeKind",
+    "Partition",
+    "Share",
+    "Software",
+    "Source",
+    "Term",
+]
+
+Quantity = Literal["nodes", "gpus", "weighted_gpus", "cores", "memory_gib", "local_disk_gib"]
+"""What a bill can count. `weighted_gpus`: each GPU counts as its type's `weight`."""
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where facts come from."""
+
+    document: str
+    """Repository or site."""
+    commit: str = ""
+    read_on: date | None = None
+    """Date of the version that was read."""
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The GPUs of one node."""
+
+    type: str
+    """As the scheduler names it, such as `a100`."""
+    count: int
+    vendor: Literal["nvidia", "amd"]
+    model: str
+    """Product name."""
+    memory_gib: float | None = None
+    """Of one GPU. None: not documented."""
+    weight: float = 1.0
+    """What one counts for in a bill by `weighted_gpus`, such as the Alliance's RGU."""
+    part_of: str = ""
+    """For a slice (MIG): the type that it is a slice of."""
+
+
+class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nodes that are alike."""
+
+    name: str
+    count: int | None = None
+    cores: int
+    """Physical cores."""
+    usable_cores: int | None = None
+    """Cores that a job may ask for; None: all."""
+    reserved_cores: tuple[int, ...] = ()
+    """Cores that are kept for the system: nothing may be bound to them."""
+    sockets: int | None = None
+    memory_gib: float | None = None
+    """Memory that jobs can ask for."""
+    local_disk_gib: float | None = None
+    """Disk of the node that a job can use; 0: the node has none."""
+    gpu: Gpu | None = None
+    arch: str = "x86_64"
+    constraint: str = ""
+    """Value of `--constraint` that picks these nodes, where the request needs one."""
+    source: str
+    notes: str = ""
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fair part of a node for one GPU: asking for more is billed, or refused, or rude."""
+
+    gpu: str
+    """GPU type."""
+    cores: int | None = None
+    memory_gib: float | None = None
+    enforced: bool = False
+    """Whether more is refused."""
+    automatic: bool = False
+    """Whether the site gives it with the GPU, so that the request must not name it."""
+    source: str
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A partition (Slurm) or a queue (Grid Engine) and its limits; None: not documented."""
+
+    name: str
+    """Empty where the site's jobs name none."""
+    kinds: tuple[str, ...]
+    """Names of its node kinds."""
+    max_time: str | None = None
+    """Such as `36h` or `3d`."""
+    min_time: str | None = None
+    min_nodes: int = 1
+    max_nodes: int | None = None
+    min_gpus_per_node: int | None = None
+    max_gpus_per_node: int | None = None
+    min_gpus: int | None = None
+    """Of the whole job."""
+    max_gpus: int | None = None
+    gpu_counts: tuple[int, ...] = ()
+    """The only GPU counts of a whole job that are taken, beside multiples of `gpu_multiple`."""
+    gpu_multiple: int | None = None
+    max_cores: int | None = None
+    """Of the whole job."""
+    max_cores_per_node: int | None = None
+    exclusive: bool = False
+    """Whether whole nodes are given, and billed, whatever is asked for."""
+    max_jobs: int | None = None
+    """Of one user, waiting and running."""
+    max_running_jobs: int | None = None
+    purpose: Literal["production", "test", "interactive", "restricted"] = "production"
+    billing: str = ""
+    """Name of one of the file's `billing` tables; empty: no charge."""
+    source: str
+    notes: str = ""
+    unknown: tuple[str, ...] = ()
+    """Names of limits that are not documented."""
+
+
+class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job's own disk on the node."""
+
+    variable: str
+    """Variable that holds its path, such as `LOCAL_SCRATCH`."""
+    option: str = ""
+    """How it is asked for, with `{gib}`; empty: it is there without asking."""
+    joins_gres: bool = False
+    """Whether the option is a part of `--gres`, behind the GPUs."""
+    default_gib: float | None = None
+    in_memory: bool = False
+    """Whether it is memory in truth and counts as the job's."""
+    source: str
+    notes: str = ""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who pays."""
+
+    required: bool
+    option: str = "--account"
+    example: str
+    source: str
+    notes: str = ""
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a request is written down."""
+
+    gpus: str
+    """Option for GPUs, with `{type}` and `{count}` (of one node)."""
+    gpu_type_optional: bool = False
+    partition: Literal["required", "never", "optional"] = "required"
+    memory: Literal["node", "none", "core"] = "node"
+    """Memory is asked for a node, not at all (it comes with the GPUs), or a core."""
+    time_required: bool = True
+    submit_from: str = ""
+    """Directory that jobs must be submitted from, such as `$SCRATCH`."""
+    never_submit_from: str = ""
+    source: str
+    notes: str = ""
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One term of a bill: `quantity × times ÷ per`, rounded up where `up` says so."""
+
+    of: Quantity
+    times: float = 1.0
+    per: float = 1.0
+    up: bool = False
+    gpu_part: bool = False
+    """Whether this term is what the GPUs themselves cost."""
+
+
+class Billing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bill for one hour: `scale × (the sum of one list + the largest of the other)`."""
+
+    unit: str
+    """The site's own billing unit, such as `GPU BU`."""
+    sum: tuple[Term, ...] = ()
+    largest: tuple[Term, ...] = ()
+    scale: float = 1.0
+    source: str
+    notes: str = ""
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which cores lie nearest to each GPU, where the site documents it."""
+
+    cores_of_gpu: tuple[tuple[int, ...], ...]
+    """For each GPU, in the order of local ranks, its cores."""
+    only_exclusive: bool = True
+    """Whether masks are valid on whole nodes alone."""
+    source: str
+    notes: str = ""
+
+
+class Software(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a framework is made available in a job."""
+
+    framework: str
+    """`pytorch`, `tensorflow`, or `any`."""
+    lines: tuple[str, ...]
+    """Lines of the job script."""
+    run_prefix: str = ""
+    """What stands before the program's own command, such as a container's exec."""
+    source: str
+    notes: str = ""
+
+
+class Container(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Variables for communication and caches, by the containers' generation."""
+
+    generation: str
+    """Name of the generation; the first in the file is the current one."""
+    variables: dict[str, str]
+    """`{user}` and `{node}` stand for the user's name and the node's number."""
+    directories: tuple[str, ...] = ()
+    """Directories to create on each node first."""
+    source: str
+    notes: str = ""
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cluster."""
+
+    name: str
+    title: str
+    site: str
+    scheduler: Literal["slurm", "grid_engine"]
+    status: Literal["active", "retired"]
+    retired_on: date | None = None
+    successor: str = ""
+    """Name of the cluster that replaces it."""
+    verified_on: date
+    """When the facts were last held against their sources."""
+    hosts: tuple[str, ...] = ()
+    """Patterns of host names by which the cluster is recognised."""
+    internet_on_compute_nodes: bool | None = None
+    sources: dict[str, Source]
+    nodes: tuple[NodeKind, ...]
+    partitions: tuple[Partition, ...]
+    shares: tuple[Share, ...] = ()
+    dialect: Dialect
+    account: Account
+    local_disk: LocalDisk | None = None
+    billing: dict[str, Billing] = {}
+    binding: Binding | None = None
+    software: tuple[Software, ...] = ()
+    environment: tuple[Container, ...] = ()
+    script_lines: tuple[str, ...] = ()
+    """Lines that every job script of this cluster needs, such as unsetting a bad default."""
+    conflicts: tuple[str, ...] = ()
+    """Where sources disagree: which one is followed, and why."""
+    notes: tuple[str, ...] = ()

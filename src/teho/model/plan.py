@@ -1,0 +1,83 @@
+"""What to ask for, at what cost, and what does not fit and why."""
+
+from __future__ import annotations
+
+import msgspec
+
+from teho.model.request import Request
+
+__all__ = ["Advice", "Answer", "Cost", "Option", "Refusal", "Unfit"]
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's bill if it runs for its whole time."""
+
+    amount: float
+    unit: str
+    """The site's own; empty where nothing is charged."""
+    sum: str
+    """The sum as one would write it, such as `(1 GPU × 60 + 10 cores) × 1 h`."""
+    gpu_share: float | None = None
+    """Part of the bill that the GPUs are (0..1); None where the bill does not tell."""
+    source: str = ""
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """A warning: the request will be taken, and something about it is not wise."""
+
+    kind: str
+    """Stable name, such as `cores_above_share`."""
+    sentence: str
+    source: str
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to run the program: everything that the script and the submission need."""
+
+    cluster: str
+    scheduler: str
+    partition: str
+    """Empty where the site's jobs name none."""
+    node_kind: str
+    nodes: int
+    gpus_per_node: int
+    gpu_type: str
+    gpu_memory_gib: float | None = None
+    tasks_per_node: int
+    cpus_per_task: int
+    memory_gib: float | None = None
+    """Of each node; None: comes with the GPUs or is left to the site."""
+    local_disk_gib: float | None = None
+    time_s: float
+    account: str
+    cost: Cost | None = None
+    """None: the site's formula is not known."""
+    advice: tuple[Advice, ...] = ()
+    request: Request
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit that the request breaks."""
+
+    kind: str
+    """Stable name, such as `too_many_gpus`."""
+    sentence: str
+    """What was asked, what is allowed."""
+    source: str
+    instead: str = ""
+    """What would fit, where that can be said."""
+
+
+class Unfit(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster, or one of its partitions, that the request does not fit."""
+
+    cluster: str
+    partition: str
+    refusals: tuple[Refusal, ...]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a plan says: what fits, cheapest first, and why the rest does not."""
+
+    options: tuple[Option, ...]
+    unfit: tuple[Unfit, ...]

@@ -1,0 +1,38 @@
+"""What a program needs, in the user's words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+__all__ = ["Launcher", "Request"]
+
+Launcher = Literal["plain", "torchrun", "srun", "accelerate", "deepspeed", "horovod"]
+"""Who starts the program's processes: `plain` is one process, whatever it does then."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program needs. None: not said; the plan chooses the site's fair share."""
+
+    command: tuple[str, ...] = ()
+    gpus: int = 1
+    """Of the whole job; 0: a job without GPUs."""
+    gpu_memory_gib: float | None = None
+    """Of each GPU, at least."""
+    gpu_type: str | None = None
+    nodes: int | None = None
+    cpus_per_gpu: int | None = None
+    """Cores for each GPU; for a job without GPUs, `cpus` says it."""
+    cpus: int | None = None
+    """Cores of the whole job."""
+    memory_gib: float | None = None
+    """Of each node: that is what a scheduler's `--mem` means."""
+    time_s: float = 3600.0
+    local_disk_gib: float | None = None
+    """Of each node."""
+    partition: str | None = None
+    account: str | None = None
+    launcher: Launcher = "plain"
+    name: str = ""
+    """Of the job."""
