@@ -1,0 +1,111 @@
+"""What a job costs, in the site's own units, with the sum written out."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from teho.model.cluster import Billing, Term
+from teho.model.plan import Cost
+
+__all__ = ["Use", "bill"]
+
+
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job holds, on all its nodes together."""
+
+    nodes: int
+    gpus: int = 0
+    gpu_weight: float = 1.0
+    cores: int = 0
+    memory_gib: float = 0.0
+    local_disk_gib: float = 0.0
+    hours: float
+
+
+_WORDS = {
+    "nodes": ("node", "nodes"),
+    "gpus": ("GPU", "GPUs"),
+    "weighted_gpus": ("GPU weight", "GPU weight"),
+    "cores": ("core", "cores"),
+    "memory_gib": ("GiB memory", "GiB memory"),
+    "local_disk_gib": ("GiB disk", "GiB disk"),
+}
+
+
+def bill(billing: Billing, use: Use) -> Cost:
+    """Compute the bill of a job that runs for `use.hours`.
+
+    `scale × (the sum of the terms + the largest of the others) × hours`, as the
+    site's own page gives it (`billing.source`).
+    """
+    summed = [(term, _value(term, use)) for term in billing.sum]
+    rivals = [(term, _value(term, use)) for term in billing.largest]
+    largest = max((value for _, value in rivals), default=0.0)
+    hourly = billing.scale * (sum(value for _, value in summed) + largest)
+    amount = hourly * use.hours
+    return Cost(
+        amount=amount,
+        unit=billing.unit,
+        sum=_written(billing, use, summed, rivals) + f" = {_number(amount)} {billing.unit}",
+        gpu_share=_gpu_share(billing, summed, rivals, hourly),
+        source=billing.source,
+    )
+
+
+def _quantity(term: Term, use: Use) -> float:
+    if term.of == "weighted_gpus":
+        return use.gpus * use.gpu_weight
+    return float(getattr(use, term.of))
+
+
+def _value(term: Term, use: Use) -> float:
+    share = _quantity(term, use) / term.per
+    return term.times * (math.ceil(share) if term.up else share)
+
+
+def _gpu_share(
+    billing: Billing,
+    summed: list[tuple[Term, float]],
+    rivals: list[tuple[Term, float]],
+    hourly: float,
+) -> float | None:
+    """Return the part that the GPUs are; None where no term says that it is theirs.
+
+    Of a largest-of list the GPUs' part is their own term, whichever is largest: the
+    rest of the bill is what other requests add to it.
+    """
+    parts = [value for term, value in (*summed, *rivals) if term.gpu_part]
+    if not parts or hourly <= 0:
+        return None
+    return min(1.0, billing.scale * sum(parts) / hourly)
+
+
+def _written(
+    billing: Billing,
+    use: Use,
+    summed: list[tuple[Term, float]],
+    rivals: list[tuple[Term, float]],
+) -> str:
+    parts = [_term(term, use) for term, value in summed if value]
+    if rivals:
+        terms = [_term(term, use) for term, _ in rivals]
+        parts.append(f"max({', '.join(terms)})" if len(terms) > 1 else terms[0])
+    inner = " + ".join(parts) or "0"
+    scale = "" if billing.scale == 1 else f"{_number(billing.scale)} × "
+    inner = f"({inner})" if len(parts) > 1 or " + " in inner else inner
+    return f"{scale}{inner} × {_number(use.hours)} h"
+
+
+def _term(term: Term, use: Use) -> str:
+    amount = _quantity(term, use)
+    text = f"{_number(amount)} {_WORDS[term.of][amount != 1]}"
+    if term.per != 1:
+        text += f" / {_number(term.per)}"
+        text = f"⌈{text}⌉" if term.up else text
+    return text if term.times == 1 else f"{text} × {_number(term.times)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.10g}" if value == int(value) else f"{value:,.4g}"
