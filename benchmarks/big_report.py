@@ -16,8 +16,17 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from common import CACHE, ROOT, SCRIPTS, Figures, Row, interleave, measure_process, say
-from common import stub_environment
+from common import (
+    CACHE,
+    ROOT,
+    SCRIPTS,
+    Figures,
+    Row,
+    interleave,
+    measure_process,
+    say,
+    stub_environment,
+)
 
 _HERE = Path(__file__).parent
 _MADE_BY = (
@@ -71,7 +80,5 @@ def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
     unborn = CACHE / f".{home.name}.{os.getpid()}"
     # A process of its own: what this one holds would count as the report's peak.
     argv = [sys.executable, str(_HERE / "generate.py"), str(unborn)]
-    subprocess.run(
-        [*argv, "--days", str(days), "--nodes", str(nodes)], env=dict(env), check=True
-    )
+    subprocess.run([*argv, "--days", str(days), "--nodes", str(nodes)], env=dict(env), check=True)
     return unborn.rename(home)

@@ -67,6 +67,8 @@ class Row:
     """The budget also asks to be at or below the peer."""
     ours_text: str = ""
     """Takes the place of `ours` in the table, where median and range do not tell it all."""
+    verdict: str = ""
+    """Takes the place of yes and no."""
 
     @property
     def holds(self) -> bool | None:
@@ -91,7 +93,7 @@ class Row:
             f"{self.peer}: {self.theirs}" if self.theirs else "",
             ratio,
             ", ".join(limits),
-            {None: "", True: "yes", False: "**no**"}[self.holds],
+            self.verdict or {None: "", True: "yes", False: "**no**"}[self.holds],
         )
 
 
@@ -210,8 +212,8 @@ def machine() -> list[str]:
     packages = ("teho", "pyarrow", "nvidia-ml-py", "nvitop", "codecarbon", "gpustat", "numpy")
     return [
         f"{datetime.now(timezone.utc):%Y-%m-%d}",
-        f"CPU: {model}, {os.cpu_count()} cores{', a virtual machine' if virtual else ''}, "
-        f"{memory_gib:.0f} GiB",
+        f"{model}, {os.cpu_count()} cores, {memory_gib:.0f} GiB"
+        + (", a virtual machine" if virtual else ""),
         f"kernel {platform.release()}, Python {platform.python_version()}",
         ", ".join(f"{name} {installed(name) or 'not installed'}" for name in packages),
         "GPUs: a stand-in for NVIDIA's library with eight H100"

@@ -32,7 +32,7 @@ with tempfile.TemporaryFile() as file:
 
 
 def measure(*, quick: bool) -> list[Row]:
-    days, month_days = (0.01, 0.02) if quick else (1.0, 30.0)
+    days, month_days = (0.005, 0.01) if quick else (1.0, 30.0)
     seconds = 1 if quick else 60
     with stub_environment() as env:
         say(f"recording for {seconds} s")

@@ -233,9 +233,9 @@ def _write_copies(directory: Path, first: str, nodes: int) -> None:
         varied = random.Random(number)
         rows = pa.concat_tables([_variant(part, name, varied) for part in parts])
         # A stream of one batch a device, sealed as any other: the file is a recorder's.
-        with pa.OSFile(str(directory / "live" / f"{name}.0000.arrows"), "wb") as file:
-            with pa.ipc.new_stream(file, rows.schema) as writer:
-                writer.write_table(rows.combine_chunks())
+        path = str(directory / "live" / f"{name}.0000.arrows")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, rows.schema) as writer:
+            writer.write_table(rows.combine_chunks())
         seal(directory, name)
         _write_node(directory, name)
 

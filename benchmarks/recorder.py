@@ -24,7 +24,7 @@ from common import SCRIPTS, Figures, Row, installed, measure_process, say, stub_
 _GPUS = 8
 _HERE = Path(__file__).parent
 _PEERS = ("nvitop", "codecarbon")
-_MIB = 2**20
+_MB = 1e6
 
 
 def cpu_s(pid: int) -> float:
@@ -77,7 +77,7 @@ def signals_recorded(env: Mapping[str, str]) -> int:
 
 
 def measure(*, quick: bool) -> list[Row]:
-    warm_s, window_s, windows = (1.5, 1.0, 2) if quick else (10.0, 30.0, 6)
+    warm_s, window_s, windows = (0.5, 0.5, 2) if quick else (10.0, 30.0, 6)
     with stub_environment() as env:
         figures, memory, signals = _side_by_side(env, warm_s, window_s, windows)
     with stub_environment() as env:
@@ -85,36 +85,43 @@ def measure(*, quick: bool) -> list[Row]:
         say(f"a whole teho run -- sleep {seconds}")
         whole = measure_process([SCRIPTS / "teho", "run", "--", "sleep", str(seconds)], env)
     percent, start_s = figures
-    peers = [name for name in _PEERS if name in percent]
-    rows = []
-    for peer in peers:
-        rows.append(
-            Row(
-                what="CPU, steady, % of one core",
-                unit="%",
-                ours=percent["teho"],
-                peer=peer,
-                theirs=percent[peer],
-                budget=0.3,
-                below_peer=peer == "nvitop",
-            )
+    peers = [name for name in _PEERS if name in percent] or [""]
+    a_signal_us = {
+        name: Figures.of(*(value * 1e4 / signals[name].median for value in percent[name].values))
+        for name in percent
+    }
+    rows = [
+        Row(
+            what="CPU, steady, of one core",
+            unit="%",
+            ours=percent["teho"],
+            peer=peer,
+            theirs=percent.get(peer),
+            budget=0.3,
+            below_peer=peer == "nvitop",
         )
-    for peer in peers:
-        rows.append(_row("signals in each round", "", signals, peer))
-    for peer in peers:
-        per_signal = {
-            name: Figures.of(*(value * 1e4 / signals[name].median for value in percent[name].values))
-            for name in ("teho", peer)
-        }
-        rows.append(_row("CPU time a signal, steady", "µs", per_signal, peer))
-    for peer in peers:
-        rows.append(_row("CPU time to start", "s", start_s, peer))
-    for peer in peers:
-        rows.append(_row("memory, PSS", "MiB", memory["Pss"], peer, 80e6 / _MIB))
-    for peer in peers:
-        rows.append(_row("memory, peak resident set", "MiB", memory["VmHWM"], peer, 80e6 / _MIB))
+        for peer in peers
+    ]
+    for what, unit, figures, budget in (
+        ("signals in each round", "", signals, None),
+        ("CPU time a signal, steady", "µs", a_signal_us, None),
+        ("CPU time to start", "s", start_s, None),
+        ("memory, proportional (PSS)", "MB", memory["Pss"], 80),
+        ("memory, peak resident", "MB", memory["VmHWM"], 80),
+    ):
+        rows += [
+            Row(
+                what=what,
+                unit=unit,
+                ours=figures["teho"],
+                peer=peer,
+                theirs=figures.get(peer),
+                budget=budget,
+            )
+            for peer in peers
+        ]
     both = memory["both"]["teho"]
-    rows.append(Row(what="recorder and supervisor together, PSS", unit="MiB", ours=both))
+    rows.append(Row(what="recorder and supervisor together, proportional", unit="MB", ours=both))
     rows.append(
         Row(
             what=f"CPU time of a whole `teho run -- sleep {seconds}`, with start, seal and report",
@@ -123,14 +130,6 @@ def measure(*, quick: bool) -> list[Row]:
         )
     )
     return rows
-
-
-def _row(
-    what: str, unit: str, figures: Mapping[str, Figures], peer: str, budget: float | None = None
-) -> Row:
-    return Row(
-        what=what, unit=unit, ours=figures["teho"], peer=peer, theirs=figures[peer], budget=budget
-    )
 
 
 def _side_by_side(
@@ -186,10 +185,10 @@ def _side_by_side(
         name: Figures.of(used[0][name] - percent[name].median / 100 * age_s[name]) for name in pids
     }
     sizes = {
-        key: {name: Figures.of(memory[name][key] / _MIB) for name in pids}
+        key: {name: Figures.of(memory[name][key] / _MB) for name in pids}
         for key in ("Pss", "VmHWM")
     }
-    return (percent, start_s), {**sizes, "both": {"teho": Figures.of(both / _MIB)}}, signals
+    return (percent, start_s), {**sizes, "both": {"teho": Figures.of(both / _MB)}}, signals
 
 
 def _born_s(pid: int) -> float:

@@ -1,8 +1,8 @@
 """Run the benchmarks and print their table; `--write` puts it where the docs find it.
 
-    python benchmarks/run.py                                 all of them, some twenty minutes
-    python benchmarks/run.py --only start
-    python benchmarks/run.py --write docs/benchmarks.md
+python benchmarks/run.py                                 all of them, some twenty minutes
+python benchmarks/run.py --only start
+python benchmarks/run.py --write docs/benchmarks.md
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ the least and the most in brackets. A ratio is Teho's median over the peer's.
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run Teho's benchmarks.")
     parser.add_argument("--only", choices=NAMES, action="append", help="this one; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="see that it runs; figures mean little")
+    parser.add_argument(
+        "--quick", action="store_true", help="see that it runs; figures mean little"
+    )
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of the docs")
     options = parser.parse_args(arguments)
     described = machine()

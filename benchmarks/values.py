@@ -53,7 +53,9 @@ def main() -> None:
     if options.signals:
         print(sum(map(count_signals, files)))
         return
-    cells, readings = (sum(count_cells(path, keys=keys) for path in files) for keys in (True, False))
+    cells, readings = (
+        sum(count_cells(path, keys=keys) for path in files) for keys in (True, False)
+    )
     print(cells, readings, sum(path.stat().st_size for path in files))
 
 

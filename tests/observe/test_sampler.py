@@ -87,7 +87,8 @@ def test_thinned_rows_keep_mean_maximum_and_totals(values: list[int], per_row: i
         rows += one.finish(len(values))
     assert sum(row["span_s"] for row in rows) == pytest.approx(len(values))
     total = sum(row["gpu_busy_percent"] * row["span_s"] for row in rows)
-    assert total == pytest.approx(sum(values), abs=0.01 * len(values))
+    # A row keeps its mean to a tenth.
+    assert total == pytest.approx(sum(values), abs=0.051 * len(values))
     largest = max(row.get("gpu_busy_percent_max", row["gpu_busy_percent"]) for row in rows)
     assert largest == max(values)
     assert rows[-1]["gpu_energy_j"] == sum(values)

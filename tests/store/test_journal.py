@@ -17,7 +17,7 @@ from teho.errors import DamagedError
 from teho.store import journal as journal_module
 from teho.store.journal import Journal, seal
 from teho.store.layout import create_run_directory, live_parts, new_run_id, sealed_file
-from teho.store.read import read_part, rows_of_devices
+from teho.store.read import read_part, rows_of_node
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
 
@@ -41,8 +41,11 @@ def run(tmp_path: Path) -> Path:
 
 def seconds(run: Path, device: str = "node") -> list[float]:
     problems: list[str] = []
-    tables = dict(rows_of_devices(run, "n1", ["elapsed_s"], problems))
-    return tables[device]["elapsed_s"].to_pylist() if device in tables else []
+    kind = "node" if device == "node" else "gpu"
+    rows = rows_of_node(run, "n1", kind, ["elapsed_s"], problems)
+    if rows is None or device not in rows.places:
+        return []
+    return rows.of(device)["elapsed_s"].to_pylist()
 
 
 def test_what_is_written_is_read_before_and_after_sealing(run: Path) -> None:
@@ -114,7 +117,7 @@ def test_a_damaged_parquet_file_is_named(run: Path) -> None:
     with pytest.raises(DamagedError, match=r"n1\.parquet"):
         read_part(path)
     problems: list[str] = []
-    assert list(rows_of_devices(run, "n1", ["elapsed_s"], problems)) == []
+    assert rows_of_node(run, "n1", "node", ["elapsed_s"], problems) is None
     assert "n1.parquet" in problems[0]
 
 

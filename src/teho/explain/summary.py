@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Union
@@ -18,7 +20,7 @@ from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.run import Node, Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
-from teho.store.read import rows_of_devices
+from teho.store.read import NodeRows, rows_of_node
 from teho.store.schema import max_column
 
 __all__ = ["summarise"]
@@ -50,7 +52,11 @@ def summarise(
     count = _bin_count(elapsed_s, run.period_s, devices * len(metrics))
     # The last sample is taken just after the program's end: its bin must take it in.
     bins = _Bins(count, max(elapsed_s, 1e-3) / count)
-    nodes = tuple(_node(node, directory, bins, metrics, problems) for node in run.nodes)
+    # Unpacking and adding up go on outside the interpreter's lock: a second thread is worth it.
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        nodes = tuple(
+            pool.map(lambda node: _node(node, directory, bins, metrics, problems), run.nodes)
+        )
     cpu_s = _cpu_seconds(run, nodes)
     if run.end is not None and len(nodes) == 1 and not isinstance(cpu_s, Missing):
         used = cpu_s / max(elapsed_s, 1e-9)
@@ -74,8 +80,9 @@ def _last_moment(run: Run, directory: Path) -> float:
     """Return the last row's time, for a run whose end nobody wrote down."""
     last = 0.0
     for node in run.nodes:
-        for _, rows in rows_of_devices(directory, node.name, ["elapsed_s"], []):
-            last = max(last, rows["elapsed_s"][-1].as_py() if rows.num_rows else 0.0)
+        rows = rows_of_node(directory, node.name, NODE, ["elapsed_s"], [])
+        if rows is not None:
+            last = max(last, pc.max(rows.table["elapsed_s"]).as_py())
     return last
 
 
@@ -97,92 +104,130 @@ class _Bins:
         self.count = count
         self.width_s = width_s
 
-    def edges(self, ends_s: pa.Array, spans_s: pa.Array) -> list[int]:
-        """Return, for each bin, the first row whose middle lies in it or after (count + 1,)."""
-        middles = pc.subtract(ends_s, pc.multiply(pc.cast(spans_s, pa.float64()), 0.5))
-        view = _floats(middles)
-        inner = [bisect_left(view, index * self.width_s) for index in range(1, self.count)]
-        return [0, *inner, len(middles)]
+    def edges(self, middles_s: memoryview[float], place: slice) -> list[int]:
+        """Return, for each bin, a device's first row whose middle lies in it or after (count + 1,).
+
+        Args:
+            middles_s: the middle of each row's span.
+            place: the device's rows among them.
+        """
+        first, last = place.start, place.stop
+        inner = [
+            bisect_left(middles_s, index * self.width_s, first, last)
+            for index in range(1, self.count)
+        ]
+        return [first, *inner, last]
 
 
-class _Rows:
-    """One device's rows, with what all its columns share."""
+class _Block:
+    """The rows of all devices of one kind on a node.
 
-    def __init__(self, table: pa.Table, bins: _Bins) -> None:
-        self.table = table
-        self.span_s = pc.cast(_column(table, "span_s"), pa.float64())
-        self.edges = bins.edges(_column(table, "elapsed_s"), self.span_s)
-        self.width_s = bins.width_s
+    Each column is worked on once for all devices; a device's share is then the
+    difference of two running sums.
+    """
 
-    def stat(self, name: str) -> tuple[Stat | None, list[float | None]]:
-        """Return a gauge's figures and its mean in each bin (bins,)."""
-        values = pc.cast(_column(self.table, name), pa.float64())
-        covered = pc.if_else(pc.is_valid(values), self.span_s, 0.0)
-        weighted = pc.multiply(pc.fill_null(values, 0.0), self.span_s)
-        weight = pc.sum(covered).as_py() or 0.0
-        if values.null_count == len(values):
-            return None, [None] * (len(self.edges) - 1)
-        bounds = pc.min_max(values).as_py()
-        if max_column(name) in self.table.column_names:
-            largest = pc.max(_column(self.table, max_column(name))).as_py()
-            bounds["max"] = max(bounds["max"], -math.inf if largest is None else largest)
-        if weight <= 0:
-            # Only the last instant was seen, as in a run shorter than a sample.
-            mean = pc.mean(values).as_py()
-            return Stat(mean, 0.0, bounds["max"], bounds["min"], 0.0), [
-                mean,
-                *[None] * (len(self.edges) - 2),
-            ]
-        mean = pc.sum(weighted).as_py() / weight
-        square = pc.sum(pc.multiply(weighted, pc.fill_null(values, 0.0))).as_py() / weight
-        stat = Stat(
-            mean=mean,
-            std=math.sqrt(max(0.0, square - mean * mean)),
-            max=bounds["max"],
-            min=bounds["min"],
-            covered_s=weight,
+    def __init__(self, rows: NodeRows, bins: _Bins) -> None:
+        self.table, self.places = rows
+        self.ends_s = _floats(_column(self.table, "elapsed_s"))
+        self._span = pc.cast(_column(self.table, "span_s"), pa.float64())
+        self.spans_s = _floats(self._span)
+        self._covered = _Sums(self._span)
+        middles = _floats(
+            pc.subtract(_column(self.table, "elapsed_s"), pc.multiply(self._span, 0.5))
         )
-        return stat, self._bin_means(weighted, covered)
+        self._edges = {device: bins.edges(middles, place) for device, place in self.places.items()}
 
-    def _bin_means(self, weighted: pa.Array, covered: pa.Array) -> list[float | None]:
-        totals, weights = self._at_edges(weighted), self._at_edges(covered)
-        return [
-            (totals[i + 1] - totals[i]) / (weights[i + 1] - weights[i])
-            if weights[i + 1] - weights[i] > 1e-9
-            else None
-            for i in range(len(totals) - 1)
-        ]
+    def gauge(self, name: str) -> dict[str, tuple[Stat, list[float | None]]]:
+        """Return a gauge's figures and its mean in each bin (bins,), for devices that have any."""
+        column = _column(self.table, name)
+        if column.null_count == len(column):
+            return {}
+        values = pc.cast(column, pa.float64())
+        covered, span = self._covered, self._span
+        if values.null_count:
+            covered = _Sums(pc.if_else(pc.is_valid(values), span, 0.0))
+            values = pc.fill_null(values, 0.0)
+        weighted = pc.multiply(values, span)
+        totals, squares = _Sums(weighted), _Sums(pc.multiply(weighted, values))
+        figures = {}
+        for device, place in self.places.items():
+            bounds = self._bounds(name, column, place)
+            if bounds is None:
+                continue
+            low, high = bounds
+            weight = covered.between(place.start, place.stop)
+            bin_means = _quotients(totals.at(self._edges[device]), covered.at(self._edges[device]))
+            if weight <= 0:
+                # Only the last instant was seen, as in a run shorter than a sample.
+                bin_means[0] = high
+                figures[device] = Stat(high, 0.0, high, low, 0.0), bin_means
+                continue
+            mean = totals.between(place.start, place.stop) / weight
+            square = squares.between(place.start, place.stop) / weight
+            std = math.sqrt(max(0.0, square - mean * mean))
+            figures[device] = Stat(mean, std, high, low, weight), bin_means
+        return figures
 
-    def _at_edges(self, values: pa.Array) -> list[float]:
-        """Return the running sum of a column at each edge (bins + 1,)."""
-        sums = _floats(pc.cumulative_sum(values))
-        return [sums[edge - 1] if edge else 0.0 for edge in self.edges]
+    def _bounds(self, name: str, column: pa.Array, place: slice) -> tuple[float, float] | None:
+        bounds = pc.min_max(column[place])
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low is None:
+            return None
+        if max_column(name) in self.table.column_names:
+            largest = pc.max(_column(self.table, max_column(name))[place]).as_py()
+            high = high if largest is None else max(high, largest)
+        return low, high
 
-    def total(self, name: str) -> tuple[float | None, list[float | None]]:
+    def counter(self, name: str) -> dict[str, tuple[float, list[float | None]]]:
         """Return how much a counter grew, and its rate per second in each bin (bins,)."""
-        values = pc.cast(_column(self.table, name), pa.float64())
-        if values.null_count == len(values):
-            return None, [None] * (len(self.edges) - 1)
-        # A gap in a running total stays flat until it is known again.
-        filled = pc.fill_null(pc.fill_null_forward(values), 0.0)
-        sums = _floats(filled)
-        ends = _floats(_column(self.table, "elapsed_s"))
-        # What is counted from the program's start covers the time before the first row too.
-        start_s = 0.0 if name.startswith("job_") else ends[0] - self.span_s[0].as_py()
-        points = [
-            (ends[edge - 1], sums[edge - 1]) if edge else (start_s, 0.0) for edge in self.edges
-        ]
-        rates = [
-            (after - before) / (until_s - since_s) if until_s - since_s > 1e-9 else None
-            for (since_s, before), (until_s, after) in pairwise(points)
-        ]
-        return pc.max(values).as_py(), rates
+        column = pc.cast(_column(self.table, name), pa.float64())
+        figures: dict[str, tuple[float, list[float | None]]] = {}
+        for device, place in self.places.items():
+            values = column[place]
+            if values.null_count == len(values):
+                continue
+            if values.null_count:
+                # A gap in a running total stays flat until it is known again.
+                values = pc.fill_null(pc.fill_null_forward(values), 0.0)
+            sums = _floats(values)
+            ends = self.ends_s[place]
+            # What is counted from the program's start covers the time before the first row too.
+            start_s = 0.0 if name.startswith("job_") else ends[0] - self.spans_s[place.start]
+            edges = [edge - place.start for edge in self._edges[device]]
+            times = [ends[edge - 1] if edge else start_s for edge in edges]
+            rates = _quotients([sums[edge - 1] if edge else 0.0 for edge in edges], times)
+            figures[device] = max(sums[-1], 0.0), rates
+        return figures
 
-    @property
-    def covered_s(self) -> float:
-        """Time from the first row's beginning to the last row's end."""
-        ends = _column(self.table, "elapsed_s")
-        return float(ends[-1].as_py() - ends[0].as_py() + self.span_s[0].as_py())
+    def covered_s(self, device: str) -> float:
+        """Time from a device's first row's beginning to its last row's end."""
+        place = self.places[device]
+        first, last = place.start, place.stop - 1
+        return float(self.ends_s[last] - self.ends_s[first] + self.spans_s[first])
+
+
+class _Sums:
+    """Running sums of a column."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._sums = _floats(pc.cumulative_sum(values))
+
+    def at(self, edges: Sequence[int]) -> list[float]:
+        """Return the sum of all rows before each edge."""
+        sums = self._sums
+        return [sums[edge - 1] if edge else 0.0 for edge in edges]
+
+    def between(self, first: int, last: int) -> float:
+        """Return the sum of the rows from `first` up to, without, `last`."""
+        return self._sums[last - 1] - (self._sums[first - 1] if first else 0.0)
+
+
+def _quotients(tops: Sequence[float], bottoms: Sequence[float]) -> list[float | None]:
+    """Divide the steps of one list by those of another (n,) -> (n - 1,); None over no step."""
+    return [
+        (top - before) / (bottom - under) if bottom - under > 1e-9 else None
+        for (before, top), (under, bottom) in zip(pairwise(tops), pairwise(bottoms), strict=True)
+    ]
 
 
 def _floats(values: pa.Array) -> memoryview[float]:
@@ -202,31 +247,37 @@ def _node(
     metrics: Sequence[Metric],
     problems: list[str],
 ) -> NodeSummary:
-    rows = {
-        device: _Rows(table, bins)
-        for device, table in rows_of_devices(directory, node.name, _columns(metrics), problems)
-        if table.num_rows
-    }
+    of_host = [metric for metric in metrics if metric.scope == "node"]
+    rows = rows_of_node(directory, node.name, NODE, _columns(of_host), problems)
+    host = _Block(rows, bins) if rows else None
+    of_gpu = [metric for metric in metrics if metric.scope == "gpu"]
+    rows = None
+    if node.devices:
+        rows = rows_of_node(directory, node.name, "gpu", _columns(of_gpu), problems)
+    block = _Block(rows, bins) if rows else None
     absences = {(absence.device, absence.metric): absence.missing for absence in node.absences}
     own = _of_scope("node", metrics)
-    stats, totals, series = _figures(rows.get(NODE), NODE, own, absences)
-    core_means = _core_means(rows.get(NODE))
+    stats, totals, series = _figures(host, [NODE], own, absences)[NODE]
+    of_gpus = _figures(
+        block, [device.id for device in node.devices], _of_scope("gpu", metrics), absences
+    )
+    core_means = _core_means(host)
     allocation = node.allocation
     limit = allocation.memory_limit_bytes
     memory = stats.get("job_memory_bytes", Missing(Reason.UNRECORDED))
     return NodeSummary(
         name=node.name,
-        covered_s=rows[NODE].covered_s if NODE in rows else 0.0,
+        covered_s=host.covered_s(NODE) if host else 0.0,
         cores=len(node.cores),
         stats=stats,
         totals=totals,
         core_mean_percent=core_means,
-        cpu_cores_used=_cores_used(totals, rows.get(NODE)),
+        cpu_cores_used=_cores_used(totals, host),
         memory_peak_bytes=memory.max if isinstance(memory, Stat) else memory,
         memory_limit_bytes=Missing(Reason.ABSENT, "no limit known") if limit is None else limit,
         memory_limit_source=allocation.memory_limit_source,
         gpus=tuple(
-            _gpu(device, position, rows.get(device.id), metrics, absences)
+            _gpu(device, position, of_gpus[device.id])
             for position, device in enumerate(node.devices)
         ),
         series=series,
@@ -246,64 +297,61 @@ def _of_scope(scope: Scope, metrics: Sequence[Metric]) -> list[Metric]:
     return [metric for metric in metrics_of(scope) if metric in metrics and not metric.per_core]
 
 
+_Figures = tuple[dict[str, Union[Stat, Missing]], dict[str, Figure], Series]
+
+
 def _figures(
-    rows: _Rows | None,
-    device: str,
+    block: _Block | None,
+    devices: Sequence[str],
     metrics: Sequence[Metric],
     absences: Mapping[tuple[str, str], Missing],
-) -> tuple[dict[str, Stat | Missing], dict[str, Figure], Series]:
-    """Return gauges' figures, counters' totals, and both per bin; what lacks says why."""
-    stats: dict[str, Stat | Missing] = {}
-    totals: dict[str, Figure] = {}
-    series: Series = {}
+) -> dict[str, _Figures]:
+    """Return each device's gauges, counters, and both per bin; what lacks says why."""
+    found: dict[str, _Figures] = {device: ({}, {}, {}) for device in devices}
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
     for metric in metrics:
-        missing = absences.get((device, metric.name), nothing)
-        target: dict[str, Any] = stats if metric.kind == "gauge" else totals
-        if rows is None:
-            target[metric.name] = missing
-            continue
-        value, bins = (rows.stat if metric.kind == "gauge" else rows.total)(metric.name)
-        target[metric.name] = missing if value is None else value
-        if value is not None:
-            series[metric.name] = bins
-    return stats, totals, series
+        is_gauge = metric.kind == "gauge"
+        of_devices: Mapping[str, tuple[Any, list[float | None]]] = {}
+        if block is not None:
+            of_devices = (block.gauge if is_gauge else block.counter)(metric.name)
+        for device, (stats, totals, series) in found.items():
+            missing = absences.get((device, metric.name), nothing)
+            value, bins = of_devices.get(device, (missing, None))
+            target: dict[str, Any] = stats if is_gauge else totals
+            target[metric.name] = value
+            if bins is not None:
+                series[metric.name] = bins
+    return found
 
 
-def _core_means(rows: _Rows | None) -> tuple[float, ...]:
-    if rows is None or "core_busy_percent" not in rows.table.column_names:
+def _core_means(host: _Block | None) -> tuple[float, ...]:
+    if host is None or "core_busy_percent" not in host.table.column_names:
         return ()
-    lists = _column(rows.table, "core_busy_percent")
+    lists = _column(host.table, "core_busy_percent")
     lengths = pc.unique(pc.drop_null(pc.list_value_length(lists))).to_pylist()
     if len(lengths) != 1 or lists.null_count:
         return ()
-    cores = lengths[0]
-    flat = lists.flatten()
-    weight = pc.sum(rows.span_s).as_py()
+    cores, weight = lengths[0], sum(host.spans_s)
     if weight <= 0 or not cores:
         return ()
+    flat = lists.flatten()
+    spans = pa.array(host.spans_s, pa.float64())
     return tuple(
-        pc.sum(pc.multiply(pc.cast(flat[core::cores], pa.float64()), rows.span_s)).as_py() / weight
+        pc.sum(pc.multiply(pc.cast(flat[core::cores], pa.float64()), spans)).as_py() / weight
         for core in range(cores)
     )
 
 
-def _cores_used(totals: Mapping[str, Figure], rows: _Rows | None) -> Figure:
+def _cores_used(totals: Mapping[str, Figure], host: _Block | None) -> Figure:
     cpu_s = totals.get("job_cpu_s", Missing(Reason.UNRECORDED))
-    if isinstance(cpu_s, Missing) or rows is None:
+    if isinstance(cpu_s, Missing) or host is None:
         return cpu_s if isinstance(cpu_s, Missing) else Missing(Reason.UNRECORDED)
-    until_s = _column(rows.table, "elapsed_s")[-1].as_py()
+    until_s = host.ends_s[-1]
     return cpu_s / until_s if until_s > 0 else Missing(Reason.UNRECORDED)
 
 
-def _gpu(
-    device: Device,
-    position: int,
-    rows: _Rows | None,
-    metrics: Sequence[Metric],
-    absences: Mapping[tuple[str, str], Missing],
-) -> GpuSummary:
-    stats, totals, series = _figures(rows, device.id, _of_scope("gpu", metrics), absences)
+def _gpu(device: Device, position: int, figures: _Figures) -> GpuSummary:
+    stats, totals, series = figures
     energy = totals.get("gpu_energy_j", Missing(Reason.UNRECORDED))
     source = "counter"
     power = stats.get("gpu_power_w")

@@ -20,9 +20,9 @@ NODE = "node"
 # 20 MB a node at 1.3 bytes a value (the design's bounds), with a quarter left over for
 # the live part that is not compact yet.
 _VALUES_PER_NODE = 11_500_000
-# Half an hour at full detail, then half as much with each doubling: three days are 13,500
-# rows a device, which is still one row a minute at the end.
-_ROWS_PER_TIER = 1800
+# Twenty minutes at full detail, then half as much with each doubling: three days are 9,000
+# rows a device, one row a minute or two at the end.
+_ROWS_PER_TIER = 1200
 _TIERS = 20
 
 
@@ -38,6 +38,21 @@ def samples_per_row(rows_written: int, values_per_row: int) -> int:
     """
     tier = max(60, min(_ROWS_PER_TIER, _VALUES_PER_NODE // (_TIERS * max(1, values_per_row))))
     return 1 << min(rows_written // tier, _TIERS)
+
+
+# Powers of two: such numbers end in zero bits, which cost nothing on disk.
+_TIME_STEP_S = 1 / 1024
+_COUNTER_STEP = 1 / 64
+"""Of counters that are no whole numbers: J and s. Totals stay exact to this."""
+
+
+def _on_grid(value: float, step: float) -> float:
+    return round(value / step) * step
+
+
+def _kept(value: float) -> float:
+    """Round a reading to what it can mean: a tenth, or three digits where it is large."""
+    return round(value, 1) if abs(value) < 10_000 else float(f"{value:.3g}")
 
 
 class _Mean:
@@ -103,12 +118,13 @@ class Sampler:
         for (device, name), mean in self._means.items():
             row, integer = rows[device], METRICS_BY_NAME[name].integer
             value = mean.total / mean.count
-            row[name] = round(value) if integer else round(value, 2)
+            row[name] = round(value) if integer else _kept(value)
             if self._samples > 1:
-                row[max_column(name)] = round(mean.largest) if integer else mean.largest
+                largest = mean.largest
+                row[max_column(name)] = round(largest) if integer else _kept(largest)
         for (device, name), total in self._totals.items():
             integer = METRICS_BY_NAME[name].integer
-            rows[device][name] = round(total) if integer else round(total, 3)
+            rows[device][name] = round(total) if integer else _on_grid(total, _COUNTER_STEP)
         if self._cores_count:
             rows[NODE]["core_busy_percent"] = [
                 min(100, round(total / self._cores_count)) for total in self._cores
@@ -121,7 +137,10 @@ class Sampler:
         return list(rows.values())
 
     def _row(self, device: str, elapsed_s: float) -> dict[str, Any]:
-        began = elapsed_s if self._row_began_s is None else self._row_began_s
+        elapsed_s = _on_grid(elapsed_s, _TIME_STEP_S)
+        began = elapsed_s
+        if self._row_began_s is not None:
+            began = _on_grid(self._row_began_s, _TIME_STEP_S)
         # After a stop (SIGSTOP, a suspended laptop) the readings speak for the last
         # samples only; the gap stays a gap.
         span = min(elapsed_s - began, 2 * self._period_s * self._samples)

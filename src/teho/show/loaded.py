@@ -13,7 +13,7 @@ from teho.model.run import Run, RunState
 from teho.model.summary import Summary
 from teho.show.view import View
 from teho.store.index import find_run
-from teho.store.read import read_run, rows_of_devices, run_state, with_nodes
+from teho.store.read import read_run, rows_of_node, run_state, with_nodes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,10 +125,10 @@ class LoadedRun:
         ]
         columns = ["elapsed_s", "span_s", "time", "node", "device", *names]
         tables = [
-            rows.select(columns)
+            rows.of(device).select(columns)
             for node in self.run.nodes
-            for device, rows in rows_of_devices(self.directory, node.name, columns, self.problems)
-            if (device == "node") == (kind == "node")
+            if (rows := rows_of_node(self.directory, node.name, kind, columns, self.problems))
+            for device in rows.places
         ]
         empty = ROW_SCHEMA.empty_table().select(columns)
         return pa.concat_tables(tables) if tables else empty

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "NodeRows",
     "in_order",
     "read_part",
     "read_run",
-    "rows_of_devices",
+    "rows_of_node",
     "run_state",
     "supervisor_stamp",
     "with_nodes",
@@ -112,10 +114,17 @@ def run_state(run: Run, directory: Path) -> RunState:
     return RunState.RUNNING if time.time() - newest < _SILENT_S else RunState.INTERRUPTED
 
 
-def read_part(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Table, str | None]:
+def read_part(
+    path: Path, columns: Sequence[str] | None = None, kind: str | None = None
+) -> tuple[pa.Table, str | None]:
     """Read one file of rows: `(table, what was wrong)`.
 
     A stream whose end is torn gives its whole batches, with a sentence that says so.
+
+    Args:
+        path: an Arrow stream or a Parquet file.
+        columns: only these; None: all.
+        kind: only rows of this kind, `node` or `gpu`; None: all.
 
     Raises:
         OSError: the file cannot be opened.
@@ -123,17 +132,36 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tabl
     """
     import pyarrow as pa
 
+    wanted = None if columns is None else [*columns, *({"kind"} - set(columns))]
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
         try:
-            # Not ParquetDataset or read_table: they load the dataset layer, 100 ms of import.
-            return pq.ParquetFile(path).read(columns=columns), None
+            table, problem = _read_parquet(path, wanted, kind), None
         except pa.ArrowInvalid as error:
             raise DamagedError(
                 f"{path}: {_first_line(error)}", "a Parquet file", "move that file away"
             ) from error
-    return _read_stream(path, columns)
+    else:
+        table, problem = _read_stream(path, wanted)
+    if kind is not None:
+        import pyarrow.compute as pc
+
+        table = table.filter(pc.equal(table["kind"], kind))
+    return table, problem
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None, kind: str | None) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    # Not ParquetDataset or read_table: they load the dataset layer, 100 ms of import.
+    file = pq.ParquetFile(path)
+    place = file.schema_arrow.get_field_index("kind")
+    groups = []
+    for number in range(file.num_row_groups):
+        # Only flat columns stand before this one, so its number is the same in the footer.
+        found = file.metadata.row_group(number).column(place).statistics
+        if kind is None or found is None or found.min <= kind <= found.max:
+            groups.append(number)
+    return file.read_row_groups(groups, columns=columns)
 
 
 def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, str | None]:
@@ -176,44 +204,61 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or ["does not read"])[0]
 
 
-def rows_of_devices(
-    directory: Path, node: str, columns: Sequence[str], problems: list[str]
-) -> Iterator[tuple[str, pa.Table]]:
-    """Yield `(device id, its rows in order of time)` for one node; `node` is the host itself.
+class NodeRows(NamedTuple):
+    """One node's rows of one kind, device by device, each in order of time."""
 
-    Only `columns` are read. What does not read is appended to `problems`, and the
-    rest is yielded all the same.
+    table: pa.Table
+    places: dict[str, slice]
+    """Device id -> where its rows lie in the table; `node` is the host itself."""
+
+    def of(self, device: str) -> pa.Table:
+        """Return the rows of one device."""
+        place = self.places[device]
+        return self.table.slice(place.start, place.stop - place.start)
+
+
+def rows_of_node(
+    directory: Path, node: str, kind: str, columns: Sequence[str], problems: list[str]
+) -> NodeRows | None:
+    """Read some columns of one node's rows; None where there are no rows.
+
+    What does not read is appended to `problems`, and the rest is returned all the same.
+
+    Args:
+        directory: the run's.
+        node: the node's name.
+        kind: `node` for the host's own rows, `gpu` for those of its GPUs.
+        columns: which to read.
+        problems: gains a sentence for each file that does not read as a whole.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     sealed = sealed_file(directory, node)
-    wanted = [*columns, *({"device", "elapsed_s"} - set(columns))]
+    wanted = [*columns, *sorted({"kind", "device", "elapsed_s"} - set(columns))]
     tables = []
     for path in [sealed] if sealed.exists() else live_parts(directory, node):
         try:
-            table, problem = read_part(path, wanted)
+            table, problem = read_part(path, wanted, kind)
         except (OSError, DamagedError) as error:
-            problems.append(str(error))
-            continue
-        if problem:
+            problem = str(error)
+        else:
+            tables.append(table)
+        if problem and problem not in problems:
             problems.append(problem)
-        tables.append(table)
-    if not tables:
-        return
+    if sum(table.num_rows for table in tables) == 0:
+        return None
     table = pa.concat_tables(tables, promote_options="default")
     if not sealed.exists():
         table = in_order(table)
     table = table.combine_chunks()
-    if table.num_rows == 0:
-        return
     runs = pc.run_end_encode(table["device"].chunk(0))
-    begin = 0
-    for device, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield device, table.slice(begin, end - begin)
-        begin = end
+    ends = runs.run_ends.to_pylist()
+    places = [slice(begin, end) for begin, end in pairwise([0, *ends])]
+    return NodeRows(table, dict(zip(runs.values.to_pylist(), places, strict=True)))
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """Return rows device by device, each in order of time."""
-    return table.sort_by([("device", "ascending"), ("elapsed_s", "ascending")])
+    """Return rows kind by kind and device by device, each in order of time."""
+    keys = ("kind", "device", "elapsed_s")
+    return table.sort_by([(key, "ascending") for key in keys])

@@ -27,7 +27,7 @@ def _fields() -> list[pa.Field]:
     fields = [
         pa.field("elapsed_s", pa.float64(), nullable=False),
         pa.field("span_s", pa.float32(), nullable=False),
-        pa.field("time", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("time", pa.timestamp("ms", tz="UTC"), nullable=False),
         pa.field("node", pa.string(), nullable=False),
         pa.field("kind", pa.string(), nullable=False),
         pa.field("device", pa.string(), nullable=False),

@@ -1,0 +1,47 @@
+"""Every benchmark runs and prints its rows; what it measures here means nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nvml_stub
+import pytest
+
+RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("start", "`teho run -- true`, wall time"),
+        ("recorder", "CPU time of a whole"),
+        ("slowdown", "storage, wall time"),
+        ("disk", "bytes a reading"),
+        ("big_report", "`teho report --format html`, peak memory"),
+    ],
+)
+def test_quick_form_prints_its_rows(name: str, row: str, tmp_path: Path) -> None:
+    try:
+        nvml_stub.build(tmp_path)
+    except nvml_stub.NoCompilerError as error:
+        pytest.skip(str(error))
+    done = subprocess.run(
+        [sys.executable, str(RUN), "--quick", "--only", name, "--write", str(tmp_path / "page.md")],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    table = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert table[0].startswith("| What | Unit | Teho | Peer |")
+    (line, *_) = [line for line in table if row in line]
+    assert len(line.split("|")) == len(table[0].split("|"))
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert page.startswith("# Benchmarks\n")
+    assert line in page
+    assert f"Python {sys.version.split()[0]}" in page
