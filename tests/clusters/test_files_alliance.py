@@ -235,6 +235,10 @@ def test_requests():
     assert cluster("trillium").dialect.submit_from == "$SCRATCH"
     assert cluster("cedar").dialect.never_submit_from == "/home"
     assert kind("graham", "v100").constraint == "cascade,v100"
+    assert all("256 MB a core" in cluster(name).dialect.notes for name in GENERAL)
+    assert all("DISABLE_DCGM=1 in the env" in said(name) for name in ("narval", "rorqual"))
+    for name, span in (("rorqual", "370 to 3360"), ("beluga", "350 to 2490")):
+        assert span in msgspec.json.encode(cluster(name).local_disk).decode()
     assert "--switches=1" in partitions("nibi", "h100")[0].notes
     (whole,) = partitions("nibi", "mi300a")
     assert (whole.min_gpus_per_node, whole.max_gpus_per_node, whole.gpu_multiple) == (4, 4, 4)
@@ -261,7 +265,7 @@ def test_local_disk():
 def test_software(name):
     lines = {software.framework: software.lines for software in cluster(name).software}
     assert set(lines) == {"pytorch", "tensorflow", "any"}
-    assert lines["pytorch"][0].startswith("module load StdEnv/2023")
+    assert {found[0].split()[2] for found in lines.values()} == {"StdEnv/2023"}
     if name == "trillium":
         assert not any("SLURM_TMPDIR" in line for line in lines["pytorch"]), "its RAM is the job's"
         return

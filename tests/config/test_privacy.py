@@ -45,7 +45,7 @@ def test_secrets_are_masked(command: list[str]) -> None:
         ["python", "train.py", "--max-tokens", "512", "--num_tokens=9"],
         ["python", "train.py", "--keyframes", "5", "--monkey", "x", "--author", "me"],
         ["ls", "https://example.org/path?page=2"],
-        ["python", "-c", "print('a key: value')"],
+        ["python", "-c", "print('a note: value')"],
     ],
 )
 def test_what_is_no_secret_stays(command: list[str]) -> None:

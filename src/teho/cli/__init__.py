@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -83,9 +85,30 @@ def say(text: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
+    _open_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal of ASCII gets ? for ✗, not a traceback
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
     sys.exit(_guarded(lambda: teho.main(arguments, prog_name="teho", standalone_mode=False)))
+
+
+def _open_streams() -> None:
+    """Give what was closed (`>&-`) to /dev/null: no file of ours may take its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, False)
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere: Python would complain of it once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _guarded(call: Callable[[], object]) -> int:
@@ -106,7 +129,12 @@ def _guarded(call: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) has seen enough.
+        _discard_output()
         return 141
+    except OSError as error:
+        _discard_output()
+        with contextlib.suppress(OSError):
+            say(str(error))
+        return 2
     return result if isinstance(result, int) else 0

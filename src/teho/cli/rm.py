@@ -33,6 +33,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:  
     if bool(runs) == bool(older_than):
         raise InputError("teho rm", "either runs or --older-than", "`teho list` shows the runs")
     chosen = _older(home, older_than) if older_than else [find_run(run, home) for run in runs]
+    chosen = list(dict.fromkeys(chosen))
     running = [path for path in chosen if _is_running(path)]
     for path in running:
         say(f"{path.name} still runs and is kept")
@@ -55,9 +56,11 @@ def _older(home: Path, older_than: str) -> list[Path]:
     from teho.store.index import list_runs
     from teho.units import parse_duration
 
-    limit = datetime.now(timezone.utc) - timedelta(
-        seconds=parse_duration(older_than, "--older-than")
-    )
+    age_s = parse_duration(older_than, "--older-than")
+    try:
+        limit = datetime.now(timezone.utc) - timedelta(seconds=age_s)
+    except OverflowError as error:
+        raise InputError(f"--older-than: {older_than!r}", "a time within the calendar") from error
     return [path for path, run in list_runs(home) if run and run.started_at < limit]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import click
 
 from teho.cli import say
 from teho.config.settings import Settings, load_settings, parse_period
+from teho.errors import InputError
 from teho.observe.supervisor import CannotStart, Outcome, Supervisor, die_like
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ def command(
     settings = load_settings()
     period_s = parse_period(every, "--every") if every else settings.period_s
     labels = dict(_split_tag(tag) for tag in tags)
+    if name == "last":
+        raise InputError("--name last", "another name: `last` is the newest run")
     shown = "none" if quiet else (level or settings.report)
 
     supervisor = Supervisor()
@@ -66,6 +70,7 @@ def command(
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
+    supervisor.start_recorder(_record)
     recording = _protected(
         supervisor,
         "nothing could be recorded",
@@ -84,7 +89,8 @@ def command(
     )
     if not shown_whole:
         for _, trouble in outcome.troubles:
-            say(trouble)
+            with contextlib.suppress(OSError):
+                say(trouble)
     die_like(outcome)
 
 
@@ -118,7 +124,9 @@ def _begin(
     tags: dict[str, str],
     period_s: float,
 ) -> _Recording:
-    """Write down what runs, and start the recorder beside it."""
+    """Write down what runs, and tell the recorder."""
+    from msgspec import to_builtins
+
     from teho.observe.recording import begin_recording
 
     plan, run = begin_recording(
@@ -130,13 +138,15 @@ def _begin(
         period_s=period_s,
     )
 
-    def record(control: int, back: int, program: int) -> None:
-        from teho.observe.recorder import record
-
-        record(plan, control, back, program)
-
-    supervisor.start_recorder(record)
+    supervisor.send_plan(to_builtins(plan))
     return _Recording(plan.run, run)
+
+
+def _record(control: int, back: int, program: int) -> None:
+    """In the recorder's process: what it needs is loaded there alone."""
+    from teho.observe.recorder import record
+
+    record(control, back, program)
 
 
 def _end(recording: _Recording, outcome: Outcome) -> None:

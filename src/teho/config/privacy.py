@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["MASK", "kept_environment", "masked_command", "masked_text"]
+__all__ = [
+    "MASK",
+    "kept_environment",
+    "masked_command",
+    "masked_tags",
+    "masked_text",
+    "readable",
+]
 
 MASK = "•••"
 
@@ -33,10 +40,12 @@ _KNOWN_FORM = re.compile(
 )
 _ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[\w.-]+)(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
 _INNER_ASSIGNMENT = re.compile(
-    rf"(?P<name>(?<![\w-])(?:--?)?(?:\w+[-_.])*{_SECRET_WORD}\s*(?:=|\s)\s*)"
-    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\";&|]+)",
+    rf"(?P<name>(?<![\w-])(?:[-+]{{1,2}})?(?:\w+[-_.])*{_SECRET_WORD}"
+    r"(?:[\"']?\]?\s*[=:]\s*|\s+))"
+    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s'\",;&|}]+)",
     re.IGNORECASE,
 )
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 _KEPT = re.compile(
     r"SLURM_(?:JOB_ID|JOB_NAME|JOB_PARTITION|JOB_NUM_NODES|JOB_NODELIST|JOB_GPUS|JOB_START_TIME|"
@@ -62,16 +71,30 @@ def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def masked_text(text: str) -> str:
-    r"""Mask what looks like a secret inside a text: keys in URLs, headers, known key forms.
+def readable(text: str) -> str:
+    r"""Write out what is no text: stray bytes and control characters, as `\udcff` and `\x1b`.
 
-    Bytes that are no text, which a command line may hold, are written out as `\\udcff`.
+    A command line may hold any byte; whoever reads a report must not have her terminal
+    steered by it.
     """
     text = text.encode("utf-8", "backslashreplace").decode()
-    text = _URL_USER.sub(rf"\g<scheme>\g<user>:{MASK}@", text)
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def masked_text(text: str) -> str:
+    """Mask what looks like a secret inside a text: keys in URLs, headers, known key forms."""
+    text = _URL_USER.sub(rf"\g<scheme>\g<user>:{MASK}@", readable(text))
     text = _URL_QUERY.sub(rf"\g<name>{MASK}", text)
     text = _HEADER.sub(rf"\g<name>{MASK}", text)
     return _KNOWN_FORM.sub(MASK, text)
+
+
+def masked_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return tags with the values of secret-looking keys masked."""
+    return {
+        readable(key): MASK if _names_a_secret(key) else masked_text(value)
+        for key, value in tags.items()
+    }
 
 
 def masked_command(command: Sequence[str]) -> tuple[str, ...]:
@@ -83,7 +106,7 @@ def masked_command(command: Sequence[str]) -> tuple[str, ...]:
     masked: list[str] = []
     value_is_secret = False
     for position, argument in enumerate(command):
-        if value_is_secret and not _is_option(argument):
+        if value_is_secret and not argument.startswith("--"):
             masked.append(MASK)
             value_is_secret = False
             continue
@@ -105,7 +128,4 @@ def _masked_argument(argument: str) -> str:
     match = _ASSIGNMENT.fullmatch(argument)
     if match and _names_a_secret(match["name"]):
         return f"{match['name']}{match['sign']}{MASK}"
-    text = masked_text(argument)
-    if any(character.isspace() for character in text):
-        text = _INNER_ASSIGNMENT.sub(rf"\g<name>{MASK}", text)
-    return text
+    return _INNER_ASSIGNMENT.sub(rf"\g<name>{MASK}", masked_text(argument))

@@ -12,7 +12,7 @@ import msgspec
 from teho.errors import InputError
 from teho.units import parse_duration
 
-__all__ = ["ReportLevel", "Settings", "load_settings", "parse_period", "settings_file"]
+__all__ = ["ReportLevel", "Settings", "expanded", "load_settings", "parse_period", "settings_file"]
 
 ReportLevel = Literal["none", "short", "full"]
 
@@ -33,9 +33,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def home_directory(self) -> Path:
         """The directory of all recordings."""
         if self.home:
-            return Path(self.home).expanduser()
-        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-        return Path(data).expanduser() / "teho"
+            return expanded(self.home)
+        return expanded(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "teho"
 
     @property
     def period_s(self) -> float:
@@ -46,6 +45,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             InputError: shorter than 0.1 s.
         """
         return parse_period(self.every, "every")
+
+
+def _read(path: Path) -> Settings:
+    from teho.config.toml import read_toml, to_noun
+
+    return to_noun(read_toml(path), Settings, path)
 
 
 def parse_period(text: str, what: str) -> float:
@@ -64,7 +69,22 @@ def parse_period(text: str, what: str) -> float:
 def settings_file(environment: Mapping[str, str]) -> Path:
     """Return where the settings file lies, whether it exists or not."""
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(config).expanduser() / "teho" / "config.toml"
+    return expanded(config) / "teho" / "config.toml"
+
+
+def expanded(text: str) -> Path:
+    """Return a path with `~` replaced by the home directory.
+
+    Raises:
+        InputError: this user has no home directory.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise InputError(
+            f"{text}: this user's home directory is not known",
+            next_step="set TEHO_HOME to a directory",
+        ) from error
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -74,11 +94,13 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         InputError: the file or a variable holds something else than expected.
     """
     settings = Settings()
-    path = settings_file(environment)
-    if path.exists():
-        from teho.config.toml import read_toml, to_noun
-
-        settings = to_noun(read_toml(path), Settings, path)
+    try:
+        path = settings_file(environment)
+    except InputError:
+        path = None  # without a home there is no file either
+    # os.path.exists: no error where another user's home may not be looked into.
+    if path is not None and os.path.exists(path):  # noqa: PTH110
+        settings = _read(path)
     changes = {
         name: environment[variable]
         for name in Settings.__struct_fields__

@@ -328,14 +328,14 @@ def _core_means(host: _Block | None) -> tuple[float, ...]:
     if host is None or "core_busy_percent" not in host.table.column_names:
         return ()
     lists = _column(host.table, "core_busy_percent")
-    lengths = pc.unique(pc.drop_null(pc.list_value_length(lists))).to_pylist()
-    if len(lengths) != 1 or lists.null_count:
+    known = pc.is_valid(lists)
+    spans = pa.array(host.spans_s, pa.float64()).filter(known)
+    lists = lists.filter(known)
+    lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
+    weight = pc.sum(spans).as_py() or 0.0
+    if len(lengths) != 1 or weight <= 0:
         return ()
-    cores, weight = lengths[0], sum(host.spans_s)
-    if weight <= 0 or not cores:
-        return ()
-    flat = lists.flatten()
-    spans = pa.array(host.spans_s, pa.float64())
+    cores, flat = lengths[0], lists.flatten()
     return tuple(
         pc.sum(pc.multiply(pc.cast(flat[core::cores], pa.float64()), spans)).as_py() / weight
         for core in range(cores)

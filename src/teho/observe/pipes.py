@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 from typing import Any
 
 __all__ = ["LineReader", "send"]
@@ -33,6 +34,13 @@ class LineReader:
         self.descriptor = descriptor
         self.closed = False
         self._rest = b""
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until there is something to read or the writer is gone; return whether."""
+        # Not select(2): it fails above descriptor 1023, and those are inherited too.
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages that have come in; sets `closed` when the writer is gone."""

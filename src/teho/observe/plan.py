@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+import msgspec
 
 __all__ = ["Plan"]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a recorder is to do; made before the recorder's heavy imports."""
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a recorder is to do: the supervisor sends it as one message."""
 
-    run: Path
+    directory: str
+    """The run's."""
     node: str
     period_s: float
-    environment: Mapping[str, str]
     started_s: float
     """Monotonic time of the program's start: `elapsed_s` 0."""
     started_at: datetime
     """The same moment in UTC."""
     supervisor_pid: int
+
+    @property
+    def run(self) -> Path:
+        """The run's directory."""
+        return Path(self.directory)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
-import signal
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from teho.config.privacy import readable
 from teho.devices.host import HostSource, describe_host
 from teho.devices.proctree import ProcessTree
-from teho.errors import DeviceError
+from teho.errors import DamagedError, DeviceError
 from teho.model.device import Readings, Source
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Node, Trouble
@@ -38,28 +36,22 @@ _FLUSH_SAMPLES = 10
 """Short periods are for short runs: those flush sooner."""
 
 
-def record(plan: Plan, control: int, back: int, program_pid: int) -> None:
-    """Sample until told that the program has ended, then seal.
+def record(control: int, back: int, program_pid: int) -> None:
+    """Wait for the plan, sample until told that the program has ended, then seal.
 
     Args:
-        plan: what to do.
         control: read end of the pipe from the supervisor.
         back: write end of the pipe to it.
         program_pid: the program's own process.
     """
-    _witness_signals(back)
-    _Recorder(plan, LineReader(control), back, program_pid).run()
-
-
-def _witness_signals(back: int) -> None:
-    """Tell the supervisor of each signal that reaches this process, without dying of it."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, []) - {signal.SIGCHLD}
-
-    def listen() -> None:
-        while True:
-            send(back, signal=signal.sigwaitinfo(blocked).si_signo)
-
-    threading.Thread(target=listen, name="witness", daemon=True).start()
+    reader = LineReader(control)
+    while not reader.closed:
+        reader.wait()
+        for message in reader.messages():
+            if "plan" in message:
+                plan = msgspec.convert(message["plan"], Plan)
+                _Recorder(plan, reader, back, program_pid).run()
+                return
 
 
 class _Recorder:
@@ -94,10 +86,11 @@ class _Recorder:
 
     def _finish(self) -> None:
         now = self._elapsed()
-        readings = self._read()
-        for name in [name for name in readings["node"] if _is_of_live_processes(name)]:
-            # The program is gone: its memory is not 0, it is no more.
-            del readings["node"][name]
+        # The program is gone: its memory is not 0, it is no more.
+        readings = {
+            device: {name: value for name, value in values.items() if not _ends_with_it(name)}
+            for device, values in self._read().items()
+        }
         self._journal.append(self._sampler.add(readings, now))
         self._journal.append(self._sampler.finish(now))
         self._flush()
@@ -107,7 +100,7 @@ class _Recorder:
         if self._journal.problem is None:
             try:
                 seal(self._plan.run, self._plan.node)
-            except OSError as error:
+            except (OSError, DamagedError) as error:
                 self._trouble(f"the recording was not sealed: {error}; its live rows still read")
             else:
                 self._node = msgspec.structs.replace(self._node, sealed=True)
@@ -123,8 +116,7 @@ class _Recorder:
             with contextlib.suppress(OSError):
                 time.sleep(max(0.0, min(wait_s, 0.5)))
             return not _is_alive(self._program_pid)
-        ready, _, _ = select.select([self._control.descriptor], [], [], max(0.0, wait_s))
-        if not ready:
+        if not self._control.wait(wait_s):
             return False
         return any("end" in message for message in self._control.messages())
 
@@ -170,9 +162,10 @@ class _Recorder:
             self._trouble(f"the node's description could not be written: {error}")
 
 
-def _is_of_live_processes(name: str) -> bool:
+def _ends_with_it(name: str) -> bool:
     """Tell whether a metric has no meaning once the program has ended."""
-    return name.startswith("job_") and METRICS_BY_NAME[name].kind == "gauge"
+    its_own = name.startswith(("job_", "gpu_job_", "gpu_memory_used"))
+    return its_own and METRICS_BY_NAME[name].kind == "gauge"
 
 
 def _is_alive(pid: int) -> bool:
@@ -187,16 +180,17 @@ def _find_sources(plan: Plan, program_pid: int) -> tuple[list[Source], HostSourc
     """Open everything that this node can be asked, and describe the node."""
     cores = tuple(sorted(os.sched_getaffinity(program_pid if _is_alive(program_pid) else 0)))
     tree = ProcessTree(program_pid, plan.supervisor_pid, frozenset({os.getpid()}))
-    host = HostSource(tree, cores, plan.environment)
+    environment = {name: readable(value) for name, value in os.environ.items()}
+    host = HostSource(tree, cores, environment)
     facts = describe_host()
     allocation = read_allocation(
-        plan.environment, frozenset(cores), host.cgroup_limit_bytes, facts.memory_bytes
+        environment, frozenset(cores), host.cgroup_limit_bytes, facts.memory_bytes
     )
     sources: list[Source] = [host]
     notes, refusals = list(host.notes), []
     for open_source in (_open_nvidia, _open_amd):
         try:
-            source = open_source(plan.environment)
+            source = open_source(environment)
         except DeviceError as error:
             refusals.append(error.found)
         else:

@@ -11,11 +11,22 @@ from pathlib import Path
 
 import msgspec
 
-from teho.config.privacy import kept_environment, masked_command, masked_text
+from teho.config.privacy import (
+    kept_environment,
+    masked_command,
+    masked_tags,
+    masked_text,
+)
 from teho.model.run import FORMAT_VERSION, End, Run, Trouble
 from teho.observe.plan import Plan
 from teho.observe.supervisor import Outcome
-from teho.store.layout import create_run_directory, new_run_id, replace_file, run_file
+from teho.store.layout import (
+    create_run_directory,
+    new_run_id,
+    replace_file,
+    run_file,
+    safe_name,
+)
 from teho.store.read import supervisor_stamp
 from teho.version import __version__
 
@@ -45,13 +56,15 @@ def begin_recording(
         OSError: it cannot be written.
     """
     started_at = datetime.now(timezone.utc) - timedelta(seconds=time.monotonic() - started_s)
-    node = os.uname().nodename
+    node = safe_name(os.uname().nodename) or "node"
+    name = masked_text(name)
+    command = masked_command(command)
     run = Run(
         format=FORMAT_VERSION,
         id=new_run_id(started_at, name or _label(command)),
         name=name,
-        tags=tags,
-        command=masked_command(command),
+        tags=masked_tags(tags),
+        command=tuple(command),
         directory=masked_text(_directory()),
         started_at=started_at,
         host=node,
@@ -67,10 +80,9 @@ def begin_recording(
     )
     directory = create_run_directory(home, run.id, msgspec.json.encode(run))
     plan = Plan(
-        run=directory,
+        directory=str(directory.absolute()),
         node=node,
         period_s=period_s,
-        environment=dict(os.environ),
         started_s=started_s,
         started_at=started_at,
         supervisor_pid=os.getpid(),
@@ -88,7 +100,9 @@ def _directory() -> str:
 
 def _label(command: Sequence[str]) -> str:
     """Return what a run is best called: the script rather than its interpreter."""
-    script = next((word for word in command[1:] if word.endswith((".py", ".sh", ".R", ".jl"))), "")
+    scripts = (".py", ".sh", ".R", ".jl")
+    words = [word for word in command[1:] if not any(char.isspace() for char in word)]
+    script = next((word for word in words if word.endswith(scripts)), "")
     return Path(script or command[0]).name
 
 

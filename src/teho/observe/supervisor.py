@@ -14,9 +14,9 @@ import ctypes
 import errno
 import os
 import resource
-import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,13 +28,16 @@ __all__ = ["CannotStart", "Outcome", "Supervisor", "die_like"]
 _PR_SET_CHILD_SUBREAPER = 36
 # si_code of a signal that the kernel or a terminal sent (Linux, asm-generic/siginfo.h).
 _SI_KERNEL = 0x80
+# What a terminal sends to its whole foreground group. SIGHUP is none: on a hangup the kernel
+# tells the session's leader alone; and a SIGALRM of the kernel's is this process's own timer.
+_FROM_TERMINAL = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH})
 
 # Everything that can be caught and that another process may send; not the ones that a
 # process causes itself, and not SIGTTIN and SIGTTOU, by which the kernel stops
 # whoever touches the terminal from the background.
 _PASSED_ON = frozenset(signal.valid_signals()) - {
     signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE,
-    signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGTTIN,
+    signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGTTIN,
     signal.SIGTTOU, signal.SIGPROF, signal.SIGVTALRM, signal.SIGURG,
 }  # fmt: skip
 
@@ -131,24 +134,34 @@ class Supervisor:
             signal.signal(signal.SIGCHLD, self._inherited_chld or signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
             execute(command, environment)
-        except OSError as error:
-            os.write(failure, str(error.errno).encode())
+        except Exception as error:  # noqa: BLE001 - an empty name, a byte 0: never started either
+            number = getattr(error, "errno", None) or errno.ENOENT
+            os.write(failure, str(number).encode())
         finally:
             os._exit(127)
 
     def start_recorder(self, record: Callable[[int, int, int], None]) -> None:
-        """Fork the recorder, in which `record(read_end, write_end, program_pid)` runs."""
-        to_read, self._to_recorder = os.pipe()
+        """Fork the recorder, in which `record(read_end, write_end, program_pid)` runs.
+
+        It bears witness of signals from its first moment, and records once it has a plan.
+        """
+        to_read, to_write = os.pipe()
         from_read, from_write = os.pipe()
-        program = self._program
-        self._recorder = os.fork()
+        try:
+            self._recorder = os.fork()
+        except OSError as error:
+            self.trouble(f"no recorder could be started: {error.strerror}")
+            for descriptor in (to_read, to_write, from_read, from_write):
+                os.close(descriptor)
+            return
         if self._recorder == 0:
             status = 1
             try:
-                os.close(self._to_recorder)
+                os.close(to_write)
                 os.close(from_read)
                 detach_streams(keep=(to_read, from_write))
-                record(to_read, from_write, program)
+                _witness_signals(from_write)
+                record(to_read, from_write, self._program)
                 status = 0
             except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes a line
                 send(from_write, trouble=f"the recorder failed: {type(error).__name__}: {error}")
@@ -156,7 +169,13 @@ class Supervisor:
                 os._exit(status)
         os.close(to_read)
         os.close(from_write)
+        self._to_recorder = to_write
         self._from_recorder = LineReader(from_read)
+
+    def send_plan(self, plan: Mapping[str, object]) -> None:
+        """Tell the recorder what to do."""
+        if self._to_recorder is not None:
+            send(self._to_recorder, plan=plan)
 
     def trouble(self, sentence: str) -> None:
         """Keep a sentence for the report."""
@@ -168,7 +187,9 @@ class Supervisor:
             info = signal.sigwaitinfo(_PASSED_ON | {signal.SIGCHLD})
             if info.si_signo == signal.SIGCHLD:
                 self._reap()
-            elif info.si_code == _SI_KERNEL or self._went_to_all(info.si_signo):
+            elif (
+                info.si_code == _SI_KERNEL and info.si_signo in _FROM_TERMINAL
+            ) or self._went_to_all(info.si_signo):
                 # The program has it already: the terminal or a kill of the whole group.
                 self._witnessed.pop(info.si_signo, None)
             else:
@@ -223,7 +244,7 @@ class Supervisor:
                 return True
             if now >= deadline or self._from_recorder.closed:
                 return False
-            select.select([self._from_recorder.descriptor], [], [], deadline - now)
+            self._from_recorder.wait(deadline - now)
 
     def _hear(self) -> None:
         if self._from_recorder is None:
@@ -236,7 +257,8 @@ class Supervisor:
                 self._troubles.append((elapsed, message["trouble"]))
 
     def _signal_program(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
+        # It may be gone, or have become another user (sudo): as without us, the signal is lost.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(self._program, number)
 
     def _reap(self) -> None:
@@ -249,18 +271,38 @@ class Supervisor:
             if pid == 0:
                 return
             if pid == self._program:
-                if os.WIFSTOPPED(status):
-                    # Stop as well, so that the shell sees its job as stopped. SIGCONT to
-                    # the job then wakes both.
-                    os.kill(os.getpid(), signal.SIGSTOP)
-                else:
+                if not os.WIFSTOPPED(status):
                     self._status, self._usage = status, usage
                     self._ended_s = time.monotonic()
+                elif _has_terminal():
+                    # Stop as well, so that the shell sees its job as stopped. SIGCONT to
+                    # the job then wakes both. Without job control nobody would send us one.
+                    os.kill(os.getpid(), signal.SIGSTOP)
             elif pid == self._recorder and not os.WIFSTOPPED(status):
                 self._recorder_status = status
                 if os.WIFSIGNALED(status):
                     name = signal.Signals(os.WTERMSIG(status)).name
                     self.trouble(f"the recorder was ended by {name}; rows after that are missing")
+
+
+def _witness_signals(back: int) -> None:
+    """In the recorder: tell the supervisor of each signal that comes, without dying of it."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, []) - {signal.SIGCHLD}
+
+    def listen() -> None:
+        while True:
+            send(back, signal=signal.sigwaitinfo(blocked).si_signo)
+
+    threading.Thread(target=listen, name="witness", daemon=True).start()
+
+
+def _has_terminal() -> bool:
+    """Tell whether there is a controlling terminal, and with it a shell that watches its jobs."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def execute(command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -293,8 +335,9 @@ def detach_streams(keep: Sequence[int]) -> None:
 
 def die_like(outcome: Outcome) -> None:
     """End this process exactly as the program ended: same exit code, or same signal."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            stream.flush()
     if outcome.signal is None:
         os._exit(outcome.exit_code or 0)
     # The program has left its core dump, if it was to leave one; ours would only be in the way.

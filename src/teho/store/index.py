@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from teho.errors import RecordingError, RunNotFoundError
+from teho.config.settings import expanded
+from teho.errors import InputError, RecordingError, RunNotFoundError
 from teho.model.run import Run
 from teho.store.layout import run_file, runs_directory
 from teho.store.read import read_run
@@ -22,6 +24,8 @@ from teho.store.read import read_run
 __all__ = ["find_run", "list_runs", "remove_run"]
 
 _LAYOUT = 1
+_RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+")
+_STAMP_LENGTH = len("20261120-101944")
 
 
 def find_run(reference: str, home: Path) -> Path:
@@ -34,18 +38,16 @@ def find_run(reference: str, home: Path) -> Path:
     Raises:
         RunNotFoundError: nothing fits, or more than one run does.
     """
-    if "/" in reference or reference in {".", ".."}:
+    if reference in {".", ".."} or ("/" in reference and os.path.lexists(reference)):
         return _directory_of_run(Path(reference))
     runs = runs_directory(home)
     ids = _ids(runs)
-    if not ids:
-        if Path(reference).is_dir():
-            return _directory_of_run(Path(reference))
+    if not ids and not Path(reference).is_dir():
         raise RunNotFoundError(
             f"no run is recorded in {runs}", "", "`teho run -- COMMAND` records one"
         )
     if reference == "last":
-        return runs / ids[-1]
+        return _newest(runs, ids)
     if reference in ids:
         return runs / reference
     fitting = [run_id for run_id in ids if run_id.startswith(reference)]
@@ -55,6 +57,8 @@ def find_run(reference: str, home: Path) -> Path:
         fitting = fitting[-1:]
     if len(fitting) == 1:
         return runs / fitting[0]
+    if not fitting and Path(reference).is_dir():
+        return _directory_of_run(Path(reference))
     if fitting:
         shown = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
         raise RunNotFoundError(
@@ -67,7 +71,28 @@ def find_run(reference: str, home: Path) -> Path:
     )
 
 
+def _newest(runs: Path, ids: list[str]) -> Path:
+    """Return the run that began last; ids tell it to the second."""
+    second = ids[-1][:_STAMP_LENGTH]
+    rivals = [runs / run_id for run_id in ids if run_id.startswith(second)]
+    if len(rivals) == 1:
+        return rivals[0]
+    began = {path: run.started_at for path in rivals if (run := _description(path))}
+    return max(began, key=began.__getitem__, default=rivals[-1])
+
+
 def _directory_of_run(path: Path) -> Path:
+    try:
+        return _checked_directory(path)
+    except OSError as error:
+        raise RunNotFoundError(
+            f"{path}: {error.strerror}",
+            "a run's directory that you can read",
+            "ask its owner to share it",
+        ) from error
+
+
+def _checked_directory(path: Path) -> Path:
     if not path.is_dir():
         raise RunNotFoundError(
             f"{path}: no such directory", "a run's directory", "`teho list` shows the runs"
@@ -84,8 +109,7 @@ def _directory_of_run(path: Path) -> Path:
 def _ids(runs: Path) -> list[str]:
     try:
         with os.scandir(runs) as entries:
-            names = [entry.name for entry in entries if entry.is_dir()]
-            return sorted(name for name in names if not name.startswith("."))
+            return sorted(entry.name for entry in entries if _RUN_ID.fullmatch(entry.name))
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -107,9 +131,11 @@ def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
             directory = runs / run_id
             stamp = _stamp(directory)
             cached = known.get(run_id)
+            run: Run | None = None
             if cached is not None and cached[0] == stamp:
-                run: Run | None = msgspec.json.decode(cached[1], type=Run)
-            else:
+                with contextlib.suppress(msgspec.DecodeError):
+                    run = msgspec.json.decode(cached[1], type=Run)
+            if run is None:
                 run = _description(directory)
                 if run is not None and run.end is not None:
                     fresh.append((run_id, stamp, msgspec.json.encode(run)))
@@ -145,8 +171,8 @@ class _Cache:
     def open(cls, runs: Path) -> _Cache:
         """Open the cache file, a new one if it is damaged, one in memory if there can be none."""
         cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        path = Path(cache_home).expanduser() / "teho" / f"index-{_LAYOUT}.sqlite"
-        with contextlib.suppress(OSError, sqlite3.Error):
+        with contextlib.suppress(OSError, sqlite3.Error, InputError):
+            path = expanded(cache_home) / "teho" / f"index-{_LAYOUT}.sqlite"
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             for _ in range(2):
                 try:
@@ -205,7 +231,10 @@ def remove_run(directory: Path) -> None:
         RecordingError: it cannot be deleted, or it holds files that are not Teho's.
     """
     ours = {"run.json", "nodes", "live", "samples", "probe"}
-    strange = sorted({path.name for path in directory.iterdir()} - ours)
+    try:
+        strange = sorted({path.name for path in directory.iterdir()} - ours)
+    except OSError as error:
+        raise RecordingError(f"{directory}: {error.strerror}", "a directory of your own") from error
     strange = [name for name in strange if not name.startswith(".run.json.")]
     if strange:
         raise RecordingError(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from teho.errors import DamagedError
 from teho.store.layout import live_parts, open_private, sealed_file
 from teho.store.read import in_order, read_part
 from teho.store.schema import ROW_SCHEMA
@@ -84,15 +85,22 @@ class Journal:
                 os.write(self._descriptor, _END_OF_STREAM)
             except OSError as error:
                 self.problem = f"{error.strerror or error} ({self._path})"
-            os.close(self._descriptor)
-            self._descriptor = None
+            self._release()
+
+    def _release(self) -> None:
+        """Close the file; network file systems tell of a full disk only now."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            try:
+                os.close(descriptor)
+            except OSError as error:
+                self.problem = f"{error.strerror or error} ({self._path})"
 
     def _write(self, message: bytes) -> None:
         """Append one whole message, or leave the file as it was."""
         if self._descriptor is not None and not self._path.exists():
             # Deleted under our feet: begin anew, so that what comes next is kept.
-            os.close(self._descriptor)
-            self._descriptor = None
+            self._release()
         if self._descriptor is None:
             self._descriptor = open_private(self._path)
             self._size = 0
@@ -105,8 +113,7 @@ class Journal:
             os.ftruncate(self._descriptor, self._size)
             os.lseek(self._descriptor, self._size, os.SEEK_SET)
             if self._size == 0:
-                os.close(self._descriptor)
-                self._descriptor = None
+                self._release()
             raise
         self._size += written
 
@@ -116,12 +123,10 @@ class Journal:
         try:
             table, _ = read_part(path)
             _write_parquet(table, path.with_suffix(".parquet"))
-        except OSError as error:
-            self.problem = f"{error.strerror or error} ({path})"
+        except (OSError, DamagedError) as error:
+            self.problem = str(error)
             return
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._release()
         path.unlink(missing_ok=True)
         self._number += 1
 
@@ -149,8 +154,9 @@ def seal(run: Path, node: str) -> bool:
     if table.num_rows == 0:
         return False
     _write_parquet(table, sealed_file(run, node))
-    for path in (run / "live").glob(f"{node}.*"):
-        path.unlink(missing_ok=True)
+    for path in parts:
+        for suffix in (".arrows", ".parquet"):
+            path.with_suffix(suffix).unlink(missing_ok=True)
     return True
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "replace_file",
     "run_file",
     "runs_directory",
+    "safe_name",
     "sealed_file",
 ]
 
@@ -40,9 +41,14 @@ def runs_directory(home: Path) -> Path:
 
 def new_run_id(started_at: datetime, label: str) -> str:
     """Make an id that sorts by time, tells what ran, and does not repeat."""
-    slug = _SAFE.sub("-", label).strip("-.")[:24].strip("-.") or "run"
+    slug = safe_name(label)[:24].strip("-.") or "run"
     suffix = "".join(secrets.choice(_ALPHABET) for _ in range(4))
     return f"{started_at:%Y%m%d-%H%M%S}-{slug}-{suffix}"
+
+
+def safe_name(text: str) -> str:
+    """Return a text as a file name may hold it; may be empty."""
+    return _SAFE.sub("-", text).strip("-.")
 
 
 def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:

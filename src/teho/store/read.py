@@ -17,6 +17,7 @@ from teho.store.layout import live_parts, run_file, sealed_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 __all__ = [
     "NodeRows",
@@ -142,6 +143,12 @@ def read_part(
             ) from error
     else:
         table, problem = _read_stream(path, wanted)
+    for name in set(wanted or ()) - set(table.column_names):
+        # Written by a Teho that did not know this metric yet.
+        from teho.store.schema import ROW_SCHEMA
+
+        field = ROW_SCHEMA.field(name)
+        table = table.append_column(field, pa.nulls(table.num_rows, field.type))
     if kind is not None:
         import pyarrow.compute as pc
 
@@ -161,7 +168,13 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, kind: str | None) -
         found = file.metadata.row_group(number).column(place).statistics
         if kind is None or found is None or found.min <= kind <= found.max:
             groups.append(number)
-    return file.read_row_groups(groups, columns=columns)
+    there = None if columns is None else [name for name in columns if name in _names(file)]
+    return file.read_row_groups(groups, columns=there)
+
+
+def _names(file: pq.ParquetFile) -> list[str]:
+    names: list[str] = file.schema_arrow.names
+    return names
 
 
 def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, str | None]:
@@ -186,7 +199,9 @@ def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, s
                 ) from error
             problem = f"{path}: truncated; its {len(batches)} whole batches are used"
     table = pa.Table.from_batches(batches, schema) if batches else _empty(None)
-    return (table.select(list(columns)) if columns else table), problem
+    if columns:
+        table = table.select([name for name in columns if name in table.column_names])
+    return table, problem
 
 
 # A stream as long as its own header can be cut inside it; beyond that it was never one.
