@@ -67,6 +67,8 @@ class Row:
     """The budget also asks to be at or below the peer."""
     ours_text: str = ""
     """Takes the place of `ours` in the table, where median and range do not tell it all."""
+    theirs_text: str = ""
+    """The same for `theirs`, and no ratio is given."""
     verdict: str = ""
     """Takes the place of yes and no."""
 
@@ -84,13 +86,13 @@ class Row:
         limits = [] if self.budget is None else [f"≤ {self.budget:g}"]
         limits += ["≤ peer"] if self.below_peer else []
         ratio = ""
-        if self.theirs and self.theirs.median > 0:
+        if self.theirs and self.theirs.median > 0 and not self.theirs_text:
             ratio = f"{self.ours.median / self.theirs.median:.2f}"
         return (
             self.what,
             self.unit,
             self.ours_text or str(self.ours),
-            f"{self.peer}: {self.theirs}" if self.theirs else "",
+            f"{self.peer}: {self.theirs_text or self.theirs}" if self.theirs else "",
             ratio,
             ", ".join(limits),
             self.verdict or {None: "", True: "yes", False: "**no**"}[self.holds],

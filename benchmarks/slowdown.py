@@ -1,12 +1,14 @@
 """Slowdown: a program's own time under `teho run`, against the same program alone.
 
-Each pair is the program alone and under `teho run --quiet` with eight stub GPUs, in turn
-first and second. The program waits two seconds, so that Teho stands, does a fixed amount
-of work, and measures wall and CPU time of that work itself: *compute* is Python and NumPy on
-every core, *storage* writes, syncs and reads many small files. Given is the median of the
-pairs' differences in per cent, with its 95 % interval (bootstrap); where the budget lies
-within the interval, the machine is too noisy to tell. What Teho costs once, at the start
-and the end, stands under *Start* and *Recorder*.
+In each round the program runs alone, under `teho run --quiet` with eight stub GPUs, and
+alone again. It waits two seconds, so that Teho stands, does a fixed amount of work, and
+measures wall and CPU time of that work itself: *compute* is Python and NumPy on every core,
+*storage* writes, syncs and reads many small files. Teho's figure is the median over the
+rounds of how much longer it took than the mean of the two alone, in per cent, with its 95 %
+interval (bootstrap). *Itself* compares the two runs alone in the same way: the truth is 0,
+so its interval is what this machine can tell. Where that is wider than the budget or misses
+0, or the budget lies within Teho's interval, neither yes nor no is said. What Teho costs
+once, at the start and the end, stands under *Start* and *Recorder*.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from common import SCRIPTS, Figures, Row, digits, interleave, measure_process, s
 _TEHO = [str(SCRIPTS / "teho"), "run", "--quiet", "--"]
 _SIZES = {"compute": "2.5", "storage": "6"}
 """Some four seconds each."""
-_PAIRS = 30
+_ROUNDS = 20
 _BOOTSTRAPS = 2000
 _BUDGET_PERCENT = 0.5
 
@@ -39,36 +41,47 @@ def measure(*, quick: bool) -> list[Row]:
         own = [sys.executable, __file__, program, *(("0.02", "0.2") if quick else (size, "2"))]
         say(f"{program}, alone and under Teho in turn")
         with stub_environment() as env:
-            calls = {
-                "alone": partial(measure_process, own, env),
-                "teho": partial(measure_process, [*_TEHO, *own], env),
-            }
-            ended = interleave(calls, 1 if quick else _PAIRS)
+            alone = partial(measure_process, own, env)
+            under = partial(measure_process, [*_TEHO, *own], env)
+            calls = {"alone": alone, "under": under, "again": alone}
+            ended = interleave(calls, 1 if quick else _ROUNDS)
         for position, clock in enumerate(("wall", "CPU")):
-            alone, under = (
-                [float(one.output.split()[position]) for one in ended[name]] for name in calls
-            )
-            rows.append(_row(f"{program}, {clock} time", alone, under, judged=clock == "wall"))
+            seconds = {
+                name: [float(one.output.split()[position]) for one in several]
+                for name, several in ended.items()
+            }
+            rows.append(_row(f"{program}, {clock} time", seconds, judged=clock == "wall"))
     return rows
 
 
-def _row(what: str, alone: list[float], under: list[float], *, judged: bool) -> Row:
-    percents = [100 * (mine / other - 1) for mine, other in zip(under, alone, strict=True)]
-    chance = random.Random(1)
-    medians = sorted(
-        statistics.median(chance.choices(percents, k=len(percents))) for _ in range(_BOOTSTRAPS)
-    )
-    low, high = medians[round(0.025 * _BOOTSTRAPS)], medians[round(0.975 * _BOOTSTRAPS) - 1]
-    told_apart = "too noisy to tell" if low <= _BUDGET_PERCENT < high else ""
+def _row(what: str, seconds: dict[str, list[float]], *, judged: bool) -> Row:
+    rounds = list(zip(seconds["alone"], seconds["under"], seconds["again"], strict=True))
+    ours = [100 * (under / ((alone + again) / 2) - 1) for alone, under, again in rounds]
+    itself = [100 * (again / alone - 1) for alone, _, again in rounds]
+    (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
+    clear = own_low <= 0 <= own_high and max(-own_low, own_high) < _BUDGET_PERCENT
+    clear = clear and not low <= _BUDGET_PERCENT < high
     return Row(
         what=f"{what}, more than alone",
         unit="%",
-        ours=Figures(tuple(percents)),
-        ours_text=f"{statistics.median(percents):+.2f} (95 %: {low:+.2f} to {high:+.2f}; "
-        f"{len(percents)} pairs of {digits(statistics.median(alone))} s)",
+        ours=Figures(tuple(ours)),
+        ours_text=f"{statistics.median(ours):+.2f} (95 %: {low:+.2f} to {high:+.2f}; "
+        f"{len(ours)} rounds of {digits(statistics.median(seconds['alone']))} s)",
+        peer="itself",
+        theirs=Figures(tuple(itself)),
+        theirs_text=f"{statistics.median(itself):+.2f} (95 %: {own_low:+.2f} to {own_high:+.2f})",
         budget=_BUDGET_PERCENT if judged else None,
-        verdict=told_apart if judged else "",
+        verdict="" if clear or not judged else "too noisy to tell",
     )
+
+
+def _interval(values: list[float]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the median."""
+    chance = random.Random(1)
+    medians = sorted(
+        statistics.median(chance.choices(values, k=len(values))) for _ in range(_BOOTSTRAPS)
+    )
+    return medians[round(0.025 * _BOOTSTRAPS)], medians[round(0.975 * _BOOTSTRAPS) - 1]
 
 
 # The programs, run as `slowdown.py NAME SIZE WAIT_S`.

@@ -47,7 +47,8 @@ def command(run: str, form: str, output: Path | None, short: bool) -> None:  # n
     from teho.show.loaded import LoadedRun
 
     loaded = LoadedRun.open(run)
-    _write(loaded.view, form, output, full=not short)
+    view = loaded.view_with(plots=form in {"html", "json"})
+    _write(view, form, output, full=not short)
     if loaded.problems:
         # What could be read has been reported; that it is not all must not go unnoticed.
         sys.stdout.flush()

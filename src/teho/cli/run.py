@@ -166,7 +166,7 @@ def _print_report(
     from teho.show.loaded import LoadedRun
 
     loaded = LoadedRun(recording.directory, settings, ended(recording.run, outcome))
-    print_text(loaded.view, sys.stderr, full=full)
+    print_text(loaded.view_with(plots=False), sys.stderr, full=full)
     return True
 
 

@@ -20,9 +20,9 @@ NODE = "node"
 # 20 MB a node at 1.3 bytes a value (the design's bounds), with a quarter left over for
 # the live part that is not compact yet.
 _VALUES_PER_NODE = 11_500_000
-# Twenty minutes at full detail, then half as much with each doubling: three days are 9,000
-# rows a device, one row a minute or two at the end.
-_ROWS_PER_TIER = 1200
+# A quarter of an hour at full detail, then half as much with each doubling: three days are
+# 7,400 rows a device, one row in two minutes at the end.
+_ROWS_PER_TIER = 900
 _TIERS = 20
 
 

@@ -31,6 +31,7 @@ def build_view(
     findings: Sequence[Finding] = (),
     abstentions: Sequence[Abstention] = (),
     problems: Sequence[str] = (),
+    plots: bool = True,
 ) -> View:
     """Lay out a whole report.
 
@@ -41,6 +42,7 @@ def build_view(
         findings: what the rules found, most important first.
         abstentions: what the rules could not judge.
         problems: sentences about rows that did not read.
+        plots: whether to draw every metric over time; text has no use for them.
     """
     verdict, severity = _verdict(run, state, summary, findings)
     return View(
@@ -56,7 +58,7 @@ def build_view(
         abstentions=tuple(abstentions),
         troubles=tuple(_troubles(run, problems)),
         notes=tuple(_notes(run)),
-        plots=tuple(_plots(summary)),
+        plots=tuple(_plots(summary)) if plots else (),
         teho_version=__version__,
     )
 

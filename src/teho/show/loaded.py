@@ -90,6 +90,10 @@ class LoadedRun:
     @cached_property
     def view(self) -> View:
         """The report, as every face renders it."""
+        return self.view_with(plots=True)
+
+    def view_with(self, *, plots: bool) -> View:
+        """Return the report, with or without every metric over time."""
         from teho.show.build import build_view
 
         return build_view(
@@ -99,6 +103,7 @@ class LoadedRun:
             findings=self.findings,
             abstentions=self.abstentions,
             problems=self.problems,
+            plots=plots,
         )
 
     def table(self, kind: str = "gpu") -> pa.Table:

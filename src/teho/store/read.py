@@ -17,7 +17,6 @@ from teho.store.layout import live_parts, run_file, sealed_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 __all__ = [
     "NodeRows",
@@ -149,10 +148,12 @@ def read_part(
 
         field = ROW_SCHEMA.field(name)
         table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-    if kind is not None:
+    if kind is not None and table.num_rows:
         import pyarrow.compute as pc
 
-        table = table.filter(pc.equal(table["kind"], kind))
+        fitting = pc.equal(table["kind"], kind)
+        if not pc.all(fitting).as_py():
+            table = table.filter(fitting)
     return table, problem
 
 
@@ -168,13 +169,12 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, kind: str | None) -
         found = file.metadata.row_group(number).column(place).statistics
         if kind is None or found is None or found.min <= kind <= found.max:
             groups.append(number)
-    there = None if columns is None else [name for name in columns if name in _names(file)]
-    return file.read_row_groups(groups, columns=there)
-
-
-def _names(file: pq.ParquetFile) -> list[str]:
-    names: list[str] = file.schema_arrow.names
-    return names
+    there = columns
+    if columns is not None:
+        names = set(file.schema_arrow.names)
+        there = [name for name in columns if name in names]
+    # Whoever reads many nodes does so in threads of her own; a second pool would only quarrel.
+    return file.read_row_groups(groups, columns=there, use_threads=False)
 
 
 def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, str | None]:
