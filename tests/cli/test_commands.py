@@ -334,3 +334,53 @@ def test_the_library_in_five_lines(own: Path) -> None:
 def test_public_names_are_sorted_and_there() -> None:
     assert library.__all__ == sorted(library.__all__)
     assert all(hasattr(library, name) for name in library.__all__)
+
+
+def test_without_a_home_the_program_still_runs() -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("HOME", "XDG", "TEHO"))}
+    result = subprocess.run(
+        [*TEHO, "run", "-q", "--", "echo", "ran"],
+        env={**environment, "HOME": "~nobody-of-this-name"}, capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (0, "ran\n")
+
+
+def test_output_that_cannot_be_written_is_one_line(own: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [*TEHO, "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert result.returncode == 2
+    assert "No space left" in one_line(result.stderr)
+
+
+def test_a_terminal_of_ascii_gets_a_report(teho, own: Path) -> None:
+    result = teho("report", env={"PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 0
+    assert "Ended exit code" in result.stdout
+
+
+def test_last_is_the_run_that_began_last(teho) -> None:
+    # Ids tell the second; within one second it is not the name that decides.
+    for name in ("zebra", "aardvark", "middle"):
+        teho("run", "-q", "--name", name, "--", "true")
+    shown = json.loads(teho("show", "last").stdout)
+    assert shown["name"] == "middle"
+
+
+def test_a_run_of_an_older_teho_lacks_columns(teho, own: Path) -> None:
+    import pyarrow.parquet as pq
+
+    first, _ = ids(own)
+    (sealed,) = (own / "runs" / first / "samples").iterdir()
+    table = pq.ParquetFile(sealed).read()
+    pq.write_table(table.drop_columns(["job_open_files", "load_1min", "load_1min_max"]), sealed)
+    result = teho("report", first, "--format", "json")
+    assert result.returncode == 0
+    assert all(plot["key"] != "load_1min" for plot in json.loads(result.stdout)["plots"])
+
+
+def test_deleting_the_same_run_twice_is_once(teho, own: Path) -> None:
+    assert teho("rm", "-y", "first", "first").returncode == 0
+    assert teho("rm", "--older-than", "9999999999d", "-y").returncode == 2

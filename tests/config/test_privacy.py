@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teho.config.privacy import MASK, kept_environment, masked_command, masked_text
+from teho.config.privacy import MASK, kept_environment, masked_command, masked_tags, masked_text
 
 SECRET = "hunter2-hunter2"
 
@@ -83,3 +83,20 @@ def test_only_listed_variables_are_kept() -> None:
 def test_bytes_that_are_no_text_can_be_written_down() -> None:
     (kept,) = masked_command(["\udcff\udcfe.py"])
     kept.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        f"--env=HF_TOKEN={SECRET}", f"--export=ALL,HF_TOKEN={SECRET}", f"++wandb.api_key={SECRET}",
+        f'{{"api_key": "{SECRET}"}}', f'os.environ["HF_TOKEN"]="{SECRET}"',
+    ],
+)  # fmt: skip
+def test_secrets_inside_one_word(word: str) -> None:
+    assert SECRET not in " ".join(masked_command(["x", word]))
+
+
+def test_tags_and_control_characters() -> None:
+    assert masked_tags({"api_key": SECRET, "lr": "0.1"}) == {"api_key": MASK, "lr": "0.1"}
+    assert masked_text("x\x1b]0;title\x07") == r"x\x1b]0;title\x07"
+    assert masked_text("two\nlines\tand a tab") == "two\nlines\tand a tab"

@@ -311,3 +311,32 @@ def test_a_full_screen_program_works(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal.until("pressed")
     terminal.until("\x1b[?1049l")  # it gave the ordinary screen back
     assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", ">&-", "<&-", "> /dev/full"])
+def test_streams_that_cannot_be_written_do_not_change_the_exit_code(redirection: str) -> None:
+    words = " ".join(RUN).replace("--quiet", "--report full")
+    script = f"{words} sh -c 'exit 3' {redirection}"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60, check=False)
+    assert result.returncode == 3
+
+
+def test_a_watchdogs_abort_and_an_alarm_reach_the_program() -> None:
+    with Listening() as listening:
+        os.kill(listening.process.pid, signal.SIGABRT)
+        assert listening.process.wait(30) == -signal.SIGABRT
+    alarm = "import os, signal, sys; signal.alarm(1); os.execvp(sys.argv[1], sys.argv[1:])"
+    began = time.monotonic()
+    result = subprocess.run(
+        [sys.executable, "-c", alarm, *RUN, "sleep", "20"], check=False, timeout=60
+    )
+    assert result.returncode == -signal.SIGALRM
+    assert time.monotonic() - began < 15
+
+
+def test_a_stopped_program_that_is_killed_ends_the_run() -> None:
+    with Listening() as listening:
+        os.kill(listening.program, signal.SIGSTOP)
+        time.sleep(0.3)
+        os.kill(listening.program, signal.SIGKILL)
+        assert listening.process.wait(30) == -signal.SIGKILL

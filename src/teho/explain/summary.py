@@ -28,7 +28,7 @@ __all__ = ["summarise"]
 NODE = "node"
 _SERIES_VALUES = 300_000
 """Values of all series together: bounds the size of a report of many nodes."""
-_BINS_MOST, _BINS_LEAST = 600, 60
+_BINS_MOST, _BINS_LEAST = 600, 48
 
 Series = dict[str, list[Union[float, None]]]
 
