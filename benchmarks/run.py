@@ -3,6 +3,7 @@
 python benchmarks/run.py                                 all of them, some twenty minutes
 python benchmarks/run.py --only start
 python benchmarks/run.py --write docs/benchmarks.md
+python benchmarks/run.py --only start --write docs/benchmarks.md    that section alone
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _PREFACE = """\
 
 <!-- Written by `make bench`; do not edit. -->
 
-What Teho costs, beside what others cost, measured in one go on one machine: medians, with
+What Teho costs, beside what others cost, each section measured in one go: medians, with
 the least and the most in brackets. A ratio is Teho's median over the peer's.
 `make bench` makes this page anew.
 """
@@ -38,22 +39,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of the docs")
     options = parser.parse_args(arguments)
     described = machine()
-    sections = []
+    sections = _sections_of(options.write) if options.only and options.write else {}
     for name in options.only or NAMES:
         say(name)
         module = import_module(name)
-        sections.append(_section(name, module.__doc__ or "", module.measure(quick=options.quick)))
-        print(sections[-1], flush=True)
+        rows = module.measure(quick=options.quick)
+        sections[_heading(name)] = _section(name, module.__doc__ or "", rows)
+        print(sections[_heading(name)], flush=True)
     if options.write:
         facts = "\n".join(f"- {fact}" for fact in described)
-        options.write.write_text("\n".join([_PREFACE, facts, "", *sections]), encoding="utf-8")
+        page = [_PREFACE, facts, "", *sections.values()]
+        options.write.write_text("\n".join(page), encoding="utf-8")
         say(f"wrote {options.write}")
     return 0
 
 
+def _sections_of(page: Path) -> dict[str, str]:
+    """Return the sections that a page has already, by their heading, in its order."""
+    parts = page.read_text(encoding="utf-8").split("\n## ")[1:] if page.exists() else []
+    return {f"## {part.partition(chr(10))[0]}": f"## {part}".rstrip("\n") + "\n" for part in parts}
+
+
+def _heading(name: str) -> str:
+    return f"## {name.replace('_', ' ').capitalize()}"
+
+
 def _section(name: str, about: str, rows: Sequence[Row]) -> str:
     title, _, details = about.strip().partition("\n\n")
-    lines = [f"## {name.replace('_', ' ').capitalize()}", "", title, ""]
+    lines = [_heading(name), "", title, ""]
     lines += [_line(_HEADS), _line(["---"] * len(_HEADS)), *(_line(row.cells()) for row in rows)]
     return "\n".join([*lines, "", details, ""]) if details else "\n".join([*lines, ""])
 

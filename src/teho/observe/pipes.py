@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 import select
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 __all__ = ["LineReader", "send"]
@@ -34,16 +36,22 @@ class LineReader:
         self.descriptor = descriptor
         self.closed = False
         self._rest = b""
+        self._waiting: deque[dict[str, Any]] = deque()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until there is something to read or the writer is gone; return whether."""
+        if self._waiting or self.closed:
+            return True
         # Not select(2): it fails above descriptor 1023, and those are inherited too.
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         return bool(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
 
-    def messages(self) -> list[dict[str, Any]]:
-        """Return the messages that have come in; sets `closed` when the writer is gone."""
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Yield the messages that have come in; sets `closed` when the writer is gone.
+
+        What is not taken now is there the next time.
+        """
         while not self.closed:
             try:
                 chunk = os.read(self.descriptor, 65536)
@@ -53,4 +61,6 @@ class LineReader:
                 self.closed = True
             self._rest += chunk
         *lines, self._rest = self._rest.split(b"\n")
-        return [json.loads(line) for line in lines]
+        self._waiting.extend(map(json.loads, lines))
+        while self._waiting:
+            yield self._waiting.popleft()

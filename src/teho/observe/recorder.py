@@ -6,7 +6,6 @@ of the recording and nothing else.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -111,14 +110,13 @@ class _Recorder:
 
     def _ended(self, wait_s: float) -> bool:
         """Wait until the next sample is due, or the program has ended."""
-        if self._control.closed:
-            # The supervisor was killed. Its program may well run on, and so do we.
-            with contextlib.suppress(OSError):
-                time.sleep(max(0.0, min(wait_s, 0.5)))
-            return not _is_alive(self._program_pid)
-        if not self._control.wait(wait_s):
+        if self._control.wait(wait_s) and any("end" in one for one in self._control.messages()):
+            return True
+        if not self._control.closed:
             return False
-        return any("end" in message for message in self._control.messages())
+        # The supervisor was killed. Its program may well run on, and so do we.
+        time.sleep(max(0.0, min(wait_s, 0.5)))
+        return not _is_alive(self._program_pid)
 
     def _read(self) -> Readings:
         readings: Readings = {}
