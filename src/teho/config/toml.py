@@ -31,11 +31,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         InputError: it cannot be opened, or it is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", "a TOML file that you can read") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}", "TOML, as on https://toml.io") from error
+    return content
 
 
 def to_noun(content: dict[str, Any], noun: type[T], path: Path) -> T:
