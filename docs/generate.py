@@ -1,20 +1,27 @@
-"""Write the reference pages that are made from the code: commands, metrics, settings."""
+"""Write what is made from the code: reference pages, and the schemas that are shipped."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import json
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from teho import cli
 from teho.cli import COMMANDS
-from teho.config import settings as settings_module
 from teho.config.settings import Settings
+from teho.model import cluster as cluster_nouns
+from teho.model.cluster import Cluster
 from teho.model.metric import METRICS
+from teho.show import plan_json
 
 HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "src" / "teho"
 NOTE = "<!-- Made by docs/generate.py; a test holds it in step. -->\n\n"
 
 
@@ -33,14 +40,19 @@ def metrics() -> str:
     return "\n".join(lines) + "\n"
 
 
-def settings() -> str:
-    """Return the page of settings, from the docstrings below the fields."""
-    tree = ast.parse(inspect.getsource(settings_module))
-    (noun,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+def meanings_of(noun: type) -> dict[str, str]:
+    """Return what each field of a class means, from the docstring below it."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(noun))).body
     meanings: dict[str, str] = {}
-    for field, text in zip(noun.body, noun.body[1:], strict=False):
+    for field, text in zip(definition.body, definition.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
             meanings[field.target.id] = " ".join(ast.literal_eval(text.value).split())
+    return meanings
+
+
+def settings() -> str:
+    """Return the page of settings, from the docstrings below the fields."""
+    meanings = meanings_of(Settings)
     default = Settings()
     lines = [
         "# Settings\n",
@@ -61,18 +73,98 @@ def commands() -> str:
     with click.Context(cli.teho, info_name="teho") as root:
         for name, (group, _, _) in COMMANDS.items():
             command = cli.teho.get_command(root, name)
-            with click.Context(command, info_name=name, parent=root, max_content_width=90) as own:
-                parts.append(f"## teho {name}\n\n*{group}*\n\n```text\n{own.get_help()}\n```\n")
+            parts += _helps(command, name, root, f"*{group}*\n\n")
     return "\n".join(parts)
 
 
-PAGES = {"commands": commands, "metrics": metrics, "settings": settings}
+def _helps(command: click.Command, name: str, parent: click.Context, group: str = "") -> list[str]:
+    """Return what `--help` prints of a command and, below it, of its own commands."""
+    with click.Context(command, info_name=name, parent=parent, max_content_width=90) as own:
+        parts = [f"## {own.command_path}\n\n{group}```text\n{own.get_help()}\n```\n"]
+        for inner in getattr(command, "commands", {}).values():
+            parts += _helps(inner, inner.name, own)
+    return parts
+
+
+def cluster_schema() -> dict[str, Any]:
+    """Return the JSON schema of a cluster's file, with what each field means."""
+    schema = msgspec.json.schema(Cluster)
+    for name, definition in schema["$defs"].items():
+        for field, meaning in meanings_of(getattr(cluster_nouns, name)).items():
+            definition["properties"][field]["description"] = meaning
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A cluster of Teho's catalogue",
+        **schema,
+    }
+
+
+def cluster_file() -> str:
+    """Return the page of a cluster's file: a section for each table, a row for each key."""
+    definitions = cluster_schema()["$defs"]
+    lines = [
+        "# A cluster's file\n",
+        "One TOML file a cluster; see [Clusters](../clusters.md) for where it lies. An unknown key",
+        "is a mistake, found by `teho clusters check`. The JSON schema is `cluster.schema.json` of",
+        "the package `teho.clusters`: an editor that knows schemas completes keys with it.\n",
+    ]
+    for name in ["Cluster", *sorted(definitions.keys() - {"Cluster"})]:
+        definition = definitions[name]
+        lines += [f"## {name}\n", f"{definition['description']}\n"]
+        lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
+        required = definition.get("required", ())
+        for field, kind in definition["properties"].items():
+            default = "**required**" if field in required else _default(kind["default"])
+            meaning = kind.get("description", "").replace("|", "\\|")
+            lines.append(f"| `{field}` | {_kind(kind)} | {default} | {meaning} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _default(value: Any) -> str:
+    return "" if value in (None, "", (), [], {}) else f"`{json.dumps(value)}`"
+
+
+def _kind(kind: dict[str, Any]) -> str:
+    """Write a type of the schema as TOML knows it: `list of Term`, `number`."""
+    if "$ref" in kind:
+        name = kind["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in kind:  # the other is null, which TOML has no word for
+        return _kind(kind["anyOf"][0])
+    if "enum" in kind:
+        return " or ".join(f'`"{value}"`' for value in kind["enum"])
+    if kind["type"] == "array":
+        return f"list of {_kind(kind['items'])}"
+    if kind["type"] == "object":
+        return f"table of {_kind(kind['additionalProperties'])}"
+    words = {"string": kind.get("format", "text"), "integer": "whole number"}
+    return words.get(kind["type"], kind["type"])
+
+
+PAGES = {
+    "cluster-file": cluster_file,
+    "commands": commands,
+    "metrics": metrics,
+    "settings": settings,
+}
+SCHEMAS = {
+    PACKAGE / "clusters" / "cluster.schema.json": cluster_schema,
+    PACKAGE / "show" / "plan.schema.json": plan_json.schema,
+}
+
+
+def written(schema: dict[str, Any]) -> str:
+    """Write a schema as its file holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:
-    """Write every page."""
+    """Write every page and every schema."""
     for name, page in PAGES.items():
         (HERE / "reference" / f"{name}.md").write_text(NOTE + page(), encoding="utf-8")
+    for path, schema in SCHEMAS.items():
+        path.write_text(written(schema()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
+import jsonschema
+import msgspec
 import pytest
 
 from teho.cli import COMMANDS
+from teho.clusters.catalogue import cluster_files
+from teho.config.toml import read_toml
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,11 +27,27 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("name", ["commands", "metrics", "settings"])
+@pytest.mark.parametrize("name", ["cluster-file", "commands", "metrics", "settings"])
 def test_reference_pages_are_in_step(name: str) -> None:
     module = generator()
     page = (ROOT / "docs" / "reference" / f"{name}.md").read_text()
     assert page == module.NOTE + module.PAGES[name](), "run docs/generate.py"
+
+
+def test_shipped_schemas_are_in_step() -> None:
+    module = generator()
+    for path, schema in module.SCHEMAS.items():
+        assert path.read_text() == module.written(schema()), "run docs/generate.py"
+
+
+def test_the_schema_of_a_cluster_takes_every_cluster() -> None:
+    schema = json.loads((ROOT / "src" / "teho" / "clusters" / "cluster.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    for path in cluster_files({}).values():
+        # JSON has no dates: they stand there as text.
+        validator.validate(json.loads(msgspec.json.encode(read_toml(path))))
+        spoilt = read_toml(path) | {"nmae": "x"}
+        assert not validator.is_valid(json.loads(msgspec.json.encode(spoilt)))
 
 
 def test_every_documented_command_exists() -> None:

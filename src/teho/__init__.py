@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 from teho.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from teho.model.plan import Answer
+    from teho.model.request import Request
     from teho.show.loaded import LoadedRun
 
-__all__ = ["__version__", "load"]
+__all__ = ["__version__", "load", "plan"]
 
 
 def load(run: str = "last") -> LoadedRun:
@@ -29,6 +33,29 @@ def load(run: str = "last") -> LoadedRun:
     from teho.show.loaded import LoadedRun
 
     return LoadedRun.open(run)
+
+
+def plan(
+    request: Request, clusters: Sequence[str] = (), *, even_if_retired: bool = False
+) -> Answer:
+    """Hold a request against the catalogue: what fits, cheapest first, and why the rest does not.
+
+    Args:
+        request: what the program needs.
+        clusters: names of the clusters to consider; none: the whole catalogue.
+        even_if_retired: plan for retired clusters too, for study.
+
+    Raises:
+        teho.errors.InputError: there is no such cluster, or its file does not read.
+    """
+    from teho.clusters.catalogue import load_catalogue, load_cluster
+    from teho.planner.answer import answer
+
+    if clusters:
+        chosen = [load_cluster(name) for name in clusters]
+    else:
+        chosen = list(load_catalogue().values())
+    return answer(request, chosen, even_if_retired=even_if_retired)
 
 
 def __dir__() -> list[str]:

@@ -119,7 +119,7 @@ def test_slices(where, expected):
     found = kind(*where)
     assert found.gpu is not None
     assert (found.gpu.type, found.gpu.memory_gib, found.gpu.weight) == expected[:3]
-    assert (found.count, found.gpu.count) == (None, 1)
+    assert (found.count, found.gpu.count, found.gpu.max_per_job) == (None, None, 1)
     assert found.gpu.part_of == ("a100" if where[0] == "narval" else "h100")
     nodes = attrgetter("cores", "sockets", "memory_gib", "local_disk_gib")
     assert nodes(found) == nodes(kind(where[0], found.gpu.part_of))
@@ -176,7 +176,7 @@ def test_nodes_without_gpus(name, expected):
 def test_shares_never_exceed_the_node(name):
     for fair in cluster(name).shares:
         for node in cluster(name).nodes:
-            if node.gpu and node.gpu.type == fair.gpu:
+            if node.gpu and node.gpu.type == fair.gpu and node.gpu.count:
                 assert (fair.cores or 0) * node.gpu.count <= node.cores
                 assert (fair.memory_gib or 0) * node.gpu.count <= (node.memory_gib or 0)
 
@@ -187,19 +187,21 @@ def test_limits_of_the_general_purpose_clusters(name):
     for found in cluster(name).partitions:
         assert (found.name, found.exclusive) == ("", False)
         gpus = [kind(name, one).gpu for one in found.kinds]
-        assert (found.max_gpus_per_node or 0) == max(gpu.count if gpu else 0 for gpu in gpus)
+        assert (found.max_gpus_per_node or 0) == max(
+            (gpu.count or gpu.max_per_job or 0) if gpu else 0 for gpu in gpus
+        )
         if name != "cedar":
             assert (found.max_time, found.max_jobs) == ("7d", 1000)
-            assert "1 h" in found.notes
+            assert found.advised_min_time == "1h"
             assert found.min_time == (None if name == "nibi" else "5min")
 
 
 # Name, longest, nodes, GPUs, GPUs of a node, cores, jobs, running jobs.
 TRILLIUM = [
-    ("", "24h", 5, (1, 20), (None, 4), 480, 500, 150),
+    ("", "24h", 5, (1, None), (None, 4), None, 500, 150),
     ("debug", "2h", 1, (1, 1), (None, 1), 24, 1, 1),
     ("debug", "30min", 2, (4, 8), (4, 4), 192, 1, 1),
-    ("", "24h", 10, (None, None), (None, None), 1920, 500, 150),
+    ("", "24h", 10, (None, None), (None, None), None, 500, 150),
     ("debug", "1h", 2, (None, None), (None, None), 384, 1, 1),
 ]
 
@@ -220,8 +222,9 @@ def test_trilliums_partitions(number):
 
 def test_requests():
     assert cluster("trillium").dialect.partition == "optional", "debug is named, compute is not"
-    assert "25 nodes: 100 GPUs, 2400 cores" in partitions("trillium", "h100")[0].notes
-    assert "128 nodes: 24576 cores" in partitions("trillium", "cpu")[0].notes
+    gpu, cpu = partitions("trillium", "h100")[0], partitions("trillium", "cpu")[0]
+    assert (gpu.max_nodes_with_allocation, cpu.max_nodes_with_allocation) == (25, 128)
+    assert gpu.whole_nodes_if_several
     for name in ALLIANCE:
         asked = cluster(name).dialect.gpus.format(type="h100", count=4)
         new = "--gpus-per-node=4" if name == "trillium" else "--gpus-per-node=h100:4"
@@ -231,14 +234,17 @@ def test_requests():
         assert cluster(name).dialect.gpu_type_optional == (name in {"beluga", "trillium"})
         assert cluster(name).account.example.startswith("def-")
         assert not cluster(name).account.required, "members of one project need not say it"
-        assert re.search(r"rrg-.*rpp-", cluster(name).account.notes)
+        assert cluster(name).account.allocations == ("rrg-", "rpp-")
+        assert cluster(name).recognised_by == {"CC_CLUSTER": name}
     assert cluster("trillium").dialect.submit_from == "$SCRATCH"
     assert cluster("cedar").dialect.never_submit_from == "/home"
     assert kind("graham", "v100").constraint == "cascade,v100"
     assert all("256 MB a core" in cluster(name).dialect.notes for name in GENERAL)
     assert all("DISABLE_DCGM=1 in the env" in said(name) for name in ("narval", "rorqual"))
-    for name, span in (("rorqual", "370 to 3360"), ("beluga", "350 to 2490")):
-        assert span in msgspec.json.encode(cluster(name).local_disk).decode()
+    for name, span in (("rorqual", (370, 3360)), ("beluga", (350, 2490))):
+        disk = cluster(name).local_disk
+        assert disk is not None
+        assert (disk.min_gib, disk.max_gib) == span
     assert "--switches=1" in partitions("nibi", "h100")[0].notes
     (whole,) = partitions("nibi", "mi300a")
     assert (whole.min_gpus_per_node, whole.max_gpus_per_node, whole.gpu_multiple) == (4, 4, 4)

@@ -24,7 +24,7 @@ GPU_NODES = [
     # cluster, kind, nodes, GPU, a node, its GiB, cores, usable cores, memory GiB, disk GiB
     ("puhti", "gpu", 80, "v100", 4, 32, 40, 40, 373, 3600),
     ("mahti", "gpu", 24, "a100", 4, 40, 128, 128, 490, 3500),
-    ("mahti", "gpu-slice", None, "a100_1g.5gb", 28, 5, 128, 128, 490, 3500),
+    ("mahti", "gpu-slice", None, "a100_1g.5gb", None, 5, 128, 128, 490, 3500),
     ("roihu", "gpu", 132, "gh200", 4, 96, 288, 288, 4 * 217, 150),
     ("roihu", "V", 4, "l40", 2, 48, 64, 64, 2 * 183, 14 * 1024),
     ("lumi", "gpu", 2978, "mi250", 8, 64, 64, 56, 480, 0),
@@ -71,21 +71,24 @@ PARTITIONS: list[tuple[str, str, float | None, dict[str, Any]]] = [
     ("mahti", "large", 36, {"min_nodes": 20, "max_nodes": 200, "exclusive": True}),
     ("mahti", "gc", 36, {"min_nodes": 200, "max_nodes": 700, "exclusive": True}),
     ("mahti", "small", 72, {"max_nodes": 1, "max_cores": 128, "exclusive": False}),
-    ("mahti", "interactive", 168, {"max_nodes": 1, "max_cores": 32, "max_running_jobs": 8}),
+    ("mahti", "interactive", 168, {"max_nodes": 1, "max_cores": 32, "max_running_jobs": 8,
+      "max_memory_gib": 60}),
     ("roihu", "gputest", 0.25, {"max_nodes": 2, "min_gpus": 1}),
     ("roihu", "gpumedium", 36, {"max_nodes": 4, "min_gpus": 1, "max_gpus": 4}),
     ("roihu", "gpularge", 36,
-     {"max_nodes": 10, "min_gpus": 4, "purpose": "restricted", "unknown": ("exclusive",)}),
+     {"max_nodes": 10, "min_gpus": 4, "purpose": "production", "unknown": ("exclusive",),
+      "needs": "an accepted scalability test"}),
     ("roihu", "gpuinteractive", 12, {"max_nodes": 1, "max_gpus": None, "max_cores": None}),
     ("roihu", "vizinteractive", 12, {"max_nodes": 1, "max_gpus": 2}),
     ("roihu", "test", 0.25, {"max_nodes": 2}),
-    ("roihu", "small", 72, {"max_nodes": 1, "max_cores": 384}),
+    ("roihu", "small", 72, {"max_nodes": 1, "max_cores": 384, "max_local_disk_gib": 20}),
     ("roihu", "medium", 36, {"min_nodes": 1, "max_nodes": 6, "exclusive": True}),
     ("roihu", "large", 36, {"min_nodes": 6, "max_nodes": 60, "exclusive": True}),
     ("roihu", "longrun", 240, {"max_nodes": 1, "max_cores": 192}),
     ("roihu", "hugemem", 36, {"max_nodes": 1, "max_cores": 128}),
     ("roihu", "hugemem_longrun", 240, {"max_nodes": 1, "max_cores": 128}),
-    ("roihu", "interactive", 36, {"max_nodes": 1, "max_cores": 32}),
+    ("roihu", "interactive", 36,
+     {"max_nodes": 1, "max_cores": 32, "max_memory_gib": 64, "max_local_disk_gib": 20}),
     ("lumi", "standard-g", 48,
      {"max_nodes": 1024, "exclusive": True, "max_jobs": 210, "max_running_jobs": 200}),
     ("lumi", "small-g", 72,
@@ -94,6 +97,7 @@ PARTITIONS: list[tuple[str, str, float | None, dict[str, Any]]] = [
     ("lumi", "bench", 6, {"max_nodes": None, "purpose": "restricted", "exclusive": True}),
     ("arc4", "", 48,
      {"min_time": "15min", "min_gpus": 1, "max_gpus": 4, "max_nodes": None, "billing": ""}),
+    ("arc4", "", 48, {"min_time": "15min", "max_nodes": 1, "kinds": ("standard", "high-memory")}),
     ("aire", "gpu", None, {"billing": ""}),
     ("aire", "", None, {"kinds": ("standard",)}),
     ("aire", "himem", None, {"kinds": ("high-memory",)}),
@@ -101,14 +105,14 @@ PARTITIONS: list[tuple[str, str, float | None, dict[str, Any]]] = [
 
 SHARES = [
     # cluster, GPU, cores, memory GiB, more is refused, comes by itself
-    ("puhti", "v100", 10, 93, False, False),
-    ("mahti", "a100", 32, 122.5, False, False),
-    ("mahti", "a100_1g.5gb", 4, 17.5, True, False),
-    ("roihu", "gh200", 72, 217, True, False),
-    ("roihu", "l40", 32, 183, True, False),
-    ("lumi", "mi250", 7, 60, False, False),
-    ("arc4", "v100", 10, 48, False, True),
-    ("aire", "l40s", 8, 85, False, False),
+    ("puhti", "v100", 10, 93, False, ()),
+    ("mahti", "a100", 32, 122.5, False, ("memory",)),
+    ("mahti", "a100_1g.5gb", 4, 17.5, True, ("memory",)),
+    ("roihu", "gh200", 72, 217, True, ("memory",)),
+    ("roihu", "l40", 32, 183, True, ("memory",)),
+    ("lumi", "mi250", 7, 60, False, ()),
+    ("arc4", "v100", 10, 48, False, ("cores", "memory")),
+    ("aire", "l40s", 8, 85, False, ()),
 ]
 
 BILLS = [
@@ -138,11 +142,6 @@ BILLS = [
     ("lumi", "dev-g", 2, {"gpus": 1, "cores": 8, "memory_gib": 65}, 2, "GPU-hours"),
     ("lumi", "standard-g", 24, {"nodes": 4, "gpus": 32}, 384, "GPU-hours"),  # *
 ]
-
-LUMI_MASKS = (
-    "0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,"
-    "0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000"
-)
 
 
 def kind_of(cluster: str, name: str) -> NodeKind:
@@ -204,7 +203,12 @@ def test_partitions_are_all_there_and_no_others():
 @pytest.mark.parametrize("row", PARTITIONS, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_limits_of_each_partition(row):
     cluster, name, hours, expected = row
-    partition = partition_of(cluster, name)
+    kinds = expected.get("kinds", ())
+    partition = next(
+        one
+        for one in CLUSTERS[cluster].partitions
+        if one.name == name and set(kinds) <= set(one.kinds)
+    )
     found = None if partition.max_time is None else parse_duration(partition.max_time) / 3600
     assert found == hours
     assert {key: getattr(partition, key) for key in expected} == expected
@@ -244,14 +248,17 @@ def test_how_requests_are_written():
         option = dialect.gpus.format(type=cluster.shares[0].gpu, count=2)
         gpus[name] = (option, dialect.partition, dialect.memory, cluster.account.required)
         disks[name] = (disk.variable, disk.option.format(gib=100), disk.joins_gres, disk.in_memory)
-        assert disk.default_gib == (150 if name == "roihu" else None)
+        assert disk.default_gib == {"roihu": 150, "arc4": 1}.get(name)
+        assert disk.only_if_asked == (name in {"puhti", "mahti"})
+        assert disk.per_core == (name == "arc4")
+        assert disk.path == ("/tmp" if name == "lumi" else "")
         assert dialect.time_required
     assert gpus == {
         "puhti": ("--gres=gpu:v100:2", "required", "node", True),
         "mahti": ("--gres=gpu:a100:2", "required", "none", True),
-        "roihu": ("--gres=gpu:gh200:2", "required", "none", True),
+        "roihu": ("--gres=gpu:gh200:2", "required", "node", True),
         "lumi": ("--gpus-per-node=2", "required", "node", True),
-        "arc4": ("-l coproc_v100=2", "never", "none", False),
+        "arc4": ("-l coproc_v100=2", "never", "core", False),
         "aire": ("--gres=gpu:2", "optional", "node", False),
     }
     assert disks == {
@@ -263,6 +270,10 @@ def test_how_requests_are_written():
         "aire": ("TMPDIR", "", False, False),
     }
     assert CLUSTERS["arc4"].account.option == "-P"
+    assert CLUSTERS["arc4"].dialect.cores == "-pe smp {cores}"
+    node_type = CLUSTERS["arc4"].dialect.constraint
+    constraint = kind_of("arc4", "high-memory").constraint
+    assert node_type.format(constraint=constraint) == "-l node_type=40core-768G"
     assert CLUSTERS["arc4"].script_lines == ("unset GOMP_CPU_AFFINITY KMP_AFFINITY",)
 
 
@@ -307,42 +318,6 @@ def test_what_is_free_is_not_billed_and_what_the_gpus_cost_is_told(name: str):
         assert name != "roihu" or "local_disk_gib" not in counted
         has_gpus = any(kind_of(name, kind).gpu for kind in partition.kinds)
         assert sum(term.gpu_part for term in terms) == has_gpus, partition.name
-
-
-def test_lumis_masks_are_the_documented_ones_and_its_cores_each_reserved_or_bound_once():
-    binding, kind = CLUSTERS["lumi"].binding, kind_of("lumi", "gpu")
-    assert binding is not None
-    assert binding.only_exclusive
-    masks = [sum(1 << core for core in cores) for cores in binding.cores_of_gpu]
-    assert ",".join(f"0x{mask:016x}" for mask in masks) == LUMI_MASKS
-    bound = [core for cores in binding.cores_of_gpu for core in cores]
-    assert kind.reserved_cores == (0, 8, 16, 24, 32, 40, 48, 56)
-    assert sorted((*bound, *kind.reserved_cores)) == list(range(64))
-    assert len(bound) == kind.usable_cores == 56
-
-
-def test_lumis_variables_by_generation():
-    found = {one.generation: one.variables for one in CLUSTERS["lumi"].environment}
-    cache = "/tmp/{user}-miopen-cache-{node}"
-    assert [*found.items()] == [
-        ("laif-rocm7", {
-            "FI_MR_CACHE_MONITOR": "userfaultfd",
-            "MIOPEN_CUSTOM_CACHE_DIR": "/tmp/miopen-cache-{user}",
-            "MIOPEN_USER_DB_PATH": "/tmp/miopen-config-{user}",
-        }),
-        ("workshop-2025", {
-            "NCCL_SOCKET_IFNAME": "hsn0,hsn1,hsn2,hsn3", "NCCL_NET_GDR_LEVEL": "PHB",
-            "MIOPEN_USER_DB_PATH": cache, "MIOPEN_CUSTOM_CACHE_DIR": cache,
-        }),
-        ("easybuild-2023", {
-            "NCCL_SOCKET_IFNAME": "hsn", "NCCL_NET_GDR_LEVEL": "3", "CXI_FORK_SAFE": "1",
-            "CXI_FORK_SAFE_HP": "1", "FI_CXI_DISABLE_CQ_HUGETLB": "1",
-        }),
-        ("cray-mpich", {"MPICH_GPU_SUPPORT_ENABLED": "1", "MPICH_OFI_NIC_POLICY": "GPU"}),
-    ]  # fmt: skip
-    for one in CLUSTERS["lumi"].environment:
-        caches = {value for name, value in one.variables.items() if name.startswith("MIOPEN_")}
-        assert caches == set(one.directories), one.generation
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 
 from teho.config.toml import did_you_mean, read_toml, to_noun
 from teho.errors import InputError
-from teho.model.cluster import Cluster
+from teho.model.cluster import Cluster, Partition
 from teho.units import parse_duration
 
 __all__ = ["cluster_files", "load_catalogue", "load_cluster", "read_cluster"]
@@ -59,7 +59,8 @@ def read_cluster(path: Path) -> Cluster:
     """Read a cluster's file and check that it is sound in itself.
 
     Raises:
-        InputError: it does not read, has an unknown key, or names what it does not define.
+        InputError: it does not read, has an unknown key, contradicts itself, or names
+            what it does not define.
     """
     cluster = to_noun(read_toml(path), Cluster, path)
     for found, expected in _contradictions(cluster, path.stem):
@@ -67,42 +68,57 @@ def read_cluster(path: Path) -> Cluster:
     return cluster
 
 
-def _contradictions(cluster: Cluster, stem: str) -> list[tuple[str, str]]:
-    """Return what a file says that cannot be, each with what was expected."""
-    kinds = {kind.name for kind in cluster.nodes}
-    types = {kind.gpu.type for kind in cluster.nodes if kind.gpu}
-    wrong: list[tuple[str, str]] = []
+def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
+    """Yield what a file says that cannot be, each with what was expected."""
     if cluster.name != stem:
-        wrong.append((f"name {cluster.name!r}", f"the file's own, {stem!r}"))
+        yield f"name {cluster.name!r}", f"the file's own, {stem!r}"
     if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
-        wrong.append(("status retired without retired_on", "a date, or a note on its absence"))
+        yield "status retired without retired_on", "a date, or a note on its absence"
+    types = {kind.gpu.type for kind in cluster.nodes if kind.gpu}
+    for share in cluster.shares:
+        if share.gpu not in types:
+            yield f"share of GPU {share.gpu!r}{did_you_mean(share.gpu, types)}", ""
     for partition in cluster.partitions:
-        where = f"partition {partition.name!r}"
-        wrong += [
-            (f"{where}: node kind {kind!r}", did_you_mean(kind, kinds).lstrip(";, "))
-            for kind in partition.kinds
-            if kind not in kinds
-        ]
-        if partition.billing and partition.billing not in cluster.billing:
-            wrong.append((f"{where}: billing {partition.billing!r}", "a table [billing.NAME]"))
-        for key, text in (("max_time", partition.max_time), ("min_time", partition.min_time)):
-            if text is not None:
-                parse_duration(text, f"{where}, {key}")
-    wrong += [
-        (f"share of GPU {share.gpu!r}", did_you_mean(share.gpu, types).lstrip(";, "))
-        for share in cluster.shares
-        if share.gpu not in types
-    ]
-    wrong += [
-        (f"source {source!r}", f"to begin with one of {sorted(cluster.sources)}")
-        for source in (
-            *(kind.source for kind in cluster.nodes),
-            *(partition.source for partition in cluster.partitions),
-            *(share.source for share in cluster.shares),
-            *(billing.source for billing in cluster.billing.values()),
-            cluster.dialect.source,
-            cluster.account.source,
-        )
-        if source.split(" ", 1)[0].rstrip(":") not in cluster.sources
-    ]
-    return wrong
+        for found, expected in _of_partition(cluster, partition):
+            yield f"partition {partition.title!r}: {found}", expected
+    for source in _sources(cluster):
+        if source.split(" ", 1)[0].rstrip(":;") not in cluster.sources:
+            yield f"source {source!r}", f"to begin with one of {sorted(cluster.sources)}"
+
+
+def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str, str]]:
+    kinds = {kind.name for kind in cluster.nodes}
+    if not partition.title:
+        yield "neither name nor label", "a label, which is shown where jobs name no partition"
+    for kind in partition.kinds:
+        if kind not in kinds:
+            yield f"node kind {kind!r}{did_you_mean(kind, kinds)}", ""
+    if partition.billing and partition.billing not in cluster.billing:
+        yield f"billing {partition.billing!r}", "a table [billing.NAME]"
+    for key in ("max_time", "min_time", "advised_min_time"):
+        text = getattr(partition, key)
+        if text is not None:
+            parse_duration(text, f"partition {partition.title!r}, {key}")
+    for key in partition.unknown:
+        if key not in Partition.__struct_fields__:
+            yield f"unknown = {key!r}{did_you_mean(key, Partition.__struct_fields__)}", ""
+        elif getattr(partition, key) not in {None, "", False}:
+            yield f"{key} is both given and in `unknown`", "one of the two"
+
+
+def _sources(cluster: Cluster) -> Iterator[str]:
+    """Yield the source of every table."""
+    yield cluster.dialect.source
+    yield cluster.account.source
+    for part in (cluster.local_disk, cluster.binding):
+        if part is not None:
+            yield part.source
+    for parts in (
+        cluster.nodes,
+        cluster.partitions,
+        cluster.shares,
+        cluster.billing.values(),
+        cluster.software,
+        cluster.environment,
+    ):
+        yield from (part.source for part in parts)

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -20,8 +20,13 @@ else:
 
 __all__ = ["did_you_mean", "read_toml", "to_noun"]
 
+if TYPE_CHECKING:
+    from msgspec import inspect
+
 T = TypeVar("T", bound=msgspec.Struct)
 _UNKNOWN_FIELD = re.compile(r"unknown field `(?P<key>[^`]*)`(?: - at `\$(?P<where>[^`]*)`)?")
+
+_STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -43,8 +48,8 @@ def to_noun(content: dict[str, Any], noun: type[T], path: Path) -> T:
     """Turn a TOML table into a noun (a msgspec struct that forbids unknown fields).
 
     Raises:
-        InputError: a key that the noun does not have (with the nearest one that it
-            has), or a value of the wrong type.
+        InputError: a key that the noun, or a noun inside it, does not have (with the
+            nearest one that it has), or a value of the wrong type.
     """
     try:
         return msgspec.convert(content, noun)
@@ -52,10 +57,37 @@ def to_noun(content: dict[str, Any], noun: type[T], path: Path) -> T:
         unknown = _UNKNOWN_FIELD.search(str(error))
         if unknown is None:
             raise InputError(f"{path}: {error}") from error
-        names = [field.name for field in msgspec.structs.fields(noun)]
+        where = unknown["where"] or ""
+        inside = f" in {where.lstrip('.')}" if where else ""
         raise InputError(
-            f"{path}: unknown key {unknown['key']!r}{did_you_mean(unknown['key'], names)}"
+            f"{path}: unknown key {unknown['key']!r}{inside}"
+            f"{did_you_mean(unknown['key'], _keys_at(noun, where))}"
         ) from error
+
+
+def _keys_at(noun: type[msgspec.Struct], where: str) -> list[str]:
+    """Return the keys of the table at a path such as `.nodes[0].gpu`, as msgspec writes it."""
+    from msgspec import inspect
+
+    kind: inspect.Type = inspect.type_info(noun)
+    for step in _STEP.findall(where):
+        kind = _without_none(kind)
+        if isinstance(kind, inspect.StructType):
+            kind = next(one.type for one in kind.fields if one.encode_name == step.lstrip("."))
+        elif isinstance(kind, inspect.DictType):
+            kind = kind.value_type
+        elif isinstance(kind, inspect.VarTupleType | inspect.ListType):
+            kind = kind.item_type
+    kind = _without_none(kind)
+    return [one.encode_name for one in kind.fields] if isinstance(kind, inspect.StructType) else []
+
+
+def _without_none(kind: inspect.Type) -> inspect.Type:
+    from msgspec import inspect
+
+    if isinstance(kind, inspect.UnionType):
+        return next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+    return kind
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 __all__ = [
     "Account",
+    "Automatic",
     "Billing",
     "Binding",
     "Cluster",
@@ -28,6 +29,9 @@ __all__ = [
     "Source",
     "Term",
 ]
+
+Automatic = Literal["cores", "memory"]
+"""What comes by itself, so that a request must not name it."""
 
 Quantity = Literal["nodes", "gpus", "weighted_gpus", "cores", "memory_gib", "local_disk_gib"]
 """What a bill can count. `weighted_gpus`: each GPU counts as its type's `weight`."""
@@ -48,7 +52,10 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     type: str
     """As the scheduler names it, such as `a100`."""
-    count: int
+    count: int | None = None
+    """Of one node. None: not documented, as with slices."""
+    max_per_job: int | None = None
+    """Most of them in one job, on whatever partition, such as one slice. None: no such limit."""
     vendor: Literal["nvidia", "amd"]
     model: str
     """Product name."""
@@ -93,8 +100,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     memory_gib: float | None = None
     enforced: bool = False
     """Whether more is refused."""
-    automatic: bool = False
-    """Whether the site gives it with the GPU, so that the request must not name it."""
+    automatic: tuple[Automatic, ...] = ()
+    """What of it comes with the GPU and must not be named."""
     source: str
 
 
@@ -103,13 +110,22 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     name: str
     """Empty where the site's jobs name none."""
+    label: str = ""
+    """What Teho calls it where the name is empty, such as `GPU nodes`."""
     kinds: tuple[str, ...]
     """Names of its node kinds."""
     max_time: str | None = None
     """Such as `36h` or `3d`."""
     min_time: str | None = None
+    """What is shorter is refused."""
+    advised_min_time: str | None = None
+    """What is shorter is taken, and not wished for."""
     min_nodes: int = 1
     max_nodes: int | None = None
+    max_nodes_with_allocation: int | None = None
+    """For an account that begins with one of `account.allocations`."""
+    whole_nodes_if_several: bool = False
+    """Whether a job on more than one node must take each of them whole."""
     min_gpus_per_node: int | None = None
     max_gpus_per_node: int | None = None
     min_gpus: int | None = None
@@ -121,30 +137,55 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_cores: int | None = None
     """Of the whole job."""
     max_cores_per_node: int | None = None
+    max_memory_gib: float | None = None
+    """Of each node, where it is less than the node has."""
+    max_local_disk_gib: float | None = None
+    """Of each node, where it is less than the node has."""
+    automatic: tuple[Automatic, ...] = ()
+    """What comes with the cores or the nodes and must not be named."""
     exclusive: bool = False
     """Whether whole nodes are given, and billed, whatever is asked for."""
     max_jobs: int | None = None
     """Of one user, waiting and running."""
     max_running_jobs: int | None = None
     purpose: Literal["production", "test", "interactive", "restricted"] = "production"
+    """`restricted`: by invitation alone."""
+    needs: str = ""
+    """What a project must have first, such as `an accepted scalability test`."""
     billing: str = ""
-    """Name of one of the file's `billing` tables; empty: no charge."""
+    """Name of one of the file's `billing` tables; empty: no charge, unless `unknown` has it."""
     source: str
     notes: str = ""
     unknown: tuple[str, ...] = ()
-    """Names of limits that are not documented."""
+    """Fields of this table that are not documented: limits, or `billing`."""
+
+    @property
+    def title(self) -> str:
+        """What it is called on screen: its name, or its label where it has none."""
+        return self.name or self.label
 
 
 class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job's own disk on the node."""
 
     variable: str
-    """Variable that holds its path, such as `LOCAL_SCRATCH`."""
+    """Variable that holds its path, such as `LOCAL_SCRATCH`; empty: there is none, see `path`."""
+    path: str = ""
+    """Its path where no variable holds it, such as `/tmp`."""
     option: str = ""
-    """How it is asked for, with `{gib}`; empty: it is there without asking."""
+    """How an amount is asked for, with `{gib}`; empty: none is."""
+    only_if_asked: bool = False
+    """Whether neither disk nor variable is there unless it is asked for."""
+    per_core: bool = False
+    """Whether the option's amount is that of each core, not of each node."""
+    min_gib: float | None = None
+    """Least amount that the option takes."""
+    max_gib: float | None = None
+    """Largest amount that the option takes."""
     joins_gres: bool = False
     """Whether the option is a part of `--gres`, behind the GPUs."""
     default_gib: float | None = None
+    """What is there without asking, as the option counts it."""
     in_memory: bool = False
     """Whether it is memory in truth and counts as the job's."""
     source: str
@@ -157,6 +198,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     required: bool
     option: str = "--account"
     example: str
+    allocations: tuple[str, ...] = ()
+    """How accounts with an allocation of their own begin, such as `rrg-`."""
     source: str
     notes: str = ""
 
@@ -168,9 +211,15 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Option for GPUs, with `{type}` and `{count}` (of one node)."""
     gpu_type_optional: bool = False
     partition: Literal["required", "never", "optional"] = "required"
+    cores: str = ""
+    """Option for the cores of a job, with `{cores}`, such as `-pe smp {cores}`; empty: the
+    scheduler's usual one."""
+    constraint: str = "--constraint={constraint}"
+    """Option that picks a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
-    """Memory is asked for a node, not at all (it comes with the GPUs), or a core."""
+    """Memory is asked for a node, never (it comes with GPUs, cores or nodes), or for a core."""
     time_required: bool = True
+    """Whether a job without a time is refused."""
     submit_from: str = ""
     """Directory that jobs must be submitted from, such as `$SCRATCH`."""
     never_submit_from: str = ""
@@ -253,6 +302,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """When the facts were last held against their sources."""
     hosts: tuple[str, ...] = ()
     """Patterns of host names by which the cluster is recognised."""
+    recognised_by: dict[str, str] = {}
+    """Environment variables, with their values, by which it is recognised."""
     internet_on_compute_nodes: bool | None = None
     sources: dict[str, Source]
     nodes: tuple[NodeKind, ...]

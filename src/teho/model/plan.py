@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from teho.model.cluster import Automatic
 from teho.model.request import Request
 
 __all__ = ["Advice", "Answer", "Cost", "Option", "Refusal", "Unfit"]
@@ -14,9 +15,10 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     amount: float
     unit: str
-    """The site's own; empty where nothing is charged."""
+    """The site's own; empty where nothing is charged, and `amount` is then 0."""
     sum: str
-    """The sum as one would write it, such as `(1 GPU × 60 + 10 cores) × 1 h`."""
+    """The sum as one would write it, such as `(1 GPU × 60 + 10 cores) × 1 h`; empty where
+    nothing is charged."""
     gpu_share: float | None = None
     """Part of the bill that the GPUs are (0..1); None where the bill does not tell."""
     source: str = ""
@@ -38,7 +40,11 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: str
     partition: str
     """Empty where the site's jobs name none."""
+    label: str = ""
+    """The partition's name on screen; never empty in an answer."""
     node_kind: str
+    constraint: str = ""
+    """What picks the kind of node, where the request needs it."""
     nodes: int
     gpus_per_node: int
     gpu_type: str
@@ -46,12 +52,14 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     tasks_per_node: int
     cpus_per_task: int
     memory_gib: float | None = None
-    """Of each node; None: comes with the GPUs or is left to the site."""
+    """Of each node, and to be named; None: it comes by itself or is left to the site."""
+    automatic: tuple[Automatic, ...] = ()
+    """What comes by itself: the script must not name it."""
     local_disk_gib: float | None = None
     time_s: float
     account: str
     cost: Cost | None = None
-    """None: the site's formula is not known."""
+    """None: the site's formula is not documented."""
     advice: tuple[Advice, ...] = ()
     request: Request
 
@@ -73,6 +81,8 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     partition: str
+    label: str = ""
+    """The partition's name on screen; empty for a whole cluster."""
     refusals: tuple[Refusal, ...]
 
 

@@ -6,7 +6,10 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Launcher", "Request"]
+__all__ = ["DEFAULT_TIME_S", "Launcher", "Request"]
+
+DEFAULT_TIME_S = 3600.0
+"""Planned and written where a request says no time: no site calls an hour too short."""
 
 Launcher = Literal["plain", "torchrun", "srun", "accelerate", "deepspeed", "horovod"]
 """Who starts the program's processes: `plain` is one process, whatever it does then."""
@@ -28,7 +31,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Cores of the whole job."""
     memory_gib: float | None = None
     """Of each node: that is what a scheduler's `--mem` means."""
-    time_s: float = 3600.0
+    time_s: float | None = None
+    """None: not said; `DEFAULT_TIME_S` is planned."""
     local_disk_gib: float | None = None
     """Of each node."""
     partition: str | None = None

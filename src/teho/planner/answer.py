@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
-from teho.clusters.billing import Use, bill
+import msgspec
+
+from teho.errors import InputError
 from teho.model.cluster import Cluster, NodeKind, Partition
-from teho.model.plan import Answer, Cost, Option, Refusal, Unfit
+from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
+from teho.planner.cost import cost_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Shape, shape_of
+from teho.planner.shape import Case, case_of
 from teho.planner.traps import advice_for
 
 __all__ = ["answer"]
+
+
+class _Held(msgspec.Struct, frozen=True):
+    """A request held against one partition."""
+
+    partition: Partition
+    options: tuple[Option, ...]
+    refusals: tuple[Refusal, ...]
 
 
 def answer(
@@ -20,30 +32,53 @@ def answer(
 ) -> Answer:
     """Return every option that fits and, for everything else, the limits that it breaks.
 
-    Options of one cluster come cheapest first. Clusters bill in units that do not
-    compare, so they are ordered by the GPU that is least above the need.
+    Options of one cluster stand together, cheapest first, test and interactive
+    partitions last. Clusters bill in units that do not compare, so they are ordered by
+    the GPU that is least above the need.
 
     Args:
         request: what the program needs.
         clusters: the clusters to consider.
         even_if_retired: plan for retired clusters too, for study.
+
+    Raises:
+        InputError: a number of the request can be no one's need, such as no nodes.
     """
-    options: list[Option] = []
+    _check(request)
+    groups: list[list[Option]] = []
     unfit: list[Unfit] = []
     for cluster in clusters:
         if cluster.status == "retired" and not even_if_retired:
             unfit.append(_retired(cluster))
             continue
         fitting, failing = _of_cluster(request, cluster)
-        options += fitting
+        groups += [fitting] if fitting else []
         unfit += failing
-    return Answer(options=tuple(sorted(options, key=_order)), unfit=tuple(unfit))
+    groups.sort(key=_group_order)
+    options = tuple(option for group in groups for option in group)
+    return Answer(options=options, unfit=tuple(unfit))
 
 
-def _order(option: Option) -> tuple[float, str, float, bool, str]:
-    memory = option.gpu_memory_gib or 0.0
-    cost = option.cost.amount if option.cost else 0.0
-    return (memory, option.cluster, cost, "test" in option.partition, option.partition)
+def _check(request: Request) -> None:
+    for name, least in (("gpus", 0), ("nodes", 1), ("cpus_per_gpu", 1), ("cpus", 1)):
+        number = getattr(request, name)
+        if number is not None and number < least:
+            raise InputError(f"{name.replace('_', ' ')}: {number}", f"{least} or more")
+    for name in ("gpu_memory_gib", "memory_gib", "time_s", "local_disk_gib"):
+        amount = getattr(request, name)
+        if amount is not None and not 0 < amount < math.inf:
+            raise InputError(
+                f"{name.rsplit('_', 1)[0].replace('_', ' ')}: {amount:g}", "more than 0"
+            )
+
+
+def _group_order(group: list[Option]) -> tuple[float, str]:
+    least = min(_or_last(option.gpu_memory_gib) for option in group)
+    return least, group[0].cluster
+
+
+def _or_last(value: float | None) -> float:
+    return math.inf if value is None else value
 
 
 def _retired(cluster: Cluster) -> Unfit:
@@ -58,60 +93,94 @@ def _retired(cluster: Cluster) -> Unfit:
 
 
 def _of_cluster(request: Request, cluster: Cluster) -> tuple[list[Option], list[Unfit]]:
-    options: list[Option] = []
-    unfit: list[Unfit] = []
-    named = request.partition
-    if named is not None and cluster.dialect.partition == "never":
-        refusal = Refusal(
+    misnamed = _misnamed(request.partition, cluster)
+    if misnamed is not None:
+        named = request.partition or ""
+        return [], [Unfit(cluster=cluster.name, partition=named, label=named, refusals=(misnamed,))]
+    # All are held, the one that is named or not: what fits elsewhere is worth saying.
+    held = [_hold(request, cluster, partition) for partition in cluster.partitions]
+    ranks = [(_rank(one.partition, option), option) for one in held for option in one.options]
+    ranked = [option for _, option in sorted(ranks, key=lambda pair: pair[0])]
+    asked = [one for one in held if request.partition in {None, one.partition.name}]
+    unfit = [
+        Unfit(
+            cluster=cluster.name,
+            partition=one.partition.name,
+            label=one.partition.title,
+            refusals=tuple(_elsewhere(one, ranked, request, cluster)),
+        )
+        for one in asked
+        if not one.options
+    ]
+    return [option for option in ranked if request.partition in {None, option.partition}], unfit
+
+
+def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
+    """Return why a partition must not be named, or not so; None where it may."""
+    names = [partition.name for partition in cluster.partitions if partition.name]
+    if named is None or (cluster.dialect.partition != "never" and named in names):
+        return None
+    labels = {partition.label for partition in cluster.partitions if not partition.name}
+    if cluster.dialect.partition == "never" or named in labels:
+        return Refusal(
             kind="partition_named",
             sentence=f"partition {named!r} named, {cluster.title} chooses it itself",
             source=cluster.dialect.source,
             instead="leave --partition out",
         )
-        return [], [Unfit(cluster=cluster.name, partition=named, refusals=(refusal,))]
-    for partition in cluster.partitions:
-        if named is not None and partition.name != named:
-            continue
-        kinds = list(_kinds(request, cluster, partition))
-        refused: list[Refusal] = []
-        for kind in kinds:
-            shape = shape_of(request, cluster, partition, kind)
-            refusals = (
-                *_purpose(partition),
-                *refusals_of(request, cluster, partition, kind, shape),
-            )
-            if refusals:
-                refused += refusals
-            else:
-                options.append(_option(request, cluster, partition, kind, shape))
-        if not kinds:
-            refused.append(_no_such_nodes(request, cluster, partition))
-        if refused and not any(option.partition == partition.name for option in options):
-            unfit.append(
-                Unfit(
-                    cluster=cluster.name,
-                    partition=partition.name,
-                    refusals=tuple(dict.fromkeys(refused)),
-                )
-            )
-    if named is not None and all(partition.name != named for partition in cluster.partitions):
-        names = ", ".join(partition.name for partition in cluster.partitions if partition.name)
-        refusal = Refusal(
-            kind="no_such_partition",
-            sentence=f"no partition {named!r}, {cluster.title} has {names}",
-            source=cluster.dialect.source,
-        )
-        unfit.append(Unfit(cluster=cluster.name, partition=named, refusals=(refusal,)))
-    return options, unfit
+    return Refusal(
+        kind="no_such_partition",
+        sentence=f"no partition {named!r}, {cluster.title} has {', '.join(names)}",
+        source=cluster.dialect.source,
+    )
 
 
-def _purpose(partition: Partition) -> Iterator[Refusal]:
-    if partition.purpose == "restricted":
-        yield Refusal(
-            kind="restricted",
-            sentence=f"{partition.name} is open by invitation alone",
-            source=partition.source,
-        )
+def _rank(partition: Partition, option: Option) -> tuple[bool, float, float, str, str]:
+    cost = option.cost.amount if option.cost else None
+    return (
+        partition.purpose != "production",
+        _or_last(cost),
+        _or_last(option.gpu_memory_gib),
+        option.label,
+        option.node_kind,
+    )
+
+
+def _elsewhere(
+    held: _Held, ranked: list[Option], request: Request, cluster: Cluster
+) -> Iterator[Refusal]:
+    """Yield the refusals, with the partition that would take the request where one does."""
+    others = (option.partition for option in ranked if option.partition != held.partition.name)
+    other = next(others, None)
+    if other:
+        instead = f"--partition {other}"
+    else:
+        drop = other == "" and request.partition and cluster.dialect.partition == "optional"
+        instead = "leave --partition out" if drop else ""
+    for refusal in held.refusals:
+        if refusal.instead or not instead:
+            yield refusal
+        else:
+            yield msgspec.structs.replace(refusal, instead=instead)
+
+
+def _hold(request: Request, cluster: Cluster, partition: Partition) -> _Held:
+    options: dict[Option, Option] = {}
+    refused: dict[Refusal, None] = {}
+    kinds = list(_kinds(request, cluster, partition))
+    for kind in kinds:
+        case = case_of(request, cluster, partition, kind)
+        refusals = refusals_of(case)
+        if refusals:
+            refused.update(dict.fromkeys(refusals))
+        else:
+            option = _option(case)
+            # Kinds of node that are asked for in the same way are one option.
+            alike = msgspec.structs.replace(option, node_kind="") if len(kinds) > 1 else option
+            options.setdefault(alike, option)
+    if not kinds:
+        refused[_no_such_nodes(request, cluster, partition)] = None
+    return _Held(partition, tuple(options.values()), tuple(refused))
 
 
 def _kinds(request: Request, cluster: Cluster, partition: Partition) -> Iterator[NodeKind]:
@@ -125,35 +194,32 @@ def _kinds(request: Request, cluster: Cluster, partition: Partition) -> Iterator
         elif wanted is None:
             fits = not gpu.part_of  # slices are for those who ask for them by name
         else:
-            fits = _is_type(wanted, gpu.type, gpu.model)
+            fits = wanted.lower() in {gpu.type.lower(), gpu.model.lower()}
         if fits:
             yield kind
 
 
-def _is_type(wanted: str, *names: str) -> bool:
-    return any(wanted.lower() == name.lower() for name in names)
-
-
 def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> Refusal:
-    kinds = [kind for kind in cluster.nodes if kind.name in partition.kinds]
-    types = sorted({kind.gpu.type for kind in kinds if kind.gpu})
-    have = ", ".join(types) if types else "no GPUs"
     if request.gpus == 0:
-        sentence = f"no GPU is asked for, {partition.name or cluster.title} is for GPU jobs"
+        sentence = f"no GPU is asked for, only GPU jobs in {partition.title}"
     else:
-        what = f"GPUs of type {request.gpu_type}" if request.gpu_type else "GPUs"
-        sentence = f"{what} are asked for, {partition.name or cluster.title} has {have}"
+        kinds = [kind for kind in cluster.nodes if kind.name in partition.kinds]
+        types = sorted({kind.gpu.type for kind in kinds if kind.gpu})
+        have = f"only {', '.join(types)}" if types else "none"
+        what = f"GPUs of type {request.gpu_type}" if request.gpu_type else "whole GPUs"
+        sentence = f"{what} are asked for, {have} in {partition.title}"
     return Refusal(kind="no_such_nodes", sentence=sentence, source=partition.source)
 
 
-def _option(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Option:
+def _option(case: Case) -> Option:
+    request, kind, shape = case.request, case.kind, case.shape
     return Option(
-        cluster=cluster.name,
-        scheduler=cluster.scheduler,
-        partition=partition.name,
+        cluster=case.cluster.name,
+        scheduler=case.cluster.scheduler,
+        partition=case.partition.name,
+        label=case.partition.title,
         node_kind=kind.name,
+        constraint=kind.constraint,
         nodes=shape.nodes,
         gpus_per_node=shape.gpus_per_node,
         gpu_type=kind.gpu.type if kind.gpu else "",
@@ -161,33 +227,11 @@ def _option(
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,
         memory_gib=shape.memory_gib,
+        automatic=case.automatic,
         local_disk_gib=request.local_disk_gib,
-        time_s=request.time_s,
+        time_s=shape.time_s,
         account=request.account or "",
-        cost=_cost(cluster, partition, kind, shape, request),
-        advice=advice_for(request, cluster, partition, kind, shape),
+        cost=cost_of(case),
+        advice=advice_for(case),
         request=request,
-    )
-
-
-def _cost(
-    cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape, request: Request
-) -> Cost | None:
-    if not partition.billing:
-        return None
-    whole = partition.exclusive
-    gpus = kind.gpu.count if whole and kind.gpu else shape.gpus_per_node
-    cores = (kind.usable_cores or kind.cores) if whole else shape.cores_per_node
-    memory = kind.memory_gib if whole else shape.memory_gib
-    return bill(
-        cluster.billing[partition.billing],
-        Use(
-            nodes=shape.nodes,
-            gpus=gpus * shape.nodes,
-            gpu_weight=kind.gpu.weight if kind.gpu else 1.0,
-            cores=cores * shape.nodes,
-            memory_gib=(memory or 0.0) * shape.nodes,
-            local_disk_gib=(request.local_disk_gib or 0.0) * shape.nodes,
-            hours=request.time_s / 3600,
-        ),
     )

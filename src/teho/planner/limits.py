@@ -5,30 +5,57 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from teho.model.cluster import Cluster, NodeKind, Partition
+from teho.model.cluster import Partition
 from teho.model.plan import Refusal
-from teho.model.request import Request
-from teho.planner.shape import Shape, share_of
-from teho.units import format_duration, parse_duration
+from teho.planner.masks import mask_refusals
+from teho.planner.shape import Case, fewest_nodes, seconds
+from teho.units import format_duration
 
-__all__ = ["refusals_of"]
+__all__ = ["most_nodes", "refusals_of"]
 
 
-def refusals_of(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> tuple[Refusal, ...]:
+def refusals_of(case: Case) -> tuple[Refusal, ...]:
     """Return the limits that a request breaks on one partition; empty where it fits."""
-    return tuple(
-        refusal
-        for check in (_gpus, _nodes, _time, _cores, _memory, _disk)
-        for refusal in check(request, cluster, partition, kind, shape)
-    )
+    refusals: list[Refusal] = []
+    for check in _CHECKS:
+        refusals += check(case)
+    if not refusals or all(refusal.kind != "too_many_gpus" for refusal in refusals):
+        return tuple(refusals)
+    # Too many GPUs lead to too many nodes and cores: told only to those who asked for them.
+    request, follow = case.request, set[str]()
+    if request.nodes is None:
+        follow.add("too_many_nodes")
+    if request.cpus is None and request.cpus_per_gpu is None:
+        follow.add("too_many_cores")
+    return tuple(refusal for refusal in refusals if refusal.kind not in follow)
 
 
-def _gpus(
-    request: Request, _: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Refusal]:
-    gpu, where, source = kind.gpu, _where(partition), partition.source
+def most_nodes(case: Case) -> int | None:
+    """Return the most nodes of one job under the request's account; None: not documented."""
+    partition, account = case.partition, case.request.account
+    prefixes = case.cluster.account.allocations
+    if (
+        partition.max_nodes_with_allocation
+        and account
+        and prefixes
+        and account.startswith(prefixes)
+    ):
+        return partition.max_nodes_with_allocation
+    return partition.max_nodes
+
+
+def _purpose(case: Case) -> Iterator[Refusal]:
+    if case.partition.purpose == "restricted":
+        yield Refusal(
+            kind="restricted",
+            sentence=f"{case.partition.title} is open by invitation alone",
+            source=case.partition.source,
+        )
+
+
+def _gpus(case: Case) -> Iterator[Refusal]:
+    request, partition, kind, shape = case.request, case.partition, case.kind, case.shape
+    gpu, where, source = kind.gpu, partition.title, partition.source
     if gpu is None or request.gpus == 0:
         return
     wanted = request.gpu_memory_gib
@@ -42,40 +69,60 @@ def _gpus(
         yield Refusal(
             kind="uneven_gpus",
             sentence=f"{request.gpus} GPUs do not lie evenly on {shape.nodes} nodes",
-            source="Slurm: --gres and --gpus-per-node count for each node",
+            source="Slurm sbatch: --gres and --gpus-per-node count for each node",
             instead=f"{shape.gpus_per_node * shape.nodes} GPUs",
         )
-    most = min(gpu.count, partition.max_gpus_per_node or gpu.count)
-    if shape.gpus_per_node > most:
-        yield Refusal(
-            kind="too_many_gpus_per_node",
-            sentence=f"{shape.gpus_per_node} GPUs on a node, {where} has {most}",
-            source=source if partition.max_gpus_per_node else kind.source,
-            instead=f"{math.ceil(request.gpus / most)} nodes",
-        )
-    least = partition.min_gpus_per_node
-    if least is not None and shape.gpus_per_node < least:
-        yield Refusal(
-            kind="too_few_gpus_per_node",
-            sentence=f"{shape.gpus_per_node} GPUs on a node, {where} takes {least} or more",
-            source=source,
-        )
-    if partition.max_gpus is not None and request.gpus > partition.max_gpus:
+    yield from _gpus_per_node(case)
+    most = min(
+        (count for count in (partition.max_gpus, gpu.max_per_job) if count is not None),
+        default=request.gpus,
+    )
+    if request.gpus > most:
         yield Refusal(
             kind="too_many_gpus",
-            sentence=f"{request.gpus} GPUs, {where} takes at most {partition.max_gpus} a job",
+            sentence=f"{request.gpus} GPUs, at most {most} a job in {where}",
             source=source,
         )
     if partition.min_gpus is not None and request.gpus < partition.min_gpus:
         yield Refusal(
             kind="too_few_gpus",
-            sentence=f"{request.gpus} GPUs, {where} takes {partition.min_gpus} or more",
+            sentence=f"{request.gpus} GPUs, {partition.min_gpus} or more in {where}",
             source=source,
         )
-    yield from _gpu_counts(request.gpus, partition)
+    yield from _gpu_counts(case)
 
 
-def _gpu_counts(gpus: int, partition: Partition) -> Iterator[Refusal]:
+def _gpus_per_node(case: Case) -> Iterator[Refusal]:
+    partition, kind, shape = case.partition, case.kind, case.shape
+    count, most, where = shape.gpus_per_node, case.most_per_node, partition.title
+    if most is not None and count > most:
+        needed, allowed = fewest_nodes(case.request.gpus, most), most_nodes(case)
+        yield Refusal(
+            kind="too_many_gpus_per_node",
+            sentence=f"{count} GPUs on a node, at most {most} in {where}",
+            source=partition.source if most == partition.max_gpus_per_node else kind.source,
+            instead=f"--nodes {needed}" if allowed is None or needed <= allowed else "",
+        )
+    least = partition.min_gpus_per_node
+    if least is not None and count < least:
+        yield Refusal(
+            kind="too_few_gpus_per_node",
+            sentence=f"{count} GPUs on a node, {least} or more in {where}",
+            source=partition.source,
+        )
+    whole = kind.gpu.count if kind.gpu else None
+    if partition.whole_nodes_if_several and shape.nodes > 1 and whole and count < whole:
+        yield Refusal(
+            kind="not_whole_nodes",
+            sentence=f"{count} GPUs on each of {shape.nodes} nodes, several nodes only whole in "
+            f"{where}, with {whole} GPUs each",
+            source=partition.source,
+            instead=f"--nodes {fewest_nodes(case.request.gpus, whole)}",
+        )
+
+
+def _gpu_counts(case: Case) -> Iterator[Refusal]:
+    gpus, partition = case.request.gpus, case.partition
     counts, multiple = partition.gpu_counts, partition.gpu_multiple
     if not counts and multiple is None:
         return
@@ -85,149 +132,185 @@ def _gpu_counts(gpus: int, partition: Partition) -> Iterator[Refusal]:
     allowed += [f"a multiple of {multiple}"] if multiple is not None else []
     yield Refusal(
         kind="gpu_count",
-        sentence=f"{gpus} GPUs, {_where(partition)} takes {' or '.join(allowed)}",
+        sentence=f"{gpus} GPUs, only {' or '.join(allowed)} in {partition.title}",
         source=partition.source,
-        instead=f"{math.ceil(gpus / multiple) * multiple} GPUs" if multiple else "",
+        instead=_next_count(case, multiple) if multiple else "",
     )
 
 
-def _nodes(
-    request: Request, _: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Refusal]:
-    del request
-    limits = [(partition.max_nodes, partition.source), (kind.count, kind.source)]
+def _next_count(case: Case, multiple: int) -> str:
+    """Return the next count of GPUs that the partition takes; empty where there is none."""
+    count = math.ceil(case.request.gpus / multiple) * multiple
+    nodes, most = most_nodes(case), case.partition.max_gpus
+    if nodes is not None and case.most_per_node is not None:
+        most = min(nodes * case.most_per_node, most or nodes * case.most_per_node)
+    return f"{count} GPUs" if most is None or count <= most else ""
+
+
+def _nodes(case: Case) -> Iterator[Refusal]:
+    partition, kind, nodes = case.partition, case.kind, case.shape.nodes
+    limits = ((most_nodes(case), partition.source), (kind.count, kind.source))
     for most, source in limits:
-        if most is not None and shape.nodes > most:
+        if most is not None and nodes > most:
+            more = partition.max_nodes_with_allocation
+            prefixes = " or ".join(case.cluster.account.allocations)
             yield Refusal(
                 kind="too_many_nodes",
-                sentence=f"{shape.nodes} nodes, {_where(partition)} has at most {most}",
+                sentence=f"{nodes} nodes, at most {most} in {partition.title}",
                 source=source,
+                instead=f"an account {prefixes}…, which may have {more}"
+                if more is not None and most < nodes <= more
+                else "",
             )
             return
-    if shape.nodes < partition.min_nodes:
+    if nodes < partition.min_nodes:
         yield Refusal(
             kind="too_few_nodes",
-            sentence=f"{shape.nodes} nodes, {_where(partition)} takes "
-            f"{partition.min_nodes} or more",
+            sentence=f"{nodes} nodes, {partition.min_nodes} or more in {partition.title}",
             source=partition.source,
         )
 
 
-def _time(
-    request: Request, _: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Refusal]:
-    del kind, shape
-    asked = format_duration(request.time_s)
-    if partition.max_time and request.time_s > parse_duration(partition.max_time):
+def _time(case: Case) -> Iterator[Refusal]:
+    partition, asked_s = case.partition, case.shape.time_s
+    if partition.max_time and asked_s > seconds(partition.max_time):
+        yield _time_refusal("too_long", asked_s, partition, "at most", partition.max_time)
+    if partition.min_time and asked_s < seconds(partition.min_time):
+        yield _time_refusal("too_short", asked_s, partition, "at least", partition.min_time)
+
+
+def _time_refusal(
+    kind: str, asked_s: float, partition: Partition, bound: str, limit: str
+) -> Refusal:
+    allowed = format_duration(seconds(limit))
+    return Refusal(
+        kind=kind,
+        sentence=f"{format_duration(asked_s)}, {bound} {allowed} in {partition.title}",
+        source=partition.source,
+        instead=f"--time {limit}" if kind == "too_short" else "",
+    )
+
+
+def _cores(case: Case) -> Iterator[Refusal]:
+    request, partition, kind, shape = case.request, case.partition, case.kind, case.shape
+    share, usable, cores = case.share, case.usable_cores, shape.cores_per_node
+    fair = usable // shape.gpus_per_node if shape.gpus_per_node else 0
+    if "cores" in case.automatic and (request.cpus_per_gpu or request.cpus) is not None:
         yield Refusal(
-            kind="too_long",
-            sentence=f"{asked}, {_where(partition)} allows "
-            f"{format_duration(parse_duration(partition.max_time))}",
-            source=partition.source,
+            kind="cores_are_automatic",
+            sentence=f"{case.cluster.title} gives cores by itself, a request must not name them",
+            source=share.source if share else partition.source,
+            instead="leave the cores out",
         )
-    if partition.min_time and request.time_s < parse_duration(partition.min_time):
-        yield Refusal(
-            kind="too_short",
-            sentence=f"{asked}, {_where(partition)} asks for "
-            f"{format_duration(parse_duration(partition.min_time))} or more",
-            source=partition.source,
-            instead=f"--time {partition.min_time}",
-        )
-
-
-def _cores(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Refusal]:
-    usable = kind.usable_cores or kind.cores
-    cores = shape.cores_per_node
-    if cores > usable:
-        kept = (
-            f" ({kind.cores} in all, the rest is kept for the system)"
-            if usable < kind.cores
-            else ""
-        )
+    elif cores > usable:
+        kept = f" ({kind.cores} in all, the rest is the system's)" if usable < kind.cores else ""
         yield Refusal(
             kind="too_many_cores_per_node",
             sentence=f"{cores} cores on a node, jobs can have {usable}{kept}",
             source=kind.source,
-            instead=f"{usable // max(1, shape.tasks_per_node)} cores a task",
+            instead=f"--cpus-per-gpu {fair}" if fair else "",
         )
     elif partition.max_cores_per_node is not None and cores > partition.max_cores_per_node:
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"{cores} cores on a node, {_where(partition)} allows "
-            f"{partition.max_cores_per_node}",
+            sentence=f"{cores} cores on a node, at most {partition.max_cores_per_node} "
+            f"in {partition.title}",
             source=partition.source,
         )
     if partition.max_cores is not None and cores * shape.nodes > partition.max_cores:
         yield Refusal(
             kind="too_many_cores",
-            sentence=f"{cores * shape.nodes} cores, {_where(partition)} allows "
-            f"{partition.max_cores} a job",
+            sentence=f"{cores * shape.nodes} cores, at most {partition.max_cores} a job "
+            f"in {partition.title}",
             source=partition.source,
         )
-    share = share_of(cluster, kind)
-    if share and share.enforced and share.cores and request.gpus:
-        most = share.cores * shape.gpus_per_node
-        if cores > most:
-            yield Refusal(
-                kind="cores_above_share",
-                sentence=f"{cores} cores with {shape.gpus_per_node} GPUs, {cluster.title} gives "
-                f"at most {share.cores} with each",
-                source=share.source,
-            )
-
-
-def _memory(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Refusal]:
-    del partition
-    memory = shape.memory_gib
-    if memory is not None and kind.memory_gib is not None and memory > kind.memory_gib:
+    if share and share.enforced and share.cores and cores > share.cores * shape.gpus_per_node:
         yield Refusal(
-            kind="too_much_memory",
-            sentence=f"{memory:g} GiB on a node, jobs can have {kind.memory_gib:g} GiB",
-            source=kind.source,
-        )
-    share = share_of(cluster, kind)
-    if request.memory_gib is not None and share is not None and share.automatic:
-        yield Refusal(
-            kind="memory_is_automatic",
-            sentence=f"{cluster.title} gives memory with the GPUs, a request must not name it",
+            kind="cores_above_share",
+            sentence=f"{cores} cores with {shape.gpus_per_node} GPUs, {case.cluster.title} gives "
+            f"at most {share.cores} with each",
             source=share.source,
-            instead="leave --mem out",
+            instead=f"--cpus-per-gpu {share.cores}",
         )
-    elif share is not None and share.enforced and share.memory_gib and memory and request.gpus:
+
+
+def _memory(case: Case) -> Iterator[Refusal]:
+    partition, kind, shape, share = case.partition, case.kind, case.shape, case.share
+    if "memory" in case.automatic:
+        if case.request.memory_gib is not None:
+            yield Refusal(
+                kind="memory_is_automatic",
+                sentence=f"{case.cluster.title} gives memory by itself, a request must not name it",
+                source=_memory_source(case),
+                instead="leave --mem out",
+            )
+        return
+    memory = shape.memory_gib
+    if memory is None:
+        return
+    limits = ((partition.max_memory_gib, partition.source), (kind.memory_gib, kind.source))
+    for most, source in limits:
+        if most is not None and memory > most:
+            yield Refusal(
+                kind="too_much_memory",
+                sentence=f"{memory:g} GiB on a node, jobs can have {most:g} GiB",
+                source=source,
+            )
+            break
+    if share and share.enforced and share.memory_gib:
         most = share.memory_gib * shape.gpus_per_node
         if memory > most:
             yield Refusal(
                 kind="memory_above_share",
-                sentence=f"{memory:g} GiB with {shape.gpus_per_node} GPUs, {cluster.title} gives "
-                f"at most {share.memory_gib:g} GiB with each",
+                sentence=f"{memory:g} GiB with {shape.gpus_per_node} GPUs, {case.cluster.title} "
+                f"gives at most {share.memory_gib:g} GiB with each",
                 source=share.source,
+                instead=f"--mem {most:g}GiB",
             )
 
 
-def _disk(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Refusal]:
-    del partition, shape
-    wanted = request.local_disk_gib
+def _memory_source(case: Case) -> str:
+    if case.share and "memory" in case.share.automatic:
+        return case.share.source
+    if "memory" in case.partition.automatic:
+        return case.partition.source
+    return case.cluster.dialect.source
+
+
+def _disk(case: Case) -> Iterator[Refusal]:
+    wanted, disk, partition = case.request.local_disk_gib, case.cluster.local_disk, case.partition
+    kind = case.kind
     if wanted is None:
         return
-    if cluster.local_disk is None or kind.local_disk_gib == 0:
+    if disk is None or kind.local_disk_gib == 0:
+        memory = ", their /tmp is memory and counts as the job's" if disk and disk.in_memory else ""
         yield Refusal(
             kind="no_local_disk",
-            sentence=f"{cluster.title}'s nodes of kind {kind.name} have no disk of their own",
-            source=kind.source,
+            sentence=f"{case.cluster.title}'s nodes of kind {kind.name} have no disk of their own"
+            f"{memory}",
+            source=disk.source if disk and disk.in_memory else kind.source,
         )
-    elif kind.local_disk_gib is not None and wanted > kind.local_disk_gib:
+        return
+    limits = (
+        (partition.max_local_disk_gib, partition.source),
+        (kind.local_disk_gib, kind.source),
+        (disk.max_gib, disk.source),
+    )
+    for most, source in limits:
+        if most is not None and wanted > most:
+            yield Refusal(
+                kind="too_much_local_disk",
+                sentence=f"{wanted:g} GiB of local disk, a job can have {most:g} GiB on a node",
+                source=source,
+            )
+            return
+    if disk.min_gib is not None and wanted < disk.min_gib:
         yield Refusal(
-            kind="too_much_local_disk",
-            sentence=f"{wanted:g} GiB of local disk, a node has {kind.local_disk_gib:g} GiB",
-            source=kind.source,
+            kind="too_little_local_disk",
+            sentence=f"{wanted:g} GiB of local disk, the option takes {disk.min_gib:g} or more",
+            source=disk.source,
+            instead=f"--local-disk {disk.min_gib:g}GiB",
         )
 
 
-def _where(partition: Partition) -> str:
-    return partition.name or "the cluster"
+_CHECKS = (_purpose, _gpus, _nodes, _time, _cores, _memory, _disk, mask_refusals)

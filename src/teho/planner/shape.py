@@ -1,18 +1,23 @@
-"""How a request lies on nodes: GPUs a node, tasks, cores, memory."""
+"""How a request lies on nodes: GPUs a node, tasks, cores, memory, time."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import msgspec
 
-from teho.model.cluster import Cluster, NodeKind, Partition, Share
-from teho.model.request import Request
+from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
+from teho.model.request import DEFAULT_TIME_S, Request
+from teho.units import parse_duration
 
-__all__ = ["Shape", "shape_of", "share_of"]
+__all__ = ["Case", "Shape", "case_of", "fewest_nodes", "seconds"]
 
 _TASK_PER_GPU = frozenset({"srun", "horovod"})
 """Launchers whose processes the scheduler starts; the others start their own on each node."""
+
+seconds = cache(parse_duration)
+"""`parse_duration`, remembered: a catalogue has few different limits and many plans."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +29,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_task: int
     memory_gib: float | None
     """Of each node; None: the request does not name it."""
+    time_s: float
 
     @property
     def cores_per_node(self) -> int:
@@ -31,82 +37,142 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
         return self.tasks_per_node * self.cpus_per_task
 
 
-def share_of(cluster: Cluster, kind: NodeKind) -> Share | None:
-    """Return the documented fair share for one GPU of a kind of node."""
-    if kind.gpu is None:
-        return None
-    return next((share for share in cluster.shares if share.gpu == kind.gpu.type), None)
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """One request on one kind of node of one partition: what limits, traps and bills look at."""
+
+    request: Request
+    cluster: Cluster
+    partition: Partition
+    kind: NodeKind
+    share: Share | None
+    """The documented fair share for one GPU of this kind."""
+    automatic: tuple[Automatic, ...]
+    """What comes by itself and must not be named."""
+    most_per_node: int | None
+    """GPUs that a job can have on one node. None: not documented."""
+    shape: Shape
+
+    @property
+    def usable_cores(self) -> int:
+        """Cores of a node that jobs can have."""
+        return self.kind.usable_cores or self.kind.cores
 
 
-def shape_of(request: Request, cluster: Cluster, partition: Partition, kind: NodeKind) -> Shape:
+def case_of(request: Request, cluster: Cluster, partition: Partition, kind: NodeKind) -> Case:
     """Lay a request out on a kind of node, filling what it does not say with the fair share.
 
     Limits are not looked at: what comes out may be too large for the partition.
     """
-    per_node_most = kind.gpu.count if kind.gpu else 0
-    if partition.max_gpus_per_node is not None:
-        per_node_most = min(per_node_most, partition.max_gpus_per_node)
-    nodes = request.nodes or _fewest_nodes(request.gpus, per_node_most)
+    share = _share_of(cluster, kind)
+    automatic = _automatic(cluster, partition, share)
+    most = _most_per_node(partition, kind)
+    nodes = request.nodes or fewest_nodes(request.gpus, most)
     gpus_per_node = math.ceil(request.gpus / nodes)
     tasks = gpus_per_node if request.launcher in _TASK_PER_GPU and gpus_per_node else 1
-    cores = _cores_per_node(request, cluster, partition, kind, nodes, gpus_per_node)
-    return Shape(
+    cores = _cores_per_node(request, partition, kind, share, nodes, gpus_per_node)
+    shape = Shape(
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         tasks_per_node=tasks,
         cpus_per_task=max(1, cores // tasks),
-        memory_gib=_memory(request, cluster, partition, kind, gpus_per_node),
+        memory_gib=None
+        if "memory" in automatic
+        else _memory(request, partition, kind, share, gpus_per_node),
+        time_s=_time(request, partition),
+    )
+    return Case(
+        request=request,
+        cluster=cluster,
+        partition=partition,
+        kind=kind,
+        share=share,
+        automatic=automatic,
+        most_per_node=most,
+        shape=shape,
     )
 
 
-def _fewest_nodes(gpus: int, per_node_most: int) -> int:
-    """Return the fewest nodes on which the GPUs lie evenly."""
-    if gpus == 0 or per_node_most == 0:
+def fewest_nodes(gpus: int, per_node_most: int | None) -> int:
+    """Return the fewest nodes on which the GPUs lie evenly; 1 where a node's most is not known."""
+    if gpus == 0 or not per_node_most:
         return 1
     fewest = math.ceil(gpus / per_node_most)
     return next(nodes for nodes in range(fewest, gpus + 1) if gpus % nodes == 0)
 
 
+def _share_of(cluster: Cluster, kind: NodeKind) -> Share | None:
+    if kind.gpu is None:
+        return None
+    for share in cluster.shares:
+        if share.gpu == kind.gpu.type:
+            return share
+    return None
+
+
+def _automatic(
+    cluster: Cluster, partition: Partition, share: Share | None
+) -> tuple[Automatic, ...]:
+    found = {*partition.automatic, *(share.automatic if share else ())}
+    if cluster.dialect.memory == "none":
+        found.add("memory")
+    return tuple(sorted(found))
+
+
+def _most_per_node(partition: Partition, kind: NodeKind) -> int | None:
+    known = [
+        count
+        for count in (
+            partition.max_gpus_per_node,
+            kind.gpu.count if kind.gpu else 0,
+            kind.gpu.max_per_job if kind.gpu else None,
+        )
+        if count is not None
+    ]
+    return min(known, default=None)
+
+
 def _cores_per_node(
     request: Request,
-    cluster: Cluster,
     partition: Partition,
     kind: NodeKind,
+    share: Share | None,
     nodes: int,
     gpus_per_node: int,
 ) -> int:
     usable = kind.usable_cores or kind.cores
-    if request.gpus == 0:
-        return math.ceil((request.cpus or 1) / nodes)
-    if request.cpus_per_gpu is not None:
+    if request.gpus and request.cpus_per_gpu is not None:
         return request.cpus_per_gpu * gpus_per_node
     if request.cpus is not None:
         return math.ceil(request.cpus / nodes)
     if partition.exclusive:
         return usable
-    share = share_of(cluster, kind)
+    if kind.gpu is None or request.gpus == 0:
+        return 1
     if share is not None and share.cores is not None:
         return share.cores * gpus_per_node
-    of_node = kind.gpu.count if kind.gpu else 1
-    return max(1, usable * gpus_per_node // of_node)
+    # A slice's part of a node is not known: one core is what no site refuses.
+    return max(1, usable * gpus_per_node // kind.gpu.count) if kind.gpu.count else 1
 
 
 def _memory(
     request: Request,
-    cluster: Cluster,
     partition: Partition,
     kind: NodeKind,
+    share: Share | None,
     gpus_per_node: int,
 ) -> float | None:
     if request.memory_gib is not None:
         return request.memory_gib
-    if cluster.dialect.memory == "none":
-        return None
-    share = share_of(cluster, kind)
-    if share is not None and share.automatic:
-        return None
     if partition.exclusive:
         return kind.memory_gib
     if share is not None and share.memory_gib is not None:
         return share.memory_gib * gpus_per_node
     return None
+
+
+def _time(request: Request, partition: Partition) -> float:
+    """Return the time to plan: what is asked for, or an hour where the partition allows it."""
+    if request.time_s is not None:
+        return request.time_s
+    most = partition.max_time
+    return DEFAULT_TIME_S if most is None else min(DEFAULT_TIME_S, seconds(most))

@@ -2,131 +2,227 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 
-from teho.model.cluster import Cluster, NodeKind, Partition
+import msgspec
+
 from teho.model.plan import Advice
-from teho.model.request import Request
-from teho.planner.shape import Shape, share_of
+from teho.planner.cost import cost_of
+from teho.planner.shape import Case, Shape, seconds
+from teho.units import format_count, format_duration
 
 __all__ = ["advice_for"]
 
-_ONE_PROCESS = "plain"
 
-
-def advice_for(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> tuple[Advice, ...]:
+def advice_for(case: Case) -> tuple[Advice, ...]:
     """Return the warnings for a request that fits."""
-    return tuple(
-        advice
-        for check in (_launcher, _share, _exclusive, _unknown, _account, _disk)
-        for advice in check(request, cluster, partition, kind, shape)
-    )
+    advice: list[Advice] = []
+    for check in _CHECKS:
+        advice += check(case)
+    return tuple(advice)
 
 
-def _launcher(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Advice]:
-    del cluster, partition, kind
-    if request.launcher == _ONE_PROCESS and (request.gpus > 1 or shape.nodes > 1):
-        what = f"{request.gpus} GPUs" if shape.nodes == 1 else f"{shape.nodes} nodes"
+def _cluster(case: Case) -> Iterator[Advice]:
+    cluster, partition = case.cluster, case.partition
+    if cluster.status == "retired":
+        yield Advice(
+            kind="retired",
+            sentence=f"{cluster.title} is retired: this is for study",
+            source=f"catalogue, verified on {cluster.verified_on.isoformat()}",
+        )
+    if partition.needs:
+        yield Advice(
+            kind="project_needs",
+            sentence=f"{partition.title} is for projects with {partition.needs}",
+            source=partition.source,
+        )
+    for place, words in (
+        (cluster.dialect.submit_from, "submit from {}"),
+        (cluster.dialect.never_submit_from, "do not submit from {}"),
+    ):
+        if place:
+            yield Advice(
+                kind="submit_from", sentence=words.format(place), source=cluster.dialect.source
+            )
+
+
+def _account(case: Case) -> Iterator[Advice]:
+    account = case.cluster.account
+    if account.required and not case.request.account:
+        yield Advice(
+            kind="account_missing",
+            sentence=f"{case.cluster.title} asks for an account: `--account {account.example}`",
+            source=account.source,
+        )
+
+
+def _time(case: Case) -> Iterator[Advice]:
+    partition, shape = case.partition, case.shape
+    if case.request.time_s is None and case.cluster.dialect.time_required:
+        yield Advice(
+            kind="time_not_said",
+            sentence=f"{case.cluster.title} takes no job without a time: "
+            f"{format_duration(shape.time_s)} is written, `--time` says another",
+            source=case.cluster.dialect.source,
+        )
+    advised = partition.advised_min_time
+    if advised and shape.time_s < seconds(advised):
+        yield Advice(
+            kind="short_job",
+            sentence=f"{case.cluster.title} wishes for jobs of "
+            f"{format_duration(seconds(advised))} or more, shorter ones for tests alone",
+            source=partition.source,
+        )
+
+
+def _launcher(case: Case) -> Iterator[Advice]:
+    request, nodes = case.request, case.shape.nodes
+    if request.launcher == "plain" and (request.gpus > 1 or nodes > 1):
+        what = f"{request.gpus} GPUs" if nodes == 1 else f"{nodes} nodes"
         yield Advice(
             kind="one_process_for_many",
             sentence=f"{what}, and one process: unless the program starts more itself, the rest "
             "idles; `--launcher torchrun` or `srun` starts one for each GPU",
-            source="CSC ml-multi.md: simply reserving more GPUs isn't enough",
+            source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
 
 
-def _share(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Advice]:
-    share = share_of(cluster, kind)
-    if share is None or share.enforced or partition.exclusive or not request.gpus:
+def _spread(case: Case) -> Iterator[Advice]:
+    request, most = case.request, case.most_per_node
+    if request.nodes is not None or not request.gpus or not most:
         return
-    if share.cores and shape.cores_per_node > share.cores * shape.gpus_per_node:
+    fewest = math.ceil(request.gpus / most)
+    if case.shape.nodes > fewest:
+        full = f"{(fewest - 1) * most} or {fewest * most}"
+        yield Advice(
+            kind="gpus_spread",
+            sentence=f"{request.gpus} GPUs lie evenly on no fewer than {case.shape.nodes} nodes; "
+            f"{full} would fill theirs",
+            source="Slurm sbatch: --gres and --gpus-per-node count for each node",
+        )
+
+
+def _share(case: Case) -> Iterator[Advice]:
+    share, shape = case.share, case.shape
+    if share is None or share.enforced or case.partition.exclusive:
+        return
+    gpus = shape.gpus_per_node
+    each = f"the share of {gpus} GPU{'s' if gpus > 1 else ''}"
+    if share.cores and shape.cores_per_node > share.cores * gpus:
+        fair = msgspec.structs.replace(
+            shape, cpus_per_task=max(1, share.cores * gpus // shape.tasks_per_node)
+        )
         yield Advice(
             kind="cores_above_share",
-            sentence=f"{shape.cores_per_node} cores are more than the share of "
-            f"{shape.gpus_per_node} GPU{'s' if shape.gpus_per_node > 1 else ''} "
-            f"({share.cores} each): others' GPUs stay unused, and the bill counts them",
+            sentence=f"{shape.cores_per_node} cores are more than {each} ({share.cores} each): "
+            f"others' GPUs may stay unused{_dearer(case, fair)}",
             source=share.source,
         )
     memory = shape.memory_gib
-    if share.memory_gib and memory and memory > share.memory_gib * shape.gpus_per_node:
+    if share.memory_gib and memory and memory > share.memory_gib * gpus:
+        fair = msgspec.structs.replace(shape, memory_gib=share.memory_gib * gpus)
         yield Advice(
             kind="memory_above_share",
-            sentence=f"{memory:g} GiB are more than the share of {shape.gpus_per_node} "
-            f"GPU{'s' if shape.gpus_per_node > 1 else ''} ({share.memory_gib:g} GiB each)",
+            sentence=f"{memory:g} GiB are more than {each} ({share.memory_gib:g} GiB each): "
+            f"others' GPUs may stay unused{_dearer(case, fair)}",
             source=share.source,
         )
 
 
-def _exclusive(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Advice]:
-    del cluster
-    whole = kind.gpu.count if kind.gpu else 0
-    if partition.exclusive and request.gpus and shape.gpus_per_node < whole:
+def _dearer(case: Case, fair: Shape) -> str:
+    """Say what the bill would be without the excess, where that changes it."""
+    cost, less = cost_of(case), cost_of(msgspec.structs.replace(case, shape=fair))
+    if cost is None or less is None or less.amount >= cost.amount:
+        return ""
+    return (
+        f", and the bill is {format_count(cost.amount)} {cost.unit} "
+        f"instead of {format_count(less.amount)}"
+    )
+
+
+def _memory(case: Case) -> Iterator[Advice]:
+    asked, nodes = case.request.memory_gib, case.shape.nodes
+    if asked is not None and nodes > 1:
+        yield Advice(
+            kind="memory_is_per_node",
+            sentence=f"--mem is for each node: {asked:g} GiB on each of {nodes}, "
+            f"{asked * nodes:g} GiB in all",
+            source="Slurm sbatch: --mem is the memory required per node",
+        )
+
+
+def _exclusive(case: Case) -> Iterator[Advice]:
+    gpu, partition = case.kind.gpu, case.partition
+    if partition.exclusive and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
         yield Advice(
             kind="whole_nodes_billed",
-            sentence=f"{partition.name} gives and bills whole nodes: {whole} GPUs each, "
-            f"{shape.gpus_per_node} asked for",
+            sentence=f"{partition.title} gives and bills whole nodes: {gpu.count} GPUs each, "
+            f"{case.shape.gpus_per_node} asked for",
             source=partition.source,
         )
 
 
-def _unknown(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Advice]:
-    del shape
-    for name in partition.unknown:
-        yield Advice(
-            kind="limit_not_documented",
-            sentence=f"{cluster.title} does not document {name.replace('_', ' ')} "
-            f"of {partition.name or 'its jobs'}: the scheduler may still refuse",
-            source=partition.source,
-        )
-    if request.gpu_memory_gib and kind.gpu and kind.gpu.memory_gib is None:
-        yield Advice(
-            kind="gpu_memory_not_documented",
-            sentence=f"the memory of {kind.gpu.model} is not documented, "
-            f"{request.gpu_memory_gib:g} GiB are needed",
-            source=kind.source,
-        )
-
-
-def _account(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Advice]:
-    del partition, kind, shape
-    if cluster.account.required and request.account is None:
-        yield Advice(
-            kind="account_missing",
-            sentence=f"{cluster.title} asks for an account: `--account {cluster.account.example}`",
-            source=cluster.account.source,
-        )
-
-
-def _disk(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, shape: Shape
-) -> Iterator[Advice]:
-    del partition, kind, shape
-    disk = cluster.local_disk
-    if disk is None:
+def _disk(case: Case) -> Iterator[Advice]:
+    disk, request = case.cluster.local_disk, case.request
+    if disk is None or not _uses(request.command, disk.variable):
         return
-    if request.local_disk_gib is not None and disk.in_memory:
+    if disk.in_memory:
         yield Advice(
             kind="local_disk_is_memory",
             sentence=f"${disk.variable} is memory here and counts as the job's own",
             source=disk.source,
         )
-    words = " ".join(request.command)
-    if disk.option and request.local_disk_gib is None and disk.variable in words:
+    if disk.only_if_asked and request.local_disk_gib is None:
         yield Advice(
             kind="local_disk_not_asked",
             sentence=f"the command uses ${disk.variable}, which is there only when disk is "
             "asked for: `--local-disk 100GiB`",
             source=disk.source,
         )
+
+
+def _uses(command: tuple[str, ...], variable: str) -> bool:
+    if not command or not variable:
+        return False
+    return re.search(rf"\$(?:{variable}\b|\{{{variable}\b)", " ".join(command)) is not None
+
+
+def _not_documented(case: Case) -> Iterator[Advice]:
+    cluster, partition, gpu = case.cluster, case.partition, case.kind.gpu
+    limits = [name.replace("_", " ") for name in partition.unknown if name != "billing"]
+    if limits:
+        yield Advice(
+            kind="limit_not_documented",
+            sentence=f"{cluster.title} does not document {', '.join(limits)} "
+            f"of {partition.title}: the scheduler may still refuse",
+            source=partition.source,
+        )
+    if "billing" in partition.unknown:
+        yield Advice(
+            kind="cost_not_documented",
+            sentence=f"{cluster.title} does not document what a job in {partition.title} costs",
+            source=partition.source,
+        )
+    wanted = case.request.gpu_memory_gib
+    if wanted and gpu and gpu.memory_gib is None:
+        yield Advice(
+            kind="gpu_memory_not_documented",
+            sentence=f"the memory of {gpu.model} is not documented, {wanted:g} GiB are needed",
+            source=case.kind.source,
+        )
+
+
+_CHECKS = (
+    _cluster,
+    _account,
+    _time,
+    _launcher,
+    _spread,
+    _share,
+    _memory,
+    _exclusive,
+    _disk,
+    _not_documented,
+)

@@ -1,0 +1,40 @@
+"""What a laid-out request is billed."""
+
+from __future__ import annotations
+
+from teho.clusters.billing import Use, bill
+from teho.model.plan import Cost
+from teho.planner.shape import Case
+
+__all__ = ["cost_of"]
+
+
+def cost_of(case: Case) -> Cost | None:
+    """Return the bill of a job that runs for its whole time.
+
+    None where the site's formula is not documented; an amount of 0 without a unit
+    where the site charges nothing.
+    """
+    partition, kind, shape = case.partition, case.kind, case.shape
+    if not partition.billing:
+        if "billing" in partition.unknown:
+            return None
+        return Cost(amount=0.0, unit="", sum="", source=partition.source)
+    gpus, cores, memory = shape.gpus_per_node, shape.cores_per_node, shape.memory_gib
+    if partition.exclusive:
+        gpus = (kind.gpu.count or gpus) if kind.gpu else 0
+        cores, memory = case.usable_cores, kind.memory_gib
+    elif memory is None and case.share and case.share.memory_gib and "memory" in case.automatic:
+        memory = case.share.memory_gib * gpus
+    return bill(
+        case.cluster.billing[partition.billing],
+        Use(
+            nodes=shape.nodes,
+            gpus=gpus * shape.nodes,
+            gpu_weight=kind.gpu.weight if kind.gpu else 1.0,
+            cores=cores * shape.nodes,
+            memory_gib=(memory or 0.0) * shape.nodes,
+            local_disk_gib=(case.request.local_disk_gib or 0.0) * shape.nodes,
+            hours=shape.time_s / 3600,
+        ),
+    )

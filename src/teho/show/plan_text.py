@@ -1,0 +1,305 @@
+"""A plan for a terminal: what to ask for, what it costs, and why the rest does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from typing import TypeVar
+
+from rich.text import Text
+
+from teho.model.cluster import Cluster
+from teho.model.plan import Advice, Answer, Option, Refusal, Unfit
+from teho.model.request import DEFAULT_TIME_S, Request
+from teho.show.cells import plain, quantity
+from teho.show.flow import dotted, flow, printed, sentence, words
+from teho.units import format_count, format_duration
+
+__all__ = ["render_plan"]
+
+_T = TypeVar("_T")
+_QUIET = frozenset({"limit_not_documented", "cost_not_documented"})
+"""Advice on what the catalogue lacks, not on what the user asked."""
+_SAID_ABOVE = frozenset({"time_not_said"})
+"""Advice that the second line of the plan gives once for all."""
+_WHOLE_CLUSTER = frozenset({"retired"})
+_OTHER_JOBS = frozenset({"no_such_nodes"})
+_INDENT = Text("  ")
+
+
+def render_plan(
+    request: Request, answer: Answer, clusters: Mapping[str, Cluster], *, width: int, color: bool
+) -> str:
+    """Render a plan for people; ends in a line break.
+
+    Args:
+        request: what was asked.
+        answer: what the planner says to it.
+        clusters: the clusters that it was held against, by name.
+        width: columns of the terminal.
+        color: whether escape codes for colour may be written.
+    """
+    retired = [unfit for unfit in answer.unfit if _kinds(unfit) & _WHOLE_CLUSTER]
+    unfit = [unfit for unfit in answer.unfit if unfit not in retired]
+    everywhere = _everywhere(answer.options)
+    blocks = [_head(request, answer, clusters, width)]
+    blocks.append([line for advice in everywhere for line in _advice(advice, width)])
+    blocks += [
+        _cluster(options, clusters[name], everywhere, width)
+        for name, options in _by_cluster(answer.options, lambda option: option.cluster).items()
+    ]
+    blocks += [_unfit(unfit, clusters, width), _retired(retired, width)]
+    return printed((block for block in blocks if block), width=width, color=color)
+
+
+def _head(
+    request: Request, answer: Answer, clusters: Mapping[str, Cluster], width: int
+) -> list[Text]:
+    asked = flow(dotted(_asked(request)), width, _INDENT, style="dim")
+    if not answer.options:
+        verdict = words(_nearest(answer, clusters))
+        return [*flow(verdict, width, _mark("✗", "bold red"), style="bold"), *asked]
+    first, count = answer.options[0], len(answer.options)
+    cost = f", {_cost(first)}" if first.cost and first.cost.unit else ""
+    where = f"{clusters[first.cluster].title}, {_label(first)}"
+    verdict = words(f"Fits on {where}: {_resources(first)}{cost}")
+    lines = flow(verdict, width, _mark("✓", "bold green"), style="bold")
+    names = {option.cluster for option in answer.options}
+    if count > 1:
+        more = f"the first of {count} ways"
+        more += f" on {len(names)} clusters" if len(names) > 1 else ""
+        more += ", by the GPU least above the need" if len(names) > 1 and request.gpus else ""
+        lines += flow(words(more), width, _INDENT, style="dim")
+    return [*lines, *asked]
+
+
+def _asked(request: Request) -> list[Text]:
+    gpus = (
+        f"{request.gpus} × {request.gpu_type}"
+        if request.gpu_type
+        else _counted(request.gpus, "GPU")
+    )
+    if request.gpu_memory_gib:
+        gpus += f" of {_gib(request.gpu_memory_gib)} or more"
+    parts = [
+        f"asked: {gpus}" if request.gpus else "asked: no GPU",
+        _counted(request.nodes, "node") if request.nodes else "",
+        f"{_counted(request.cpus_per_gpu, 'core')} a GPU" if request.cpus_per_gpu else "",
+        _counted(request.cpus, "core") if request.cpus else "",
+        f"{_gib(request.memory_gib)} a node" if request.memory_gib else "",
+        f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
+        format_duration(request.time_s)
+        if request.time_s
+        else f"no `--time`, so {format_duration(DEFAULT_TIME_S)} or what a partition allows",
+        request.launcher if request.launcher != "plain" else "",
+    ]
+    return [Text(plain(part)) for part in parts if part]
+
+
+def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
+    """Return the sentence that stands first where nothing fits: the one limit to look at."""
+    if not answer.unfit:
+        return "Nothing fits: the catalogue has no cluster"
+    nearest = min(answer.unfit, key=_distance)
+    refusal = nearest.refusals[0]
+    if refusal.kind == "retired":
+        return f"Nothing fits: {refusal.sentence}{_instead(refusal)}"
+    where = clusters[nearest.cluster].title
+    if nearest.label or nearest.partition:
+        where += f", {nearest.label or nearest.partition}"
+    return f"Nothing fits. Nearest is {where}: {refusal.sentence}{_instead(refusal)}"
+
+
+def _cluster(
+    options: list[Option], cluster: Cluster, said: tuple[Advice, ...], width: int
+) -> list[Text]:
+    lines = [_heading(cluster)]
+    shared = [
+        advice for advice in options[0].advice
+        if all(advice in option.advice for option in options)
+    ]  # fmt: skip
+    column = min(16, max(len(_label(option)) for option in options))
+    for option in options:
+        lines += _option(option, cluster, column, width)
+        for advice in option.advice:
+            if advice not in shared:
+                lines += _advice(advice, width, " " * (column + 4))
+    for advice in shared:
+        if advice not in said:
+            lines += _advice(advice, width, "  ")
+    sources = dict.fromkeys(option.cost.source for option in options if option.cost)
+    bills = [source for source in sources if source]
+    if bills:
+        lines += flow(words(f"bill: {'; '.join(bills)}"), width, _INDENT, style="dim", hang=4)
+    return lines
+
+
+def _option(option: Option, cluster: Cluster, column: int, width: int) -> list[Text]:
+    name = Text("  ").append(_label(option).ljust(column), "bold").append("  ")
+    hang = column + 4
+    purpose = _purpose(cluster, option)
+    pieces = words(_resources(option) + (f" ({purpose})" if purpose != "production" else ""))
+    lines = flow(pieces, width, name, hang=hang)
+    return lines + flow(_bill(option), width, Text(" " * hang))
+
+
+def _bill(option: Option) -> list[Text]:
+    cost = option.cost
+    if cost is None:
+        return words("cost not documented")
+    if not cost.unit:
+        return words("nothing is charged")
+    total, _, _ = cost.sum.rpartition(" = ")
+    pieces = [Text(_cost(option), "green"), *words(f"= {total or cost.sum}")]
+    if cost.gpu_share is not None:
+        share = quantity(100 * cost.gpu_share, "%")
+        pieces[-1].append(" ·", "dim")
+        pieces += [Text(f"GPUs {share}")]
+    return pieces
+
+
+def _cost(option: Option) -> str:
+    return f"{format_count(option.cost.amount)} {option.cost.unit}" if option.cost else ""
+
+
+def _resources(option: Option) -> str:
+    """Write what to ask for: `2 nodes, each 4 × a100 of 40 GiB, 48 cores, 480 GiB memory`."""
+    parts = []
+    if option.gpus_per_node:
+        memory = f" of {_gib(option.gpu_memory_gib)}" if option.gpu_memory_gib else ""
+        parts.append(f"{option.gpus_per_node} × {option.gpu_type}{memory}")
+    cores = _counted(option.cpus_per_task, "core")
+    tasks = option.tasks_per_node
+    parts.append(f"{tasks} tasks of {cores}" if tasks > 1 else cores)
+    if option.memory_gib is not None:
+        parts.append(f"{_gib(option.memory_gib)} memory")
+    if option.local_disk_gib is not None:
+        parts.append(f"{_gib(option.local_disk_gib)} disk")
+    kind = "" if option.gpus_per_node else f" of kind {option.node_kind}"
+    parts.append(format_duration(option.time_s))
+    nodes = f"{_counted(option.nodes, 'node')}{kind}"
+    return f"{nodes}, {'each ' if option.nodes > 1 else ''}{', '.join(parts)}"
+
+
+def _unfit(unfit: list[Unfit], clusters: Mapping[str, Cluster], width: int) -> list[Text]:
+    """Write every limit that is in the way, the nearest cluster and partition first."""
+    lines: list[Text] = []
+    for name, members in _by_cluster(sorted(unfit, key=_distance), lambda one: one.cluster).items():
+        lines.append(Text("  ").append_text(_called(clusters[name])))
+        others = [one for one in members if _kinds(one) <= _OTHER_JOBS]
+        for one in members:
+            if one not in others or len(others) == 1:
+                lines += _refused(one, width)
+        if len(others) > 1:
+            labels = ", ".join(_name(one) for one in others)
+            text = f"without such nodes: {labels}"
+            lines += flow(words(text), width, Text("    "), style="dim", hang=6)
+    return [Text("Does not fit", "bold"), *lines] if lines else []
+
+
+def _refused(unfit: Unfit, width: int) -> list[Text]:
+    """Write the limits of one place; those of one source stand before it, once."""
+    lines: list[Text] = []
+    pieces = [Text(f"{plain(_name(unfit))}:", "bold")]
+    for source, refusals in groupby(unfit.refusals, key=lambda refusal: refusal.source):
+        text = ""
+        for instead, same in groupby(refusals, key=_instead):
+            text += "; " if text else ""
+            text += "; ".join(refusal.sentence for refusal in same) + instead
+        pieces += sentence(text, source)
+        lines += flow(pieces, width, Text("      " if lines else "    "), hang=6)
+        pieces = []
+    return lines
+
+
+def _retired(unfit: list[Unfit], width: int) -> list[Text]:
+    lines: list[Text] = []
+    for one in unfit:
+        refusal = one.refusals[0]
+        lines += flow(words(f"{refusal.sentence}{_instead(refusal)}"), width, _INDENT, hang=4)
+    return [Text("Retired", "bold"), *lines] if lines else []
+
+
+def _advice(advice: Advice, width: int, before: str = "") -> list[Text]:
+    if advice.kind in _SAID_ABOVE:
+        return []
+    if advice.kind in _QUIET:
+        return flow(words(advice.sentence), width, Text(before), style="dim")
+    lead = Text(before).append_text(_mark("!", "bold yellow"))
+    return flow(sentence(advice.sentence, advice.source), width, lead)
+
+
+def _heading(cluster: Cluster) -> Text:
+    return _called(cluster).append(f"  {cluster.site}", "dim")
+
+
+def _called(cluster: Cluster) -> Text:
+    """Write a cluster's title, and its name where `--cluster` takes another word."""
+    title = Text(cluster.title, "bold")
+    return (
+        title if cluster.title.lower() == cluster.name else title.append(f"  {cluster.name}", "dim")
+    )
+
+
+def _everywhere(options: tuple[Option, ...]) -> tuple[Advice, ...]:
+    """Return the warnings that hold on every cluster, where there are several."""
+    if len({option.cluster for option in options}) < 2:
+        return ()
+    return tuple(
+        advice for advice in options[0].advice
+        if all(advice in option.advice for option in options)
+    )  # fmt: skip
+
+
+def _by_cluster(items: Iterable[_T], name_of: Callable[[_T], str]) -> dict[str, list[_T]]:
+    groups: dict[str, list[_T]] = {}
+    for item in items:
+        groups.setdefault(name_of(item), []).append(item)
+    return groups
+
+
+def _distance(unfit: Unfit) -> tuple[bool, bool, int]:
+    """Order places that do not fit: those that one change would mend come first."""
+    kinds = _kinds(unfit)
+    return (bool(kinds & _WHOLE_CLUSTER), bool(kinds & _OTHER_JOBS), len(unfit.refusals))
+
+
+def _kinds(unfit: Unfit) -> set[str]:
+    return {refusal.kind for refusal in unfit.refusals}
+
+
+def _purpose(cluster: Cluster, option: Option) -> str:
+    return next(
+        (
+            partition.purpose
+            for partition in cluster.partitions
+            if partition.name == option.partition and option.node_kind in partition.kinds
+        ),
+        "production",
+    )
+
+
+def _label(option: Option) -> str:
+    return option.label or option.partition or "no partition"
+
+
+def _name(unfit: Unfit) -> str:
+    return unfit.label or unfit.partition or "no partition"
+
+
+def _instead(refusal: Refusal) -> str:
+    if not refusal.instead:
+        return ""
+    return f" → `{refusal.instead}`" if refusal.instead[:2] == "--" else f" → {refusal.instead}"
+
+
+def _mark(mark: str, style: str) -> Text:
+    return Text.assemble((mark, style), " ")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _gib(amount: float) -> str:
+    return f"{amount:g} GiB"

@@ -1,0 +1,156 @@
+"""`teho plan` as a user meets it: text at 80 columns, JSON by its schema, mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import teho as library
+from show.golden import check as check_golden
+from support import TEHO
+from teho.errors import InputError
+from teho.model.request import Request
+from teho.show.plan_json import schema
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "cli"
+TREES = ["--cluster", "birch", "--cluster", "maple", "--cluster", "aspen"]
+
+Teho = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put made-up clusters beside the real ones, whose facts change."""
+    monkeypatch.setenv("TEHO_CLUSTERS", str(DATA / "clusters"))
+
+
+SCENARIOS = {
+    "one-gpu": (0, [*TREES, "--time", "2h", "--", "python", "train.py"]),
+    "two-nodes": (
+        0,
+        [*TREES, "--gpus", "8", "--launcher", "srun", "--time", "12h", "--account", "tree_9"],
+    ),
+    "cores-above-share": (
+        0,
+        ["--cluster", "birch", "--cpus-per-gpu", "30", "--local-disk", "100GiB"],
+    ),
+    "without-gpu": (0, ["--cluster", "birch", "--gpus", "0", "--cpus", "16", "--time", "1d"]),
+    "nothing-fits": (1, [*TREES, "--gpus", "3", "--time", "20d", "--gpu-memory", "64GiB"]),
+    "retired": (1, ["--cluster", "aspen", "--gpus", "2"]),
+    "even-if-retired": (0, ["--cluster", "aspen", "--even-if-retired", "--time", "1h"]),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_plan_as_text(teho: Teho, name: str) -> None:
+    code, arguments = SCENARIOS[name]
+    result = teho("plan", *arguments)
+    assert result.returncode == code, result.stderr
+    assert result.stderr == ""
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    check_golden(DATA / f"plan-{name}.txt", result.stdout)
+
+
+def test_json_is_as_its_schema_says(teho: Teho) -> None:
+    for code, arguments in SCENARIOS.values():
+        split = arguments.index("--") if "--" in arguments else len(arguments)
+        result = teho("plan", *arguments[:split], "--format", "json", *arguments[split:])
+        assert result.returncode == code
+        plan = json.loads(result.stdout)
+        jsonschema.Draft202012Validator(schema()).validate(plan)
+        assert plan["schema"] == "teho.plan/1"
+        assert bool(plan["options"]) == (code == 0)
+
+
+def test_the_command_is_kept_as_it_was_typed(teho: Teho) -> None:
+    words = ["--", "python", "a b.py", "--gpus", "9", "quote'\"\n"]
+    plan = json.loads(teho("plan", "--cluster", "birch", "--format", "json", *words).stdout)
+    assert plan["options"][0]["request"]["command"] == words[1:]
+    assert plan["options"][0]["request"]["gpus"] == 1
+
+
+def test_bytes_that_are_no_text_are_written_out() -> None:
+    arguments = [*TEHO, "plan", "--cluster", "birch", "--format", "json", "--", b"\xff"]
+    output = subprocess.run(arguments, capture_output=True, check=True, timeout=60).stdout
+    assert json.loads(output)["options"][0]["request"]["command"] == ["\\udcff"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--time", "60"], ["--time", "'60'", "60min"]),
+        (["--time", "soon"], ["--time", "'soon'", "1h30m"]),
+        (["--time", "0min"], ["--time", "30min"]),
+        (["--gpu-memory", "30"], ["--gpu-memory", "30 bytes", "64GiB"]),
+        (["--mem", "much"], ["--mem", "'much'", "64G"]),
+        (["--local-disk", "1x"], ["--local-disk", "'1x'"]),
+        (["--cluster", "brich"], ["'brich'", "did you mean 'birch'?", "teho clusters"]),
+        (["--gpu-type", "a1000"], ["--gpu-type", "'a1000'", "did you mean 'a100'?"]),
+        (["--gpus", "-1"], ["--gpus", "teho plan --help"]),
+        (["--launcher", "mpirun"], ["--launcher", "torchrun"]),
+        (["--gpus", "0", "--cpus-per-gpu", "4"], ["--cpus-per-gpu", "--cpus"]),
+        (["--gpus", "0", "--gpu-type", "a100"], ["--gpu-type", "--gpus 0"]),
+        (["--cpus", "4", "--cpus-per-gpu", "4"], ["--cpus", "one of them"]),
+        (["--script"], ["--script", "teho plan --help"]),
+    ],
+)
+def test_a_mistake_is_one_line(teho: Teho, arguments: list[str], words: list[str]) -> None:
+    result = teho("plan", *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("teho: ")
+    for word in words:
+        assert word in line
+
+
+def test_a_type_that_another_cluster_has_is_refused_with_the_limit(teho: Teho) -> None:
+    result = teho("plan", "--cluster", "birch", "--gpu-type", "mi300")
+    assert result.returncode == 1
+    assert "mi300" in result.stdout
+
+
+def test_only_the_files_of_named_clusters_are_read(teho: Teho, tmp_path: Path) -> None:
+    (tmp_path / "birch.toml").write_bytes((DATA / "clusters" / "birch.toml").read_bytes())
+    (tmp_path / "rotten.toml").write_text("name = ")
+    env = {"TEHO_CLUSTERS": str(tmp_path)}
+    assert teho("plan", "--cluster", "birch", env=env).returncode == 0
+    result = teho("plan", env=env)
+    assert result.returncode == 2
+    assert "rotten.toml" in result.stderr
+
+
+def test_the_whole_catalogue_is_planned(teho: Teho) -> None:
+    plan = json.loads(teho("plan", "--format", "json").stdout)
+    assert {"lumi", "roihu"} <= {option["cluster"] for option in plan["options"]}
+    assert "puhti" in {unfit["cluster"] for unfit in plan["unfit"]}
+
+
+def test_json_loads_no_terminal_library() -> None:
+    code = (
+        "import sys; from teho.cli import teho\n"
+        "teho.main(['plan', '--cluster', 'birch', '--format', 'json'], standalone_mode=False)\n"
+        "assert not {'rich', 'pyarrow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
+
+
+def test_the_library_gives_the_same() -> None:
+    answer = library.plan(Request(gpus=2, time_s=3600.0), ["birch", "aspen"])
+    assert {option.cluster for option in answer.options} == {"birch"}
+    assert answer.options[0].cost is not None
+    assert [unfit.refusals[0].kind for unfit in answer.unfit if unfit.cluster == "aspen"] == [
+        "retired"
+    ]
+    study = library.plan(Request(), ["aspen"], even_if_retired=True)
+    assert study.options
+    with pytest.raises(InputError, match="did you mean 'birch'"):
+        library.plan(Request(), ["brich"])
+    assert {"birch", "lumi"} <= {option.cluster for option in library.plan(Request()).options}

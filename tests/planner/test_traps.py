@@ -1,0 +1,111 @@
+"""The traps of the sites' own documentation: each is a refusal or an advice with a source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from teho.clusters.catalogue import load_catalogue
+from teho.model.plan import Advice, Answer, Refusal
+from teho.model.request import Request
+from teho.planner.answer import answer
+
+CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
+RESERVED = "--cpu-bind=mask_cpu:0xff000000000000,0xfe00000000000000"
+GOOD = "--cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000"
+
+
+def plan(cluster: str, **needs: Any) -> Answer:
+    needs.setdefault("time_s", 3600.0)
+    return answer(Request(**needs), [CLUSTERS[cluster]], even_if_retired=True)
+
+
+def refused(found: Answer, label: str) -> dict[str, Refusal]:
+    return {one.kind: one for u in found.unfit if u.label == label for one in u.refusals}
+
+
+def advised(found: Answer, label: str) -> dict[str, Advice]:
+    (option,) = [option for option in found.options if option.label == label]
+    return {one.kind: one for one in option.advice}
+
+
+REFUSALS = [
+    # cluster, partition, needs, kind, part of the sentence, source
+    ("lumi", "standard-g", {"gpus": 8, "cpus_per_gpu": 8}, "too_many_cores_per_node",
+     "jobs can have 56 (64 in all", "LUG"),
+    ("lumi", "small-g", {"gpus": 8, "cpus": 63}, "too_many_cores_per_node", "63 cores", "LUG"),
+    ("lumi", "standard-g", {"gpus": 8, "command": ("srun", RESERVED, "x")},
+     "mask_on_reserved_core", "core 48", "LTM"),
+    ("lumi", "standard-g", {"gpus": 8, "command": ("srun", "--cpu-bind=map_cpu:1,8,16", "x")},
+     "mask_on_reserved_core", "cores 8, 16", "LTM"),
+    ("lumi", "small-g", {"gpus": 8, "command": ("srun", GOOD, "x")}, "mask_on_shared_node",
+     "small-g gives parts of nodes", "LTM"),
+    ("mahti", "gpusmall", {"gpus": 3}, "too_many_gpus", "at most 2", "CSC"),
+    ("roihu", "gpumedium", {"gpus": 8}, "too_many_gpus", "at most 4", "CSC"),
+    ("trillium", "compute", {"gpus": 2}, "gpu_count", "only 1 or a multiple of 4", "ALL"),
+    ("narval", "GPU nodes", {"gpus": 8, "nodes": 1}, "too_many_gpus_per_node", "at most 4", "ALL"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row[0]}-{row[3]}")
+def test_traps_that_are_refused(row):
+    cluster, label, needs, kind, words, source = row
+    refusal = refused(plan(cluster, **needs), label)[kind]
+    assert words in refusal.sentence
+    assert refusal.source.startswith(source)
+
+
+ADVICE = [
+    # cluster, partition, needs that have it, needs that do not, kind, words, source
+    ("arc4", "GPU nodes", {"time_s": None}, {}, "time_not_said", "1 h is written", "ARC"),
+    ("puhti", "gpu", {"command": ("python", "x.py", "$LOCAL_SCRATCH/data")},
+     {"command": ("python", "x.py", "${LOCAL_SCRATCH}/data"), "local_disk_gib": 100.0},
+     "local_disk_not_asked", "--local-disk 100GiB", "CSC"),
+    ("trillium", "compute", {"command": ("cp", "a", "${SLURM_TMPDIR}/a")},
+     {"command": ("cp", "a", "$SLURM_TMPDIRS")}, "local_disk_is_memory", "memory here", "ALL"),
+    ("lumi", "small-g", {}, {"account": "project_462000001"}, "account_missing",
+     "--account project_462000123", "LTM"),
+    ("lumi", "small-g", {"cpus_per_gpu": 16, "memory_gib": 60.0}, {"cpus_per_gpu": 7},
+     "cores_above_share", "the bill is 1 GPU-hours instead of 0.50", "LTM"),
+    ("lumi", "small-g", {"memory_gib": 120.0}, {"memory_gib": 60.0}, "memory_above_share",
+     "the bill is 1 GPU-hours instead of 0.50", "LTM"),
+    ("mahti", "gpusmall", {"cpus_per_gpu": 40}, {"cpus_per_gpu": 32}, "cores_above_share",
+     "stay unused", "CSC"),
+    ("puhti", "gpu", {"gpus": 8, "memory_gib": 320.0}, {"gpus": 4, "memory_gib": 320.0},
+     "memory_is_per_node", "320 GiB on each of 2, 640 GiB in all", "Slurm"),
+    ("puhti", "gpu", {"gpus": 2}, {"gpus": 2, "launcher": "torchrun"}, "one_process_for_many",
+     "2 GPUs, and one process", "CSC"),
+    ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread", "4 or 8 would fill", "Slurm"),
+    ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "8 GPUs each", "LUG"),
+    ("roihu", "gpularge", {"gpus": 8}, None, "project_needs", "scalability test", "CSC"),
+    ("narval", "GPU nodes", {"time_s": 3599.0}, {}, "short_job", "1 h or more", "ALL"),
+    ("narval", "GPU nodes", {}, None, "limit_not_documented", "max nodes", "ALL"),
+    ("nibi", "MI300A nodes", {"gpus": 4, "gpu_type": "mi300a"}, None, "cost_not_documented",
+     "does not document what a job", "ALL"),
+    ("nibi", "MI300A nodes", {"gpus": 4, "gpu_type": "mi300a", "gpu_memory_gib": 90.0},
+     {"gpus": 4, "gpu_type": "mi300a"}, "gpu_memory_not_documented", "90 GiB", "ALL"),
+    ("trillium", "compute", {}, None, "submit_from", "submit from $SCRATCH", "ALL"),
+    ("puhti", "gpu", {}, None, "retired", "for study", "catalogue"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ADVICE, ids=lambda row: f"{row[0]}-{row[4]}")
+def test_traps_that_are_advised_on(row):
+    cluster, label, needs, without, kind, words, source = row
+    advice = advised(plan(cluster, **needs), label)[kind]
+    assert words in advice.sentence
+    assert advice.source.startswith(source)
+    if without is not None:
+        assert kind not in advised(plan(cluster, **without), label)
+
+
+def test_a_good_mask_fits_a_whole_node_and_other_words_are_no_masks():
+    assert advised(plan("lumi", gpus=8, command=("srun", GOOD, "x")), "standard-g") is not None
+    for words in ("mask_cpu:", "mask_cpu:xyz", "--cpu-bind=cores"):
+        assert "small-g" in {o.label for o in plan("lumi", command=("srun", words)).options}
+
+
+def test_masks_are_read_only_where_the_binding_is_documented():
+    found = plan("puhti", command=("srun", RESERVED, "x"))
+    assert "gpu" in {option.label for option in found.options}
