@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -12,6 +10,7 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
+from teho.cli.terminal import wants_color, width
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,18 +89,12 @@ def _render(view: View, form: str, *, full: bool) -> str:
         return render_seff(view)
     from teho.show.text import render_text
 
-    return render_text(view, width=_width(), color=False, full=full)
+    return render_text(view, width=width(), color=False, full=full)
 
 
 def print_text(view: View, stream: IO[str], *, full: bool) -> None:
     """Write the text form to a stream, in colour where it is a terminal that wants it."""
     from teho.show.text import render_text
 
-    color = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    stream.write(render_text(view, width=_width(), color=color, full=full))
+    stream.write(render_text(view, width=width(), color=wants_color(stream), full=full))
     stream.flush()
-
-
-def _width() -> int:
-    """Return the columns to fill: the terminal's, within what reads well; 80 in a pipe."""
-    return max(60, min(120, shutil.get_terminal_size((80, 24)).columns))

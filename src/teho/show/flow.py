@@ -1,18 +1,21 @@
-"""Running text for a terminal, shared by the faces that are not a report."""
+"""Running text for a terminal: words, lines that hang below their mark, printing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from io import StringIO
 
 from rich.console import Console
 from rich.text import Text
 
-from teho.show.text import _dotted as dotted
-from teho.show.text import _flow as flow
-from teho.show.text import _words as words
+from teho.show.cells import plain
 
 __all__ = ["dotted", "flow", "printed", "sentence", "words"]
+
+_COMMAND = re.compile(r"(`[^`]*`)")
+# A command is one token, and so is a number with its unit.
+_TOKEN = re.compile(r"\d[\d.,]*\s\S{1,4}(?!\S)|(?:`[^`]*`|\S)+")
 
 
 def sentence(text: str, source: str) -> list[Text]:
@@ -41,3 +44,47 @@ def printed(blocks: Iterable[list[Text]], *, width: int, color: bool) -> str:
     with console.capture() as capture:
         console.print(Text("\n\n").join(Text("\n").join(block) for block in blocks), soft_wrap=True)
     return "\n".join(line.rstrip() for line in capture.get().split("\n"))
+
+
+def dotted(phrases: list[Text]) -> list[Text]:
+    """Put a dot between phrases that stand in one line."""
+    return [*(phrase.copy().append(" ·", "dim") for phrase in phrases[:-1]), *phrases[-1:]]
+
+
+def words(sentence: str) -> list[Text]:
+    """Cut a sentence into the pieces between which a line may be broken."""
+    return [_word(token) for token in _TOKEN.findall(plain(sentence))]
+
+
+def _word(token: str) -> Text:
+    parts = ((part, "cyan" if part[:1] == "`" else "") for part in _COMMAND.split(token))
+    return Text.assemble(*(pair for pair in parts if pair[0]))
+
+
+def flow(
+    pieces: list[Text], width: int, lead: Text, *, style: str = "", hang: int | None = None
+) -> list[Text]:
+    """Set pieces one after another, in lines that hang below the lead."""
+    hang = lead.cell_len if hang is None else hang
+    room = max(width - hang, 8)
+    lines = [Text(style=style)]
+    for piece in _fitting(pieces, room):
+        if lines[-1] and lines[-1].cell_len + 1 + piece.cell_len > room:
+            lines.append(Text(style=style))
+        if lines[-1]:
+            lines[-1].append(" ")
+        lines[-1].append_text(piece)
+    return [
+        Text.assemble(" " * hang if number else lead, line) for number, line in enumerate(lines)
+    ]
+
+
+def _fitting(pieces: list[Text], room: int) -> Iterator[Text]:
+    """Cut what is wider than a line, but for commands that are there to be copied."""
+    for piece in pieces:
+        if piece.cell_len <= room or piece.no_wrap:
+            yield piece
+            continue
+        for word in piece.split(" "):
+            half = room // 2  # a character is at most two cells wide
+            yield from word.divide(range(half, len(word), half)) if word.cell_len > room else [word]

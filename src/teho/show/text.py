@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from io import StringIO
 
-from rich.console import Console
 from rich.text import Text
 
 from teho.model.finding import Finding
@@ -18,6 +15,7 @@ from teho.show.cells import (
     severity_of,
     threshold_text,
 )
+from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Fact, Table, View
 
@@ -32,9 +30,6 @@ _STYLES = {
 }
 _SHORT_FINDINGS = 3
 _SHORT_GPUS = 8
-_COMMAND = re.compile(r"(`[^`]*`)")
-# A command is one token, and so is a number with its unit.
-_TOKEN = re.compile(r"\d[\d.,]*\s\S{1,4}(?!\S)|(?:`[^`]*`|\S)+")
 _INDENT = Text("  ")
 
 
@@ -50,19 +45,7 @@ def render_text(view: View, *, width: int, color: bool, full: bool) -> str:
         full: everything; otherwise the verdict, the first findings and a small GPU table.
     """
     blocks = _full(view, width) if full else _short(view, width)
-    lines = Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
-    console = Console(
-        file=StringIO(),
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        highlight=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    with console.capture() as capture:
-        console.print(lines, soft_wrap=True)
-    return "\n".join(line.rstrip() for line in capture.get().split("\n"))
+    return printed((block for block in blocks if block), width=width, color=color)
 
 
 def _full(view: View, width: int) -> Iterator[list[Text]]:
@@ -108,10 +91,10 @@ def _short(view: View, width: int) -> Iterator[list[Text]]:
 
 def _head(view: View, width: int) -> list[Text]:
     severity = view.verdict_severity
-    lines = _flow(_words(view.verdict), width, Text(f"{MARKS[severity]} "), style="bold")
+    lines = flow(words(view.verdict), width, Text(f"{MARKS[severity]} "), style="bold")
     lines[0].stylize(_STYLES[severity], 0, 1)
     facts = [_fact(fact) for fact in view.facts if fact.value is not None and not fact.aside]
-    return [*lines, *_flow(_dotted(facts), width, _INDENT)] if facts else lines
+    return [*lines, *flow(dotted(facts), width, _INDENT)] if facts else lines
 
 
 def _fact(fact: Fact) -> Text:
@@ -127,39 +110,39 @@ def _finding(finding: Finding, width: int) -> list[Text]:
     ]
     lines = _sentence(finding, width)
     if evidence:
-        lines += _flow(_dotted(evidence), width, _INDENT)
+        lines += flow(dotted(evidence), width, _INDENT)
     for threshold in finding.thresholds:
         limit = f"threshold {threshold_text(threshold)} · {threshold.source}"
-        lines += _flow(_words(limit), width, _INDENT, style="dim", hang=4)
+        lines += flow(words(limit), width, _INDENT, style="dim", hang=4)
     return lines + _action(finding, width)
 
 
 def _sentence(finding: Finding, width: int) -> list[Text]:
     severity = severity_of(finding.severity)
-    lines = _flow(_words(finding.sentence), width, Text(f"{MARKS[severity]} "))
+    lines = flow(words(finding.sentence), width, Text(f"{MARKS[severity]} "))
     lines[0].stylize(_STYLES[severity], 0, 1)
     return lines
 
 
 def _action(finding: Finding, width: int) -> list[Text]:
-    words = _words(finding.action)
-    for word in words:
-        word.no_wrap = "`" in word.plain
-    return _flow(words, width, Text("  → ")) if words else []
+    pieces = words(finding.action)
+    for piece in pieces:
+        piece.no_wrap = "`" in piece.plain
+    return flow(pieces, width, Text("  → ")) if pieces else []
 
 
 def _table(table: Table, width: int) -> list[Text]:
     lines = table_lines(table, width)
     below = [table.note] if table.note else []
     for sentence in [*below, *explanations(table)]:
-        lines += _flow(_words(sentence), width, _INDENT, style="dim", hang=4)
+        lines += flow(words(sentence), width, _INDENT, style="dim", hang=4)
     return lines
 
 
 def _listed(title: str, sentences: Iterable[str], width: int) -> list[Text]:
     lines: list[Text] = []
     for sentence in sentences:
-        lines += _flow(_words(sentence), width, _INDENT, style="dim", hang=4)
+        lines += flow(words(sentence), width, _INDENT, style="dim", hang=4)
     return [Text(title, "dim"), *lines] if lines else []
 
 
@@ -167,46 +150,3 @@ def _cropped(text: str, width: int) -> Text:
     line = Text(text, "dim")
     line.truncate(width, overflow="ellipsis")
     return line
-
-
-def _dotted(phrases: list[Text]) -> list[Text]:
-    return [*(phrase.copy().append(" ·", "dim") for phrase in phrases[:-1]), *phrases[-1:]]
-
-
-def _words(sentence: str) -> list[Text]:
-    """Cut a sentence into the pieces between which a line may be broken."""
-    return [_word(token) for token in _TOKEN.findall(plain(sentence))]
-
-
-def _word(token: str) -> Text:
-    parts = ((part, "cyan" if part[:1] == "`" else "") for part in _COMMAND.split(token))
-    return Text.assemble(*(pair for pair in parts if pair[0]))
-
-
-def _flow(
-    pieces: list[Text], width: int, lead: Text, *, style: str = "", hang: int | None = None
-) -> list[Text]:
-    """Set pieces one after another, in lines that hang below the lead."""
-    hang = lead.cell_len if hang is None else hang
-    room = max(width - hang, 8)
-    lines = [Text(style=style)]
-    for piece in _fitting(pieces, room):
-        if lines[-1] and lines[-1].cell_len + 1 + piece.cell_len > room:
-            lines.append(Text(style=style))
-        if lines[-1]:
-            lines[-1].append(" ")
-        lines[-1].append_text(piece)
-    return [
-        Text.assemble(" " * hang if number else lead, line) for number, line in enumerate(lines)
-    ]
-
-
-def _fitting(pieces: list[Text], room: int) -> Iterator[Text]:
-    """Cut what is wider than a line, but for commands that are there to be copied."""
-    for piece in pieces:
-        if piece.cell_len <= room or piece.no_wrap:
-            yield piece
-            continue
-        for word in piece.split(" "):
-            half = room // 2  # a character is at most two cells wide
-            yield from word.divide(range(half, len(word), half)) if word.cell_len > room else [word]
