@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from teho.model.finding import Abstention, Finding, Severity
-from teho.model.metric import METRICS, Metric
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
-from teho.show.view import Cell, Column, Fact, Plot, PlotSeries, Table, View
+from teho.show.build_plots import plots_of
+from teho.show.view import Cell, Column, Fact, Table, View
 from teho.units import format_bytes, format_duration
 from teho.version import __version__
 
@@ -20,7 +20,6 @@ __all__ = ["build_view"]
 
 T = TypeVar("T")
 VerdictSeverity = Literal["critical", "warning", "remark", "good", "unknown"]
-Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
 
 
 def build_view(
@@ -58,7 +57,7 @@ def build_view(
         abstentions=tuple(abstentions),
         troubles=tuple(_troubles(run, problems)),
         notes=tuple(_notes(run)),
-        plots=tuple(_plots(summary)) if plots else (),
+        plots=plots_of(summary) if plots else (),
         teho_version=__version__,
     )
 
@@ -399,7 +398,7 @@ def _of(figures: Mapping[str, T], name: str) -> T | Missing:
     return figures.get(name, Missing(Reason.UNRECORDED, "not among the metrics looked at"))
 
 
-# Notes and plots
+# Notes
 
 
 def _troubles(run: Run, problems: Sequence[str]) -> Iterable[str]:
@@ -419,77 +418,3 @@ def _notes(run: Run) -> Iterable[str]:
     for node in run.nodes:
         prefix = f"{node.name}: " if len(run.nodes) > 1 else ""
         yield from (prefix + note for note in (*node.allocation.notes, *node.notes))
-
-
-_GROUPS: tuple[tuple[str, Group], ...] = (
-    ("gpu_", "GPU"),
-    ("cpu_", "CPU"),
-    ("load_", "CPU"),
-    ("runnable_", "CPU"),
-    ("context_", "CPU"),
-    ("job_cpu", "CPU"),
-    ("job_processes", "CPU"),
-    ("job_threads", "CPU"),
-    ("job_runnable", "CPU"),
-    ("job_memory", "Memory"),
-    ("job_resident", "Memory"),
-    ("job_shared", "Memory"),
-    ("job_cache", "Memory"),
-    ("node_", "Memory"),
-    ("oom_", "Memory"),
-)
-
-
-def _plots(summary: Summary) -> Iterable[Plot]:
-    middles = [round((i + 0.5) * summary.bin_s, 3) for i in range(summary.bin_count)]
-    for metric in METRICS:
-        if metric.per_core:
-            continue
-        series = tuple(_plot_series(summary, metric))
-        if series:
-            yield Plot(
-                key=metric.name,
-                title=_plot_title(metric),
-                unit=_plot_unit(metric),
-                meaning=metric.meaning,
-                group=next(
-                    (group for start, group in _GROUPS if metric.name.startswith(start)),
-                    "I/O and network",
-                ),
-                elapsed_s=middles,
-                series=series,
-            )
-
-
-def _plot_title(metric: Metric) -> str:
-    """Name what is drawn: a counter is drawn as its rate, which may have a name of its own."""
-    rates = {
-        "gpu_energy_j": "GPU power, by the energy counter",
-        "job_cpu_s": "Cores used by the program",
-    }
-    title = rates.get(metric.name, metric.label)
-    return title[0].upper() + title[1:]
-
-
-def _plot_unit(metric: Metric) -> str:
-    if metric.kind == "gauge":
-        return metric.unit
-    return {"J": "W", "s": "cores", "": "per s"}.get(metric.unit, f"{metric.unit}/s")
-
-
-def _plot_series(summary: Summary, metric: Metric) -> Iterable[PlotSeries]:
-    several = len(summary.nodes) > 1
-    for node in summary.nodes:
-        if metric.scope == "node":
-            if metric.name in node.series:
-                yield PlotSeries(node.name, _rounded(node.series[metric.name]))
-            continue
-        for gpu in node.gpus:
-            if metric.name in gpu.series:
-                label = f"{node.name} GPU {gpu.position}" if several else f"GPU {gpu.position}"
-                yield PlotSeries(label, _rounded(gpu.series[metric.name]))
-
-
-def _rounded(values: Sequence[float | None]) -> list[float | None]:
-    """Keep five digits: more cannot be seen, and make the page large."""
-    return [None if value is None else float(f"{value:.5g}") for value in values]
