@@ -53,10 +53,15 @@ def summarise(
     # The last sample is taken just after the program's end: its bin must take it in.
     bins = _Bins(count, max(elapsed_s, 1e-3) / count)
     # Unpacking and adding up go on outside the interpreter's lock: a second thread is worth it.
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+    # Each node has a list of problems of its own, so that their order is the nodes'.
+    of_nodes: list[list[str]] = [[] for _ in run.nodes]
+    with ThreadPoolExecutor(min(4, len(os.sched_getaffinity(0)))) as pool:
         nodes = tuple(
-            pool.map(lambda node: _node(node, directory, bins, metrics, problems), run.nodes)
+            pool.map(
+                lambda node, own: _node(node, directory, bins, metrics, own), run.nodes, of_nodes
+            )
         )
+    problems.extend(problem for own in of_nodes for problem in own)
     cpu_s = _cpu_seconds(run, nodes)
     if run.end is not None and len(nodes) == 1 and not isinstance(cpu_s, Missing):
         used = cpu_s / max(elapsed_s, 1e-9)
