@@ -32,7 +32,7 @@ _HERE = Path(__file__).parent
 _MADE_BY = (
     _HERE / "generate.py",
     *(ROOT / "src" / "teho" / path for path in ("model/metric.py", "observe/sampler.py")),
-    *(ROOT / "src" / "teho" / "store" / name for name in ("schema.py", "journal.py")),
+    *(ROOT / "src" / "teho" / "store" / name for name in ("schema.py", "journal.py", "pack.py")),
 )
 _FORMATS = ("text", "json", "html")
 

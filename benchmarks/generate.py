@@ -26,8 +26,9 @@ from teho.model.device import Device, Readings
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import FORMAT_VERSION, End, Node, Run
 from teho.observe.sampler import Sampler, samples_per_row
-from teho.store.journal import Journal, seal
+from teho.store.journal import Journal
 from teho.store.layout import create_run_directory, node_file, replace_file
+from teho.store.pack import seal
 
 _GPUS, _CORES = 8, 40
 _GIB = 1024**3

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import stat
+import time
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -15,8 +18,10 @@ from hypothesis import strategies as st
 
 from teho.errors import DamagedError
 from teho.store import journal as journal_module
-from teho.store.journal import Journal, seal
+from teho.store import pack as pack_module
+from teho.store.journal import Journal
 from teho.store.layout import create_run_directory, live_parts, new_run_id, sealed_file
+from teho.store.pack import Child, seal
 from teho.store.read import read_part, rows_of_node
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
@@ -179,8 +184,12 @@ def test_a_long_run_is_rotated_and_nothing_is_lost_between(
     for second in range(40):
         journal.append([row(second), row(second, "GPU-a", gpu_power_w=100.0)])
         journal.flush()
+    assert seconds(run) == list(range(40))
+    while any(not child.ended() for child in journal._packing):
+        time.sleep(0.01)
     parts = live_parts(run, "n1")
-    assert [path.suffix for path in parts][:2] == [".parquet", ".parquet"]
+    assert [path.suffix for path in parts[:2]] == [".parquet", ".parquet"]
+    assert not parts[0].with_suffix(".arrows").exists()
     assert seconds(run) == list(range(40))
     # A kill between writing a rotated part and removing its stream leaves both.
     parts[0].with_suffix(".arrows").write_bytes(b"left over")
@@ -199,10 +208,63 @@ def test_sealing_that_fails_keeps_the_live_rows(run: Path, monkeypatch: pytest.M
     def refuse(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(journal_module, "open_private", refuse)
+    monkeypatch.setattr(pack_module, "open_private", refuse)
     with pytest.raises(OSError, match="No space"):
         seal(run, "n1")
     assert seconds(run) == [1]
+
+
+def test_packing_that_fails_costs_room_and_no_rows(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal_module, "_ROTATE_BYTES", 30_000)
+    monkeypatch.setattr(journal_module, "pack_part", refuse)
+    journal = Journal(run, "n1")
+    for second in range(40):
+        journal.append([row(second)])
+        journal.flush()
+    journal.close()
+    assert journal.problem is None
+    assert {path.suffix for path in live_parts(run, "n1")} == {".arrows"}
+    assert seal(run, "n1")
+    assert seconds(run) == list(range(40))
+
+
+def test_no_process_for_packing_costs_room_and_no_rows(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> int:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(journal_module, "_ROTATE_BYTES", 30_000)
+    monkeypatch.setattr(os, "fork", refuse)
+    journal = Journal(run, "n1")
+    for second in range(40):
+        journal.append([row(second)])
+        journal.flush()
+    journal.close()
+    assert seconds(run) == list(range(40))
+
+
+@pytest.mark.parametrize(
+    ("work", "problem"),
+    [
+        (lambda: None, ""),
+        (lambda: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left", "x")), "No space"),
+        (lambda: {}["x"], "KeyError('x')"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by SIGKILL"),
+        (lambda: os._exit(3), "exit code 3"),
+    ],
+)
+def test_a_child_says_what_went_wrong(work: Callable[[], object], problem: str) -> None:
+    child = Child(work)
+    said = child.join()
+    assert child.ended()
+    assert problem in said
+    assert bool(said) == bool(problem)
 
 
 def test_nothing_to_seal(run: Path) -> None:

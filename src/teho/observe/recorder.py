@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from teho.config.privacy import readable
 from teho.devices.host import HostSource, describe_host
 from teho.devices.proctree import ProcessTree
-from teho.errors import DamagedError, DeviceError
+from teho.errors import DeviceError
 from teho.model.device import Readings, Source
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Node, Trouble
@@ -24,8 +25,9 @@ from teho.observe.pipes import LineReader, send
 from teho.observe.plan import Plan
 from teho.observe.sampler import Sampler
 from teho.schedulers.allocation import read_allocation
-from teho.store.journal import Journal, seal
+from teho.store.journal import Journal
 from teho.store.layout import node_file, replace_file
+from teho.store.pack import Child, seal
 
 __all__ = ["record"]
 
@@ -98,9 +100,11 @@ class _Recorder:
             source.close()
         if self._journal.problem is None:
             try:
-                seal(self._plan.run, self._plan.node)
-            except (OSError, DamagedError) as error:
-                self._trouble(f"the recording was not sealed: {error}; its live rows still read")
+                problem = Child(partial(seal, self._plan.run, self._plan.node)).join()
+            except OSError as error:
+                problem = error.strerror or str(error)
+            if problem:
+                self._trouble(f"the recording was not sealed: {problem}; its live rows still read")
             else:
                 self._node = msgspec.structs.replace(self._node, sealed=True)
         self._write_node()

@@ -1,4 +1,4 @@
-"""Writing a node's rows: an Arrow stream while the run goes on, Parquet when it is sealed.
+"""Writing a node's rows while the run goes on: an Arrow stream, packed as it grows.
 
 A process that dies at any moment leaves whole batches and at most one torn one
 behind them, which readers leave out.
@@ -6,20 +6,20 @@ behind them, which readers leave out.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from teho.errors import DamagedError
-from teho.store.layout import live_parts, open_private, sealed_file
-from teho.store.read import in_order, read_part
+from teho.store.layout import open_private
+from teho.store.pack import Child, pack_part
 from teho.store.schema import ROW_SCHEMA
 
-__all__ = ["Journal", "Row", "seal"]
+__all__ = ["Journal", "Row"]
 
 Row = dict[str, Any]
 """One row of `ROW_SCHEMA`; a column that is left out is null."""
@@ -50,6 +50,7 @@ class Journal:
         self._descriptor: int | None = None
         self._size = 0
         self._pending: list[Row] = []
+        self._packing: list[Child] = []
 
     @property
     def _path(self) -> Path:
@@ -74,12 +75,19 @@ class Journal:
             return
         self.problem = None
         self._pending.clear()
+        self._packing = [child for child in self._packing if not child.ended()]
         if self._size > _ROTATE_BYTES:
             self._rotate()
 
     def close(self) -> None:
-        """Flush and finish the stream; safe to call twice."""
+        """Flush, finish the stream and wait for what is being packed; safe to call twice."""
         self.flush()
+        self._end_part()
+        for child in self._packing:
+            child.join()
+        self._packing = []
+
+    def _end_part(self) -> None:
         if self._descriptor is not None:
             try:
                 os.write(self._descriptor, _END_OF_STREAM)
@@ -118,17 +126,15 @@ class Journal:
         self._size += written
 
     def _rotate(self) -> None:
-        """Turn the stream into a compact Parquet part; on failure simply go on with the stream."""
+        """Go on with a new part, and have the old one packed.
+
+        Packing that fails costs room and nothing else: the stream stays, and sealing reads it.
+        """
         path = self._path
-        try:
-            table, _ = read_part(path)
-            _write_parquet(table, path.with_suffix(".parquet"))
-        except (OSError, DamagedError) as error:
-            self.problem = str(error)
-            return
-        self._release()
-        path.unlink(missing_ok=True)
+        self._end_part()
         self._number += 1
+        with contextlib.suppress(OSError):
+            self._packing.append(Child(partial(pack_part, path)))
 
 
 def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -137,70 +143,3 @@ def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
         values = [row.get(field.name) for row in rows]
         columns.append(pa.array(values, type=field.type))
     return pa.record_batch(columns, schema=ROW_SCHEMA)
-
-
-def seal(run: Path, node: str) -> bool:
-    """Join a node's live parts into one Parquet file, sorted by device and time.
-
-    Returns whether there was anything to seal. The live parts go only after the
-    sealed file stands, so a kill in between loses nothing.
-
-    Raises:
-        OSError: the sealed file cannot be written; the live parts stay.
-    """
-    parts = live_parts(run, node)
-    tables = [read_part(path)[0] for path in parts]
-    table = pa.concat_tables(tables) if tables else ROW_SCHEMA.empty_table()
-    if table.num_rows == 0:
-        return False
-    _write_parquet(table, sealed_file(run, node))
-    for path in parts:
-        for suffix in (".arrows", ".parquet"):
-            path.with_suffix(suffix).unlink(missing_ok=True)
-    return True
-
-
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    """Write rows device by device, each in order of time: like beside like is small.
-
-    One row group for each kind, so that a reader of GPUs does not unpack the host's columns;
-    not one for each device, which would make short runs mostly footer.
-    """
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
-    try:
-        descriptor = open_private(temporary, exclusive=True)
-        with (
-            os.fdopen(descriptor, "wb") as file,
-            pq.ParquetWriter(
-                file,
-                table.schema,
-                compression="zstd",
-                use_dictionary=_DICTIONARY_COLUMNS,
-                column_encoding=_ENCODINGS,
-                store_schema=True,
-            ) as writer,
-        ):
-            ordered = in_order(table)
-            for kind in pc.unique(ordered["kind"]).to_pylist():
-                rows = ordered.filter(pc.equal(ordered["kind"], kind))
-                writer.write_table(rows, row_group_size=1 << 24)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-_DICTIONARY_COLUMNS = [
-    field.name
-    for field in ROW_SCHEMA
-    if pa.types.is_string(field.type) or pa.types.is_float32(field.type)
-]
-# Counters and time stamps grow steadily: their differences are small and alike.
-_ENCODINGS = {
-    field.name: "DELTA_BINARY_PACKED"
-    for field in ROW_SCHEMA
-    if pa.types.is_integer(field.type) or pa.types.is_timestamp(field.type)
-} | {field.name: "BYTE_STREAM_SPLIT" for field in ROW_SCHEMA if pa.types.is_float64(field.type)}

@@ -249,28 +249,45 @@ def rows_of_node(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    sealed = sealed_file(directory, node)
     wanted = [*columns, *sorted({"kind", "device", "elapsed_s"} - set(columns))]
-    tables = []
-    for path in [sealed] if sealed.exists() else live_parts(directory, node):
-        try:
-            table, problem = read_part(path, wanted, kind)
-        except (OSError, DamagedError) as error:
-            problem = str(error)
-        else:
-            tables.append(table)
-        if problem and problem not in problems:
-            problems.append(problem)
+    sealed = sealed_file(directory, node)
+    tables: list[pa.Table] = []
+    for last_try in (False, False, True):
+        paths = [sealed] if sealed.exists() else live_parts(directory, node)
+        found, wrong, vanished = _read_parts(paths, wanted, kind)
+        # A stream that was listed and is no more has just been packed, or sealed.
+        if not vanished or last_try:
+            tables = found
+            problems.extend(problem for problem in wrong if problem not in problems)
+            break
     if sum(table.num_rows for table in tables) == 0:
         return None
     table = pa.concat_tables(tables, promote_options="default")
-    if not sealed.exists():
+    if paths != [sealed]:
         table = in_order(table)
     table = table.combine_chunks()
     runs = pc.run_end_encode(table["device"].chunk(0))
     ends = runs.run_ends.to_pylist()
     places = [slice(begin, end) for begin, end in pairwise([0, *ends])]
     return NodeRows(table, dict(zip(runs.values.to_pylist(), places, strict=True)))
+
+
+def _read_parts(
+    paths: Sequence[Path], columns: Sequence[str], kind: str
+) -> tuple[list[pa.Table], list[str], bool]:
+    """Read files of rows: `(tables, what was wrong, whether one is no longer there)`."""
+    tables, problems, vanished = [], [], False
+    for path in paths:
+        try:
+            table, problem = read_part(path, columns, kind)
+        except (OSError, DamagedError) as error:
+            problem = str(error)
+            vanished = vanished or isinstance(error, FileNotFoundError)
+        else:
+            tables.append(table)
+        if problem:
+            problems.append(problem)
+    return tables, problems, vanished
 
 
 def in_order(table: pa.Table) -> pa.Table:

@@ -6,7 +6,10 @@ import pyarrow as pa
 
 from teho.model.metric import METRICS, Metric
 
-__all__ = ["ROW_SCHEMA", "column_type", "max_column"]
+__all__ = ["KINDS", "ROW_SCHEMA", "column_type", "max_column"]
+
+KINDS = ("gpu", "node")
+"""Kinds of rows, in the order in which they are sealed: those of GPUs, and the host's own."""
 
 
 def column_type(metric: Metric) -> pa.DataType:

@@ -1,0 +1,166 @@
+"""From streams to Parquet: a part that has grown large, and the whole recording at its end.
+
+Arrow's Parquet code and what it unpacks are 50 to 100 MB of memory, for half a second now
+and then. It runs in a child of the recorder, which gives all of it back.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from teho.errors import DamagedError
+from teho.store.layout import live_parts, open_private, sealed_file
+from teho.store.read import in_order, read_part
+from teho.store.schema import KINDS, ROW_SCHEMA
+
+__all__ = ["Child", "pack_part", "seal"]
+
+
+class Child:
+    """Work in a forked process, whose memory goes with it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        """Begin the work at once.
+
+        Raises:
+            OSError: no process can be started.
+        """
+        self._read_end, write_end = os.pipe()
+        self._problem: str | None = None
+        try:
+            with warnings.catch_warnings():
+                # The other thread of a recorder only waits for signals: it holds no lock.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._pid = os.fork()
+        except OSError:
+            os.close(self._read_end)
+            os.close(write_end)
+            raise
+        if self._pid == 0:
+            _run_and_exit(work, write_end)
+        os.close(write_end)
+
+    def ended(self) -> bool:
+        """Tell whether the work is over, without waiting for it."""
+        if self._problem is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._reap(status)
+        return self._problem is not None
+
+    def join(self) -> str:
+        """Wait for the end of the work; return what went wrong, or an empty string."""
+        if self._problem is None:
+            self._reap(os.waitpid(self._pid, 0)[1])
+        return self._problem or ""
+
+    def _reap(self, status: int) -> None:
+        said = os.read(self._read_end, 4096).decode(errors="replace")
+        os.close(self._read_end)
+        code = os.waitstatus_to_exitcode(status)
+        killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
+        self._problem = said or killed or (f"exit code {code}" if code else "")
+
+
+def _run_and_exit(work: Callable[[], object], write_end: int) -> None:
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes a line
+        said = str(error) if isinstance(error, (OSError, DamagedError)) else repr(error)
+        os.write(write_end, (said or repr(error)).encode()[:4096])
+    finally:
+        os._exit(status)
+
+
+def pack_part(path: Path) -> None:
+    """Turn a finished stream into a compact Parquet part beside it; the stream then goes.
+
+    Raises:
+        OSError: the part cannot be written; the stream stays.
+        DamagedError: the stream does not read.
+    """
+    _write_parquet(_rows_by_kind([path]), path.with_suffix(".parquet"))
+    path.unlink(missing_ok=True)
+
+
+def seal(run: Path, node: str) -> bool:
+    """Join a node's live parts into one Parquet file, sorted by device and time.
+
+    Returns whether there was anything to seal. The live parts go only after the
+    sealed file stands, so a kill in between loses nothing.
+
+    Raises:
+        OSError: the sealed file cannot be written; the live parts stay.
+        DamagedError: a part does not read.
+    """
+    parts = live_parts(run, node)
+    sealed = _write_parquet(_rows_by_kind(parts), sealed_file(run, node))
+    if sealed:
+        for path in parts:
+            for suffix in (".arrows", ".parquet"):
+                path.with_suffix(suffix).unlink(missing_ok=True)
+    return sealed
+
+
+def _rows_by_kind(parts: list[Path]) -> Iterator[pa.Table]:
+    """Yield the rows of each kind, one kind in memory at a time."""
+    for kind in KINDS:
+        tables = [read_part(path, kind=kind)[0] for path in parts]
+        yield pa.concat_tables(tables) if tables else ROW_SCHEMA.empty_table()
+
+
+def _write_parquet(tables: Iterator[pa.Table], path: Path) -> bool:
+    """Write rows device by device, each in order of time: like beside like is small.
+
+    One row group for each kind, so that a reader of GPUs does not unpack the host's columns;
+    not one for each device, which would make short runs mostly footer. Returns whether there
+    was any row; without one, no file is written.
+    """
+    import pyarrow.parquet as pq
+
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    wrote = False
+    try:
+        descriptor = open_private(temporary, exclusive=True)
+        with (
+            os.fdopen(descriptor, "wb") as file,
+            pq.ParquetWriter(
+                file,
+                ROW_SCHEMA,
+                compression="zstd",
+                use_dictionary=_DICTIONARY_COLUMNS,
+                column_encoding=_ENCODINGS,
+                store_schema=True,
+            ) as writer,
+        ):
+            for table in tables:
+                if table.num_rows:
+                    writer.write_table(in_order(table), row_group_size=1 << 24)
+                    wrote = True
+        if wrote:
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return wrote
+
+
+_DICTIONARY_COLUMNS = [
+    field.name
+    for field in ROW_SCHEMA
+    if pa.types.is_string(field.type) or pa.types.is_float32(field.type)
+]
+# Counters and time stamps grow steadily: their differences are small and alike.
+_ENCODINGS = {
+    field.name: "DELTA_BINARY_PACKED"
+    for field in ROW_SCHEMA
+    if pa.types.is_integer(field.type) or pa.types.is_timestamp(field.type)
+} | {field.name: "BYTE_STREAM_SPLIT" for field in ROW_SCHEMA if pa.types.is_float64(field.type)}
