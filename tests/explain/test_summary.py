@@ -15,8 +15,9 @@ from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, End, Node, Run
 from teho.model.summary import Stat, Summary
-from teho.store.journal import Journal, seal
+from teho.store.journal import Journal
 from teho.store.layout import create_run_directory, new_run_id
+from teho.store.pack import seal
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
 GPU = Device(id="GPU-a", index=0, name="H100", vendor="nvidia", memory_bytes=80 * 2**30)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import struct
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -134,11 +135,11 @@ class _Block:
     def __init__(self, rows: NodeRows, bins: _Bins) -> None:
         self.table, self.places = rows
         self.ends_s = _floats(_column(self.table, "elapsed_s"))
-        self._span = pc.cast(_column(self.table, "span_s"), pa.float64())
-        self.spans_s = _floats(self._span)
-        self._covered = _Sums(self._span)
+        self.span = pc.cast(_column(self.table, "span_s"), pa.float64())
+        self.spans_s = _floats(self.span)
+        self._covered = _Sums(self.span)
         middles = _floats(
-            pc.subtract(_column(self.table, "elapsed_s"), pc.multiply(self._span, 0.5))
+            pc.subtract(_column(self.table, "elapsed_s"), pc.multiply(self.span, 0.5))
         )
         self._edges = {device: bins.edges(middles, place) for device, place in self.places.items()}
 
@@ -148,18 +149,24 @@ class _Block:
         if column.null_count == len(column):
             return {}
         values = pc.cast(column, pa.float64())
-        covered, span = self._covered, self._span
+        covered, span = self._covered, self.span
         if values.null_count:
             covered = _Sums(pc.if_else(pc.is_valid(values), span, 0.0))
             values = pc.fill_null(values, 0.0)
         weighted = pc.multiply(values, span)
-        totals, squares = _Sums(weighted), _Sums(pc.multiply(weighted, values))
+        totals, squares = _Sums(weighted), pc.multiply(weighted, values)
+        bounds = _bounds(column)
+        largest = bounds
+        if max_column(name) in self.table.column_names:
+            largest = _bounds(_column(self.table, max_column(name)))
         figures = {}
         for device, place in self.places.items():
-            bounds = self._bounds(name, column, place)
-            if bounds is None:
+            low, high = bounds(place)
+            if low is None or high is None:
                 continue
-            low, high = bounds
+            if largest is not bounds:
+                sampled = largest(place)[1]
+                high = high if sampled is None else max(high, sampled)
             weight = covered.between(place.start, place.stop)
             bin_means = _quotients(totals.at(self._edges[device]), covered.at(self._edges[device]))
             if weight <= 0:
@@ -168,20 +175,10 @@ class _Block:
                 figures[device] = Stat(high, 0.0, high, low, 0.0), bin_means
                 continue
             mean = totals.between(place.start, place.stop) / weight
-            square = squares.between(place.start, place.stop) / weight
+            square = pc.sum(squares[place]).as_py() / weight
             std = math.sqrt(max(0.0, square - mean * mean))
             figures[device] = Stat(mean, std, high, low, weight), bin_means
         return figures
-
-    def _bounds(self, name: str, column: pa.Array, place: slice) -> tuple[float, float] | None:
-        bounds = pc.min_max(column[place])
-        low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        if low is None:
-            return None
-        if max_column(name) in self.table.column_names:
-            largest = pc.max(_column(self.table, max_column(name))[place]).as_py()
-            high = high if largest is None else max(high, largest)
-        return low, high
 
     def counter(self, name: str) -> dict[str, tuple[float, list[float | None]]]:
         """Return how much a counter grew, and its rate per second in each bin (bins,)."""
@@ -209,6 +206,38 @@ class _Block:
         place = self.places[device]
         first, last = place.start, place.stop - 1
         return float(self.ends_s[last] - self.ends_s[first] + self.spans_s[first])
+
+
+def _bounds(values: pa.Array) -> Callable[[slice], tuple[float | None, float | None]]:
+    """Return a function from a device's rows to the least and the most of their values.
+
+    The bits of 32-bit floats that have no sign sort as whole numbers do, and Arrow compares
+    those eight times faster.
+    """
+    if pa.types.is_float32(values.type):
+        bits = values.view(pa.int32())
+        ends = pc.min_max(bits).as_py()
+        if ends["min"] is not None and ends["min"] >= 0 and ends["max"] <= _INFINITY_BITS:
+
+            def of_bits(place: slice) -> tuple[float | None, float | None]:
+                ends = pc.min_max(bits[place]).as_py()
+                if ends["min"] is None:
+                    return None, None
+                least, most = _FLOATS.unpack(_WHOLES.pack(ends["min"], ends["max"]))
+                return least, most
+
+            return of_bits
+
+    def of_values(place: slice) -> tuple[float | None, float | None]:
+        ends = pc.min_max(values[place]).as_py()
+        return ends["min"], ends["max"]
+
+    return of_values
+
+
+_FLOATS, _WHOLES = struct.Struct("ff"), struct.Struct("ii")
+_INFINITY_BITS = 0x7F800000
+"""Those of a 32-bit infinity; what is not a number comes after it."""
 
 
 class _Sums:
@@ -333,9 +362,10 @@ def _core_means(host: _Block | None) -> tuple[float, ...]:
     if host is None or "core_busy_percent" not in host.table.column_names:
         return ()
     lists = _column(host.table, "core_busy_percent")
-    known = pc.is_valid(lists)
-    spans = pa.array(host.spans_s, pa.float64()).filter(known)
-    lists = lists.filter(known)
+    spans = host.span
+    if lists.null_count:
+        known = pc.is_valid(lists)
+        spans, lists = spans.filter(known), lists.filter(known)
     lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
     weight = pc.sum(spans).as_py() or 0.0
     if len(lengths) != 1 or weight <= 0:

@@ -116,10 +116,9 @@ def _numbers(plot: Plot) -> str:
 
 
 def _extent(series: PlotSeries, unit: str) -> str:
-    values = _finite(series.values)
-    known = [value for value in values if value is not None]
+    known = [value for value in _finite(series.values) if value is not None]
     if known:
-        figures = (math.fsum(known) / len(known), *_ends(values))
+        figures = (math.fsum(known) / len(known), min(known), max(known))
         cells = "".join(f'<td class="n">{text(quantity(value, unit))}</td>' for value in figures)
     else:
         cells = '<td class="n missing" colspan="3">not recorded</td>'

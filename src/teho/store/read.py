@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -132,28 +132,21 @@ def read_part(
     """
     import pyarrow as pa
 
-    wanted = None if columns is None else [*columns, *({"kind"} - set(columns))]
     if path.suffix == ".parquet":
         try:
-            table, problem = _read_parquet(path, wanted, kind), None
+            table, problem = _read_parquet(path, columns, kind), None
         except pa.ArrowInvalid as error:
             raise DamagedError(
                 f"{path}: {_first_line(error)}", "a Parquet file", "move that file away"
             ) from error
     else:
-        table, problem = _read_stream(path, wanted)
-    for name in set(wanted or ()) - set(table.column_names):
+        table, problem = _read_stream(path, columns, kind)
+    for name in set(columns or ()) - set(table.column_names):
         # Written by a Teho that did not know this metric yet.
         from teho.store.schema import ROW_SCHEMA
 
         field = ROW_SCHEMA.field(name)
         table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-    if kind is not None and table.num_rows:
-        import pyarrow.compute as pc
-
-        fitting = pc.equal(table["kind"], kind)
-        if not pc.all(fitting).as_py():
-            table = table.filter(fitting)
     return table, problem
 
 
@@ -162,29 +155,47 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, kind: str | None) -
 
     # Not ParquetDataset or read_table: they load the dataset layer, 100 ms of import.
     file = pq.ParquetFile(path)
-    place = file.schema_arrow.get_field_index("kind")
-    groups = []
-    for number in range(file.num_row_groups):
-        # Only flat columns stand before this one, so its number is the same in the footer.
-        found = file.metadata.row_group(number).column(place).statistics
-        if kind is None or found is None or found.min <= kind <= found.max:
-            groups.append(number)
+    groups, mixed = _groups_of(file, kind)
     there = columns
     if columns is not None:
         names = set(file.schema_arrow.names)
         there = [name for name in columns if name in names]
+    with_kind = [*there, "kind"] if mixed and there is not None else there
     # Whoever reads many nodes does so in threads of her own; a second pool would only quarrel.
-    return file.read_row_groups(groups, columns=there, use_threads=False)
+    table = file.read_row_groups(groups, columns=with_kind, use_threads=False)
+    table = _only(table, kind) if mixed else table
+    return table.select(there) if with_kind is not there else table
 
 
-def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, str | None]:
+def _groups_of(file: Any, kind: str | None) -> tuple[list[int], bool]:
+    """Return the row groups that hold rows of a kind, and whether any holds others too."""
+    every = range(file.num_row_groups)
+    if kind is None:
+        return list(every), False
+    # Only flat columns stand before this one, so its number is the same in the footer.
+    place = file.schema_arrow.get_field_index("kind")
+    found = [file.metadata.row_group(number).column(place).statistics for number in every]
+    groups = [n for n in every if found[n] is None or found[n].min <= kind <= found[n].max]
+    mixed = any(found[n] is None or found[n].min != found[n].max for n in groups)
+    return groups, mixed
+
+
+def _only(table: pa.Table, kind: str | None) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return table.filter(pc.equal(table["kind"], kind)) if kind and table.num_rows else table
+
+
+def _read_stream(
+    path: Path, columns: Sequence[str] | None, kind: str | None
+) -> tuple[pa.Table, str | None]:
     import pyarrow as pa
 
     batches: list[pa.RecordBatch] = []
     problem = None
     with pa.OSFile(str(path), "rb") as file:
         if file.size() == 0:
-            return _empty(columns), f"{path}: empty; nothing had been flushed when it was cut off"
+            return _empty(), f"{path}: empty; nothing had been flushed when it was cut off"
         try:
             reader = pa.ipc.open_stream(file)
             schema = reader.schema
@@ -198,8 +209,8 @@ def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, s
                     f"{path}: {_first_line(error)}", "an Arrow stream", "move that file away"
                 ) from error
             problem = f"{path}: truncated; its {len(batches)} whole batches are used"
-    table = pa.Table.from_batches(batches, schema) if batches else _empty(None)
-    if columns:
+    table = _only(pa.Table.from_batches(batches, schema) if batches else _empty(), kind)
+    if columns is not None:
         table = table.select([name for name in columns if name in table.column_names])
     return table, problem
 
@@ -208,11 +219,10 @@ def _read_stream(path: Path, columns: Sequence[str] | None) -> tuple[pa.Table, s
 _HEADER_BYTES = 64 * 1024
 
 
-def _empty(columns: Sequence[str] | None) -> pa.Table:
+def _empty() -> pa.Table:
     from teho.store.schema import ROW_SCHEMA
 
-    table = ROW_SCHEMA.empty_table()
-    return table.select(list(columns)) if columns else table
+    return ROW_SCHEMA.empty_table()
 
 
 def _first_line(error: Exception) -> str:
@@ -249,7 +259,7 @@ def rows_of_node(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = [*columns, *sorted({"kind", "device", "elapsed_s"} - set(columns))]
+    wanted = [*columns, *sorted({"device", "elapsed_s"} - set(columns))]
     sealed = sealed_file(directory, node)
     tables: list[pa.Table] = []
     for last_try in (False, False, True):
@@ -291,6 +301,5 @@ def _read_parts(
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """Return rows kind by kind and device by device, each in order of time."""
-    keys = ("kind", "device", "elapsed_s")
-    return table.sort_by([(key, "ascending") for key in keys])
+    """Return rows device by device, each in order of time."""
+    return table.sort_by([(key, "ascending") for key in ("device", "elapsed_s")])
