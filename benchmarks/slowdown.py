@@ -1,77 +1,74 @@
-"""Slowdown: a program's own time under `teho run`, against the same program alone.
+"""Slowdown: a program under `teho run`, with the recorder awake and with the recorder stopped.
 
-In each round the program runs alone, under `teho run --quiet` with eight stub GPUs, and
-alone again. It waits two seconds, so that Teho stands, does a fixed amount of work, and
-measures wall and CPU time of that work itself: *compute* is Python and NumPy on every core,
-*storage* writes, syncs and reads many small files. Teho's figure is the median over the
-rounds of how much longer it took than the mean of the two alone, in per cent, with its 95 %
-interval (bootstrap). *Itself* compares the two runs alone in the same way: the truth is 0,
-so its interval is what this machine can tell. Where that is wider than the budget or misses
-0, or the budget lies within Teho's interval, neither yes nor no is said. What Teho costs
-once, at the start and the end, stands under *Start* and *Recorder*.
+One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts the
+work it does: *compute* is Python and NumPy on every core, *loader* reads small files from
+the page cache, unpacks them and lists their directory, on every core too. It stops the
+recorder (SIGSTOP) and lets it go on, five seconds each in an order drawn by chance; so both
+are the same process in the same memory, and what else goes on in the machine meets both
+alike. A third of the windows is *awake*, two thirds are *stopped*. Teho's figure is the
+median over the rounds of how much less was done awake than in the two stopped windows of
+the round, in per cent, with its 95 % interval (bootstrap). *Itself* compares those two with
+each other: the truth is 0, so its interval is what this machine can tell. Where that is
+wider than the budget or misses 0, or the budget lies within Teho's interval, neither yes nor
+no is said. A recorder that goes on takes one sample more at once, so that Teho's figure is
+rather too high than too low. The supervisor sleeps in both; what Teho costs once, at the
+start and the end, stands under *Start* and *Recorder*.
 """
 
 from __future__ import annotations
 
-import math
+import itertools
+import json
 import multiprocessing
 import os
 import random
-import resource
+import signal
 import statistics
 import sys
 import tempfile
 import time
-from functools import partial
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from common import SCRIPTS, Figures, Row, digits, interleave, measure_process, say, stub_environment
+from common import SCRIPTS, Figures, Row, measure_process, say, stub_environment
 
-_TEHO = [str(SCRIPTS / "teho"), "run", "--quiet", "--"]
-_SIZES = {"compute": "2.5", "storage": "6"}
-"""Some four seconds each."""
-_ROUNDS = 20
+_PROGRAMS = ("compute", "loader")
+_ROUNDS, _WINDOW_S = 24, 5.0
 _BOOTSTRAPS = 2000
 _BUDGET_PERCENT = 0.5
 
 
 def measure(*, quick: bool) -> list[Row]:
+    rounds, window_s = (1, 0.3) if quick else (_ROUNDS, _WINDOW_S)
     rows = []
-    for program, size in _SIZES.items():
-        own = [sys.executable, __file__, program, *(("0.02", "0.2") if quick else (size, "2"))]
-        say(f"{program}, alone and under Teho in turn")
+    for program in _PROGRAMS:
+        say(f"{program}, {3 * rounds} windows of {window_s:g} s")
+        argv = [SCRIPTS / "teho", "run", "--quiet", "--", sys.executable, __file__, program]
         with stub_environment() as env:
-            alone = partial(measure_process, own, env)
-            under = partial(measure_process, [*_TEHO, *own], env)
-            calls = {"alone": alone, "under": under, "again": alone}
-            ended = interleave(calls, 1 if quick else _ROUNDS)
-        for position, clock in enumerate(("wall", "CPU")):
-            seconds = {
-                name: [float(one.output.split()[position]) for one in several]
-                for name, several in ended.items()
-            }
-            rows.append(_row(f"{program}, {clock} time", seconds, judged=clock == "wall"))
+            ended = measure_process([*argv, str(rounds), str(window_s)], env)
+        rows.append(_row(program, json.loads(ended.output), window_s))
     return rows
 
 
-def _row(what: str, seconds: dict[str, list[float]], *, judged: bool) -> Row:
-    rounds = list(zip(seconds["alone"], seconds["under"], seconds["again"], strict=True))
-    ours = [100 * (under / ((alone + again) / 2) - 1) for alone, under, again in rounds]
-    itself = [100 * (again / alone - 1) for alone, _, again in rounds]
+def _row(program: str, rounds: list[dict[str, float]], window_s: float) -> Row:
+    ours = [100 * ((one["stopped"] + one["again"]) / 2 / one["awake"] - 1) for one in rounds]
+    itself = [100 * (one["again"] / one["stopped"] - 1) for one in rounds]
     (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
     clear = own_low <= 0 <= own_high and max(-own_low, own_high) < _BUDGET_PERCENT
     clear = clear and not low <= _BUDGET_PERCENT < high
     return Row(
-        what=f"{what}, more than alone",
+        what=f"{program}, slower by",
         unit="%",
         ours=Figures(tuple(ours)),
         ours_text=f"{statistics.median(ours):+.2f} (95 %: {low:+.2f} to {high:+.2f}; "
-        f"{len(ours)} rounds of {digits(statistics.median(seconds['alone']))} s)",
+        f"{len(ours)} rounds of {3 * window_s:g} s)",
         peer="itself",
         theirs=Figures(tuple(itself)),
         theirs_text=f"{statistics.median(itself):+.2f} (95 %: {own_low:+.2f} to {own_high:+.2f})",
-        budget=_BUDGET_PERCENT if judged else None,
-        verdict="" if clear or not judged else "too noisy to tell",
+        budget=_BUDGET_PERCENT,
+        verdict="" if clear else "too noisy to tell",
     )
 
 
@@ -84,56 +81,92 @@ def _interval(values: list[float]) -> tuple[float, float]:
     return medians[round(0.025 * _BOOTSTRAPS)], medians[round(0.975 * _BOOTSTRAPS) - 1]
 
 
-# The programs, run as `slowdown.py NAME SIZE WAIT_S`.
+# The programs, run as `slowdown.py NAME ROUNDS WINDOW_S` under `teho run`.
 
 
-def _compute(size: float) -> None:
-    """Keep every core busy with plain Python and with NumPy."""
+def _arithmetic(_: Path) -> Callable[[], None]:
+    """Return some milliseconds of plain Python and of NumPy."""
+    import numpy as np
+
+    matrix = np.random.default_rng(1).random((150, 150))
+
+    def work() -> None:
+        sum(number * number % 7 for number in range(10_000))
+        np.tanh(matrix @ matrix.T / 150)
+
+    return work
+
+
+def _reading(folder: Path) -> Callable[[], None]:
+    """Return some milliseconds of a data loader's work on small files."""
+    content = zlib.compress(b"".join(b"%d," % (n * n % 9973) for n in range(8000)))
+    for number in range(50):
+        (folder / f"{number}.bin").write_bytes(content)
+
+    def work() -> None:
+        for path in sorted(folder.iterdir()):
+            zlib.decompress(path.read_bytes())
+
+    return work
+
+
+def _worker(name: str, folder: Path, windows: int, changed: Any, totals: Any) -> None:
+    """Work without a pause, and count the units done in each window."""
+    work = {"compute": _arithmetic, "loader": _reading}[name](folder)
+    while (window := changed.value) < windows:
+        work()
+        # A unit counts for the window that it ends in: both kinds lose and gain alike.
+        totals[changed.value if changed.value < windows else window] += 1
+
+
+def _main(name: str, rounds: int, window_s: float) -> None:
+    # One thread a process: the processes fill the cores.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    recorder = _recorder_pid()
+    chance = random.Random(1)
+    orders = [chance.sample(["awake", "stopped", "again"], 3) for _ in range(rounds)]
+    states = list(itertools.chain(*orders))
+    window = multiprocessing.Value("i", -1, lock=False)
+    cores = sorted(os.sched_getaffinity(0))
+    totals = [multiprocessing.Array("i", len(states) + 1, lock=False) for _ in cores]
+    folder = Path(tempfile.mkdtemp(dir=os.environ["TEHO_HOME"]))
     workers = [
-        multiprocessing.Process(target=_arithmetic, args=(size,)) for _ in os.sched_getaffinity(0)
+        multiprocessing.Process(target=_worker, args=(name, folder, len(states), window, total))
+        for total in totals
     ]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
+    time.sleep(window_s)
+    lengths_s = []
+    try:
+        for number, state in enumerate(states):
+            os.kill(recorder, signal.SIGCONT if state == "awake" else signal.SIGSTOP)
+            window.value = number
+            began_s = time.perf_counter()
+            time.sleep(window_s)
+            lengths_s.append(time.perf_counter() - began_s)
+    finally:
+        window.value = len(states)
+        os.kill(recorder, signal.SIGCONT)
+        for worker in workers:
+            worker.join()
+    rates = [
+        sum(total[number] for total in totals) / length_s
+        for number, length_s in enumerate(lengths_s)
+    ]
+    done = [
+        dict(zip(order, rates[3 * index : 3 * index + 3], strict=True))
+        for index, order in enumerate(orders)
+    ]
+    print(json.dumps(done))
 
 
-def _arithmetic(size: float) -> None:
-    import numpy as np
-
-    matrix = np.random.default_rng(1).random((300, 300))
-    for _ in range(math.ceil(40 * size)):
-        sum(number * number % 7 for number in range(300_000))
-        for _ in range(10):
-            matrix = np.tanh(matrix @ matrix.T / 300)
-
-
-def _storage(size: float) -> None:
-    """Write, sync and read many small files, and a directory's listing now and then."""
-    content = os.urandom(16_384)
-    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
-        folder = Path(name)
-        for number in range(math.ceil(1500 * size)):
-            path = folder / f"{number % 200}.bin"
-            with path.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            path.read_bytes()
-            if number % 50 == 0:
-                sorted(folder.iterdir())
-
-
-def _main(name: str, size: float, wait_s: float) -> None:
-    # One thread a process: the processes fill the cores.
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    time.sleep(wait_s)
-    began_s = time.perf_counter()
-    {"compute": _compute, "storage": _storage}[name](size)
-    wall_s = time.perf_counter() - began_s
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    print(wall_s, sum(usage.ru_utime + usage.ru_stime for usage in usages))
+def _recorder_pid() -> int:
+    while True:
+        for path in Path(os.environ["TEHO_HOME"]).glob("runs/*/nodes/*.json"):
+            return int(json.loads(path.read_bytes())["recorder_pid"])
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))
+    _main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))
