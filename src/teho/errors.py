@@ -7,7 +7,13 @@ TehoError                   any problem that the user can mend; exit code 2
 │   ├── RunNotFoundError    no recording of that name, or more than one
 │   ├── DamagedError        a file of the recording does not read
 │   └── NewerFormatError    written by a newer Teho than this one
-└── DeviceError             a device or its library cannot be asked
+├── DeviceError             a device or its library cannot be asked
+└── SchedulerError          a scheduler does not do, or does not answer, what it was asked
+    ├── MissingCommandError   its command is not on this machine
+    ├── NoAnswerError         it did not answer in time, cannot be reached, or cannot be understood
+    ├── RefusedError          it answered no
+    ├── NotSubmittedError     the answer was lost, and the job is certainly not there
+    └── LostSubmissionError   the answer was lost, and nobody can tell whether the job is there
 
 Every message names what was found, what was expected, and the next step.
 """
@@ -18,9 +24,15 @@ __all__ = [
     "DamagedError",
     "DeviceError",
     "InputError",
+    "LostSubmissionError",
+    "MissingCommandError",
     "NewerFormatError",
+    "NoAnswerError",
+    "NotSubmittedError",
     "RecordingError",
+    "RefusedError",
     "RunNotFoundError",
+    "SchedulerError",
     "TehoError",
     "UnitError",
 ]
@@ -78,3 +90,27 @@ class NewerFormatError(RecordingError):
 
 class DeviceError(TehoError):
     """A device or its library cannot be asked."""
+
+
+class SchedulerError(TehoError):
+    """A scheduler does not do, or does not answer, what it was asked."""
+
+
+class MissingCommandError(SchedulerError):
+    """The scheduler's command is not on this machine."""
+
+
+class NoAnswerError(SchedulerError):
+    """The scheduler did not answer in time, cannot be reached, or cannot be understood."""
+
+
+class RefusedError(SchedulerError):
+    """The scheduler answered no; its own words are in `found`."""
+
+
+class NotSubmittedError(SchedulerError):
+    """The answer to a submission was lost, and the job is certainly not there: submit again."""
+
+
+class LostSubmissionError(SchedulerError):
+    """The answer to a submission was lost, and nobody can tell whether the job is there."""

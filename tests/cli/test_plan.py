@@ -98,7 +98,12 @@ def test_bytes_that_are_no_text_are_written_out() -> None:
         (["--gpus", "0", "--cpus-per-gpu", "4"], ["--cpus-per-gpu", "--cpus"]),
         (["--gpus", "0", "--gpu-type", "a100"], ["--gpu-type", "--gpus 0"]),
         (["--cpus", "4", "--cpus-per-gpu", "4"], ["--cpus", "one of them"]),
-        (["--script"], ["--script", "teho plan --help"]),
+        (["--scirpt"], ["--scirpt", "teho plan --help"]),
+        (["--script", "--format", "json"], ["--script", "--format json", "one of them"]),
+        (["--script", "--cluster", "birch"], ["without a command", "-- COMMAND"]),
+        (["--record"], ["--record without --script"]),
+        (["--line", "true"], ["--line without --script"]),
+        (["--script", "--signal", "soon", "--", "x"], ["--signal", "'soon'"]),
     ],
 )
 def test_a_mistake_is_one_line(teho: Teho, arguments: list[str], words: list[str]) -> None:
@@ -133,11 +138,70 @@ def test_the_whole_catalogue_is_planned(teho: Teho) -> None:
     assert "puhti" in {unfit["cluster"] for unfit in plan["unfit"]}
 
 
+def test_a_script_alone_goes_to_standard_output(teho: Teho) -> None:
+    words = ["--mem", "64GiB", "--script", "--", "python", "train.py"]
+    result = teho("plan", "--cluster", "birch", *words)
+    assert result.returncode == 0
+    assert result.stdout.startswith("#!/bin/bash\n")
+    assert result.stdout.endswith("\nsrun python train.py\n")
+    assert result.stderr
+    assert all(line.startswith("teho: ") for line in result.stderr.splitlines())
+
+
+def test_every_option_of_a_script_is_in_it(teho: Teho) -> None:
+    result = teho(
+        "plan", "--cluster", "narval", "--time", "2h", "--script", "--record", "--framework",
+        "none", "--line", "source one", "--line", "two", "--stage", "a.tar", "--array", "1-3",
+        "--after", "5", "--after", "6", "--signal", "2min", "--requeue", "--log", "%j.log",
+        "--name", "a name", "--", "python", "a b.py",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    for line in (
+        '#SBATCH --job-name="a name"', "#SBATCH --array=1-3", "#SBATCH --dependency=afterok:5:6",
+        "#SBATCH --signal=B:USR1@120", "#SBATCH --requeue", "#SBATCH --output=%j.log",
+        "source one", "two", "srun teho run -- python 'a b.py' &",
+    ):  # fmt: skip
+        assert line in result.stdout.splitlines()
+    assert 'tar -xf a.tar -C "$SLURM_TMPDIR"' in result.stdout
+    assert "module" not in result.stdout
+
+
+def test_a_script_is_for_one_cluster(teho: Teho) -> None:
+    result = teho("plan", *TREES, "--script", "--", "x")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "birch, maple" in result.stderr or "maple, birch" in result.stderr
+    assert "--cluster " in result.stderr
+
+
+def test_where_nothing_fits_no_script_is_written(teho: Teho) -> None:
+    result = teho("plan", *TREES, "--gpus", "3", "--time", "20d", "--script", "--", "x")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert "Nothing fits" in result.stderr
+
+
+def test_bytes_that_are_no_text_are_in_the_script() -> None:
+    arguments = [*TEHO, "plan", "--cluster", "birch", "--script", "--line"]
+    arguments += [b"echo \xff", "--", b"\xfe"]
+    output = subprocess.run(arguments, capture_output=True, check=True, timeout=60).stdout
+    assert b"\necho \xff\n" in output
+    assert b"srun $'\\xfe'\n" in output
+
+
+def test_a_mistake_in_a_template_is_one_line(teho: Teho, tmp_path: Path) -> None:
+    (tmp_path / "slurm.sh.j2").write_text("\n{{ nods }}\n")
+    env = {"TEHO_TEMPLATES": str(tmp_path)}
+    result = teho("plan", "--cluster", "birch", "--script", "--", "x", env=env)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"{tmp_path / 'slurm.sh.j2'}:2: 'nods' is undefined" in result.stderr.splitlines()[-1]
+
+
 def test_json_loads_no_terminal_library() -> None:
     code = (
         "import sys; from teho.cli import teho\n"
         "teho.main(['plan', '--cluster', 'birch', '--format', 'json'], standalone_mode=False)\n"
-        "assert not {'rich', 'pyarrow'} & set(sys.modules)"
+        "assert not {'rich', 'pyarrow', 'jinja2'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
 

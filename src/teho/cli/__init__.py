@@ -20,6 +20,9 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     # name: (group, module, one line). Here, so that `teho --help` loads no command.
     "clusters": ("Choose", "clusters", "The clusters that Teho knows, with every limit's source."),
     "plan": ("Choose", "plan", "What to ask for, where, at what cost; and why the rest fails."),
+    "submit": ("Submit", "submit", "Plan a job, write its script, submit it, follow it."),
+    "status": ("Submit", "status", "What the submitted jobs are doing, and what they cost."),
+    "cancel": ("Submit", "cancel", "End jobs."),
     "run": ("Record", "run", "Run a program unchanged and record what it uses."),
     "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
     "list": ("Keep", "list", "The runs that are recorded."),

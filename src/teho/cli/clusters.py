@@ -1,4 +1,4 @@
-"""`teho clusters`: the catalogue, listed, explained and checked."""
+"""`teho clusters`: the catalogue, listed, explained, checked, and held against what is there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from teho.cli import say
+from teho.cli.discover import discover
 
 __all__ = ["command"]
 
@@ -18,7 +19,8 @@ __all__ = ["command"]
 Examples:
   teho clusters
   teho clusters show lumi
-  teho clusters check""",
+  teho clusters check
+  teho clusters discover""",
 )
 @click.pass_context
 def command(context: click.Context) -> None:
@@ -78,3 +80,6 @@ def check(files: tuple[Path, ...]) -> None:
     if mistakes:
         raise click.exceptions.Exit(2)
     click.echo(f"{len(paths)} file{'' if len(paths) == 1 else 's'}, no mistakes.")
+
+
+command.add_command(discover)

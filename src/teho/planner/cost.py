@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from teho.clusters.billing import Use, bill
-from teho.model.plan import Cost
-from teho.planner.shape import Case
+from teho.model.cluster import Cluster
+from teho.model.plan import Cost, Option
+from teho.planner.shape import Case, case_of
 
-__all__ = ["cost_of"]
+__all__ = ["cost_of", "cost_of_use"]
 
 
-def cost_of(case: Case) -> Cost | None:
-    """Return the bill of a job that runs for its whole time.
+def cost_of_use(option: Option, cluster: Cluster, elapsed_s: float) -> Cost | None:
+    """Return the bill of a planned job that ran for some time, however long was asked for.
+
+    None where the site's formula is not documented, or where the cluster no longer has
+    the partition or the nodes that were planned with.
+    """
+    for partition in cluster.partitions:
+        for kind in cluster.nodes:
+            planned = (partition.name, partition.title) == (option.partition, option.label)
+            if planned and kind.name == option.node_kind:
+                case = case_of(option.request, cluster, partition, kind)
+                return cost_of(case, elapsed_s)
+    return None
+
+
+def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
+    """Return the bill of a job that runs for some time; None: for all the time it asks for.
 
     None where the site's formula is not documented; an amount of 0 without a unit
     where the site charges nothing.
@@ -35,6 +51,6 @@ def cost_of(case: Case) -> Cost | None:
             cores=cores * shape.nodes,
             memory_gib=(memory or 0.0) * shape.nodes,
             local_disk_gib=(case.request.local_disk_gib or 0.0) * shape.nodes,
-            hours=shape.time_s / 3600,
+            hours=(shape.time_s if elapsed_s is None else elapsed_s) / 3600,
         ),
     )

@@ -158,6 +158,12 @@ def _list_length(text: str) -> int | None:
     return total
 
 
+def _slurm_job_id(variables: _Variables) -> str | None:
+    """Return the job's id as squeue shows it: a task of an array by its array's number."""
+    array, task = variables.text("SLURM_ARRAY_JOB_ID"), variables.text("SLURM_ARRAY_TASK_ID")
+    return f"{array}_{task}" if array and task else variables.text("SLURM_JOB_ID", "SLURM_JOBID")
+
+
 def _slurm(variables: _Variables) -> tuple[dict[str, Any], int | None]:
     """Return what Slurm tells, and the memory that the job asked for on this node."""
     step = variables.text("SLURM_STEP_ID", "SLURM_STEPID")
@@ -168,7 +174,7 @@ def _slurm(variables: _Variables) -> tuple[dict[str, Any], int | None]:
         gpus = variables.items("SLURM_STEP_GPUS")
     facts = {
         "scheduler": "slurm",
-        "job_id": variables.text("SLURM_JOB_ID", "SLURM_JOBID"),
+        "job_id": _slurm_job_id(variables),
         "step_id": _SLURM_STEPS.get(step, step) if step else None,
         "job_name": variables.text("SLURM_JOB_NAME"),
         "cluster": variables.text("SLURM_CLUSTER_NAME"),

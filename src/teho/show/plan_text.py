@@ -15,7 +15,7 @@ from teho.show.cells import plain, quantity
 from teho.show.flow import dotted, flow, printed, sentence, words
 from teho.units import format_count, format_duration
 
-__all__ = ["render_plan"]
+__all__ = ["option_sentence", "render_plan"]
 
 _T = TypeVar("_T")
 _QUIET = frozenset({"limit_not_documented", "cost_not_documented"})
@@ -160,6 +160,12 @@ def _bill(option: Option) -> list[Text]:
 
 def _cost(option: Option) -> str:
     return f"{format_count(option.cost.amount)} {option.cost.unit}" if option.cost else ""
+
+
+def option_sentence(option: Option) -> str:
+    """Write one option in a line: where, what is asked for, and what it costs at most."""
+    cost = f"; at most {_cost(option)}" if option.cost and option.cost.unit else ""
+    return f"{_label(option)}: {_resources(option)}{cost}"
 
 
 def _resources(option: Option) -> str:

@@ -21,7 +21,7 @@ from teho.model.run import Run
 from teho.store.layout import run_file, runs_directory
 from teho.store.read import read_run
 
-__all__ = ["find_run", "list_runs", "remove_run"]
+__all__ = ["find_run", "list_runs", "remove_run", "runs_of_job"]
 
 _LAYOUT = 1
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+")
@@ -144,6 +144,24 @@ def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
     finally:
         cache.close()
     return found
+
+
+def runs_of_job(home: Path, job: str) -> list[Path]:
+    """Return the directories of the runs that were recorded in a job, oldest first.
+
+    Args:
+        home: the directory of all recordings.
+        job: the job's number, such as `123`; the runs of all tasks of an array are its own.
+    """
+    return [
+        path
+        for path, run in list_runs(home)
+        if run and any(job == _number(node.allocation.job_id or "") for node in run.nodes)
+    ]
+
+
+def _number(job_id: str) -> str:
+    return job_id.partition("_")[0].partition(".")[0]
 
 
 def _description(directory: Path) -> Run | None:

@@ -1,0 +1,46 @@
+"""`teho cancel`: end jobs that were submitted."""
+
+from __future__ import annotations
+
+import click
+
+from teho.cli import say
+from teho.config.settings import load_settings
+from teho.store.submissions import find_submission
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho cancel 4211907
+  teho cancel 4211907_3
+  teho cancel last""",
+)
+@click.argument("references", metavar="JOB…", nargs=-1, required=True)
+def command(references: tuple[str, ...]) -> None:
+    """End jobs, waiting or running: by number, by name, or last.
+
+    A task of an array is named as the scheduler does, such as 123_4. A job that has
+    ended already is no error.
+    """
+    from teho.cli.jobs import look_up
+    from teho.errors import InputError
+    from teho.schedulers import jobs
+    from teho.schedulers.backends import backend_for
+
+    home = load_settings().home_directory
+    for reference in references:
+        (view,), _ = look_up([find_submission(home, reference)], home)
+        submission = view.submission
+        if submission.job is None:
+            raise InputError(
+                f"job {reference!r} cannot be ended: its number is not known; "
+                f"{view.jobs[0].reason}",
+                next_step="`teho status` looks for it again",
+            )
+        number = submission.job.partition(";")[0]
+        job = reference if reference.startswith(number) else submission.job
+        jobs.cancel(backend_for(submission.scheduler, home), [job])
+        say(f"job {job.partition(';')[0]} is cancelled, or had ended before")

@@ -1,0 +1,149 @@
+"""`teho clusters discover`: a cluster's file from its live scheduler."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from teho.cli import say
+from teho.errors import InputError
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from teho.model.cluster import Cluster
+
+__all__ = ["discover"]
+
+_STANDARD_OUTPUT = Path("-")
+
+
+@click.command(
+    short_help="Ask the scheduler here; write a file, or show where the catalogue differs.",
+    epilog="""\b
+Examples:
+  teho clusters discover
+  teho clusters discover --output ~/.config/teho/clusters/birch.toml
+  teho clusters discover --name lumi""",
+)
+@click.option("--name", metavar="NAME", help="Name of the cluster.  [default: the scheduler's]")
+@click.option(
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Write the file here; - for standard output. Its name is the cluster's.",
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+def discover(name: str | None, output: Path | None, force: bool) -> None:  # noqa: FBT001 - click's signature
+    """Learn what this machine's cluster has and allows from its Slurm or Grid Engine.
+
+    A cluster that the catalogue does not know is written as a file of the catalogue, to
+    standard output or to FILE, with what could not be learnt named in it. For one that
+    it knows, a table shows where the catalogue and the live scheduler differ.
+    """
+    from teho.clusters.catalogue import load_catalogue
+
+    name = _name(name, output)
+    if output and output.exists() and not force and output != _STANDARD_OUTPUT:
+        raise InputError(f"{output} is there already", next_step="--force overwrites it")
+    today = datetime.now().astimezone().date()
+    live = _ask(name, today)
+    known = _known(name, live, load_catalogue())
+    if known is not None and not name:
+        import msgspec
+
+        live = msgspec.structs.replace(live, name=known.name)
+    if known is None or output is not None:
+        _write(live, output, today)
+    if known is not None:
+        _compare(known, live, to_stderr=output == _STANDARD_OUTPUT)
+
+
+def _name(name: str | None, output: Path | None) -> str:
+    """Return the name that was given, by itself or as the file's."""
+    stem = output.stem if output and output != _STANDARD_OUTPUT else ""
+    if name and stem and name != stem:
+        raise InputError(
+            f"--name {name} and --output {output}", f"the same name twice, such as {name}.toml"
+        )
+    return name or stem
+
+
+def _ask(name: str, today: date) -> Cluster:
+    """Ask the scheduler that answers here."""
+    import os
+    import platform
+    import shutil
+
+    from teho.errors import SchedulerError
+    from teho.schedulers.command import run
+
+    host = platform.node()
+
+    def ask_slurm() -> Cluster:
+        import getpass
+
+        from teho.schedulers.slurm_inventory import slurm_cluster
+
+        return slurm_cluster(run, user=getpass.getuser(), host=host, today=today, name=name)
+
+    def ask_grid_engine() -> Cluster:
+        from teho.schedulers.grid_engine_inventory import grid_engine_cluster
+
+        return grid_engine_cluster(run, environment=os.environ, host=host, today=today, name=name)
+
+    failure: SchedulerError | None = None
+    for command, ask in (("scontrol", ask_slurm), ("qconf", ask_grid_engine)):
+        if shutil.which(command):
+            try:
+                return ask()
+            except SchedulerError as error:
+                failure = failure or error
+    raise failure or InputError(
+        "no scheduler on this machine: neither Slurm's `scontrol` nor Grid Engine's `qconf`",
+        next_step="log in to the cluster and ask there; `teho clusters` lists those that are known",
+    )
+
+
+def _known(name: str, live: Cluster, clusters: dict[str, Cluster]) -> Cluster | None:
+    """Return the catalogue's cluster that this is."""
+    import os
+    import platform
+
+    from teho.clusters.current import current_cluster
+
+    if name:
+        return clusters.get(name)
+    here = current_cluster(os.environ, platform.node(), clusters.values())
+    return here or clusters.get(live.name)
+
+
+def _write(live: Cluster, output: Path | None, today: date) -> None:
+    from teho.clusters.write import cluster_text
+    from teho.show.discover_text import header_lines
+
+    text = cluster_text(live, header_lines(live, today))
+    place = f"~/.config/teho/clusters/{live.name}.toml"
+    if output is None or output == _STANDARD_OUTPUT:
+        click.echo(text, nl=False)
+        say(f"`teho clusters discover --output {place}` keeps it where Teho finds it.")
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text, encoding="utf-8")
+    say(f"Written to {output}. Teho finds files in ~/.config/teho/clusters/.")
+
+
+def _compare(known: Cluster, live: Cluster, *, to_stderr: bool) -> None:
+    from teho.cli.terminal import wants_color, width
+    from teho.clusters.differences import differences
+    from teho.show.discover_text import render_differences
+
+    stream = sys.stderr if to_stderr else sys.stdout
+    text = render_differences(
+        known, live, differences(known, live), width=width(), color=wants_color(stream)
+    )
+    click.echo(text, nl=False, file=stream)

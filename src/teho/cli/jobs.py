@@ -1,0 +1,170 @@
+"""What `teho submit`, `status` and `cancel` share: jobs that were submitted, and following one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+
+from teho.cli import say
+from teho.cli.terminal import wants_color, width
+from teho.clusters.catalogue import cluster_files, read_cluster
+from teho.config.settings import Settings
+from teho.errors import SchedulerError
+from teho.model.job import Job, JobState, Submission
+from teho.model.plan import Cost
+from teho.planner.cost import cost_of_use
+from teho.schedulers import jobs as ask
+from teho.schedulers.backend import Backend
+from teho.schedulers.backends import backend_for
+from teho.schedulers.follow import follow
+from teho.show.job_text import JobView, elapsed_of, render_job, state_sentence
+from teho.store.index import runs_of_job
+from teho.store.submissions import keep
+
+__all__ = ["follow_to_end", "look_up", "number_of", "print_job", "view_of"]
+
+# Grid Engine writes a job's account some seconds after its end.
+_ACCOUNT_TRIES, _ACCOUNT_PAUSE_S = 8, 1.0
+
+
+def number_of(submission: Submission) -> str:
+    """Return the job's number alone, without the cluster that Slurm wrote behind it."""
+    return (submission.job or "").partition(";")[0]
+
+
+def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView], list[str]]:
+    """Ask each scheduler for its jobs, in one question: `(jobs, what could not be asked)`.
+
+    A scheduler that cannot be asked leaves its jobs UNKNOWN.
+    """
+    found: dict[tuple[str, str], tuple[Job, ...]] = {}
+    problems: list[str] = []
+    numbered = [_numbered(submission, home) for submission in submissions]
+    for scheduler in sorted({one.scheduler for one, _ in numbered}):
+        numbers = [one.job for one, _ in numbered if one.scheduler == scheduler and one.job]
+        try:
+            answer = ask.states(backend_for(scheduler, home), numbers)
+        except SchedulerError as error:
+            problems.append(error.found)
+        else:
+            found.update({(scheduler, number): jobs for number, jobs in answer.items()})
+    views = []
+    for submission, trouble in numbered:
+        number = submission.job or "?"
+        jobs = found.get((submission.scheduler, number), (_unknown(number, trouble),))
+        if any(job.comment and submission.mark not in job.comment for job in jobs):
+            jobs = (_unknown(number, "here this number is another job's"),)
+        views.append(view_of(submission, jobs))
+    return views, problems
+
+
+def _numbered(submission: Submission, home: Path) -> tuple[Submission, str]:
+    """Return a submission with its number, looked for where the answer was lost, or what is wrong.
+
+    Raises nothing: what cannot be found out now may be the next time.
+    """
+    if submission.job is not None:
+        return submission, ""
+    try:
+        known = ask.find(backend_for(submission.scheduler, home), submission)
+    except SchedulerError as error:
+        return submission, error.found
+    keep(home, known)
+    return known, ""
+
+
+def _unknown(number: str, reason: str) -> Job:
+    return Job(id=number, number=number, state=JobState.UNKNOWN, reason=reason)
+
+
+def view_of(submission: Submission, jobs: Sequence[Job]) -> JobView:
+    """Return a job with what it has cost until now."""
+    return JobView(submission=submission, jobs=tuple(jobs), cost=_cost(submission, jobs))
+
+
+def _cost(submission: Submission, jobs: Sequence[Job]) -> Cost | None:
+    elapsed_s, path = elapsed_of(jobs), cluster_files().get(submission.cluster)
+    if submission.option is None or elapsed_s is None or path is None:
+        return None
+    return cost_of_use(submission.option, read_cluster(path), elapsed_s)
+
+
+def print_job(view: JobView) -> None:
+    """Print one job on standard error."""
+    text = render_job(view, width=width(), color=wants_color(sys.stderr))
+    click.echo(text, nl=False, err=True)
+
+
+def follow_to_end(submission: Submission, settings: Settings) -> int:
+    """Follow a job: its log on standard output, its states on standard error.
+
+    Then print what it used and cost, and its report if it was recorded. Returns the
+    job's own exit code; 1 where it has none and did not end well.
+
+    Raises:
+        SchedulerError: the scheduler says no, or its command is not here.
+    """
+    backend = backend_for(submission.scheduler, settings.home_directory)
+    number = number_of(submission)
+    jobs: tuple[Job, ...] = ()
+    try:
+        for event in follow(backend, submission):
+            if isinstance(event, bytes):
+                sys.stdout.buffer.write(event)
+                sys.stdout.buffer.flush()
+            else:
+                jobs = event
+                say(f"{datetime.now(timezone.utc).astimezone():%H:%M:%S} job {number} "
+                    + state_sentence(jobs))  # fmt: skip
+        jobs = _accounted(backend, submission) or jobs
+    except KeyboardInterrupt:
+        say(
+            f"job {number} goes on. Next: `teho status {number} --follow` follows it again, "
+            f"`teho cancel {number}` ends it"
+        )
+        raise
+    print_job(view_of(submission, jobs))
+    if submission.recorded:
+        _print_reports(number, settings)
+    return _exit_code(jobs)
+
+
+def _accounted(backend: Backend, submission: Submission) -> tuple[Job, ...]:
+    """Return what the accounting says of an ended job; empty where it says nothing in time."""
+    for last in [*[False] * (_ACCOUNT_TRIES - 1), True]:
+        try:
+            found = ask.accounting(backend, submission.job or "")
+        except SchedulerError:
+            return ()
+        if found and all(job.state.ended for job in found):
+            return found
+        if not last:
+            time.sleep(_ACCOUNT_PAUSE_S)
+    return ()
+
+
+def _print_reports(number: str, settings: Settings) -> None:
+    from teho.cli.report import print_text
+    from teho.show.loaded import LoadedRun
+
+    runs = runs_of_job(settings.home_directory, number)
+    if not runs:
+        say(f"no recording of job {number} in {settings.home_directory}")
+    for path in runs[:1]:
+        click.echo(err=True)
+        loaded = LoadedRun(path, settings)
+        print_text(loaded.view_with(plots=False), sys.stderr, full=False)
+    if len(runs) > 1:
+        say(f"the first of {len(runs)} recordings of this job; `teho list` shows the others")
+
+
+def _exit_code(jobs: Sequence[Job]) -> int:
+    if jobs and all(job.state is JobState.COMPLETED for job in jobs):
+        return 0
+    codes = {job.exit_code for job in jobs if job.exit_code}
+    return codes.pop() if len(codes) == 1 else 1

@@ -1,0 +1,82 @@
+"""`teho status`: what the submitted jobs are doing."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import click
+
+from teho.cli import say
+from teho.config.settings import load_settings
+from teho.errors import InputError
+from teho.store.submissions import find_submission, submissions
+
+__all__ = ["command"]
+
+_RECENT = timedelta(days=7)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho status
+  teho status 4211907
+  teho status last --follow
+  teho status --format json | jq '.[] | select(.jobs[0].state == "running")'""",
+)
+@click.argument("references", metavar="[JOB…]", nargs=-1)
+@click.option("-f", "--follow", is_flag=True, help="Follow one job to its end: state, log, cost.")
+@click.option("--all", "every", is_flag=True, help="Those of more than a week ago too.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:  # noqa: FBT001
+    """Say what jobs are doing, and what they have cost until now.
+
+    JOB is a job's number, its name, or last; without one, all of the last week that
+    `teho submit` has submitted.
+    """
+    from teho.cli.jobs import follow_to_end, look_up, print_job
+
+    settings = load_settings()
+    home = settings.home_directory
+    if references:
+        found = [find_submission(home, reference) for reference in references]
+    else:
+        known, problems = submissions(home)
+        for problem in problems:
+            say(problem)
+        since = datetime.now(timezone.utc) - _RECENT
+        found = [one for one in known if every or one.submitted_at >= since]
+    if follow:
+        if len(found) != 1:
+            raise InputError(f"--follow, and {len(found)} jobs", "one", "`teho status last -f`")
+        (view,), _ = look_up(found, home)
+        if view.submission.job is None:
+            print_job(view)
+            raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(follow_to_end(view.submission, settings))
+    views, problems = look_up(found, home)
+    for problem in problems:
+        say(problem)
+    if form == "json":
+        import msgspec
+
+        rows: list[dict[str, Any]] = [msgspec.to_builtins(view) for view in views]
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        return
+    if not views:
+        which = "submitted" if every else "submitted in the last week"
+        say(f"no jobs {which}. Next: `teho submit -- COMMAND`")
+        return
+    from teho.cli.terminal import wants_color, width
+    from teho.show.job_text import render_job, render_jobs
+
+    color = wants_color(sys.stdout)
+    if len(views) > 1:
+        text = render_jobs(views, width=width(), color=color)
+    else:
+        text = render_job(views[0], width=width(), color=color)
+    click.echo(text, nl=False)

@@ -1,0 +1,184 @@
+"""`teho submit`: plan, script, submit, follow."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from teho.cli import say
+from teho.cli.request import (
+    check_gpu_type,
+    read_request,
+    read_script_options,
+    request_options,
+    script_options,
+)
+from teho.clusters.catalogue import load_catalogue, load_cluster
+from teho.clusters.current import current_cluster
+from teho.config.settings import load_settings
+from teho.errors import InputError, NotSubmittedError, RefusedError
+from teho.model.cluster import Cluster
+from teho.model.job import Submission
+from teho.model.plan import Option
+from teho.model.request import Request
+from teho.planner.answer import answer
+from teho.schedulers.script import Script, write_script
+from teho.schedulers.script_options import ScriptOptions
+
+__all__ = ["command"]
+
+_ACCOUNT_VARIABLES = ("SBATCH_ACCOUNT", "SLURM_ACCOUNT")
+"""What sbatch takes the account from where the script names none."""
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  teho submit --gpus 1 --time 2h --account project_2001234 -- python train.py
+  teho submit --gpus 4 --launcher torchrun --record --follow -- train.py --epochs 90
+  teho submit --gpus 1 --array 1-20%4 -- bash -c 'python fold.py $SLURM_ARRAY_TASK_ID'
+  teho submit --gpus 1 --time 36h --signal 10min --requeue -- python train.py --resume
+  teho submit --cluster mahti --local --follow -- python train.py""",
+)
+@request_options
+@click.option("--cluster", metavar="NAME", help="Whose job it is.  [default: where this runs]")
+@script_options
+@click.option("-f", "--follow", is_flag=True, help="Follow it to its end: state, log, cost.")
+@click.option("--local", is_flag=True,
+              help="Run the same plan as processes on this machine.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
+@click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    cluster: str | None,
+    follow: bool,  # noqa: FBT001 - click's signature
+    local: bool,  # noqa: FBT001
+    dry_run: bool,  # noqa: FBT001
+    argv: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Plan COMMAND's job, write its script, and submit it: the cheapest way that fits.
+
+    Prints the job's number; with --follow instead its log, then what it used and cost.
+    Exit code: 0 submitted, 1 nothing fits; with --follow that of the job.
+    """
+    request, wishes = read_request(given, argv), read_script_options(given)
+    settings = load_settings()
+    known = _this_cluster(cluster)
+    option = _cheapest(request, known, even_if_retired=given["even_if_retired"])
+    if local:
+        option = msgspec.structs.replace(option, scheduler="local")
+    else:
+        _check_place(known, option)
+    script = write_script(option, known, wishes)
+    for advice in option.advice:
+        if advice.kind != "account_missing" or not local:
+            say(f"{advice.sentence} · {advice.source}")
+    for remark in script.remarks:
+        say(remark)
+    if dry_run:
+        click.echo(script.text.encode("utf-8", "surrogateescape"), nl=False)
+        return
+    submission = _submit(option, script, wishes, settings.home_directory)
+    from teho.cli.jobs import follow_to_end, number_of
+    from teho.show.plan_text import option_sentence
+
+    number = number_of(submission)
+    where = "this machine, as planned for " if local else ""
+    say(f"submitted job {number} to {where}{known.title}, {option_sentence(option)}")
+    if follow:
+        raise click.exceptions.Exit(follow_to_end(submission, settings))
+    click.echo(number)
+    say(f"`teho status {number} --follow` follows it, `teho cancel {number}` ends it")
+
+
+def _this_cluster(name: str | None) -> Cluster:
+    """Return the cluster of that name, or the one that this machine belongs to."""
+    if name is not None:
+        return load_cluster(name)
+    found = current_cluster(os.environ, socket.getfqdn(), load_catalogue().values())
+    if found is None:
+        raise InputError(
+            f"this machine, {socket.gethostname()}, is none of a cluster that Teho knows",
+            "a login node of one, or `--cluster NAME`",
+            "`teho clusters` lists them; `teho clusters discover` writes a new one",
+        )
+    return found
+
+
+def _cheapest(request: Request, cluster: Cluster, *, even_if_retired: bool) -> Option:
+    """Return the first option; where nothing fits, say why and end."""
+    found = answer(request, [cluster], even_if_retired=even_if_retired)
+    if found.options:
+        return found.options[0]
+    if request.gpu_type is not None:
+        check_gpu_type(request.gpu_type)
+    from teho.cli.terminal import wants_color, width
+    from teho.show.plan_text import render_plan
+
+    clusters = {cluster.name: cluster}
+    text = render_plan(request, found, clusters, width=width(), color=wants_color(sys.stderr))
+    click.echo(text, nl=False, err=True)
+    raise click.exceptions.Exit(1)
+
+
+def _check_place(cluster: Cluster, option: Option) -> None:
+    """Refuse what the scheduler would refuse for who submits, and from where."""
+    account, dialect, here = cluster.account, cluster.dialect, Path.cwd()
+    named = option.account or any(map(os.environ.get, _ACCOUNT_VARIABLES))
+    if account.required and not named:
+        raise InputError(
+            f"no account, and {cluster.title} asks for one ({account.source})",
+            "the project that pays",
+            f"`--account {account.example}`, with your own project",
+        )
+    for place, must_be in ((dialect.submit_from, True), (dialect.never_submit_from, False)):
+        path = os.path.expandvars(place)
+        # A variable that is not set here says nothing about where this is.
+        if place and "$" not in path and here.is_relative_to(Path(path).resolve()) != must_be:
+            raise InputError(
+                f"{here}: {cluster.title} takes "
+                f"{'jobs only' if must_be else 'no jobs'} from {place} ({dialect.source})",
+                next_step=f"`cd {place}`" if must_be else "`cd` to your project's directory",
+            )
+
+
+def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -> Submission:
+    """Write the script down and hand it to the scheduler, once."""
+    from shutil import rmtree
+
+    from teho.schedulers import jobs
+    from teho.schedulers.backends import backend_for
+    from teho.store.submissions import keep, new_directory
+
+    mark = jobs.new_mark()
+    directory = new_directory(home, mark)
+    path = directory / "job.sh"
+    path.write_bytes(script.text.encode("utf-8", "surrogateescape"))
+    path.chmod(0o700)
+    submission = Submission(
+        mark=mark,
+        scheduler=option.scheduler,
+        cluster=option.cluster,
+        name=option.request.name,
+        submitted_at=datetime.now(timezone.utc),
+        directory=str(Path.cwd()),
+        script=str(path),
+        log=wishes.log,
+        array=wishes.array,
+        option=option,
+        recorded=wishes.record,
+    )
+    try:
+        return jobs.submit(backend_for(option.scheduler, home), submission, partial(keep, home))
+    except (RefusedError, NotSubmittedError):
+        rmtree(directory, ignore_errors=True)  # there is no job, so nothing is to be kept of it
+        raise

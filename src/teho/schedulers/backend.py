@@ -1,0 +1,77 @@
+"""What Teho asks of a scheduler, whichever it is: argv to run, and how to read the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from teho.model.job import Job, Submission
+from teho.schedulers.command import Completed
+
+__all__ = ["Backend", "Query"]
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A question that may be repeated."""
+
+    argv: tuple[str, ...]
+    read: Callable[[Completed], tuple[Job, ...]]
+    """Raises RefusedError where the scheduler says no, ValueError where the answer makes no
+    sense."""
+    environment: Mapping[str, str] = {}
+    """Variables that the command needs."""
+    otherwise: Query | None = None
+    """The same question in a form that is dearer, for an answer that made no sense."""
+
+
+class Backend(Protocol):
+    """One kind of scheduler. Nothing here runs a command."""
+
+    name: str
+    """`slurm`, `grid_engine` or `local`, as in the catalogue."""
+
+    def submit(self, submission: Submission) -> tuple[str, ...]:
+        """Return the command that submits, once and for all."""
+
+    def read_submitted(self, answer: Completed) -> str | None:
+        """Return the job's number; None: the answer names none.
+
+        Raises:
+            RefusedError: the scheduler says plainly that it did not take the job.
+        """
+
+    def queue(self, numbers: Sequence[str]) -> Query:
+        """Ask for jobs that wait, run, or ended just now; a job that is not there is left out."""
+
+    def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
+        """Ask for what jobs used; a job that is not there (yet) is left out."""
+
+    def recent(self, back_s: float) -> tuple[Query, ...]:
+        """Ask for this user's jobs of the last `back_s` seconds, everywhere they can be."""
+
+    def cancel(self, jobs: Sequence[str]) -> tuple[str, ...]:
+        """Return the command that cancels jobs, or tasks of arrays, by their ids."""
+
+    def read_cancelled(self, answer: Completed) -> None:
+        """Return where the jobs are cancelled or had ended.
+
+        Raises:
+            RefusedError: the scheduler says no.
+        """
+
+    def estimate(self, script: Path) -> tuple[str, ...] | None:
+        """Return the command that asks when a script would start; None: cannot be asked."""
+
+    def read_estimate(self, answer: Completed) -> datetime | None:
+        """Return the time, UTC; None: the scheduler cannot tell.
+
+        Raises:
+            RefusedError: the scheduler would refuse the script.
+        """
+
+    def log_path(self, submission: Submission, job: Job) -> Path:
+        """Return where the job, or this task of it, writes its output."""

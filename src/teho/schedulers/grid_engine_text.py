@@ -1,0 +1,274 @@
+"""What qstat and qacct of Grid Engine 8.1 write.
+
+Times are local, without offset. Of what qacct writes, `failed` is explained in sge_status(5)
+and the rest in accounting(5).
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+
+from teho.errors import UnitError
+from teho.model.job import Job, JobState
+from teho.units import parse_bytes
+
+__all__ = ["read_accounting", "read_contexts", "read_queue"]
+
+_RULE = re.compile(r"^=+\n", re.MULTILINE)
+_KEY = re.compile(r"([A-Za-z][\w() -]*?):(?:\s+|$)(.*)")
+# Characters that no XML may hold; a job's name may.
+_NOT_XML = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_GPU = re.compile(r"(?:coproc_\w+|\w*gpu\w*|cuda\w*)", re.IGNORECASE)
+_KIB = 1024
+# accounting(5), failed: what became of a job that did not simply end.
+_OVER_TIME, _KILLED = 37, 100
+_GOES_ON = frozenset({24, 25})
+"""Migrating and rescheduled: this is not the job's last record."""
+
+
+def read_queue(text: str) -> tuple[Job, ...]:
+    """Read what `qstat -xml -r` wrote.
+
+    Raises:
+        ValueError: it is not qstat's XML.
+    """
+    try:
+        # From the scheduler itself, and without a document type.
+        root = ET.fromstring(_NOT_XML.sub("?", text))  # noqa: S314
+    except ET.ParseError as error:
+        raise ValueError(f"not XML: {error}") from None
+    return tuple(_queued(element) for element in root.iter("job_list"))
+
+
+def _queued(element: ET.Element) -> Job:
+    def text(name: str) -> str:
+        return (element.findtext(name) or "").strip()
+
+    number, task = text("JB_job_number"), text("tasks") or None
+    if not number.isdigit():
+        raise ValueError(f"{number[:60]!r} is no job number")
+    asked = {
+        request.get("name", ""): (request.text or "").strip()
+        for request in element.iter("hard_request")
+    }
+    predecessors = ", ".join(
+        (found.text or "").strip() for found in element.iter("predecessor_jobs")
+    )
+    state = _state(text("state"), waits_for_others=bool(predecessors))
+    queue, _, host = text("queue_name").partition("@")
+    slots = _count(text("slots"))
+    return Job(
+        id=f"{number}.{task}" if task else number,
+        number=number,
+        task=task,
+        name=text("full_job_name") or text("JB_name"),
+        state=state,
+        state_as_written=text("state"),
+        reason=_reason(text("state"), predecessors),
+        partition=queue,
+        node_list=host,
+        cores=slots,
+        gpus=_gpus(asked),
+        memory_bytes=_memory(asked, slots),
+        submitted_at=_iso(text("JB_submission_time")),
+        started_at=_iso(text("JAT_start_time")),
+        time_limit_s=_seconds(asked.get("h_rt", "")),
+    )
+
+
+def _state(letters: str, *, waits_for_others: bool) -> JobState:
+    """Return the state of qstat(1)'s letters, such as `qw`, `hqw`, `Eqw`, `r`, `dr`, `Rr`, `S`."""
+    if not letters or set(letters) - set("dEhrRsSTtwqPN"):
+        return JobState.UNKNOWN
+    if "d" in letters:
+        return JobState.COMPLETING
+    if "E" in letters:
+        return JobState.HELD
+    if set(letters) & set("sSTPN"):
+        return JobState.SUSPENDED
+    if "h" in letters and set(letters) & set("qw"):
+        return JobState.PENDING if waits_for_others else JobState.HELD
+    return JobState.RUNNING if set(letters) & set("rt") else JobState.PENDING
+
+
+def _reason(letters: str, predecessors: str) -> str:
+    if "E" in letters:
+        return "error state; `qstat -j` tells why, `qmod -cj` clears it"
+    return f"waits for job {predecessors}" if predecessors else ""
+
+
+def read_contexts(text: str) -> tuple[Job, ...]:
+    """Read what `qstat -j` wrote: the jobs with their context, in which Teho's mark stands."""
+    found = []
+    for block in _RULE.split(text)[1:]:
+        facts: dict[str, str] = {}
+        for line in block.splitlines():
+            if match := _KEY.match(line):
+                facts.setdefault(match.group(1).strip(), match.group(2).strip())
+        number = facts.get("job_number", "")
+        if not number.isdigit():
+            raise ValueError(f"qstat -j without a job_number: {block[:100]!r}")
+        script = facts.get("script_file", "")
+        found.append(
+            Job(
+                id=number,
+                number=number,
+                name=facts.get("job_name", ""),
+                state=JobState.UNKNOWN,
+                submitted_at=_local(facts.get("submission_time", "")),
+                comment=facts.get("context", ""),
+                script=script if Path(script).is_absolute() else "",
+            )
+        )
+    return tuple(found)
+
+
+def read_accounting(text: str) -> tuple[Job, ...]:
+    """Read what `qacct -j` wrote, the last record of each task."""
+    last: dict[str, Job] = {}
+    for record in _records(text):
+        if _failed(record) not in _GOES_ON:
+            job = _accounted(record)
+            last[job.id] = job
+    return tuple(last.values())
+
+
+def _records(text: str) -> Iterator[Mapping[str, str]]:
+    for block in _RULE.split(text)[1:]:
+        pairs = (line.partition(" ") for line in block.splitlines() if line.strip())
+        record = {key: value.strip() for key, _, value in pairs}
+        if not record.get("jobnumber", "").isdigit():
+            raise ValueError(f"qacct without a jobnumber: {block[:100]!r}")
+        yield record
+
+
+def _accounted(record: Mapping[str, str]) -> Job:
+    number, task = record["jobnumber"], record.get("taskid", "undefined")
+    asked = _category(record.get("category", ""))
+    slots = _count(record.get("slots", ""))
+    elapsed = _seconds(record.get("ru_wallclock", ""))
+    limit = _seconds(asked.get("h_rt", ""))
+    state, exit_code, signal = _ending(record, elapsed, limit)
+    failed = record.get("failed", "")
+    return Job(
+        id=f"{number}.{task}" if task.isdigit() else number,
+        number=number,
+        task=task if task.isdigit() else None,
+        name=record.get("jobname", ""),
+        state=state,
+        state_as_written=f"failed {failed}, exit_status {record.get('exit_status', '')}",
+        reason="" if _failed(record) == 0 else failed,
+        partition=_word(record.get("qname", "")),
+        account=_word(record.get("project", "")) or _word(record.get("account", "")),
+        node_list=_word(record.get("hostname", "")),
+        nodes=1 if record.get("granted_pe") == "NONE" else None,
+        cores=slots,
+        gpus=_gpus(asked) if "category" in record else None,
+        memory_bytes=_memory(asked, slots),
+        submitted_at=_local(record.get("qsub_time", "")),
+        started_at=_local(record.get("start_time", "")),
+        ended_at=_local(record.get("end_time", "")),
+        elapsed_s=elapsed,
+        time_limit_s=limit,
+        exit_code=exit_code,
+        signal=signal,
+        memory_peak_bytes=_resident_bytes(record.get("ru_maxrss", "")),
+        cpu_s=_seconds(record.get("cpu", "")),
+    )
+
+
+def _failed(record: Mapping[str, str]) -> int | None:
+    return _count((record.get("failed", "").split() or [""])[0])
+
+
+def _ending(
+    record: Mapping[str, str], elapsed_s: float | None, limit_s: float | None
+) -> tuple[JobState, int | None, int | None]:
+    """Return state, exit code and signal.
+
+    Grid Engine does not say who killed a job: by a user, for its memory, or for its time.
+    One that was killed at its time limit is taken to have been killed for it.
+    """
+    failed = _failed(record)
+    status = _count((record.get("exit_status", "").split() or [""])[0])
+    over = limit_s is not None and elapsed_s is not None and elapsed_s >= limit_s
+    signal = status - 128 if failed == _KILLED and status is not None and status > 128 else None
+    if failed == _OVER_TIME or (failed == _KILLED and over):
+        return JobState.TIMED_OUT, None, signal
+    if failed == 0 and status is not None:
+        return (JobState.FAILED if status else JobState.COMPLETED), status, None
+    if failed is None or status is None:
+        return JobState.UNKNOWN, None, None
+    return JobState.FAILED, None, signal
+
+
+def _category(text: str) -> dict[str, str]:
+    """Return the resources of `-q gpu.q -l coproc_v100=1,h_rt=1800 -pe smp 10`."""
+    words = text.split()
+    lists = [after for word, after in pairwise(words) if word == "-l"]
+    pairs = (item.partition("=") for item in ",".join(lists).split(","))
+    return {name: value for name, _, value in pairs if name}
+
+
+def _gpus(asked: Mapping[str, str]) -> int | None:
+    """Return the GPUs asked for, by the names that sites give them; 0 where there are none."""
+    return sum(_count(value) or 0 for name, value in asked.items() if _GPU.fullmatch(name))
+
+
+def _memory(asked: Mapping[str, str], slots: int | None) -> int | None:
+    """Return h_vmem, which is of each slot."""
+    try:
+        amount = parse_bytes(asked.get("h_vmem", ""))
+    except (UnitError, OverflowError):
+        return None
+    return amount * slots if slots else None
+
+
+def _resident_bytes(text: str) -> int | None:
+    """Return bytes of ru_maxrss.
+
+    8.1.9 takes the kernel's KiB for bytes, so that `4.391KB` is 4.391 MiB; older versions
+    write the kernel's number as it is.
+    """
+    try:
+        return round(parse_bytes(text.upper().removesuffix("B") or "0") * _KIB) or None
+    except (UnitError, OverflowError):
+        return None
+
+
+def _seconds(text: str) -> float | None:
+    """Return seconds of `1800`, `0.007s` or `1:00:00`."""
+    match = re.fullmatch(r"(?:(\d+):(\d+):)?(\d+(?:\.\d+)?)s?", text.strip(), re.ASCII)
+    if match is None:
+        return None
+    hours, minutes, seconds = match.groups()
+    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(seconds)
+
+
+def _count(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"\d{1,15}", text, re.ASCII) else None
+
+
+def _word(text: str) -> str:
+    return "" if text in {"NONE", "UNKNOWN", "-/-"} else text
+
+
+def _iso(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _local(text: str) -> datetime | None:
+    """Return the time of `Fri Nov 20 13:46:18 2026`."""
+    try:
+        naive = datetime.strptime(text, "%a %b %d %H:%M:%S %Y")  # noqa: DTZ007
+        return naive.astimezone(timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,184 @@
+"""What the inventories of all schedulers share: asking, and GPUs, kinds and times in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from teho.errors import RefusedError
+from teho.model.cluster import Gpu, NodeKind
+from teho.schedulers.command import Completed, said
+
+__all__ = ["Ask", "Host", "asked", "gpu_of", "kinds_of", "length", "size_gib"]
+
+_SLICE = re.compile(r"(?:(?P<whole>.*?)[_-])?\d+g\.(?P<gib>\d+)gb(?:\+.*)?")
+_AMD = re.compile(r"mi\d{2,3}|amd|gfx\d+|radeon|instinct", re.IGNORECASE)
+_LENGTHS = ((86400, "d"), (3600, "h"), (60, "min"))
+_TIMEOUT_S = 60.0
+"""A busy scheduler takes its time over thousands of nodes."""
+_MOST_FEATURE_SETS = 4
+"""Nodes that are alike but for more sets of features than this are told apart by place (racks,
+switches), not by kind."""
+
+
+class Ask(Protocol):
+    """Runs a command that only asks, so that it may be repeated."""
+
+    def __call__(self, argv: Sequence[str], /, *, timeout_s: float, repeat: bool) -> Completed:
+        """Run it; raises a TehoError where it is not there or does not answer in time."""
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """One node."""
+
+    name: str
+    cores: int
+    usable_cores: int
+    reserved_cores: tuple[int, ...] = ()
+    cpus_per_core: int = 1
+    """CPUs that the scheduler counts for a core."""
+    sockets: int | None = None
+    memory_gib: float | None = None
+    local_disk_gib: float | None = None
+    gpus: tuple[tuple[str, int], ...] = ()
+    """Types, each with its count."""
+    arch: str = "x86_64"
+    features: frozenset[str] = frozenset()
+    partitions: tuple[str, ...] = ()
+
+
+def asked(ask: Ask, *argv: str) -> str:
+    """Ask a scheduler and return its answer.
+
+    Raises:
+        SchedulerError: the command is not there, does not answer, or refuses.
+    """
+    answer = ask(argv, timeout_s=_TIMEOUT_S, repeat=True)
+    if answer.exit_code:
+        raise RefusedError(
+            f"`{' '.join(argv)}` says: {' '.join(said(answer).split())}",
+            next_step="ask again on a login node of the cluster",
+        )
+    return answer.stdout
+
+
+def gpu_of(gpu_type: str, count: int | None) -> Gpu:
+    """Return the GPUs of a node, with what their type's name says.
+
+    The vendor is AMD where the name says so (`mi250`), else NVIDIA; a slice (MIG) has
+    its memory and the GPU that it is a part of in its name: `a100_1g.5gb`.
+    """
+    part = _SLICE.fullmatch(gpu_type)
+    vendor: Literal["nvidia", "amd"] = "amd" if _AMD.match(gpu_type) else "nvidia"
+    return Gpu(
+        type=gpu_type,
+        count=count,
+        vendor=vendor,
+        model=gpu_type,
+        memory_gib=float(part["gib"]) if part else None,
+        part_of=(part["whole"] or "gpu") if part else "",
+    )
+
+
+def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, ...]]:
+    """Group nodes that are alike; each kind with its nodes.
+
+    A node with GPUs of several types is of several kinds, one a type, as a request
+    names one type.
+    """
+    alike: dict[Host, list[Host]] = {}
+    for host in hosts:
+        bare = msgspec.structs.replace(host, name="", partitions=(), features=frozenset())
+        alike.setdefault(bare, []).append(host)
+    groups: list[tuple[Host, list[Host], frozenset[str]]] = []
+    for members in alike.values():
+        sets = Counter(host.features for host in members)
+        if len(sets) > _MOST_FEATURE_SETS:
+            common = frozenset.intersection(*sets)
+            groups.append((members[0], members, common))
+        else:
+            groups += [
+                (members[0], [host for host in members if host.features == features], features)
+                for features in sets
+            ]
+    parts = [
+        (host, members, features, gpu, len(host.gpus) > 1)
+        for host, members, features in groups
+        for gpu in (host.gpus or (None,))
+    ]
+    names = _names([(host, gpu, features) for host, _, features, gpu, _ in parts])
+    found = {}
+    for name, (host, members, features, gpu, mixed) in zip(names, parts, strict=True):
+        kind = NodeKind(
+            name=name,
+            count=len({member.name for member in members}),
+            cores=host.cores,
+            usable_cores=host.usable_cores if host.usable_cores != host.cores else None,
+            reserved_cores=host.reserved_cores,
+            sockets=host.sockets,
+            memory_gib=host.memory_gib,
+            local_disk_gib=host.local_disk_gib,
+            gpu=gpu_of(*gpu) if gpu else None,
+            arch=host.arch,
+            constraint=_constraint(host, features, groups),
+            source=source,
+            notes=_notes(host, features, mixed=mixed),
+        )
+        found[kind] = tuple(members)
+    return found
+
+
+def _constraint(
+    host: Host, features: frozenset[str], groups: Iterable[tuple[Host, list[Host], frozenset[str]]]
+) -> str:
+    """Return the feature that tells nodes from others of the same hardware; empty if none need."""
+    twins = [other for first, _, other in groups if first is host and other != features]
+    telling = sorted(feature for feature in features if all(feature not in twin for twin in twins))
+    return telling[0] if twins and telling else ""
+
+
+def _notes(host: Host, features: frozenset[str], *, mixed: bool) -> str:
+    notes = []
+    if features:
+        notes.append(f"Features: {', '.join(sorted(features))}.")
+    if mixed:
+        types = ", ".join(f"{count} × {gpu_type}" for gpu_type, count in host.gpus)
+        notes.append(f"The same nodes have {types}; each type is a kind of its own here.")
+    return " ".join(notes)
+
+
+def _names(parts: list[tuple[Host, tuple[str, int] | None, frozenset[str]]]) -> list[str]:
+    """Name each kind by what it has, no longer than it takes to tell them apart."""
+    forms = []
+    for host, gpu, features in parts:
+        memory = f"-{host.memory_gib:.0f}g" if host.memory_gib else ""
+        base = gpu[0] if gpu else "cpu"
+        count = f"-x{gpu[1]}" if gpu else ""
+        cores = f"-{host.usable_cores}c"
+        words = [base, count, memory, cores, *(f"-{feature}" for feature in sorted(features))]
+        forms.append(["".join(words[: size + 1]) for size in range(len(words))])
+    names: list[str] = []
+    for own in forms:
+        others = [form for other in forms if other is not own for form in other]
+        name = next((form for form in own if form not in others), own[-1])
+        names.append(name if name not in names else f"{name}-{len(names) + 1}")
+    return names
+
+
+def length(seconds: float) -> str:
+    """Write a limit of time as the catalogue's files do: `15min`, `36h`, `3d`."""
+    whole = round(seconds)
+    for size, unit in _LENGTHS:
+        # 36 h, not 1.5 d; but 3 d, not 72 h.
+        if whole % size == 0 and whole >= size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+def size_gib(mib: float) -> float:
+    """Return GiB from MiB, to the hundredth."""
+    return round(mib / 1024, 2)

@@ -1,0 +1,226 @@
+"""Slurm's words and numbers, as squeue and sacct write them in text and in JSON."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import TypedDict
+
+from teho.errors import UnitError
+from teho.model.job import Job, JobState, Submission
+from teho.units import parse_bytes, parse_duration
+
+__all__ = [
+    "Resources",
+    "count",
+    "cpu_seconds",
+    "ending",
+    "energy",
+    "fill_pattern",
+    "job_id",
+    "limit_seconds",
+    "moment",
+    "resources",
+    "size",
+    "state",
+    "tres",
+    "word",
+]
+
+# squeue(1), JOB STATE CODES, of 20.11 to 26.05.
+_STATES = {
+    "PENDING": JobState.PENDING,
+    "REQUEUED": JobState.PENDING,
+    "REQUEUE_FED": JobState.PENDING,
+    "REQUEUE_HOLD": JobState.HELD,
+    "RESV_DEL_HOLD": JobState.HELD,
+    "SPECIAL_EXIT": JobState.HELD,
+    "CONFIGURING": JobState.RUNNING,
+    "POWER_UP_NODE": JobState.RUNNING,
+    "RUNNING": JobState.RUNNING,
+    "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "EXPEDITING": JobState.PENDING,
+    "SUSPENDED": JobState.SUSPENDED,
+    "STOPPED": JobState.SUSPENDED,
+    "COMPLETING": JobState.COMPLETING,
+    "STAGE_OUT": JobState.COMPLETING,
+    "UPDATE_DB": JobState.COMPLETING,
+    "COMPLETED": JobState.COMPLETED,
+    "CANCELLED": JobState.CANCELLED,
+    "REVOKED": JobState.CANCELLED,
+    "FAILED": JobState.FAILED,
+    "TIMEOUT": JobState.TIMED_OUT,
+    "DEADLINE": JobState.TIMED_OUT,
+    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
+    "NODE_FAIL": JobState.NODE_FAILED,
+    "BOOT_FAIL": JobState.NODE_FAILED,
+    "LAUNCH_FAILED": JobState.NODE_FAILED,
+    "RECONFIG_FAIL": JobState.NODE_FAILED,
+    "PREEMPTED": JobState.PREEMPTED,
+}
+# Flags that say more than the state beneath them.
+_STRONGER = (JobState.COMPLETING, JobState.HELD)
+_JOB_ID = re.compile(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
+# Slurm's marks for "no value" and "without limit", in 16, 32 and 64 bits.
+_NO_NUMBER = frozenset(
+    number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
+)
+_NO_WORD = frozenset({"", "N/A", "(null)", "None", "None assigned", "Unknown", "n/a"})
+_CLOCK_WITH_FRACTION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
+
+
+def state(written: str, reason: str = "") -> JobState:
+    """Return the state of words such as `CANCELLED by 1000` or `RUNNING,COMPLETING`."""
+    words = [part.split()[0].rstrip("+").upper() for part in written.split(",") if part.split()]
+    known = [_STATES.get(part, JobState.UNKNOWN) for part in words] or [JobState.UNKNOWN]
+    first = next((strong for strong in _STRONGER if strong in known), known[0])
+    if first is JobState.PENDING and reason.startswith("JobHeld"):
+        return JobState.HELD
+    return first
+
+
+def job_id(written: str) -> tuple[str, str | None] | None:
+    """Return number and task of an id such as `123_4`, `123_[1-10%2]`, `123+0`; None: no id."""
+    match = _JOB_ID.fullmatch(written)
+    if match is None:
+        return None
+    return match.group(1), match.group(2) or match.group(3) or None
+
+
+def word(text: str) -> str:
+    """Return a text, empty where Slurm writes one of its words for nothing."""
+    return "" if text.strip() in _NO_WORD else text.strip()
+
+
+def count(text: str) -> int | None:
+    """Return a whole number; None where there is none."""
+    text = text.strip()
+    if not re.fullmatch(r"\d{1,20}", text, re.ASCII) or int(text) in _NO_NUMBER:
+        return None
+    return int(text)
+
+
+def energy(text: str) -> float | None:
+    """Return joules; None too for 0, which Slurm writes where nothing measures."""
+    return float(count(text) or 0) or None
+
+
+def moment(text: str) -> datetime | None:
+    """Return the time of a number of seconds since 1970; None for 0 and anything else."""
+    seconds = count(text)
+    if not seconds:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def limit_seconds(text: str) -> float | None:
+    """Return seconds of `1-02:00:00`, `30:00`; None for `UNLIMITED` and other words."""
+    try:
+        return parse_duration(text) if ":" in text else None
+    except UnitError:
+        return None
+
+
+def cpu_seconds(text: str) -> float | None:
+    """Return seconds of sacct's TotalCPU: `[D-[HH:]]MM:SS[.mmm]`."""
+    match = _CLOCK_WITH_FRACTION.fullmatch(text.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = match.groups()
+    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+def size(text: str) -> int | None:
+    """Return bytes of `80G`, `1234K`, `1.50T`; None where it is no amount."""
+    try:
+        return parse_bytes(text.strip()[:30])
+    except (UnitError, ValueError, OverflowError):
+        return None
+
+
+def tres(text: str) -> dict[str, str]:
+    """Read trackable resources such as `billing=78,cpu=10,gres/gpu:v100=1,mem=80G,node=1`.
+
+    GPUs that stand there by their type only are added up under `gres/gpu`.
+    """
+    found: dict[str, str] = {}
+    for item in text.split(","):
+        name, equals, value = item.partition("=")
+        if equals:
+            found[name.strip()] = value.strip()
+    typed = [count(value) for name, value in found.items() if name.startswith("gres/gpu:")]
+    if typed and "gres/gpu" not in found:
+        found["gres/gpu"] = str(sum(number or 0 for number in typed))
+    return found
+
+
+class Resources(TypedDict):
+    """The fields of a Job that trackable resources tell."""
+
+    nodes: int | None
+    cores: int | None
+    gpus: int | None
+    memory_bytes: int | None
+    billing: float | None
+
+
+def resources(found: Mapping[str, str]) -> Resources:
+    """Return what trackable resources say, memory in any of Slurm's units."""
+    return Resources(
+        nodes=count(found.get("node", "")),
+        cores=count(found.get("cpu", "")),
+        # A list of resources without GPUs is a job without GPUs; no list at all says nothing.
+        gpus=count(found.get("gres/gpu", "0")) if found else None,
+        memory_bytes=size(found.get("mem", "")),
+        billing=count(found.get("billing", "")),
+    )
+
+
+def ending(
+    written: JobState, code: int | None, number: int | None
+) -> tuple[int | None, int | None]:
+    """Return exit code and signal as the program's own end has them.
+
+    Slurm writes 0 for jobs that it ended itself, and 125 as the signal of one that ran out
+    of memory (sacct(1), ExitCode); neither is the program's.
+    """
+    if not written.ended:
+        return None, None
+    if number and number < 65:
+        return None, number
+    if code is not None and (code != 0 or written is JobState.COMPLETED):
+        return code, None
+    return None, None
+
+
+def fill_pattern(pattern: str, submission: Submission, job: Job) -> str:
+    """Return a log's name with its replacement symbols filled in (sbatch(1), FILENAME PATTERN)."""
+    values = {
+        "%": "%",
+        "A": job.number,
+        # Of a job without tasks Slurm writes its mark for "no value".
+        "a": job.task or "4294967294",
+        "j": job.number,
+        "J": job.number,
+        "x": job.name or submission.name,
+        "u": getpass.getuser(),
+        "N": re.split(r"[\[,]", job.node_list)[0],
+        "n": "0",
+        "t": "0",
+        "s": "batch",
+    }
+
+    def value(match: re.Match[str]) -> str:
+        text = values.get(match.group(2), match.group(0))
+        return text.zfill(int(match.group(1) or 0))
+
+    # A backslash switches the symbols off.
+    if "\\" in pattern:
+        return pattern.replace("\\", "")
+    return re.sub(r"%(\d{0,2})(.)", value, pattern)

@@ -1,0 +1,198 @@
+"""Jobs for a terminal: what each is doing, and in the end what it used and cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+
+import msgspec
+from rich.text import Text
+
+from teho.model.job import Job, JobState, Submission
+from teho.model.plan import Cost
+from teho.show.cells import NOTHING, plain
+from teho.show.flow import dotted, flow, printed, words
+from teho.show.text_table import table_lines
+from teho.show.view import Cell, Column, Table
+from teho.units import format_bytes, format_count, format_duration
+
+__all__ = ["JobView", "render_job", "render_jobs", "state_sentence"]
+
+_BAD = frozenset(
+    {
+        JobState.FAILED,
+        JobState.TIMED_OUT,
+        JobState.OUT_OF_MEMORY,
+        JobState.NODE_FAILED,
+        JobState.PREEMPTED,
+    }
+)
+_WORDS = {
+    JobState.TIMED_OUT: "ended at its time limit",
+    JobState.OUT_OF_MEMORY: "ended, out of memory",
+    JobState.NODE_FAILED: "ended, its node failed",
+    JobState.PREEMPTED: "preempted by another job",
+    JobState.HELD: "held: nothing happens until it is released",
+    JobState.UNKNOWN: "not known",
+}
+_NO_REASON = frozenset({"", "None", "NONE"})
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A submitted job with what the scheduler says of it."""
+
+    submission: Submission
+    jobs: tuple[Job, ...]
+    """One entry, or of an array one for each task that the scheduler lists."""
+    cost: Cost | None = None
+    """Of what has been used until now. None: not documented, or nothing known of it yet."""
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Wall time of all tasks together; None where no task's is known."""
+        return elapsed_of(self.jobs)
+
+
+def elapsed_of(jobs: Sequence[Job]) -> float | None:
+    """Return the wall time of all tasks together; None where no task's is known."""
+    known = [job.elapsed_s for job in jobs if job.elapsed_s is not None]
+    return sum(known) if known else None
+
+
+def state_sentence(jobs: Sequence[Job]) -> str:
+    """Say in some words what a job is doing, such as `pending (Resources)`."""
+    if len(jobs) == 1:
+        return _one(jobs[0])
+    counts = Counter(job.state.value.replace("_", " ") for job in jobs)
+    return "tasks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())
+
+
+def _one(job: Job) -> str:
+    sentence = _word(job)
+    if job.state in {JobState.RUNNING, JobState.COMPLETING} and job.node_list:
+        return f"{sentence} on {plain(job.node_list)}"
+    if job.state.ended or job.reason in _NO_REASON:
+        return sentence
+    sentence += f" ({plain(job.reason)})"
+    if job.expected_start_at is not None and not job.state.ended:
+        sentence += f", expected to start {_moment(job.expected_start_at)}"
+    return sentence
+
+
+def _word(job: Job) -> str:
+    word = _WORDS.get(job.state, job.state.value.replace("_", " "))
+    if job.state is JobState.UNKNOWN and job.state_as_written:
+        return f"in a state that Teho does not know, {plain(job.state_as_written)}"
+    if job.state is JobState.FAILED and job.exit_code:
+        return f"failed with exit code {job.exit_code}"
+    if job.state is JobState.FAILED and job.signal:
+        return f"failed by signal {job.signal}"
+    return word
+
+
+def _moment(when: datetime) -> str:
+    """Write a time as the clock on the wall shows it, with the day where it is not today."""
+    local = when.astimezone()
+    today = datetime.now(timezone.utc).astimezone().date()
+    return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
+
+
+def render_jobs(views: Sequence[JobView], *, width: int, color: bool) -> str:
+    """Render a line for each job; ends in a line break."""
+    units = {view.cost.unit for view in views if view.cost and view.cost.unit}
+    unit = units.pop() if len(units) == 1 else ""
+    table = Table(
+        key="jobs",
+        title="Jobs",
+        columns=(
+            Column(key="job", label="Job"),
+            Column(key="name", label="Name"),
+            Column(key="cluster", label="Cluster"),
+            Column(key="time", label="Time"),
+            Column(key="cost", label=f"Cost, {unit}" if unit else "Cost"),
+            Column(key="state", label="State"),
+        ),
+        rows=tuple(_row(view, unit) for view in views),
+    )
+    return printed([table_lines(table, width)], width=width, color=color)
+
+
+def _row(view: JobView, unit: str) -> dict[str, Cell]:
+    submission, cost = view.submission, view.cost
+    amount = NOTHING
+    here = submission.scheduler == "local"
+    if cost is not None and cost.unit and not here:
+        amount = _amount(cost.amount) + ("" if unit else f" {cost.unit}")
+    return {
+        "job": _number(submission),
+        "name": plain(submission.name) or NOTHING,
+        "cluster": "this machine" if here else submission.cluster,
+        "time": NOTHING if view.elapsed_s is None else format_duration(view.elapsed_s),
+        "cost": amount,
+        "state": state_sentence(view.jobs),
+    }
+
+
+def _number(submission: Submission) -> str:
+    return "?" if submission.job is None else submission.job.partition(";")[0]
+
+
+def render_job(view: JobView, *, width: int, color: bool) -> str:
+    """Render one job: what it does or did, what it cost, what it used; ends in a line break."""
+    jobs = view.jobs
+    bad = any(job.state in _BAD for job in jobs)
+    good = all(job.state is JobState.COMPLETED for job in jobs)
+    mark = ("✗", "bold red") if bad else ("✓", "bold green") if good else ("·", "bold")
+    head = f"Job {_number(view.submission)} {state_sentence(jobs)}"
+    if view.elapsed_s is not None:
+        time, limit_s = format_duration(view.elapsed_s), jobs[0].time_limit_s
+        if len(jobs) > 1:
+            head += f", {time} in all"
+        else:
+            head += f" {'after' if jobs[0].state.ended else 'for'} {time}"
+            head += f" of {format_duration(limit_s)}" if limit_s else ""
+    lines = flow(words(head), width, Text.assemble((mark[0], mark[1]), " "), style="bold")
+    indent = Text("  ")
+    for sentence in _cost(view):
+        lines += flow(words(sentence), width, indent)
+    if used := list(_used(jobs)):
+        lines += flow(dotted([Text(phrase) for phrase in used]), width, indent, style="dim")
+    return printed([lines], width=width, color=color)
+
+
+def _cost(view: JobView) -> Iterator[str]:
+    cost, option = view.cost, view.submission.option
+    if cost is None or not cost.unit:
+        return
+    planned = option.cost if option is not None and not view.submission.array else None
+    if view.submission.scheduler == "local":
+        yield (
+            f"Not charged here; on {view.submission.cluster} it would be "
+            f"{_amount(cost.amount)} {cost.unit}: {cost.sum}"
+        )
+        return
+    of_plan = ""
+    if planned is not None and planned.unit == cost.unit:
+        of_plan = f" of at most {_amount(planned.amount)}"
+    yield f"Cost {_amount(cost.amount)} {cost.unit}{of_plan}: {cost.sum}"
+
+
+def _amount(value: float) -> str:
+    """Write an amount that is not 0 so that it does not look like it."""
+    return f"{value:.2g}" if 0 < value < 0.01 else format_count(value)
+
+
+def _used(jobs: Sequence[Job]) -> Iterator[str]:
+    if len(jobs) != 1:
+        return
+    job = jobs[0]
+    if job.node_list and job.state.ended:
+        yield f"on {plain(job.node_list)}"
+    if job.cpu_s is not None and job.elapsed_s and job.cores:
+        yield f"CPU {job.cpu_s / job.elapsed_s:.1f} of {job.cores} cores on average"
+    if job.memory_peak_bytes:
+        asked = f" of {format_bytes(job.memory_bytes)}" if job.memory_bytes else ""
+        yield f"memory at most {format_bytes(job.memory_peak_bytes)}{asked}"
+    if job.energy_j:
+        yield f"energy {job.energy_j / 3600:.1f} Wh, by the scheduler"

@@ -1,0 +1,22 @@
+#!/bin/bash
+# A job for Aire. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=8
+#SBATCH --mem=85G
+#SBATCH --gres=gpu:1
+#SBATCH --time=1:00:00
+
+# The software.
+module load miniforge
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# The program, as a step: Slurm counts what it uses.
+srun python train.py

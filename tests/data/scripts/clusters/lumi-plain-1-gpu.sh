@@ -1,0 +1,26 @@
+#!/bin/bash
+# A job for LUMI-G. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=project_462000123
+#SBATCH --partition=small-g
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=7
+#SBATCH --mem=60G
+#SBATCH --gpus-per-node=1
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# The program, as a step: Slurm counts what it uses.
+srun singularity run $SIF python train.py

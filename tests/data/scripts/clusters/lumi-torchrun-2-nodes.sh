@@ -1,0 +1,40 @@
+#!/bin/bash
+# A job for LUMI-G. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=project_462000123
+#SBATCH --partition=standard-g
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=56
+#SBATCH --mem=480G
+#SBATCH --gpus-per-node=8
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 8))
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# How the nodes talk to each other, and where each keeps its caches.
+export FI_MR_CACHE_MONITOR="userfaultfd"
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/miopen-cache-$USER"
+export MIOPEN_USER_DB_PATH="/tmp/miopen-config-$USER"
+srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \
+  mkdir -p "/tmp/miopen-cache-$USER" "/tmp/miopen-config-$USER"
+
+# Where the processes meet: the job's first node, and a port by the job's number.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# torchrun, once on each node; it starts a process for each GPU.
+srun teho run -- singularity run $SIF torchrun --nnodes="$SLURM_NNODES" --nproc_per_node=8 \
+  --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
+  train.py

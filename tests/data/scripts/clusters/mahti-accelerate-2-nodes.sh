@@ -1,0 +1,33 @@
+#!/bin/bash
+# A job for Mahti. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --job-name="big run"
+#SBATCH --partition=gpumedium
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=128
+#SBATCH --gres=gpu:a100:4
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module load pytorch
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Where the processes meet: the job's first node, and a port by the job's number.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# accelerate, once on each node; it starts a process for each GPU.
+srun bash -c '
+  exec accelerate launch --multi_gpu \
+    --num_processes=8 --num_machines="$SLURM_NNODES" \
+    --machine_rank="$SLURM_NODEID" \
+    --main_process_ip="$MASTER_ADDR" --main_process_port="$MASTER_PORT" \
+    "$@"' accelerate train.py

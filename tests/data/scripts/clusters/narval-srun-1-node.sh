@@ -1,0 +1,37 @@
+#!/bin/bash
+# A job for Narval. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=12
+#SBATCH --mem=496G
+#SBATCH --gpus-per-node=a100:4
+#SBATCH --time=1:00:00
+#SBATCH --signal=USR1@60
+
+# The software.
+module load StdEnv/2023 python
+srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF
+virtualenv --no-download $SLURM_TMPDIR/env
+source $SLURM_TMPDIR/env/bin/activate
+pip install --no-index torch
+EOF
+source $SLURM_TMPDIR/env/bin/activate
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Where the processes meet: the job's first node, and a port by the job's number.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# 60 s before the time limit, Slurm sends SIGUSR1 to the program.
+
+# The program, once for each GPU; a rank is known only inside the step.
+srun bash -c '
+  export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS
+  exec "$@"' rank python train.py

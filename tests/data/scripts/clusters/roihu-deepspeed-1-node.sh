@@ -1,0 +1,27 @@
+#!/bin/bash
+# A job for Roihu. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --partition=gpularge
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=288
+#SBATCH --gres=gpu:gh200:4
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module load python-pytorch
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Where the processes meet: the job's first node, and a port by the job's number.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# deepspeed, once on each node; it starts a process for each GPU.
+srun deepspeed --num_gpus=4 --master_port="$MASTER_PORT" train.py

@@ -1,0 +1,29 @@
+#!/bin/bash
+# A job for Roihu. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --partition=gpularge
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=288
+#SBATCH --gres=gpu:gh200:4
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module load python-pytorch
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Where the processes meet: the job's first node, and a port by the job's number.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# torchrun, once on each node: DeepSpeed's own launcher would go by ssh.
+srun torchrun --nnodes="$SLURM_NNODES" --nproc_per_node=4 \
+  --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
+  train.py

@@ -1,0 +1,28 @@
+#!/bin/bash
+# A job for Trillium. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=96
+#SBATCH --gpus-per-node=4
+#SBATCH --time=1:00:00
+
+# The software.
+module load StdEnv/2023 cuda/12.6 python/3.11.5
+source ~/myenv/bin/activate
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Where the processes meet: the job's first node, and a port by the job's number.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# torchrun, once on each node; it starts a process for each GPU.
+srun torchrun --nnodes="$SLURM_NNODES" --nproc_per_node=4 \
+  --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
+  train.py

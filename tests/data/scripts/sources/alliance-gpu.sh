@@ -1,0 +1,28 @@
+#!/bin/bash
+# A job for Narval. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=def-myself_gpu
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=8000M
+#SBATCH --gpus-per-node=a100:1
+#SBATCH --time=1:00:00
+
+# The software.
+module load StdEnv/2023 python
+srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF
+virtualenv --no-download $SLURM_TMPDIR/env
+source $SLURM_TMPDIR/env/bin/activate
+pip install --no-index torch
+EOF
+source $SLURM_TMPDIR/env/bin/activate
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# The program, as a step: Slurm counts what it uses.
+srun python train.py

@@ -1,0 +1,23 @@
+#!/bin/bash
+# A job for Mahti. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=project_2001234
+#SBATCH --partition=gpumedium
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=32
+#SBATCH --gres=gpu:a100:4
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module load tensorflow
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# The program, once for each GPU.
+srun python3 myprog.py --epochs 3

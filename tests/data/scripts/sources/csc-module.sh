@@ -1,0 +1,24 @@
+#!/bin/bash
+# A job for Puhti. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=project_2001234
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=10
+#SBATCH --mem=64G
+#SBATCH --gres=gpu:v100:1
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module load tensorflow
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# The program, as a step: Slurm counts what it uses.
+srun python3 myprog.py --epochs 3

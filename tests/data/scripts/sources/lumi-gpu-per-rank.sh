@@ -1,0 +1,36 @@
+#!/bin/bash
+# A job for LUMI-G. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=project_462000123
+#SBATCH --partition=standard-g
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=7
+#SBATCH --mem=480G
+#SBATCH --gpus-per-node=8
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
+
+# As many threads in each process as it has cores.
+export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# Where the processes meet: the job's first node, and a port by the job's number.
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+export MASTER_ADDR MASTER_PORT
+
+# Each task on the cores that lie nearest its GPU; on nodes that are held whole alone.
+CPU_BIND=mask_cpu:0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000
+
+# The program, once for each GPU; a rank is known only inside the step.
+srun --cpu-bind="$CPU_BIND" singularity run $SIF bash -c '
+  export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS
+  exec "$@"' rank python train.py

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from teho.errors import MissingCommandError, NoAnswerError, RefusedError
+from teho.schedulers import command
+from teho.schedulers.command import Completed, accepted, run, said, unreachable
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+def shell(code: str) -> tuple[str, ...]:
+    return ("bash", "-c", code)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(command, "_PAUSES_S", (0.01, 0.01))
+
+
+def counting(tmp_path: Path, then: str) -> tuple[str, ...]:
+    return shell(f"echo x >> '{tmp_path}/count'; n=$(wc -l < '{tmp_path}/count'); {then}")
+
+
+def count(tmp_path: Path) -> int:
+    return len((tmp_path / "count").read_text().splitlines())
+
+
+def test_what_a_command_says_is_kept():
+    answer = run(shell("echo out; echo err >&2; exit 3"))
+    assert (answer.exit_code, answer.stdout, answer.stderr) == (3, "out\n", "err\n")
+
+
+def test_bytes_that_are_no_text_come_through():
+    answer = run(shell(r"printf 'a\377b'"))
+    assert answer.stdout.encode(errors="surrogateescape") == b"a\xffb"
+
+
+def test_input_is_closed_or_given():
+    assert run(("cat",)).stdout == ""
+    assert run(("cat",), stdin="a\udcffb").stdout == "a\udcffb"
+
+
+def test_a_missing_command_is_named_with_a_way_out():
+    with pytest.raises(MissingCommandError, match=r"no-such-sbatch.*login node.*module load"):
+        run(("no-such-sbatch", "x"))
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path):
+    pid = tmp_path / "pid"
+    started = time.monotonic()
+    with pytest.raises(NoAnswerError, match="bash did not answer within"):
+        run(shell(f"sleep 60 & echo $! > '{pid}'; wait"), timeout_s=1.0)
+    assert time.monotonic() - started < 30
+    child = Path(f"/proc/{pid.read_text().strip()}/stat")
+    # Gone, or a zombie that its new parent has not reaped yet.
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_an_error_that_passes_is_waited_for_where_repeating_is_safe(tmp_path: Path):
+    argv = counting(
+        tmp_path, "test $n = 3 || { echo 'Socket timed out on send/recv operation' >&2; exit 1; }"
+    )
+    assert run(argv, repeat=True).exit_code == 0
+    assert count(tmp_path) == 3
+
+
+def test_nothing_else_is_ever_run_twice(tmp_path: Path):
+    answer = run(counting(tmp_path, "echo 'Socket timed out on send/recv operation' >&2; exit 1"))
+    assert unreachable(answer)
+    with pytest.raises(NoAnswerError):
+        run(counting(tmp_path, "sleep 60"), timeout_s=0.5)
+    assert count(tmp_path) == 2
+
+
+def test_a_scheduler_that_stays_away_is_an_error_in_its_own_words(tmp_path: Path):
+    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    with pytest.raises(NoAnswerError) as caught:
+        run(counting(tmp_path, f"echo '{words}' >&2; exit 1"), repeat=True)
+    assert words in str(caught.value)
+    assert count(tmp_path) == 3
+
+
+def test_a_refusal_is_not_repeated(tmp_path: Path):
+    words = "slurm_load_jobs error: Invalid job id specified"
+    answer = run(counting(tmp_path, f"echo '{words}' >&2; exit 1"), repeat=True)
+    assert count(tmp_path) == 1
+    with pytest.raises(RefusedError, match=words):
+        accepted(answer)
+
+
+def test_questions_are_asked_in_plain_english_and_without_preferences(monkeypatch):
+    monkeypatch.setenv("LC_ALL", "fi_FI.UTF-8")
+    monkeypatch.setenv("SQUEUE_STATES", "RUNNING")
+    argv = shell('echo "$LC_ALL ${SQUEUE_STATES-unset} ${EXTRA-unset}"')
+    assert run(argv, repeat=True, environment={"EXTRA": "1"}).stdout == "C unset 1\n"
+    # A submission hands its environment on to the job.
+    assert run(argv).stdout == "fi_FI.UTF-8 RUNNING unset\n"
+
+
+def test_a_command_has_a_session_of_its_own():
+    answer = run(python("import os; print(os.getsid(0) == os.getpid())"))
+    assert answer.stdout == "True\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err", "words"),
+    [
+        (1, "out", "err", "err"),
+        (1, "out", " ", "out"),
+        (2, "", "", "nothing, with exit code 2"),
+        (-9, "", "", "nothing, killed by signal 9"),
+    ],
+)
+def test_a_command_s_words(code, out, err, words):
+    assert said(Completed(("x",), code, out, err)) == words

@@ -1,0 +1,96 @@
+"""Jobs on a terminal, in every state that there is."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from teho.model.job import Job, JobState, Submission
+from teho.model.plan import Cost
+from teho.show.job_text import JobView, render_job, render_jobs, state_sentence
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
+
+
+def job(state: JobState, **facts: object) -> Job:
+    return Job(id="7", number="7", state=state, **facts)  # type: ignore[arg-type]
+
+
+def view(*jobs: Job, cost: Cost | None = None, **facts: object) -> JobView:
+    shape: dict[str, object] = {"scheduler": "slurm", "cluster": "puhti", "job": "7"} | facts
+    submission = Submission(
+        mark="teho=a",
+        submitted_at=NOW,
+        directory="/",
+        script="/job.sh",
+        **shape,  # type: ignore[arg-type]
+    )
+    return JobView(submission=submission, jobs=jobs, cost=cost)
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_every_state_has_words(state: JobState) -> None:
+    assert state_sentence([job(state)])
+    assert "_" not in state_sentence([job(state)])
+
+
+def test_an_unknown_word_of_the_scheduler_is_shown() -> None:
+    strange = job(JobState.UNKNOWN, state_as_written="TELEPORTING\x1b[31m")
+    assert state_sentence([strange]) == r"in a state that Teho does not know, TELEPORTING\x1b[31m"
+
+
+def test_a_waiting_job_says_why_and_until_when() -> None:
+    later = (datetime.now(timezone.utc) + timedelta(days=40)).replace(hour=10, minute=5)
+    text = state_sentence([job(JobState.PENDING, reason="Priority", expected_start_at=later)])
+    assert text == (f"pending (Priority), expected to start {later.astimezone():%Y-%m-%d %H:%M}")
+    assert state_sentence([job(JobState.PENDING, reason="None")]) == "pending"
+
+
+def test_tasks_are_counted() -> None:
+    tasks = [job(state) for state in [JobState.RUNNING] * 3 + [JobState.TIMED_OUT]]
+    assert state_sentence(tasks) == "tasks: 3 running, 1 timed out"
+
+
+def test_what_a_job_used_and_cost() -> None:
+    cost = Cost(amount=0.00132, unit="GPU BU", sum="(1 GPU × 60) × 0.000022 h")
+    done = job(
+        JobState.FAILED,
+        exit_code=3,
+        elapsed_s=120.0,
+        time_limit_s=600.0,
+        cores=10,
+        cpu_s=300.0,
+        memory_peak_bytes=2 * 1024**3,
+        memory_bytes=8 * 1024**3,
+        node_list="r01g01",
+    )
+    assert render_job(view(done, cost=cost), width=80, color=False) == (
+        "✗ Job 7 failed with exit code 3 after 2 min of 10 min\n"
+        "  Cost 0.0013 GPU BU: (1 GPU × 60) × 0.000022 h\n"
+        "  on r01g01 · CPU 2.5 of 10 cores on average ·\n"
+        "  memory at most 2.00 GiB of 8.00 GiB\n"
+    )
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    done = job(JobState.COMPLETED)
+    assert render_job(view(done), width=80, color=False) == "✓ Job 7 completed\n"
+
+
+def test_a_job_of_this_machine_is_charged_to_no_one() -> None:
+    cost = Cost(amount=3.0, unit="GPU BU", sum="1 GPU × 3 h = 3 GPU BU")
+    local = view(job(JobState.COMPLETED, elapsed_s=1.0), cost=cost, scheduler="local")
+    text = render_job(local, width=120, color=False)
+    assert "Not charged here; on puhti it would be 3 GPU BU" in text
+    assert "3 GPU BU" not in render_jobs([local, local], width=120, color=False)
+
+
+def test_costs_of_one_unit_stand_in_one_column() -> None:
+    cost = Cost(amount=78.0, unit="GPU BU", sum="x")
+    one = view(job(JobState.RUNNING, elapsed_s=60.0), cost=cost, name="a")
+    other = view(job(JobState.UNKNOWN), name="b", job=None)
+    text = render_jobs([one, other], width=80, color=False)
+    assert "Cost, GPU BU" in text
+    assert text.splitlines()[2].split() == ["7", "a", "1", "min", "78", "running"]
+    assert text.splitlines()[3].split() == ["?", "b", "–", "–", "not", "known"]

@@ -1,0 +1,328 @@
+"""A throw-away Grid Engine with the shape of one cluster of the catalogue.
+
+Everything lies in one directory, with a cell and ports of its own: the machine's own
+Grid Engine and its `/etc/hosts` are not touched. Each kind of node is one queue, with
+one node's slots, memory and disk as the queue's consumables, because two execution
+hosts cannot share a machine: all hosts' daemons have the same port.
+
+Limits of Grid Engine's own: time, slots of one node, GPUs, memory a core, disk a core,
+`node_type`, projects. A small job verifier (jsv(1)) in front of `qsub` says what those
+cannot: that a time must be given, that there is a least time, that a GPU brings its
+cores and its memory by itself. Left out: how many nodes of a kind there are.
+
+Jobs come from an ordinary user, as root's lose `TMPDIR`: the commands in the twin's
+`bin`, first on its PATH, run as `nobody`, and `home` is a directory that is hers.
+
+    python tests/twins/grid_engine_twin.py arc4
+
+starts one, prints the environment to use, and stops it on Ctrl-C or SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from grid_engine_shape import complexes, host_rows, queues, replaced, verifier
+
+from teho.clusters.catalogue import load_cluster
+from teho.model.cluster import Cluster
+
+__all__ = ["GridEngineTwin", "started", "why_not"]
+
+PROGRAMS = Path("/usr/lib/gridengine")
+SHARED = Path("/usr/share/gridengine")
+ADMIN = "sgeadmin"
+USER = "nobody"
+CELL = "default"
+PATIENCE_S = 60.0
+"""A noisy machine may take long; a daemon that is not there after this is not coming."""
+
+# Ends its daemon when the pipe closes, so that nothing stays behind a test that is killed.
+# Not by SIGTERM: the queue master spins for nine seconds to save what is thrown away.
+GUARD = '"$@" & read -r _; kill -KILL $! 2> /dev/null; wait $!'
+
+
+def why_not() -> str:
+    """Return why a twin may not start here; empty where it may."""
+    needed = [PROGRAMS / name for name in ("sge_qmaster", "sge_execd", "sge_shepherd", "qsub")]
+    missing = [path.name for path in needed if not path.exists()]
+    if missing:
+        return f"Grid Engine is not installed here: no {', '.join(missing)}"
+    if os.geteuid() != 0:
+        return "not root: Grid Engine starts jobs as the users who send them"
+    try:
+        _names_of(socket.gethostname())
+    except OSError as error:
+        return f"the host name {socket.gethostname()!r} does not resolve: {error}"
+    return ""
+
+
+class GridEngineTwin:
+    """One running Grid Engine, as a context manager.
+
+    Args:
+        cluster: whose shape it takes.
+        directory: an empty one, made open to all; those above it must be so already.
+    """
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self.cluster = cluster
+        self.directory = directory
+        self.root = directory / "sge"
+        self.bin = directory / "bin"
+        self.home = directory / "home"
+        """Where to submit: scripts must be readable there, and output is written there."""
+        master_port, exec_port = _free_ports()
+        self.environment = {
+            "SGE_ROOT": str(self.root),
+            "SGE_CELL": CELL,
+            "SGE_QMASTER_PORT": str(master_port),
+            "SGE_EXECD_PORT": str(exec_port),
+            "PATH": f"{self.bin}:{PROGRAMS}:{os.environ['PATH']}",
+        }
+        """What a client needs in its environment."""
+        self._guards: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> GridEngineTwin:  # noqa: PYI034 - Self is not in Python 3.10
+        try:
+            self._lay_out()
+            self._lay_out_user()
+            self._fill()
+            self._start("sge_qmaster", lambda: self.ask("qconf", "-sh").returncode == 0)
+            self._configure()
+            self._start("sge_execd", self._host_reports)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def ask(
+        self,
+        *argv: str,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        user: pwd.struct_passwd | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the twin's environment, in `home`, whatever its exit code."""
+        return subprocess.run(
+            argv,
+            env={**os.environ, **self.environment, **(environment or {})},
+            cwd=cwd or self.home,
+            user=user.pw_uid if user else None,
+            group=user.pw_gid if user else None,
+            extra_groups=[] if user else None,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def stop(self) -> None:
+        """End every job, then the daemons; to be called twice does no harm."""
+        if self._guards:
+            self.ask(str(PROGRAMS / "qdel"), "-u", "*")
+            end_s = time.monotonic() + PATIENCE_S / 2
+            while self.ask("qstat", "-u", "*").stdout and time.monotonic() < end_s:
+                time.sleep(0.1)
+        for guard in reversed(self._guards):
+            assert guard.stdin is not None
+            guard.stdin.close()
+            guard.wait(PATIENCE_S)
+        self._guards.clear()
+
+    def _lay_out(self) -> None:
+        """Write the cell's files, as the package's own script does."""
+        common, spool = self.root / CELL / "common", self.root / "spool"
+        for folder in (common, spool / "qmaster/job_scripts", spool / "db", spool / "execd"):
+            folder.mkdir(parents=True)
+        for name in ("bin", "lib", "utilbin"):
+            (self.root / name).mkdir()
+            (self.root / name / "lx-amd64").symlink_to(PROGRAMS)
+        (self.root / "util").symlink_to(SHARED / "util")
+        bootstrap = {
+            "spooling_params": str(spool / "db"),
+            "qmaster_spool_dir": str(spool / "qmaster"),
+            "binary_path": str(PROGRAMS),
+        }
+        default = (SHARED / "default-bootstrap").read_text()
+        (common / "bootstrap").write_text(replaced(default, bootstrap))
+        host = socket.gethostname()
+        (common / "act_qmaster").write_text(f"{host}\n")
+        # Instead of an edit of /etc/hosts: whatever the address is called is this host.
+        aliases = dict.fromkeys([host, "localhost", *_names_of(host)])
+        (common / "host_aliases").write_text(" ".join(aliases) + "\n")
+        # In front of the client, not of the queue master: `qsub -w v` asks only this one.
+        judge = self.root / "verifier"
+        judge.write_text(verifier(self.cluster))
+        judge.chmod(0o755)
+        (common / "sge_request").write_text(f"-jsv script:{judge}\n")
+
+    def _lay_out_user(self) -> None:
+        user = pwd.getpwnam(USER)
+        self.directory.chmod(0o755)
+        self.home.mkdir()
+        os.chown(self.home, user.pw_uid, user.pw_gid)
+        self.bin.mkdir()
+        wrapper = self.bin / "as-user"
+        wrapper.write_text(
+            f"#!/bin/sh\nexec setpriv --reuid {user.pw_uid} --regid {user.pw_gid} "
+            f'--clear-groups {PROGRAMS}/"${{0##*/}}" "$@"\n'
+        )
+        wrapper.chmod(0o755)
+        for name in ("qacct", "qalter", "qdel", "qhold", "qresub", "qrls", "qstat", "qsub"):
+            (self.bin / name).symlink_to("as-user")
+
+    def _fill(self) -> None:
+        """Fill the cell's data base, which belongs to Grid Engine's own user."""
+        # Two twins at once must not share the groups by which a job's processes are found.
+        group = 1_000_000 + 100 * int(self.environment["SGE_QMASTER_PORT"])
+        rows = {
+            "execd_spool_dir": str(self.root / "spool/execd"),
+            "load_report_time": "00:00:01",
+            "gid_range": f"{group}-{group + 99}",
+            "reporting_params": "accounting=true reporting=false flush_time=00:00:01 "
+            "joblog=false sharelog=00:00:00",
+        }
+        configuration = self.root / "configuration"
+        default = (SHARED / "default-configuration").read_text()
+        configuration.write_text(replaced(default, rows))
+        admin = pwd.getpwnam(ADMIN)
+        for path in [self.root, *self.root.rglob("*")]:
+            os.chown(path, admin.pw_uid, admin.pw_gid, follow_symlinks=False)
+        resources, database = SHARED / "util/resources", self.root / "spool/db"
+        for argv in (
+            ("spoolinit", "berkeleydb", "libspoolb", str(database), "init"),
+            ("spooldefaults", "configuration", str(configuration)),
+            ("spooldefaults", "complexes", str(resources / "centry")),
+            ("spooldefaults", "usersets", str(resources / "usersets")),
+            ("spooldefaults", "managers", ADMIN, "root"),
+        ):
+            self._must(*argv, user=admin)
+
+    def _start(self, program: str, ready: Callable[[], bool]) -> None:
+        """Start a daemon behind its guard, and wait until it answers."""
+        log = self.root / f"{program}.log"
+        with log.open("wb") as errors:
+            guard = subprocess.Popen(
+                ["/bin/sh", "-c", GUARD, program, str(PROGRAMS / program)],
+                env={**os.environ, **self.environment, "SGE_ND": "true"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd="/",
+                start_new_session=True,
+            )
+        self._guards.append(guard)
+        end_s = time.monotonic() + PATIENCE_S
+        while not ready():
+            if time.monotonic() > end_s or guard.poll() is not None:
+                raise TimeoutError(f"{program} does not answer: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+
+    def _host_reports(self) -> bool:
+        rows = self.ask("qhost").stdout.splitlines()
+        return any(row.startswith(socket.gethostname() + " ") and "lx-" in row for row in rows)
+
+    def _must(self, *argv: str, user: pwd.struct_passwd | None = None) -> str:
+        done = self.ask(*argv, cwd=Path("/"), user=user)
+        if done.returncode:
+            raise RuntimeError(f"{shlex.join(argv)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def _load(self, option: str, text: str) -> None:
+        """Hand a text to `qconf`, which reads it from a file."""
+        path = self.root / "loaded"
+        path.write_text(text)
+        self._must("qconf", option, str(path))
+
+    def _configure(self) -> None:
+        host = socket.gethostname()
+        self._must("qconf", "-ah", host)
+        self._must("qconf", "-as", host)
+        scheduler = {
+            "schedule_interval": "0:0:1",
+            "flush_submit_sec": "1",
+            "flush_finish_sec": "1",
+            "job_load_adjustments": "NONE",
+        }
+        self._load("-Msconf", replaced(self._must("qconf", "-ssconf"), scheduler))
+        self._load("-Mc", complexes(self._must("qconf", "-sc"), self.cluster))
+        self._load("-Ap", (SHARED / "util/resources/pe/smp").read_text())
+        project = f"name {self.cluster.account.example}\noticket 0\nfshare 0\nacl NONE\nxacl NONE\n"
+        self._load("-Aprj", project)
+        template = self._must("qconf", "-sq")
+        for rows in queues(self.cluster):
+            self._load("-Aq", replaced(template, rows))
+        # The queues have made it an execution host. Two rows only Grid Engine may write.
+        shown = replaced(self._must("qconf", "-se", host), host_rows(self.cluster)).splitlines()
+        kept = [row for row in shown if row.split()[0] not in {"load_values", "processors"}]
+        self._load("-Me", "\n".join(kept) + "\n")
+
+
+@contextmanager
+def started(cluster: Cluster) -> Iterator[GridEngineTwin]:
+    """Run a twin in a directory of its own, which goes away with it."""
+    # Not pytest's directory: that one is closed to the scheduler's own user.
+    directory = Path(tempfile.mkdtemp(prefix="teho-grid-engine-"))
+    try:
+        with GridEngineTwin(cluster, directory) as twin:
+            yield twin
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _names_of(host: str) -> list[str]:
+    name, others, _ = socket.gethostbyaddr(socket.gethostbyname(host))
+    return [name, *others]
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("", 0))
+        second.bind(("", 0))
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def _main(arguments: Sequence[str]) -> int:
+    reason = why_not()
+    if reason or len(arguments) != 1:
+        print(reason or "one argument: the name of a Grid Engine cluster", file=sys.stderr)
+        return 1
+    # SIGTERM must leave through the context managers, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with started(load_cluster(arguments[0])) as twin:
+            for name, value in twin.environment.items():
+                print(f"export {name}={shlex.quote(value)}")
+            print(f"# submit from {twin.home}", flush=True)
+            signal.pause()
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+"""Daemons of a throw-away scheduler: started in a folder of their own, ended by process id."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["Daemon", "TwinError", "ask", "free_ports", "wait_until", "why_not"]
+
+_PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch")
+
+
+_ports_lock = threading.Lock()
+_handed_out = itertools.count()
+
+
+class TwinError(Exception):
+    """A twin did not start, or its scheduler did not answer."""
+
+
+def why_not() -> str:
+    """Return why a Slurm twin cannot start on this machine; empty where it can."""
+    if os.geteuid() != 0:
+        return "a Slurm twin starts as root alone"
+    lacking = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if lacking:
+        return f"no {', '.join(lacking)} here; tests/debian-packages.sh installs them"
+    return ""
+
+
+class Daemon:
+    """One process in the foreground, which ends with us even if we are killed."""
+
+    def __init__(self, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None):
+        self.log = log
+        self.name = Path(argv[0]).name
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *argv],
+                env={**os.environ, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # a Ctrl-C is ours to pass on, in order
+            )
+        self.pid = self._process.pid
+
+    def stop(self) -> None:
+        # At once: nothing of a twin is worth saving.
+        self._process.kill()
+        self._process.wait()
+
+    def check(self) -> None:
+        """Raise TwinError if the process has ended."""
+        if self._process.poll() is not None:
+            raise TwinError(f"{self.name} ended with {self._process.returncode}:\n{self.tail()}")
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:]
+
+
+def wait_until(
+    ready: Callable[[], bool], daemons: Sequence[Daemon], what: str, patience_s: float = 60.0
+) -> None:
+    """Wait for a condition, and fail at once with its log if one of the daemons ends.
+
+    Raises:
+        TwinError: a daemon ended, or the time is up.
+    """
+    end_s = time.monotonic() + patience_s
+    while not ready():
+        for daemon in daemons:
+            daemon.check()
+        if time.monotonic() > end_s:
+            raise TwinError(f"{what} did not come within {patience_s:g} s:\n{daemons[-1].tail()}")
+        time.sleep(0.05)
+
+
+def ask(
+    argv: Sequence[str], env: Mapping[str, str], stdin: str = "", patience_s: float = 120.0
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of the scheduler."""
+    return subprocess.run(
+        argv,
+        env={**os.environ, **env},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        timeout=patience_s,
+        check=False,
+    )
+
+
+def free_ports(count: int) -> range:
+    """Return ports in a row that no one listens on, and that this process has not handed out.
+
+    They lie below those that the system hands out by itself, and each process begins
+    elsewhere, so that two twins that start at once do not meet.
+    """
+    first, last = 12000, 32000
+    with _ports_lock:
+        for _ in range(last - first):
+            base = first + (os.getpid() * 97 + next(_handed_out) * 50) % (last - first - count)
+            ports = range(base, base + count)
+            if all(map(_is_free, ports)):
+                return ports
+    raise TwinError(f"no {count} free ports in a row between {first} and {last}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
