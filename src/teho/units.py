@@ -24,6 +24,7 @@ __all__ = [
     "format_quantity",
     "parse_bytes",
     "parse_duration",
+    "plural",
 ]
 
 GIB = 1024**3
@@ -171,6 +172,11 @@ def format_count(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return _three_digits(value)
+
+
+def plural(unit: str, amount: float) -> str:
+    """Return a unit as it stands behind an amount: `1 GPU-hour`, `2 GPU-hours`, `2 BU`."""
+    return f"{unit}s" if unit.endswith("hour") and amount != 1 else unit
 
 
 def _three_digits(value: float) -> str:

@@ -239,7 +239,7 @@ def test_requests():
     assert cluster("trillium").dialect.submit_from == "$SCRATCH"
     assert cluster("cedar").dialect.never_submit_from == "/home"
     assert kind("graham", "v100").constraint == "cascade,v100"
-    assert all("256 MB a core" in cluster(name).dialect.notes for name in GENERAL)
+    assert all(cluster(name).dialect.default_memory_gib_per_core == 0.25 for name in GENERAL)
     assert all("DISABLE_DCGM=1 in the env" in said(name) for name in ("narval", "rorqual"))
     for name, span in (("rorqual", (370, 3360)), ("beluga", (350, 2490))):
         disk = cluster(name).local_disk

@@ -96,7 +96,7 @@ PARTITIONS: list[tuple[str, str, float | None, dict[str, Any]]] = [
     ("lumi", "dev-g", 3, {"max_nodes": 32, "unknown": ("max_jobs", "max_running_jobs")}),
     ("lumi", "bench", 6, {"max_nodes": None, "purpose": "restricted", "exclusive": True}),
     ("arc4", "", 48,
-     {"min_time": "15min", "min_gpus": 1, "max_gpus": 4, "max_nodes": None, "billing": ""}),
+     {"min_time": "15min", "min_gpus": 1, "max_gpus": 4, "max_nodes": 1, "billing": ""}),
     ("arc4", "", 48, {"min_time": "15min", "max_nodes": 1, "kinds": ("standard", "high-memory")}),
     ("aire", "gpu", None, {"billing": ""}),
     ("aire", "", None, {"kinds": ("standard",)}),
@@ -132,15 +132,15 @@ BILLS = [
     ("roihu", "hugemem", 1, {"cores": 2, "memory_gib": 200}, 50, "CPU BU"),
     ("roihu", "hugemem", 1, {"cores": 8, "memory_gib": 200}, 96, "CPU BU"),
     ("roihu", "medium", 3, {"nodes": 2, "cores": 768}, 1728, "CPU BU"),
-    ("lumi", "small-g", 1, {"gpus": 1, "cores": 7, "memory_gib": 60}, 0.5, "GPU-hours"),
-    ("lumi", "small-g", 1, {"gpus": 1, "cores": 16, "memory_gib": 60}, 1, "GPU-hours"),
-    ("lumi", "small-g", 24, {"gpus": 2}, 24, "GPU-hours"),  # *
-    ("lumi", "small-g", 24, {"gpus": 1, "memory_gib": 128}, 24, "GPU-hours"),  # *
-    ("lumi", "dev-g", 1, {"gpus": 1, "cores": 16, "memory_gib": 256}, 2, "GPU-hours"),  # *
-    ("lumi", "dev-g", 1, {"gpus": 1, "cores": 9}, 1, "GPU-hours"),
-    ("lumi", "dev-g", 2, {"gpus": 1, "cores": 8, "memory_gib": 64}, 1, "GPU-hours"),
-    ("lumi", "dev-g", 2, {"gpus": 1, "cores": 8, "memory_gib": 65}, 2, "GPU-hours"),
-    ("lumi", "standard-g", 24, {"nodes": 4, "gpus": 32}, 384, "GPU-hours"),  # *
+    ("lumi", "small-g", 1, {"gpus": 1, "cores": 7, "memory_gib": 60}, 0.5, "GPU-hour"),
+    ("lumi", "small-g", 1, {"gpus": 1, "cores": 16, "memory_gib": 60}, 1, "GPU-hour"),
+    ("lumi", "small-g", 24, {"gpus": 2}, 24, "GPU-hour"),  # *
+    ("lumi", "small-g", 24, {"gpus": 1, "memory_gib": 128}, 24, "GPU-hour"),  # *
+    ("lumi", "dev-g", 1, {"gpus": 1, "cores": 16, "memory_gib": 256}, 2, "GPU-hour"),  # *
+    ("lumi", "dev-g", 1, {"gpus": 1, "cores": 9}, 1, "GPU-hour"),
+    ("lumi", "dev-g", 2, {"gpus": 1, "cores": 8, "memory_gib": 64}, 1, "GPU-hour"),
+    ("lumi", "dev-g", 2, {"gpus": 1, "cores": 8, "memory_gib": 65}, 2, "GPU-hour"),
+    ("lumi", "standard-g", 24, {"nodes": 4, "gpus": 32}, 384, "GPU-hour"),  # *
 ]
 
 

@@ -36,9 +36,9 @@ BILLS = [
     ("mahti", "gpusmall", {"local_disk_gib": 950.0}, 109.5, "GPU BU", 100 / 109.5),
     ("roihu", "gpumedium", {"gpus": 2, "time_s": 5 * 3600.0}, 2000, "GPU BU", 1),
     ("roihu", "small", {"gpus": 0, "cpus": 4, "memory_gib": 16.0}, 6, "CPU BU", None),
-    ("lumi", "standard-g", {"gpus": 16, "time_s": 7200.0}, 16, "GPU-hours", 1),
-    ("lumi", "small-g", {"cpus_per_gpu": 7, "memory_gib": 60.0}, 0.5, "GPU-hours", 1),
-    ("lumi", "small-g", {"cpus_per_gpu": 16, "memory_gib": 60.0}, 1, "GPU-hours", 0.5),
+    ("lumi", "standard-g", {"gpus": 16, "time_s": 7200.0}, 16, "GPU-hour", 1),
+    ("lumi", "small-g", {"cpus_per_gpu": 7, "memory_gib": 60.0}, 0.5, "GPU-hour", 1),
+    ("lumi", "small-g", {"cpus_per_gpu": 16, "memory_gib": 60.0}, 1, "GPU-hour", 0.5),
     ("narval", "GPU nodes", {"cpus_per_gpu": 12, "memory_gib": 124.0}, 4, "RGU-hour", 1),
     ("narval", "GPU nodes", {"cpus_per_gpu": 24, "memory_gib": 124.0}, 8, "RGU-hour", 0.5),
     ("narval", "CPU nodes", {"gpus": 0, "cpus": 2, "memory_gib": 10.0}, 2.5,
@@ -70,7 +70,7 @@ def test_cheapest_first_and_tests_last():
     labels = [option.label for option in plan("lumi", time_s=900.0).options]
     assert labels == ["small-g", "standard-g", "dev-g"]
     labels = [option.label for option in plan("roihu", time_s=900.0, gpu_type="gh200").options]
-    assert labels == ["gpumedium", "gpuinteractive", "gputest"]
+    assert labels == ["gpumedium", "gputest", "gpuinteractive"]
     for cluster in CLUSTERS.values():
         purpose = {part.title: part.purpose for part in cluster.partitions}
         found = plan(cluster.name, gpus=1, time_s=600.0).options
@@ -257,6 +257,7 @@ def _breaks(
     fair = share.memory_gib * per_node if share and share.memory_gib else 0
     broken = {
         "restricted": partition.purpose == "restricted",
+        "no_such_launcher": request.launcher == "srun" and cluster.scheduler == "grid_engine",
         "gpu_memory": (request.gpu_memory_gib or 0) > ((gpu and gpu.memory_gib) or math.inf),
         "uneven_gpus": gpus % nodes != 0,
         "too_many_gpus_per_node": per_node > per_node_most,

@@ -262,3 +262,14 @@ def test_any_text_in_any_variable_is_survived(changes, base):
     if not any(0xD800 <= ord(char) < 0xE000 for value in changes.values() for char in value):
         assert msgspec.json.decode(msgspec.json.encode(allocation), type=Allocation) == allocation
     assert allocation.memory_limit_bytes is None or allocation.memory_limit_bytes <= NODE
+
+
+def test_a_task_of_an_array_has_the_id_that_squeue_shows() -> None:
+    array = SLURM | {"SLURM_ARRAY_JOB_ID": "120", "SLURM_ARRAY_TASK_ID": "4"}
+    assert read_allocation(array, CORES, None, NODE).job_id == "120_4"
+
+
+def test_a_job_on_this_machine_is_one() -> None:
+    found = read_allocation({"TEHO_LOCAL_JOB": "2_1"}, CORES, None, NODE)
+    assert (found.scheduler, found.job_id) == ("local", "2_1")
+    assert found.memory_limit_bytes == NODE

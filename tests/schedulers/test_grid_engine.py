@@ -297,3 +297,8 @@ def test_where_the_log_is(tmp_path: Path):
     assert ENGINE.log_path(submission(), task) == Path("/d/train.o5.2")
     assert ENGINE.log_path(submission("$JOB_NAME.$JOB_ID.$TASK_ID"), task) == Path("/d/train.5.2")
     assert ENGINE.log_path(submission(str(tmp_path)), task) == tmp_path / "train.o5.2"
+
+
+def test_memory_that_is_no_amount_is_none():
+    (job,) = texts.read_accounting("====\njobnumber 5\nru_maxrss lots\n")
+    assert job.memory_peak_bytes is None

@@ -476,3 +476,12 @@ def test_where_the_log_is(pattern, job, path):
 
 def test_times_are_utc():
     assert values.moment("1700000000").utcoffset() == timedelta(0)
+
+
+def test_numbers_out_of_all_bounds_are_none():
+    assert values.moment("99999999999999999") is None
+    assert values.limit_seconds("1:2:3:4") is None
+    assert values.size("lots") is None
+    text = '{"jobs": [{"job_id": 1, "job_state": "FAILED", "exit_code": 99999999999}]}'
+    (job,) = slurm_json.read_queue(text)
+    assert (job.exit_code, job.signal) == (None, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from slurm_daemons import why_not
 
 

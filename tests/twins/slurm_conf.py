@@ -10,20 +10,40 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.units import parse_duration
 
-__all__ = ["Place", "accounts_of", "conf_text", "gres_text", "limits_of", "live_names", "lua_text", "places_of"]
+__all__ = [
+    "Count",
+    "Place",
+    "accounts_of",
+    "conf_text",
+    "gres_text",
+    "limits_of",
+    "live_names",
+    "lua_text",
+    "nodes_of",
+    "places_of",
+]
 
 _SLICES_PER_NODE = 7
 _NODES_IF_UNKNOWN = 8
 _MEMORY_MIB_IF_UNKNOWN = 4 * 1024 * 1024
 _NO_ACCOUNT = "none"
 _LARGER = "-allocation"
+
+
+class Count(NamedTuple):
+    """Nodes of one kind."""
+
+    live: int
+    """Those that have a slurmd and run jobs."""
+    all: int
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -126,8 +146,11 @@ def lua_text(cluster: Cluster) -> str:
             of_type.setdefault(kind.gpu.type if kind.gpu else "", place.name)
     routes = [f'["{kind}"] = "{name}"' for kind, name in of_type.items()]
     untyped = next((p.name for p in nameless if p.has_gpus), "")
-    larger = [f'["{p.name.removesuffix(_LARGER)}"] = true' for p in places_of(cluster)
-              if p.with_allocation]
+    larger = [
+        f'["{p.name.removesuffix(_LARGER)}"] = true'
+        for p in places_of(cluster)
+        if p.with_allocation
+    ]
     prefixes = ", ".join(f'"{prefix}"' for prefix in cluster.account.allocations)
     return f"""\
 local of_type = {{ {", ".join(routes)} }}
@@ -161,67 +184,70 @@ return slurm.SUCCESS
 
 
 def nodes_of(cluster: Cluster, kind: NodeKind) -> int:
-    """Return how many nodes of a kind there are, at least what its partitions allow."""
+    """Return how many nodes of a kind there are, or one more than its partitions give a job."""
     if kind.count is not None:
         return kind.count
     most = [part.max_nodes for part in cluster.partitions if kind.name in part.kinds]
     return max((count for count in most if count is not None), default=_NODES_IF_UNKNOWN) + 1
 
 
-def conf_text(
-    cluster: Cluster, *, ports: range, live: dict[str, int], host: str
-) -> str:
+def conf_text(cluster: Cluster, counts: Mapping[str, Count], ports: range, host: str) -> str:
     """Return the lines of slurm.conf on nodes and partitions.
 
     Args:
         cluster: the cluster to stand for.
+        counts: its nodes, by kind.
         ports: one for each live node, and one that the others share.
-        live: how many nodes of each kind have a slurmd.
         host: the name of this machine.
     """
     lines = []
     next_port = ports.start
     for kind in cluster.nodes:
-        alive, everyone = live.get(kind.name, 0), nodes_of(cluster, kind)
+        count = counts[kind.name]
         # Jobs go to the nodes that have a slurmd first: the others would never start one.
         for first, last, words in (
-            (1, alive, f"Port=[{next_port}-{next_port + alive - 1}] Weight=1"),
-            (alive + 1, everyone, f"Port={ports[-1]} Weight=1000 State=CLOUD"),
+            (1, count.live, f"Port=[{next_port}-{next_port + count.live - 1}] Weight=1"),
+            (count.live + 1, count.all, f"Port={ports[-1]} Weight=1000 State=CLOUD"),
         ):
             if last >= first:
                 lines.append(
                     f"NodeName={_names(kind, first, last)} NodeHostname={host} "
                     f"NodeAddr=127.0.0.1 {_hardware(cluster, kind)} {words}"
                 )
-        next_port += alive
-    lines += [_partition_line(cluster, place) for place in places_of(cluster)]
+        next_port += count.live
+    lines += [
+        _partition_line(cluster, place, counts)
+        for place in places_of(cluster)
+        if any(counts[kind.name].all for kind in place.kinds)
+    ]
     return "\n".join(lines) + "\n"
 
 
-def gres_text(cluster: Cluster, live: dict[str, int], devices: str) -> str:
+def gres_text(cluster: Cluster, counts: Mapping[str, Count], devices: str) -> str:
     """Return gres.conf; live nodes' GPUs are the files `devices` + number."""
     lines = []
     for kind in cluster.nodes:
-        alive, everyone = live.get(kind.name, 0), nodes_of(cluster, kind)
-        for first, last in ((1, alive), (alive + 1, everyone)):
+        count = counts[kind.name]
+        for first, last in ((1, count.live), (count.live + 1, count.all)):
             if last < first:
                 continue
             node = f"NodeName={_names(kind, first, last)}"
             if kind.gpu:
-                count = kind.gpu.count or _SLICES_PER_NODE
-                what = f"File={devices}[0-{count - 1}]" if first == 1 else f"Count={count}"
+                gpus = kind.gpu.count or _SLICES_PER_NODE
+                alive = last == count.live
+                what = f"File={devices}[0-{gpus - 1}]" if alive else f"Count={gpus}"
                 lines.append(f"{node} Name=gpu Type={kind.gpu.type} {what}")
             if _has_nvme(cluster) and kind.local_disk_gib:
                 lines.append(f"{node} Name=nvme Count={kind.local_disk_gib:.0f}")
     return "\n".join(lines) + "\n"
 
 
-def live_names(cluster: Cluster, live: dict[str, int]) -> list[str]:
+def live_names(cluster: Cluster, counts: Mapping[str, Count]) -> list[str]:
     """Return the names of the nodes that have a slurmd, in the order of their ports."""
     return [
         f"{_slug(kind.name)}-n{number + 1}"
         for kind in cluster.nodes
-        for number in range(live.get(kind.name, 0))
+        for number in range(counts[kind.name].live)
     ]
 
 
@@ -243,7 +269,9 @@ def _hardware(cluster: Cluster, kind: NodeKind) -> str:
     if kind.local_disk_gib:
         words.append(f"TmpDisk={kind.local_disk_gib * 1024:.0f}")
     gres = [f"gpu:{kind.gpu.type}:{kind.gpu.count or _SLICES_PER_NODE}"] if kind.gpu else []
-    gres += [f"nvme:{kind.local_disk_gib:.0f}"] if _has_nvme(cluster) and kind.local_disk_gib else []
+    gres += (
+        [f"nvme:{kind.local_disk_gib:.0f}"] if _has_nvme(cluster) and kind.local_disk_gib else []
+    )
     words += [f"Gres={','.join(gres)}"] if gres else []
     words += [f"Feature={kind.constraint}"] if kind.constraint else []
     return " ".join(words)
@@ -253,8 +281,10 @@ def _memory_mib(kind: NodeKind) -> int:
     return round(kind.memory_gib * 1024) if kind.memory_gib else _MEMORY_MIB_IF_UNKNOWN
 
 
-def _partition_line(cluster: Cluster, place: Place) -> str:
-    nodes = [_names(kind, 1, nodes_of(cluster, kind)) for kind in place.kinds]
+def _partition_line(cluster: Cluster, place: Place, counts: Mapping[str, Count]) -> str:
+    nodes = [
+        _names(kind, 1, counts[kind.name].all) for kind in place.kinds if counts[kind.name].all
+    ]
     words = [f"PartitionName={place.name} Nodes={','.join(nodes)}"]
     longest_s = place.most(lambda part: parse_duration(part.max_time) if part.max_time else None)
     words.append(f"MaxTime={longest_s / 60:.0f}" if longest_s else "MaxTime=UNLIMITED")

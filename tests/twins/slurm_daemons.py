@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 __all__ = ["Daemon", "TwinError", "ask", "free_ports", "wait_until", "why_not"]
 
-_PROGRAMS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch")
+_PROGRAMS = (
+    "munged",
+    "mariadbd",
+    "mariadb-install-db",
+    "slurmdbd",
+    "slurmctld",
+    "slurmd",
+    "sbatch",
+)
 
 
-_ports_lock = threading.Lock()
-_handed_out = itertools.count()
+_kept: list[socket.socket] = []
 
 
 class TwinError(Exception):
@@ -100,19 +105,26 @@ def ask(
 
 
 def free_ports(count: int) -> range:
-    """Return ports in a row that no one listens on, and that this process has not handed out.
+    """Return up to 64 ports in a row on which no one listens, kept for this process.
 
-    They lie below those that the system hands out by itself, and each process begins
-    elsewhere, so that two twins that start at once do not meet.
+    They lie below those that the system hands out by itself. A name in the system's own
+    space keeps them from other twins until this process ends: daemons listen only later.
     """
-    first, last = 12000, 32000
-    with _ports_lock:
-        for _ in range(last - first):
-            base = first + (os.getpid() * 97 + next(_handed_out) * 50) % (last - first - count)
-            ports = range(base, base + count)
-            if all(map(_is_free, ports)):
-                return ports
-    raise TwinError(f"no {count} free ports in a row between {first} and {last}")
+    blocks = range(12000, 32000, 64)
+    for number in range(len(blocks)):
+        first = blocks[(os.getpid() + number) % len(blocks)]
+        keeper = socket.socket(socket.AF_UNIX)
+        try:
+            keeper.bind(f"\0teho-twin-ports-{first}")
+        except OSError:
+            keeper.close()
+            continue
+        ports = range(first, first + count)
+        if all(map(_is_free, ports)):
+            _kept.append(keeper)
+            return ports
+        keeper.close()
+    raise TwinError(f"no {count} free ports in a row between {blocks.start} and {blocks.stop}")
 
 
 def _is_free(port: int) -> bool:

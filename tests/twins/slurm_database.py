@@ -50,11 +50,9 @@ class SlurmDatabase:
 
     def _start_mariadb(self) -> None:
         data, path = self.directory / "data", self.directory / "mysql"
-        made = ask(
-            ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=root"]
-            + ["--auth-root-authentication-method=normal", "--skip-test-db"],
-            {"TMPDIR": str(self.directory)},  # two at once meet in a shared one
-        )
+        argv = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=root"]
+        argv += ["--auth-root-authentication-method=normal", "--skip-test-db"]
+        made = ask(argv, {"TMPDIR": str(self.directory)})  # two at once meet in a shared one
         if made.returncode:
             raise TwinError(f"mariadb-install-db: {made.stdout}{made.stderr}")
         argv = ["mariadbd", "--no-defaults", "--user=root", "--skip-networking"]

@@ -46,8 +46,11 @@ def _request(
 ) -> Request:
     numbers = _inside(draw, cluster, partition, kind)
     edges = _edges(cluster, partition, kind, numbers)
-    for name in draw.sample(sorted(edges), draw.choice([0, 1, 1, 2])):
-        numbers[name] = draw.choice(edges[name])
+    if draw.random() < 0.4:
+        numbers.update(draw.choice(_sizes_at_the_edge(partition, kind)))
+    else:
+        for name in draw.sample(sorted(edges), draw.choice([0, 1, 1, 2])):
+            numbers[name] = draw.choice(edges[name])
     accounts = [cluster.account.example or None]
     accounts += [f"{prefix}someuser" for prefix in cluster.account.allocations]
     return Request(
@@ -81,8 +84,30 @@ def _inside(
     if partition.max_time:
         longest_s = seconds(partition.max_time)
         shortest_s = seconds(partition.min_time) if partition.min_time else 60.0
-        numbers["time_s"] = draw.choice([None, float(draw.randint(int(shortest_s), int(longest_s)))])
+        numbers["time_s"] = draw.choice(
+            [None, float(draw.randint(int(shortest_s), int(longest_s)))]
+        )
     return numbers
+
+
+def _sizes_at_the_edge(partition: Partition, kind: NodeKind) -> list[dict[str, object]]:
+    """Return numbers that go together: each at one limit, and else as modest as can be."""
+    most = _most_per_node(partition, kind)
+    nodes = _around(
+        partition.max_nodes, partition.max_nodes_with_allocation, partition.min_nodes, kind.count
+    )
+    if not kind.gpu:
+        alone = [{"nodes": count} for count in nodes]
+        together = _around(partition.max_cores) or [1]
+        return alone + [{"cpus": cores, "nodes": 1} for cores in together]
+    found: list[dict[str, object]] = [
+        {"gpus": count * each, "nodes": count} for count in nodes for each in {1, most}
+    ]
+    for gpus in _around(partition.max_gpus, partition.min_gpus):
+        spread = [count for count in range(1, gpus + 1) if gpus % count == 0]
+        found += [{"gpus": gpus, "nodes": n} for n in spread if gpus // n <= most]
+    # One core a GPU, so that it is the GPUs that are too many.
+    return found + [{"gpus": each, "nodes": 1, "cpus_per_gpu": 1} for each in _around(most)]
 
 
 def _edges(
@@ -165,17 +190,17 @@ def judged_by_plan(request: Request, cluster: Cluster) -> list[Judged]:
     return list(found.values())
 
 
-def _refused(
-    request: Request, cluster: Cluster
-) -> Iterator[tuple[Option, tuple[Refusal, ...]]]:
+def _refused(request: Request, cluster: Cluster) -> Iterator[tuple[Option, tuple[Refusal, ...]]]:
     names = {partition.name for partition in cluster.partitions}
     misnamed = request.partition is not None and (
         request.partition not in names or cluster.dialect.partition == "never"
     )
-    for partition in cluster.partitions:
+    suits = {one: list(_kinds(request, cluster, one)) for one in cluster.partitions}
+    for partition, suiting in suits.items():
         if not misnamed and request.partition not in {None, partition.name}:
             continue
-        suiting = list(_kinds(request, cluster, partition))
+        if not suiting and not partition.name and any(suits.values()):
+            continue  # nothing in the script would send it there
         for kind in suiting or [one for one in cluster.nodes if one.name in partition.kinds]:
             case = case_of(request, cluster, partition, kind)
             refusals = refusals_of(case)

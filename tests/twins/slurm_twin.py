@@ -22,18 +22,22 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import TracebackType
+from typing import final
 
 import slurm_conf
+from slurm_conf import Count
 from slurm_daemons import Daemon, TwinError, ask, free_ports, wait_until, why_not
 from slurm_database import SlurmDatabase
+
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
 
-__all__ = ["SlurmTwin", "live_nodes"]
+__all__ = ["SlurmTwin", "live_nodes", "several"]
 
 
 def live_nodes(cluster: Cluster) -> dict[str, int]:
@@ -41,13 +45,15 @@ def live_nodes(cluster: Cluster) -> dict[str, int]:
     return {kind.name: 1 if kind.gpu and kind.gpu.part_of else 2 for kind in cluster.nodes}
 
 
+@final
 class SlurmTwin:
     """A running Slurm of a cluster's shape.
 
     Args:
         cluster: the cluster to stand for.
         directory: a folder for it; its path is to be short.
-        live: how many nodes of each kind run a slurmd; None: as `live_nodes` says.
+        live: how many nodes of each kind run jobs; None: as `live_nodes` says.
+        asleep: whether the site's other nodes are there, none of which ever starts a job.
     """
 
     def __init__(
@@ -55,11 +61,19 @@ class SlurmTwin:
         cluster: Cluster,
         directory: Path,
         *,
-        live: dict[str, int] | None = None,
+        live: Mapping[str, int] | None = None,
+        asleep: bool = True,
     ) -> None:
         self.cluster = cluster
         self.directory = directory
-        self.live = live_nodes(cluster) if live is None else live
+        awake = live_nodes(cluster) if live is None else live
+        self._counts = {
+            kind.name: Count(
+                awake.get(kind.name, 0),
+                slurm_conf.nodes_of(cluster, kind) if asleep else awake.get(kind.name, 0),
+            )
+            for kind in cluster.nodes
+        }
         self.conf = directory / "slurm.conf"
         self.environment = {"SLURM_CONF": str(self.conf)}
         self._database = SlurmDatabase(directory / "db")
@@ -129,20 +143,15 @@ class SlurmTwin:
         return found
 
     def _write_files(self) -> None:
-        names = slurm_conf.live_names(self.cluster, self.live)
+        names = slurm_conf.live_names(self.cluster, self._counts)
         ports = free_ports(len(names) + 2)
         gpus = self.directory / "gpu"
         most = max((kind.gpu.count or 8 for kind in self.cluster.nodes if kind.gpu), default=0)
         for number in range(most):
             Path(f"{gpus}{number}").symlink_to("/dev/null")  # a device that is everywhere
-        nodes = slurm_conf.conf_text(
-            self.cluster,
-            ports=ports[1:],
-            live=self.live,
-            host=socket.gethostname(),
-        )
+        nodes = slurm_conf.conf_text(self.cluster, self._counts, ports[1:], socket.gethostname())
         self.conf.write_text(self._general(ports[0]) + nodes)
-        gres = slurm_conf.gres_text(self.cluster, self.live, str(gpus))
+        gres = slurm_conf.gres_text(self.cluster, self._counts, str(gpus))
         (self.directory / "gres.conf").write_text(gres)
         (self.directory / "job_submit.lua").write_text(slurm_conf.lua_text(self.cluster))
         for name in ("state", "spool"):
@@ -228,7 +237,10 @@ ResumeTimeout=65000
         ]
         if self.cluster.account.required:
             where = f"where cluster={self.cluster.name} account={accounts[0]}"
-            lines.append(f"modify user root {where} set maxsubmitjobs=0")
+            # A QOS that counts a user's jobs overrides what her association says of them.
+            counted = any(part.max_jobs for part in self.cluster.partitions)
+            limit = "grpsubmitjobs" if counted else "maxsubmitjobs"
+            lines.append(f"modify user root {where} set {limit}=0")
         self._sacctmgr(lines)
 
     def _start(self) -> None:
@@ -242,7 +254,7 @@ ResumeTimeout=65000
         ]
         self._sacctmgr([*lines, "add qos last"])
         wait_until(self._limits_are_known, self._daemons, "the limits of all QOS")
-        names = slurm_conf.live_names(self.cluster, self.live)
+        names = slurm_conf.live_names(self.cluster, self._counts)
         for name in names:
             log = self._log / f"{name}.out"
             self._daemons.append(Daemon(["slurmd", "-D", "-N", name], log, self.environment))
@@ -257,12 +269,29 @@ ResumeTimeout=65000
         return "QOS=last(" in known
 
     def _nodes_are_up(self) -> bool:
-        names = slurm_conf.live_names(self.cluster, self.live)
+        names = slurm_conf.live_names(self.cluster, self._counts)
         if not names:
             return True
         found = self.run("sinfo", "-h", "-N", "-n", ",".join(names), "-o", "%N %t").stdout
         lines = set(found.splitlines())
         return len(lines) == len(names) and all(line.endswith(" idle") for line in lines)
+
+
+@contextlib.contextmanager
+def several(
+    clusters: Sequence[Cluster], live: Mapping[str, int], *, asleep: bool
+) -> Iterator[dict[str, SlurmTwin]]:
+    """Start twins side by side, as most of a start is waiting; by the clusters' names."""
+
+    def start(cluster: Cluster) -> SlurmTwin:
+        # A short path, which pytest's own folders have not.
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="twin-"))
+        return stack.enter_context(SlurmTwin(cluster, Path(folder), live=live, asleep=asleep))
+
+    with contextlib.ExitStack() as stack:
+        # Daemons end with the thread that started them: the threads outlive the twins.
+        threads = stack.enter_context(ThreadPoolExecutor(len(clusters)))
+        yield {twin.cluster.name: twin for twin in threads.map(start, clusters)}
 
 
 def main() -> None:

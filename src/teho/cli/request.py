@@ -126,7 +126,7 @@ def read_script_options(given: Mapping[str, Any]) -> ScriptOptions:
         UnitError: a time is none.
     """
     signal = given["signal"]
-    wishes = {name: given[name] for name in _OF_SCRIPT if name in given and name != "signal"}
+    wishes = {name: given[name] for name in ScriptOptions.__struct_fields__ if name in given}
     before_s = None if signal is None else parse_duration(signal, "--signal")
     return ScriptOptions(**wishes, signal_before_s=before_s)
 

@@ -24,7 +24,7 @@ from teho.cli.request import (
 from teho.clusters.catalogue import load_catalogue, load_cluster
 from teho.clusters.current import current_cluster
 from teho.config.settings import load_settings
-from teho.errors import InputError, NotSubmittedError, RefusedError
+from teho.errors import InputError, MissingCommandError, NotSubmittedError, RefusedError
 from teho.model.cluster import Cluster
 from teho.model.job import Submission
 from teho.model.plan import Option
@@ -70,7 +70,8 @@ def command(
     Prints the job's number; with --follow instead its log, then what it used and cost.
     Exit code: 0 submitted, 1 nothing fits; with --follow that of the job.
     """
-    request, wishes = read_request(given, argv), read_script_options(given)
+    request = read_request(given, argv)
+    wishes = msgspec.structs.replace(read_script_options(given), teho=_own_path())
     settings = load_settings()
     known = _this_cluster(cluster)
     option = _cheapest(request, known, even_if_retired=given["even_if_retired"])
@@ -98,6 +99,11 @@ def command(
         raise click.exceptions.Exit(follow_to_end(submission, settings))
     click.echo(number)
     say(f"`teho status {number} --follow` follows it, `teho cancel {number}` ends it")
+
+
+def _own_path() -> str:
+    """Return the path of this very Teho: a job's modules may put another one first, or none."""
+    return str(Path(sys.executable).with_name("teho"))
 
 
 def _this_cluster(name: str | None) -> Cluster:
@@ -179,6 +185,6 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
     )
     try:
         return jobs.submit(backend_for(option.scheduler, home), submission, partial(keep, home))
-    except (RefusedError, NotSubmittedError):
+    except (MissingCommandError, RefusedError, NotSubmittedError):
         rmtree(directory, ignore_errors=True)  # there is no job, so nothing is to be kept of it
         raise

@@ -8,6 +8,7 @@ import msgspec
 
 from teho.model.cluster import Billing, Term
 from teho.model.plan import Cost
+from teho.units import plural
 
 __all__ = ["Use", "bill"]
 
@@ -48,7 +49,8 @@ def bill(billing: Billing, use: Use) -> Cost:
     return Cost(
         amount=amount,
         unit=billing.unit,
-        sum=_written(billing, use, summed, rivals) + f" = {_number(amount)} {billing.unit}",
+        sum=_written(billing, use, summed, rivals)
+        + f" = {_number(amount)} {plural(billing.unit, amount)}",
         gpu_share=_gpu_share(billing, summed, rivals, hourly),
         source=billing.source,
     )
@@ -90,7 +92,7 @@ def _written(
 ) -> str:
     parts = [_term(term, use) for term, value in summed if value]
     if rivals:
-        terms = [_term(term, use) for term, _ in rivals]
+        terms = [_term(term, use) for term, value in rivals if value] or ["0"]
         parts.append(f"max({', '.join(terms)})" if len(terms) > 1 else terms[0])
     inner = " + ".join(parts) or "0"
     scale = "" if billing.scale == 1 else f"{_number(billing.scale)} × "

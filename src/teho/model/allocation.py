@@ -11,7 +11,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The job's own share of one node. `None` means: not known."""
 
     scheduler: str | None = None
-    """`slurm`, `grid_engine`, or None outside a job."""
+    """`slurm`, `grid_engine`, `local` (`teho submit --local`), or None outside a job."""
     job_id: str | None = None
     step_id: str | None = None
     job_name: str | None = None

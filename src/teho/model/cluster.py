@@ -218,6 +218,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Option that picks a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
     """Memory is asked for a node, never (it comes with GPUs, cores or nodes), or for a core."""
+    default_memory_gib_per_core: float | None = None
+    """What a job gets with each core where it asks for no memory. None: not documented."""
     time_required: bool = True
     """Whether a job without a time is refused."""
     submit_from: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -13,7 +14,7 @@ from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.cost import cost_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Case, case_of
+from teho.planner.shape import Case, case_of, seconds
 from teho.planner.traps import advice_for
 
 __all__ = ["answer"]
@@ -99,7 +100,12 @@ def _of_cluster(request: Request, cluster: Cluster) -> tuple[list[Option], list[
         return [], [Unfit(cluster=cluster.name, partition=named, label=named, refusals=(misnamed,))]
     # All are held, the one that is named or not: what fits elsewhere is worth saying.
     held = [_hold(request, cluster, partition) for partition in cluster.partitions]
-    ranks = [(_rank(one.partition, option), option) for one in held for option in one.options]
+    kinds = {kind.name: kind for kind in cluster.nodes}
+    ranks = [
+        (_rank(one.partition, kinds[option.node_kind], option), option)
+        for one in held
+        for option in one.options
+    ]
     ranked = [option for _, option in sorted(ranks, key=lambda pair: pair[0])]
     asked = [one for one in held if request.partition in {None, one.partition.name}]
     unfit = [
@@ -135,12 +141,21 @@ def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
     )
 
 
-def _rank(partition: Partition, option: Option) -> tuple[bool, float, float, str, str]:
-    cost = option.cost.amount if option.cost else None
+def _rank(partition: Partition, kind: NodeKind, option: Option) -> tuple[Any, ...]:
+    """Order the options of a cluster: for all, cheap, and of those that cost the same the least.
+
+    Large nodes, and partitions for many nodes or for long, are left to those who need them.
+    """
+    limit = partition.max_time
     return (
         partition.purpose != "production",
-        _or_last(cost),
+        partition.needs != "",
+        _or_last(option.cost.amount if option.cost else None),
         _or_last(option.gpu_memory_gib),
+        option.constraint != "",
+        _or_last(kind.memory_gib),
+        _or_last(seconds(limit) if limit else None),
+        _or_last(partition.max_nodes),
         option.label,
         option.node_kind,
     )

@@ -42,6 +42,8 @@ def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
         cores, memory = case.usable_cores, kind.memory_gib
     elif memory is None and case.share and case.share.memory_gib and "memory" in case.automatic:
         memory = case.share.memory_gib * gpus
+    elif memory is None:
+        memory = case.default_memory_gib
     return bill(
         case.cluster.billing[partition.billing],
         Use(

@@ -53,6 +53,16 @@ def _purpose(case: Case) -> Iterator[Refusal]:
         )
 
 
+def _launcher(case: Case) -> Iterator[Refusal]:
+    if case.request.launcher == "srun" and case.cluster.scheduler != "slurm":
+        yield Refusal(
+            kind="no_such_launcher",
+            sentence=f"srun is Slurm's, {case.cluster.title} has Grid Engine",
+            source=case.cluster.dialect.source,
+            instead="--launcher torchrun",
+        )
+
+
 def _gpus(case: Case) -> Iterator[Refusal]:
     request, partition, kind, shape = case.request, case.partition, case.kind, case.shape
     gpu, where, source = kind.gpu, partition.title, partition.source
@@ -69,7 +79,7 @@ def _gpus(case: Case) -> Iterator[Refusal]:
         yield Refusal(
             kind="uneven_gpus",
             sentence=f"{request.gpus} GPUs do not lie evenly on {shape.nodes} nodes",
-            source="Slurm sbatch: --gres and --gpus-per-node count for each node",
+            source=case.cluster.dialect.source,
             instead=f"{shape.gpus_per_node * shape.nodes} GPUs",
         )
     yield from _gpus_per_node(case)
@@ -313,4 +323,4 @@ def _disk(case: Case) -> Iterator[Refusal]:
         )
 
 
-_CHECKS = (_purpose, _gpus, _nodes, _time, _cores, _memory, _disk, mask_refusals)
+_CHECKS = (_purpose, _launcher, _gpus, _nodes, _time, _cores, _memory, _disk, mask_refusals)

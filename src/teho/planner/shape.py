@@ -53,6 +53,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape
 
     @property
+    def default_memory_gib(self) -> float | None:
+        """Memory of each node where the request names none. None: it comes otherwise, or unknown."""
+        each = self.cluster.dialect.default_memory_gib_per_core
+        if self.shape.memory_gib is not None or "memory" in self.automatic or each is None:
+            return None
+        return each * self.shape.cores_per_node
+
+    @property
     def usable_cores(self) -> int:
         """Cores of a node that jobs can have."""
         return self.kind.usable_cores or self.kind.cores

@@ -11,7 +11,7 @@ import msgspec
 from teho.model.plan import Advice
 from teho.planner.cost import cost_of
 from teho.planner.shape import Case, Shape, seconds
-from teho.units import format_count, format_duration
+from teho.units import format_count, format_duration, plural
 
 __all__ = ["advice_for"]
 
@@ -137,7 +137,7 @@ def _dearer(case: Case, fair: Shape) -> str:
     if cost is None or less is None or less.amount >= cost.amount:
         return ""
     return (
-        f", and the bill is {format_count(cost.amount)} {cost.unit} "
+        f", and the bill is {format_count(cost.amount)} {plural(cost.unit, cost.amount)} "
         f"instead of {format_count(less.amount)}"
     )
 
@@ -151,6 +151,32 @@ def _memory(case: Case) -> Iterator[Advice]:
             f"{asked * nodes:g} GiB in all",
             source="Slurm sbatch: --mem is the memory required per node",
         )
+
+
+def _default_memory(case: Case) -> Iterator[Advice]:
+    """Warn of a job that asks for no memory, where that means little, or nobody knows how much."""
+    cluster, partition = case.cluster, case.partition
+    if case.shape.memory_gib is not None or "memory" in case.automatic or partition.exclusive:
+        return
+    default = case.default_memory_gib
+    if default is not None:
+        yield Advice(
+            kind="default_memory",
+            sentence=f"without `--mem` the job gets {default:g} GiB on each node",
+            source=cluster.dialect.source,
+        )
+    elif partition.billing and _bills_memory(case):
+        yield Advice(
+            kind="default_memory_not_documented",
+            sentence="without `--mem` the job gets, and is billed, what the site chooses: "
+            "it is not in this sum",
+            source=cluster.billing[partition.billing].source,
+        )
+
+
+def _bills_memory(case: Case) -> bool:
+    billing = case.cluster.billing[case.partition.billing]
+    return any(term.of == "memory_gib" for term in (*billing.sum, *billing.largest))
 
 
 def _exclusive(case: Case) -> Iterator[Advice]:
@@ -222,6 +248,7 @@ _CHECKS = (
     _spread,
     _share,
     _memory,
+    _default_memory,
     _exclusive,
     _disk,
     _not_documented,

@@ -17,7 +17,11 @@ from teho.errors import UnitError
 from teho.model.allocation import Allocation
 from teho.units import parse_bytes
 
-__all__ = ["read_allocation"]
+__all__ = ["LOCAL_JOB", "read_allocation"]
+
+LOCAL_JOB = "TEHO_LOCAL_JOB"
+"""Variable that holds the id of a job that `teho submit --local` runs."""
+
 
 _MIB = 1024**2
 # No node has an exbibyte, and no file format integers without end.
@@ -41,9 +45,9 @@ def read_allocation(
     """Read the job's share of this node.
 
     The environment is Slurm's (sbatch(1) and srun(1), output environment variables) or
-    Grid Engine's (qsub(1) and submit(1), ENVIRONMENTAL VARIABLES); outside of a job the
-    scheduler is None. The memory limit is the smallest of the cgroup's, the request's
-    and the node's. It never raises.
+    Grid Engine's (qsub(1) and submit(1), ENVIRONMENTAL VARIABLES), or that of a job on this
+    machine alone; outside of a job the scheduler is None. The memory limit is the smallest of
+    the cgroup's, the request's and the node's. It never raises.
 
     Args:
         environment: the program's environment.
@@ -56,6 +60,8 @@ def read_allocation(
         facts, requested_bytes = _slurm(variables)
     elif variables.text("JOB_ID") and any(name.startswith("SGE_") for name in environment):
         facts, requested_bytes = _grid_engine(variables), None
+    elif job := variables.text(LOCAL_JOB):
+        facts, requested_bytes = {"scheduler": "local", "job_id": job}, None
     else:
         facts, requested_bytes = {}, None
     limits = [

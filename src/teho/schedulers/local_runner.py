@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 
 from teho.model.job import Job, JobState, Submission
+from teho.schedulers.allocation import LOCAL_JOB
 from teho.schedulers.local import log_path
 from teho.store.layout import replace_file
 
@@ -90,18 +91,17 @@ def tasks_of(array: str) -> tuple[str | None, ...]:
     """
     if not array:
         return (None,)
-    found: list[str | None] = []
+    ranges = []
     for item in array.partition("%")[0].split(","):
         match = _RANGE.fullmatch(item.strip())
         if match is None:
             raise ValueError(f"array {array!r} is no list of indices such as 1-10 or 0,3,7")
         first, last, step = match.groups(default="")
-        found += [
-            str(index) for index in range(int(first), int(last or first) + 1, int(step or 1) or 1)
-        ]
-    if not 0 < len(found) <= _MOST_TASKS:
-        raise ValueError(f"array {array!r} has {len(found)} tasks")
-    return tuple(found)
+        ranges.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
+    total = sum(map(len, ranges))
+    if not 0 < total <= _MOST_TASKS:
+        raise ValueError(f"array {array!r} has {total} tasks, not 1 to {_MOST_TASKS}")
+    return tuple(str(index) for indices in ranges for index in indices)
 
 
 def _submit(home: Path, submission: Submission) -> str:
@@ -243,7 +243,8 @@ class _Runner:
         """Start the script; its output goes to the log, its input is empty."""
         log = log_path(self.submission, job)
         log.parent.mkdir(parents=True, exist_ok=True)
-        environment = dict(os.environ)
+        # By its own name: what the job's program records is then known to be this job's.
+        environment = dict(os.environ) | {LOCAL_JOB: job.id}
         if job.task is not None:
             # So that a program that was written for Slurm's arrays finds its index.
             environment["SLURM_ARRAY_TASK_ID"] = job.task

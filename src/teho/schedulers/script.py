@@ -158,7 +158,7 @@ def _values(
         meets=_meets(option, processes),
         masks=_masks(option, cluster),
         container=f"{software.run_prefix} " if software and software.run_prefix else "",
-        recorder="teho run -- " if options.record else "",
+        recorder=f"{bash_word(options.teho)} run -- " if options.record else "",
         program=bash_command(request.command),
         script=" ".join(map(bash_word, _script_words(option))),
         signal_before_s=options.notice_s(option),
@@ -307,7 +307,7 @@ def _staged(path: str, scratch: str) -> str:
 def _remarks(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator[str]:
     name, scheduler = option.request.name, option.scheduler
     held = {"slurm": slurm_name, "grid_engine": grid_engine_name}.get(scheduler, str)(name)
-    if held != name:
+    if name and held != name:
         yield f"the job's name is written {held!r}: the scheduler cannot hold {name!r}"
     if options.stage and scheduler != "local" and not _has_disk(option, cluster):
         yield f"{cluster.title}'s nodes have no disk of their own: nothing is staged"

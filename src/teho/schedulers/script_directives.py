@@ -76,8 +76,6 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         yield f"--signal={whom}USR1@{options.notice_s(option)}"
     if options.requeue:
         yield from ("--requeue", "--open-mode=append")
-    if options.comment:
-        yield f"--comment={slurm_value(options.comment, 'comment')}"
 
 
 def _gpus_and_disk(option: Option, cluster: Cluster) -> Iterator[str]:
@@ -104,8 +102,10 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
     if "cores" not in option.automatic and (dialect.cores or cores > 1):
         yield (dialect.cores or "-pe smp {cores}").format(cores=cores)
     if option.memory_gib is not None and "memory" not in option.automatic:
-        each = cores if dialect.memory == "core" else 1
-        yield f"-l h_vmem={_memory(option.memory_gib / each)}"
+        memory = _memory(option.memory_gib)
+        if dialect.memory == "core":
+            memory = f"{math.floor(_part(option.memory_gib * 1024, cores))}M"
+        yield f"-l h_vmem={memory}"
     yield from filter(None, (_gpus(option, cluster), _disk(option, cluster)))
     yield f"-l h_rt={_clock(option.time_s)}"
     if options.log:
@@ -119,10 +119,6 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
         yield f"-hold_jid {','.join(_jobs(options.after))}"
     if options.requeue:
         yield "-r y"
-    if options.comment:
-        if not _JOB.fullmatch(options.comment):
-            raise InputError(f"comment {options.comment!r}", "letters, digits, `-`, `.` and `_`")
-        yield f"-ac teho={options.comment}"
 
 
 def _gpus(option: Option, cluster: Cluster) -> str:
@@ -135,8 +131,15 @@ def _disk(option: Option, cluster: Cluster) -> str:
     disk = cluster.local_disk
     if disk is None or not disk.option or option.local_disk_gib is None:
         return ""
-    each = option.tasks_per_node * option.cpus_per_task if disk.per_core else 1
-    return disk.option.format(gib=math.ceil(option.local_disk_gib / each))
+    if not disk.per_core:
+        return disk.option.format(gib=math.ceil(option.local_disk_gib))
+    gib = _part(option.local_disk_gib, option.tasks_per_node * option.cpus_per_task)
+    return disk.option.format(gib=f"{math.floor(gib * 1000) / 1000:g}")
+
+
+def _part(amount: float, cores: int) -> float:
+    """Return each core's part. It is then rounded down: all of them must not exceed the node's."""
+    return round(amount / cores, 6)
 
 
 def _memory(gib: float) -> str:

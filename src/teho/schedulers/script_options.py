@@ -21,6 +21,8 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     record: bool = False
     """Whether `teho run` records the program."""
+    teho: str = "teho"
+    """The command by which the job finds Teho: a name on the PATH, or an absolute path."""
     framework: str = ""
     """Whose modules or container are loaded; `none`: no one's; empty: as the command looks."""
     lines: tuple[str, ...] = ()
@@ -37,8 +39,6 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the job is run again: after a failed node, and after that signal."""
     log: str = ""
     """File for the job's output, with the scheduler's own patterns; empty: the site's default."""
-    comment: str = ""
-    """Unique text by which the job is found again."""
 
     def notice_s(self, option: Option) -> int:
         """Return how long before the end the program is told, in whole seconds; 0: it is not.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -44,15 +45,9 @@ def render(
         InputError: the template has a mistake; names its file and line.
     """
     folders = template_folders(environment)
-    templates = jinja2.Environment(  # noqa: S701 - a script, not HTML: values are quoted for bash
-        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(folder) for folder in folders]),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     try:
-        return templates.get_template(name).render(values)
+        overriding = tuple(path for folder in folders[:-1] for path in folder.glob("*.j2"))
+        return _templates(folders, overriding).get_template(name).render(values)
     except jinja2.TemplateSyntaxError as error:
         raise _mistake(f"{error.filename}:{error.lineno}", error.message or "") from error
     except jinja2.TemplateNotFound as error:
@@ -64,6 +59,21 @@ def render(
         if where is None:
             raise
         raise _mistake(where, f"{error}") from error
+
+
+@cache
+def _templates(folders: tuple[Path, ...], _overriding: tuple[Path, ...]) -> jinja2.Environment:
+    """Return what finds and compiles templates: each once, and again when its file has changed.
+
+    A file that comes to override another's asks for a new one.
+    """
+    return jinja2.Environment(  # noqa: S701 - a script, not HTML: values are quoted for bash
+        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(folder) for folder in folders]),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def _mistake(where: str, found: str) -> InputError:

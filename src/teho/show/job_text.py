@@ -15,7 +15,7 @@ from teho.show.cells import NOTHING, plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
-from teho.units import format_bytes, format_count, format_duration
+from teho.units import format_bytes, format_count, format_duration, plural
 
 __all__ = ["JobView", "render_job", "render_jobs", "state_sentence"]
 
@@ -110,7 +110,7 @@ def render_jobs(views: Sequence[JobView], *, width: int, color: bool) -> str:
             Column(key="name", label="Name"),
             Column(key="cluster", label="Cluster"),
             Column(key="time", label="Time"),
-            Column(key="cost", label=f"Cost, {unit}" if unit else "Cost"),
+            Column(key="cost", label=f"Cost, {plural(unit, 2)}" if unit else "Cost"),
             Column(key="state", label="State"),
         ),
         rows=tuple(_row(view, unit) for view in views),
@@ -123,7 +123,7 @@ def _row(view: JobView, unit: str) -> dict[str, Cell]:
     amount = NOTHING
     here = submission.scheduler == "local"
     if cost is not None and cost.unit and not here:
-        amount = _amount(cost.amount) + ("" if unit else f" {cost.unit}")
+        amount = _amount(cost.amount) if unit else _charged(cost)
     return {
         "job": _number(submission),
         "name": plain(submission.name) or NOTHING,
@@ -169,18 +169,22 @@ def _cost(view: JobView) -> Iterator[str]:
     if view.submission.scheduler == "local":
         yield (
             f"Not charged here; on {view.submission.cluster} it would be "
-            f"{_amount(cost.amount)} {cost.unit}: {cost.sum}"
+            f"{_charged(cost)}: {cost.sum}"
         )
         return
     of_plan = ""
     if planned is not None and planned.unit == cost.unit:
         of_plan = f" of at most {_amount(planned.amount)}"
-    yield f"Cost {_amount(cost.amount)} {cost.unit}{of_plan}: {cost.sum}"
+    yield f"Cost {_charged(cost)}{of_plan}: {cost.sum}"
 
 
 def _amount(value: float) -> str:
     """Write an amount that is not 0 so that it does not look like it."""
     return f"{value:.2g}" if 0 < value < 0.01 else format_count(value)
+
+
+def _charged(cost: Cost) -> str:
+    return f"{_amount(cost.amount)} {plural(cost.unit, cost.amount)}"
 
 
 def _used(jobs: Sequence[Job]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from teho.model.plan import Advice, Answer, Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import plain, quantity
 from teho.show.flow import dotted, flow, printed, sentence, words
-from teho.units import format_count, format_duration
+from teho.units import format_count, format_duration, plural
 
 __all__ = ["option_sentence", "render_plan"]
 
@@ -159,7 +159,8 @@ def _bill(option: Option) -> list[Text]:
 
 
 def _cost(option: Option) -> str:
-    return f"{format_count(option.cost.amount)} {option.cost.unit}" if option.cost else ""
+    cost = option.cost
+    return f"{format_count(cost.amount)} {plural(cost.unit, cost.amount)}" if cost else ""
 
 
 def option_sentence(option: Option) -> str:

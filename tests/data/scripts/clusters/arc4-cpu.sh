@@ -4,7 +4,6 @@
 # What it asks for.
 #$ -N job
 #$ -cwd
-#$ -l node_type=40core-768G
 #$ -pe smp 8
 #$ -l h_vmem=1280M
 #$ -l h_rt=01:00:00

@@ -13,7 +13,6 @@
 #$ -tc 2
 #$ -hold_jid 11,12
 #$ -r y
-#$ -ac teho=teho-1
 
 # 90 s before the time limit, a timer sends SIGUSR1 to all of this job's processes:
 # the program is to write its checkpoint and end.

@@ -2,7 +2,7 @@
 # A job for Mahti. Submit it with: sbatch FILE
 
 # What it asks for; memory, GPUs and disk are those of each node.
-#SBATCH --partition=gpumedium
+#SBATCH --partition=gpusmall
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=64

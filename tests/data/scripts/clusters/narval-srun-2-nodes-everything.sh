@@ -16,7 +16,6 @@
 #SBATCH --signal=B:USR1@90
 #SBATCH --requeue
 #SBATCH --open-mode=append
-#SBATCH --comment=teho-1
 
 # The software.
 module load StdEnv/2023 python

@@ -3,7 +3,7 @@
 
 # What it asks for; memory, GPUs and disk are those of each node.
 #SBATCH --account=project_2001234
-#SBATCH --partition=hugemem
+#SBATCH --partition=small
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=8

@@ -2,7 +2,7 @@
 # A job for Roihu. Submit it with: sbatch FILE
 
 # What it asks for; memory, GPUs and disk are those of each node.
-#SBATCH --partition=gpularge
+#SBATCH --partition=gpumedium
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=288

@@ -1,0 +1,165 @@
+"""`teho submit`, `status` and `cancel` with the scheduler of this machine: real processes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support import TEHO
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "cli"
+PLAN = ["--cluster", "birch", "--local", "--framework", "none"]
+
+Teho = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def clusters(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Put made-up clusters beside the real ones; leave no job behind."""
+    monkeypatch.setenv("TEHO_CLUSTERS", str(DATA / "clusters"))
+    monkeypatch.chdir(tmp_path)
+    yield
+    if not (home / "jobs").exists():
+        return
+    subprocess.run([*TEHO, "cancel", "last"], capture_output=True, check=False)
+
+
+def test_a_job_is_followed_to_its_end_with_its_log_its_cost_and_its_exit_code(
+    teho: Teho, tmp_path: Path
+) -> None:
+    script = "for i in 1 2 3; do echo line $i; sleep 0.2; done; exit 3"
+    result = teho("submit", *PLAN, "--follow", "--name", "three", "--", "bash", "-c", script)
+    assert result.returncode == 3
+    assert result.stdout == "line 1\nline 2\nline 3\n"
+    said = result.stderr
+    assert "teho: submitted job 1 to this machine, as planned for Birch, gpu" in said
+    assert "job 1 running" in said
+    assert "✗ Job 1 failed with exit code 3 after" in said
+    assert "Not charged here; on birch it would be" in said
+    assert [path.name for path in tmp_path.glob("*.out")] == ["local-1.out"]
+
+
+def test_the_number_alone_goes_to_standard_output(teho: Teho) -> None:
+    result = teho("submit", *PLAN, "--", "true")
+    assert result.returncode == 0
+    assert result.stdout == "1\n"
+    assert "`teho status 1 --follow` follows it" in result.stderr
+
+
+def test_a_recorded_job_brings_its_report(teho: Teho) -> None:
+    result = teho("submit", *PLAN, "--record", "--follow", "--", "sleep", "0.5")
+    assert result.returncode == 0
+    assert "✓ Job 1 completed" in result.stderr
+    assert "Full report" in result.stderr
+    assert "no recording" not in result.stderr
+
+
+def test_status_and_cancel(teho: Teho) -> None:
+    teho("submit", *PLAN, "--name", "long", "--", "sleep", "60")
+    teho("submit", *PLAN, "--name", "short", "--", "true")
+    _until(lambda: "completed" in teho("status", "short").stdout)
+    listed = teho("status").stdout
+    assert "long" in listed
+    assert "running" in listed
+    (row,) = json.loads(teho("status", "long", "--format", "json").stdout)
+    assert row["jobs"][0]["state"] == "running"
+    assert row["submission"]["name"] == "long"
+    assert teho("cancel", "long").returncode == 0
+    _until(lambda: "cancelled" in teho("status", "long").stdout)
+    assert teho("cancel", "long").returncode == 0, "cancelling twice is no error"
+    followed = teho("status", "long", "--follow")
+    assert followed.returncode == 1
+    assert "Job 1 cancelled" in followed.stderr
+
+
+def test_an_array_is_one_job_of_several_tasks(teho: Teho) -> None:
+    command = ["bash", "-c", "echo $SLURM_ARRAY_TASK_ID; exit $((SLURM_ARRAY_TASK_ID == 2))"]
+    result = teho("submit", *PLAN, "--array", "1-3", "--follow", "--", *command)
+    assert result.returncode == 1
+    assert "tasks: 2 completed, 1 failed" in result.stderr
+
+
+def test_an_interrupted_follower_leaves_the_job_alone(teho: Teho) -> None:
+    argv = [*TEHO, "submit", *PLAN, "--follow", "--", "bash", "-c", "echo up; sleep 60"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"job 1 goes on. Next: `teho status 1 --follow`" in said
+    assert "running" in teho("status", "1").stdout
+
+
+def test_a_dry_run_prints_the_script_and_submits_nothing(teho: Teho, home: Path) -> None:
+    arguments = ["--cluster", "birch", "--account", "tree_123", "--gpus", "2", "--time", "2h"]
+    result = teho("submit", *arguments, "--dry-run", "--", "python", "train.py")
+    assert result.returncode == 0
+    assert result.stdout.startswith("#!/bin/bash\n")
+    assert "#SBATCH --account=tree_123\n" in result.stdout
+    assert not (home / "jobs").exists()
+    plan = teho("plan", *arguments, "--script", "--", "python", "train.py")
+    assert plan.stdout == result.stdout, "a dry run shows what plan shows, and submit sends"
+
+
+def test_a_recorded_job_finds_this_very_teho(teho: Teho) -> None:
+    arguments = ["--cluster", "birch", "--account", "a", "--record", "--dry-run", "--", "true"]
+    path = str(Path(sys.executable).with_name("teho"))
+    assert f"srun {shlex.quote(path)} run -- true\n" in teho("submit", *arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--", "true"], 2, "none of a cluster that Teho knows"),
+        (["--cluster", "bich", "--", "true"], 2, "did you mean 'birch'?"),
+        (["--cluster", "birch", "--", "true"], 2, "Birch asks for one (GUIDE accounts.md)"),
+        (["--cluster", "birch", "--gpus", "99", "--", "true"], 1, "✗"),
+        (["--cluster", "birch", "--time", "2"], 2, "Missing argument"),
+        (["--cluster", "birch", "--account", "tree_1", "--", "true"], 2, "sbatch"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_next_step(
+    teho: Teho, home: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int,
+    words: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PATH", str(home))  # no sbatch there, wherever this runs
+    result = teho("submit", *arguments)
+    assert result.returncode == code, result.stderr
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert not list((home / "jobs").glob("*/submission.json"))
+
+
+def test_jobs_that_nobody_submitted(teho: Teho) -> None:
+    assert "no jobs submitted in the last week" in teho("status").stderr
+    for command in ("status", "cancel"):
+        result = teho(command, "77")
+        assert result.returncode == 2
+        assert "no job '77' was submitted by `teho submit`" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["a b", "quote'\"d", "$(touch pwned)", "-n", "ü\n#", "%j"])
+def test_any_name_survives(teho: Teho, tmp_path: Path, name: str) -> None:
+    result = teho("submit", *PLAN, "--name", name, "--follow", "--", "printf", "%s|", name, "x y")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{name}|x y|"
+    assert not (tmp_path / "pwned").exists()
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    for _ in range(100):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come true within 10 s")

@@ -1,0 +1,221 @@
+"""Real jobs: every launcher's script runs to its end on the twins, with the right ranks.
+
+The launchers and the program are stubs that write down how they were called. On each of
+four clusters, for each launcher: one GPU, all GPUs of a node, and those of two nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from slurm_stubs import Call, calls_of, write_stubs
+from slurm_twin import SlurmTwin, several
+
+from teho.clusters.catalogue import load_cluster
+from teho.model.cluster import Cluster
+from teho.model.plan import Option
+from teho.model.request import Launcher, Request
+from teho.planner.answer import answer
+from teho.schedulers.script import write_script
+
+CLUSTERS = ("puhti", "mahti", "lumi", "narval")
+GPUS = {"puhti": 4, "mahti": 4, "lumi": 8, "narval": 4}
+LAUNCHERS: tuple[Launcher, ...] = (
+    "plain",
+    "torchrun",
+    "srun",
+    "accelerate",
+    "deepspeed",
+    "horovod",
+)
+SHAPES = ("one GPU", "one node", "two nodes")
+COMMAND = ("python", "train.py", "--words", "two words", "it's $HOME")
+PROGRAM = COMMAND[1:]
+
+
+class Ran(msgspec.Struct):
+    """A job that has ended."""
+
+    option: Option
+    state: str
+    said: str
+    calls: list[Call]
+
+    @property
+    def ranks(self) -> int:
+        return self.option.nodes * self.option.gpus_per_node
+
+
+@pytest.fixture(scope="module")
+def jobs(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], Ran]:
+    """Run all jobs of all clusters, as many at a time as the nodes hold."""
+    clusters = [load_cluster(name, {}) for name in CLUSTERS]
+    kinds = {kind.name for one in clusters for kind in one.nodes if kind.gpu}
+    live = {name: 2 for name in kinds if "slice" not in name and "." not in name}
+    folders = {name: tmp_path_factory.mktemp(name) for name in CLUSTERS}
+    with several(clusters, live, asleep=False) as twins:
+        numbers = {
+            (name, launcher, shape): _submit(twin, folders[name], launcher, shape)
+            for name, twin in twins.items()
+            for launcher in LAUNCHERS
+            for shape in SHAPES
+        }
+        states = {name: _states_at_the_end(twin) for name, twin in twins.items()}
+    return {
+        key: Ran(
+            option,
+            states[key[0]].get(number, "not in sacct"),
+            (folders[key[0]] / f"{number}.out").read_text(),
+            calls_of(folders[key[0]], number),
+        )
+        for key, (number, option) in numbers.items()
+    }
+
+
+def _request(cluster: Cluster, launcher: Launcher, shape: str) -> Request:
+    whole = GPUS[cluster.name]
+    return Request(
+        command=COMMAND,
+        gpus={"one GPU": 1, "one node": whole, "two nodes": 2 * whole}[shape],
+        nodes=2 if shape == "two nodes" else 1,
+        launcher=launcher,
+        account=cluster.account.example,
+        time_s=600.0,
+    )
+
+
+def _submit(twin: SlurmTwin, folder: Path, launcher: Launcher, shape: str) -> tuple[str, Option]:
+    option = answer(_request(twin.cluster, launcher, shape), [twin.cluster], even_if_retired=True)
+    first = option.options[0]
+    script = write_script(first, twin.cluster).text
+    if not (folder / "bin").exists():
+        twin.environment.update(write_stubs(folder))
+    sent = twin.run("sbatch", "--parsable", f"--output={folder}/%j.out", stdin=script)
+    assert sent.returncode == 0, f"{sent.stderr}\n{script}"
+    return sent.stdout.strip(), first
+
+
+def _states_at_the_end(twin: SlurmTwin) -> dict[str, str]:
+    """Wait until the queue is empty, and return what the accounting says of each job."""
+    end_s = time.monotonic() + 240
+    while twin.run("squeue", "-h").stdout.strip() and time.monotonic() < end_s:
+        time.sleep(0.3)
+    # The accounting learns of an end a moment after the queue.
+    while True:
+        lines = twin.run("sacct", "-X", "-n", "-P", "-o", "jobid,state,exitcode").stdout.split()
+        found = dict(line.split("|", 1) for line in lines)
+        going = [state for state in found.values() if state.startswith(("RUNNING", "PENDING"))]
+        if not going or time.monotonic() > end_s:
+            return found
+        time.sleep(0.3)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_job_runs_with_the_right_ranks(
+    name: str, launcher: str, shape: str, jobs: dict[tuple[str, str, str], Ran]
+) -> None:
+    job = jobs[name, launcher, shape]
+    assert job.state == "COMPLETED|0:0", job.said
+    assert job.option.nodes == (2 if shape == "two nodes" else 1)
+    assert job.ranks == {"one GPU": 1, "one node": GPUS[name], "two nodes": 2 * GPUS[name]}[shape]
+    _CHECKS[launcher](job)
+    for call in job.calls:
+        seen = call.env["CUDA_VISIBLE_DEVICES"].split(",")
+        assert len(seen) == job.option.gpus_per_node
+        assert int(call.env["OMP_NUM_THREADS"]) == _threads(job, call)
+
+
+def _threads(job: Ran, call: Call) -> int:
+    """Return the cores of each process: a launcher on each node shares them out."""
+    own = call.argv[0] in {"torchrun", "accelerate", "deepspeed"}
+    return job.option.cpus_per_task // (job.option.gpus_per_node if own else 1)
+
+
+def _check_plain(job: Ran) -> None:
+    assert [call.argv for call in job.calls] == [COMMAND]
+
+
+def _check_tasks(job: Ran) -> None:
+    """One task a GPU, numbered through, on every node from 0 on."""
+    assert [call.argv for call in job.calls] == [COMMAND] * job.ranks
+    assert sorted(int(call.env["SLURM_PROCID"]) for call in job.calls) == list(range(job.ranks))
+    places = {(call.node, int(call.env["SLURM_LOCALID"])) for call in job.calls}
+    assert len({node for node, _ in places}) == job.option.nodes
+    assert {local for _, local in places} == set(range(job.option.gpus_per_node))
+    assert len(places) == job.ranks
+
+
+def _check_srun(job: Ran) -> None:
+    _check_tasks(job)
+    for call in job.calls:
+        env = call.env
+        assert env["RANK"] == env["SLURM_PROCID"]
+        assert env["LOCAL_RANK"] == env["SLURM_LOCALID"]
+        assert env["WORLD_SIZE"] == str(job.ranks)
+    if job.ranks > 1:
+        _check_meeting(job, {call.env["MASTER_ADDR"] for call in job.calls})
+        assert len({call.env["MASTER_PORT"] for call in job.calls}) == 1
+
+
+def _check_each_node(job: Ran, launcher: str) -> None:
+    """One launcher on each node, and the program's words behind its options."""
+    assert [call.argv[0] for call in job.calls] == [launcher] * job.option.nodes
+    assert len({call.node for call in job.calls}) == job.option.nodes
+    for call in job.calls:
+        assert call.argv[-len(PROGRAM) :] == PROGRAM
+
+
+def _check_meeting(job: Ran, addresses: set[str]) -> None:
+    """All meet on the first node."""
+    first = {call.node for call in job.calls if call.env["SLURM_NODEID"] == "0"}
+    assert addresses == first
+
+
+def _check_torchrun(job: Ran) -> None:
+    _check_each_node(job, "torchrun")
+    for call in job.calls:
+        assert call.options["nnodes"] == str(job.option.nodes)
+        assert call.options["nproc_per_node"] == str(job.option.gpus_per_node)
+    if job.option.nodes > 1:
+        meeting = [call.options["rdzv_endpoint"].partition(":") for call in job.calls]
+        _check_meeting(job, {address for address, _, _ in meeting})
+        assert len({port for _, _, port in meeting}) == 1
+        assert {call.options["rdzv_id"] for call in job.calls} == {
+            call.env["SLURM_JOB_ID"] for call in job.calls
+        }
+
+
+def _check_accelerate(job: Ran) -> None:
+    _check_each_node(job, "accelerate")
+    for call in job.calls:
+        assert call.argv[1] == "launch"
+        assert call.options["num_processes"] == str(job.ranks)
+        assert call.options["num_machines"] == str(job.option.nodes)
+        if job.option.nodes > 1:
+            assert call.options["machine_rank"] == call.env["SLURM_NODEID"]
+    if job.option.nodes > 1:
+        assert {call.options["machine_rank"] for call in job.calls} == {"0", "1"}
+        _check_meeting(job, {call.options["main_process_ip"] for call in job.calls})
+
+
+def _check_deepspeed(job: Ran) -> None:
+    if job.option.nodes > 1:
+        _check_torchrun(job)
+        return
+    _check_each_node(job, "deepspeed")
+    assert job.calls[0].options["num_gpus"] == str(job.option.gpus_per_node)
+
+
+_CHECKS = {
+    "plain": _check_plain,
+    "torchrun": _check_torchrun,
+    "srun": _check_srun,
+    "accelerate": _check_accelerate,
+    "deepspeed": _check_deepspeed,
+    "horovod": _check_tasks,
+}
