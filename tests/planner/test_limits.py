@@ -49,6 +49,8 @@ LIMITS: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
     ("gpu_count", "trillium", "compute", {"gpus": 4}, {"gpus": 6}),
     ("uneven_gpus", "puhti", "gpu", {"gpus": 6, "nodes": 2}, {"gpus": 5, "nodes": 2}),
     ("gpu_memory", "lumi", "small-g", {"gpu_memory_gib": 64}, {"gpu_memory_gib": 64.5}),
+    ("too_many_nodes", "nibi", "CPU nodes", {"gpus": 0, "nodes": 710, "cpus": 710},
+     {"gpus": 0, "nodes": 711, "cpus": 711}),
     ("too_many_nodes", "lumi", "small-g", {"gpus": 4, "nodes": 4}, {"gpus": 5, "nodes": 5}),
     ("too_many_nodes", "trillium", "compute", {"gpus": 20}, {"gpus": 24}),
     ("too_many_nodes", "trillium", "compute",

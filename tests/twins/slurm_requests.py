@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from teho.model.cluster import Cluster, NodeKind, Partition
-from teho.model.plan import Option, Refusal
+from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import Launcher, Request
 from teho.planner.answer import _kinds, _option, answer
 from teho.planner.limits import refusals_of
@@ -178,19 +178,17 @@ def judged_by_plan(request: Request, cluster: Cluster) -> list[Judged]:
     for option in answered.options:
         text = write_script(option, cluster).text
         found[text] = Judged(request, text, accepted=True)
-    for option, refusals in _refused(request, cluster):
+    for option, refusals in _refused(request, cluster, answered.unfit):
         text = write_script(option, cluster).text
         held = found.setdefault(text, Judged(request, text, accepted=False))
         if not held.accepted:
             held.refusals += refusals
-    said = tuple(refusal for unfit in answered.unfit for refusal in unfit.refusals)
-    for held in found.values():
-        if not held.accepted and not held.refusals:
-            held.refusals = said
     return list(found.values())
 
 
-def _refused(request: Request, cluster: Cluster) -> Iterator[tuple[Option, tuple[Refusal, ...]]]:
+def _refused(
+    request: Request, cluster: Cluster, unfit: Sequence[Unfit]
+) -> Iterator[tuple[Option, tuple[Refusal, ...]]]:
     names = {partition.name for partition in cluster.partitions}
     misnamed = request.partition is not None and (
         request.partition not in names or cluster.dialect.partition == "never"
@@ -201,13 +199,14 @@ def _refused(request: Request, cluster: Cluster) -> Iterator[tuple[Option, tuple
             continue
         if not suiting and not partition.name and any(suits.values()):
             continue  # nothing in the script would send it there
+        # What refuses every kind at once is said in the answer alone.
+        label = request.partition if misnamed else partition.title
+        whole = [refusal for one in unfit if one.label == label for refusal in one.refusals]
         for kind in suiting or [one for one in cluster.nodes if one.name in partition.kinds]:
             case = case_of(request, cluster, partition, kind)
-            refusals = refusals_of(case)
-            if refusals or misnamed or not suiting:
-                # What refuses all kinds at once is said of the partition, in the answer.
-                option = _written(case, request, misnamed=misnamed)
-                yield option, refusals if suiting and not misnamed else ()
+            refusals = tuple(whole) if misnamed or not suiting else refusals_of(case)
+            if refusals:
+                yield _written(case, request, misnamed=misnamed), refusals
         if misnamed:
             return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,8 @@ def command(
     found = answer(request, clusters.values(), even_if_retired=given["even_if_retired"])
     if request.gpu_type is not None and not found.options:
         check_gpu_type(request.gpu_type)
+    if not script and found.options:
+        found = _with_waiting(found, clusters)
     if script and found.options:
         _print_script(found, clusters, wishes)
     elif form == "json":
@@ -86,6 +89,21 @@ def command(
         click.echo(text, file=stream, nl=False)
     if not found.options:
         raise click.exceptions.Exit(1)
+
+
+def _with_waiting(found: Answer, clusters: dict[str, Cluster]) -> Answer:
+    """Ask the scheduler about its own cluster's options, where this machine belongs to one."""
+    from teho.clusters.current import current_cluster
+
+    here = current_cluster(os.environ, os.uname().nodename, clusters.values())
+    if here is None or all(option.cluster != here.name for option in found.options):
+        return found
+    from teho.config.settings import load_settings
+    from teho.schedulers.backends import backend_for
+    from teho.schedulers.waiting import with_expected_starts
+
+    home = load_settings().home_directory
+    return with_expected_starts(found, here, backend_for(here.scheduler, home))
 
 
 def _print_script(found: Answer, clusters: dict[str, Cluster], wishes: ScriptOptions) -> None:

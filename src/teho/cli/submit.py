@@ -110,10 +110,14 @@ def _this_cluster(name: str | None) -> Cluster:
     """Return the cluster of that name, or the one that this machine belongs to."""
     if name is not None:
         return load_cluster(name)
-    found = current_cluster(os.environ, socket.getfqdn(), load_catalogue().values())
+    known = load_catalogue().values()
+    # The full name is asked of the network, and may be another one altogether.
+    found = current_cluster(os.environ, os.uname().nodename, known) or current_cluster(
+        os.environ, socket.getfqdn(), known
+    )
     if found is None:
         raise InputError(
-            f"this machine, {socket.gethostname()}, is none of a cluster that Teho knows",
+            f"this machine, {os.uname().nodename}, is none of a cluster that Teho knows",
             "a login node of one, or `--cluster NAME`",
             "`teho clusters` lists them; `teho clusters discover` writes a new one",
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from teho.model.cluster import Automatic
@@ -61,6 +63,10 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None = None
     """None: the site's formula is not documented."""
     advice: tuple[Advice, ...] = ()
+    expected_start_at: datetime | None = None
+    """When the scheduler would start it, were it submitted now; UTC. None: not asked, not told."""
+    refused: str = ""
+    """The scheduler's own words where it was asked and would not take it."""
     request: Request
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from teho.model.cluster import Partition
+from teho.model.cluster import NodeKind, Partition
 from teho.model.plan import Refusal
 from teho.planner.masks import mask_refusals
-from teho.planner.shape import Case, fewest_nodes, seconds
+from teho.planner.shape import Case, Shape, fewest_nodes, seconds
 from teho.units import format_duration
 
 __all__ = ["most_nodes", "refusals_of"]
@@ -159,7 +159,10 @@ def _next_count(case: Case, multiple: int) -> str:
 
 def _nodes(case: Case) -> Iterator[Refusal]:
     partition, kind, nodes = case.partition, case.kind, case.shape.nodes
-    limits = ((most_nodes(case), partition.source), (kind.count, kind.source))
+    there = kind.count
+    if there is not None and nodes > there:
+        there = _nodes_there(case)
+    limits = ((most_nodes(case), partition.source), (there, kind.source))
     for most, source in limits:
         if most is not None and nodes > most:
             more = partition.max_nodes_with_allocation
@@ -179,6 +182,37 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             sentence=f"{nodes} nodes, {partition.min_nodes} or more in {partition.title}",
             source=partition.source,
         )
+
+
+def _nodes_there(case: Case) -> int | None:
+    """Count the nodes that such a request can lie on; None: not documented.
+
+    Kinds that are asked for in the same words are one to the scheduler.
+    """
+    counts = [
+        kind.count
+        for kind in case.cluster.nodes
+        if kind.name in case.partition.kinds
+        and kind.constraint == case.kind.constraint
+        and _gpu_type(kind) == _gpu_type(case.kind)
+        and _holds(kind, case.shape)
+    ]
+    known = [count for count in counts if count is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
+
+
+def _gpu_type(kind: NodeKind) -> str:
+    return kind.gpu.type if kind.gpu else ""
+
+
+def _holds(kind: NodeKind, shape: Shape) -> bool:
+    """Tell whether a node of this kind has what each node of the job is to have."""
+    memory, gpus = kind.memory_gib, kind.gpu.count if kind.gpu else 0
+    return (
+        shape.cores_per_node <= (kind.usable_cores or kind.cores)
+        and (memory is None or (shape.memory_gib or 0) <= memory)
+        and (gpus is None or shape.gpus_per_node <= gpus)
+    )
 
 
 def _time(case: Case) -> Iterator[Refusal]:

@@ -54,7 +54,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def default_memory_gib(self) -> float | None:
-        """Memory of each node where the request names none. None: it comes otherwise, or unknown."""
+        """Memory of each node where none is asked for. None: it comes otherwise, or unknown."""
         each = self.cluster.dialect.default_memory_gib_per_core
         if self.shape.memory_gib is not None or "memory" in self.automatic or each is None:
             return None

@@ -183,15 +183,17 @@ def cancel(backend: Backend, jobs: Sequence[str]) -> None:
         backend.read_cancelled(run(backend.cancel(jobs), repeat=True))
 
 
-def estimate(backend: Backend, script: Path) -> datetime | None:
+def estimate(backend: Backend, script: Path, *, timeout_s: float) -> datetime | None:
     """Return when a script would start if it were submitted now; None: the scheduler cannot tell.
+
+    It is asked once, in the user's own environment, as a submission would be.
 
     Raises:
         RefusedError: the scheduler would not take it.
         SchedulerError: the scheduler cannot be asked.
     """
     argv = backend.estimate(script)
-    return backend.read_estimate(run(argv, repeat=True)) if argv else None
+    return backend.read_estimate(run(argv, timeout_s=timeout_s)) if argv else None
 
 
 def _ask_all(queries: Iterable[Query]) -> Iterator[Job]:

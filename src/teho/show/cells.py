@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime, timezone
 from itertools import groupby
 from typing import Union
 
@@ -19,6 +20,7 @@ __all__ = [
     "cell_text",
     "column_text",
     "explanations",
+    "format_moment",
     "heading_unit",
     "is_number",
     "is_numeric",
@@ -47,6 +49,13 @@ _WHY = {
     Reason.FAILED: "it could not be read",
     Reason.UNRECORDED: "nobody looked at it",
 }
+
+
+def format_moment(when: datetime) -> str:
+    """Write a time as the clock on the wall shows it, with the day where it is not today."""
+    local = when.astimezone()
+    today = datetime.now(timezone.utc).astimezone().date()
+    return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
 def plain(text: str) -> str:

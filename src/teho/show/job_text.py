@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
 
 import msgspec
 from rich.text import Text
 
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
-from teho.show.cells import NOTHING, plain
+from teho.show.cells import NOTHING, format_moment, plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
@@ -76,7 +75,7 @@ def _one(job: Job) -> str:
         return sentence
     sentence += f" ({plain(job.reason)})"
     if job.expected_start_at is not None and not job.state.ended:
-        sentence += f", expected to start {_moment(job.expected_start_at)}"
+        sentence += f", expected to start {format_moment(job.expected_start_at)}"
     return sentence
 
 
@@ -89,13 +88,6 @@ def _word(job: Job) -> str:
     if job.state is JobState.FAILED and job.signal:
         return f"failed by signal {job.signal}"
     return word
-
-
-def _moment(when: datetime) -> str:
-    """Write a time as the clock on the wall shows it, with the day where it is not today."""
-    local = when.astimezone()
-    today = datetime.now(timezone.utc).astimezone().date()
-    return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
 def render_jobs(views: Sequence[JobView], *, width: int, color: bool) -> str:

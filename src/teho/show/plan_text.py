@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
 from itertools import groupby
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ from rich.text import Text
 from teho.model.cluster import Cluster
 from teho.model.plan import Advice, Answer, Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
-from teho.show.cells import plain, quantity
+from teho.show.cells import format_moment, plain, quantity
 from teho.show.flow import dotted, flow, printed, sentence, words
 from teho.units import format_count, format_duration, plural
 
@@ -25,6 +26,7 @@ _SAID_ABOVE = frozenset({"time_not_said"})
 _WHOLE_CLUSTER = frozenset({"retired"})
 _OTHER_JOBS = frozenset({"no_such_nodes"})
 _INDENT = Text("  ")
+_AT_ONCE_S = 60.0
 
 
 def render_plan(
@@ -140,7 +142,23 @@ def _option(option: Option, cluster: Cluster, column: int, width: int) -> list[T
     purpose = _purpose(cluster, option)
     pieces = words(_resources(option) + (f" ({purpose})" if purpose != "production" else ""))
     lines = flow(pieces, width, name, hang=hang)
-    return lines + flow(_bill(option), width, Text(" " * hang))
+    lines += flow(_bill(option), width, Text(" " * hang))
+    waiting = _waiting(option)
+    return lines + flow(waiting, width, Text(" " * hang)) if waiting else lines
+
+
+def _waiting(option: Option) -> list[Text]:
+    """Say when the scheduler would start it, or that it would not; nothing where nobody asked."""
+    if option.refused:
+        return [Text("!", "bold yellow"), *words(f"refused here and now: {option.refused}")]
+    if option.expected_start_at is None:
+        return []
+    now = datetime.now(timezone.utc)
+    wait_s = max(0.0, (option.expected_start_at - now).total_seconds())
+    if wait_s < _AT_ONCE_S:
+        return words("would start at once, says the scheduler")
+    at = format_moment(option.expected_start_at)
+    return words(f"would start in {format_duration(wait_s)}, at {at}, says the scheduler")
 
 
 def _bill(option: Option) -> list[Text]:
