@@ -11,7 +11,7 @@ demo: .venv/demo  ## Record a small real training of about a minute and print it
 test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	sh tests/debian-packages.sh
 	$(MAKE) --no-print-directory check
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: .venv/dev  ## Style, types and layers alone: seconds.
 	$(BIN)/ruff check

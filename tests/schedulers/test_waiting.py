@@ -1,0 +1,77 @@
+"""What the scheduler says of a plan's options: a start, a no, or nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teho.clusters.catalogue import load_catalogue
+from teho.errors import NoAnswerError, RefusedError
+from teho.model.request import Request
+from teho.planner.answer import answer
+from teho.schedulers import waiting
+from teho.schedulers.waiting import with_expected_starts
+from teho.show.plan_text import render_plan
+
+CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
+SOON = datetime(2026, 11, 20, 14, 0, tzinfo=timezone.utc)
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, says: Any, *clusters: str) -> list[tuple[Any, str]]:
+    scripts: list[str] = []
+
+    def estimate(_backend: object, script: Path, *, timeout_s: float) -> Any:
+        assert timeout_s <= 5
+        scripts.append(script.read_text())
+        if isinstance(says, Exception):
+            raise says
+        return says
+
+    monkeypatch.setattr(waiting, "estimate", estimate)
+    found = answer(Request(gpus=1, time_s=600.0), [CLUSTERS[name] for name in clusters])
+    told = with_expected_starts(found, CLUSTERS["lumi"], None)  # type: ignore[arg-type]
+    assert [option.cluster for option in told.options] == [o.cluster for o in found.options]
+    assert len(scripts) == sum(option.cluster == "lumi" for option in found.options) > 0
+    assert all("#SBATCH --gpus-per-node=1" in script for script in scripts)
+    return [(option.expected_start_at, option.refused) for option in told.options]
+
+
+def test_each_option_of_this_cluster_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(asked(monkeypatch, SOON, "lumi")) == {(SOON, "")}
+    assert set(asked(monkeypatch, SOON, "lumi", "roihu")) == {(SOON, ""), (None, "")}
+
+
+def test_a_refusal_is_told_in_the_schedulers_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    no = RefusedError("sbatch says: error:\n  Invalid account")
+    assert set(asked(monkeypatch, no, "lumi")) == {(None, "sbatch says: error: Invalid account")}
+
+
+def test_a_scheduler_that_is_away_leaves_the_plan_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert set(asked(monkeypatch, NoAnswerError("away"), "lumi")) == {(None, "")}
+
+
+@pytest.mark.parametrize(
+    ("wait", "words"),
+    [
+        (timedelta(0), "would start at once, says the scheduler"),
+        (timedelta(hours=2, seconds=59), "would start in 2 h, at"),
+        (None, ""),
+    ],
+)
+def test_the_wait_in_words(
+    monkeypatch: pytest.MonkeyPatch, wait: timedelta | None, words: str
+) -> None:
+    start = None if wait is None else datetime.now(timezone.utc) + wait
+    monkeypatch.setattr(waiting, "estimate", lambda *_, **__: start)
+    request = Request(gpus=1, time_s=600.0)
+    clusters = {"lumi": CLUSTERS["lumi"]}
+    found = answer(request, clusters.values())
+    told = with_expected_starts(found, clusters["lumi"], None)  # type: ignore[arg-type]
+    text = render_plan(request, told, clusters, width=100, color=False)
+    assert words in text
+    assert ("says the scheduler" in text) == bool(words)
