@@ -21,11 +21,12 @@ note mariadbd mariadb-server
 note sge_qmaster gridengine-master
 note sge_execd gridengine-exec
 note qsub gridengine-client
+note shellcheck shellcheck
 if [ -z "$lacking" ]; then exit 0; fi
 
 skipped="tests in a browser need chromium, those on a real Slurm slurmctld, slurmd, slurm-client,
 slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-master, -exec and
--client; they are skipped without them."
+-client, one of scripts shellcheck; they are skipped without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0

@@ -59,7 +59,7 @@ def test_a_scheduler_that_is_away_leaves_the_plan_as_it_is(
     ("wait", "words"),
     [
         (timedelta(0), "would start at once, says the scheduler"),
-        (timedelta(hours=2, seconds=59), "would start in 2 h, at"),
+        (timedelta(hours=2, seconds=59), "would start in"),
         (None, ""),
     ],
 )
