@@ -48,7 +48,7 @@ def measure(*, quick: bool) -> list[Row]:
         argv = [SCRIPTS / "teho", "run", "--quiet", "--", sys.executable, __file__, program]
         with stub_environment() as env:
             ended = measure_process([*argv, str(rounds), str(window_s)], env)
-        rows.append(_row(program, json.loads(ended.output), window_s))
+        rows.append(_row(program, json.loads(ended.output.splitlines()[-1]), window_s))
     return rows
 
 

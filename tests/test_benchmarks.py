@@ -18,7 +18,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
     [
         ("start", "`teho run -- true`, wall time"),
         ("recorder", "CPU time of a whole"),
-        ("slowdown", "storage, wall time"),
+        ("slowdown", "loader, slower by"),
         ("disk", "bytes a reading"),
         ("big_report", "`teho report --format html`, peak memory"),
     ],

@@ -303,7 +303,7 @@ def test_cancel_and_estimate(site: Site):
         jobs.cancel(SLURM, ["1"])
     site.stub("sbatch", "echo 'sbatch: Job 3 to start at 1795182926 using 1' >&2")
     expected = datetime.fromtimestamp(1795182926, timezone.utc)
-    assert jobs.estimate(SLURM, Path("/job.sh")) == expected
+    assert jobs.estimate(SLURM, Path("/job.sh"), timeout_s=10) == expected
 
 
 def test_marks_do_not_repeat():

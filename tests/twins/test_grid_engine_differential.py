@@ -24,7 +24,7 @@ from teho.planner.answer import _option, answer
 from teho.planner.shape import case_of
 from teho.schedulers.script import write_script
 
-REQUESTS = 260
+REQUESTS = 320
 
 pytestmark = pytest.mark.xdist_group("grid_engine")
 
@@ -72,7 +72,7 @@ def test_plan_and_grid_engine_agree(twin: GridEngineTwin) -> None:
     wrong = [_told(one) for one in judged if _verdict(one).startswith("wrong")]
     assert not wrong, "\n\n".join([f"{len(wrong)} disagreements", *wrong[:5]])
     for verdict in ("accepted by both", "refused by both"):
-        assert counts[verdict] >= 40, f"{verdict}: {counts[verdict]}, too few to mean anything"
+        assert counts[verdict] >= 30, f"{verdict}: {counts[verdict]}, too few to mean anything"
     uncited = [one for one in judged if one.refusals and not _cited(one, cluster)]
     assert not uncited, _told(uncited[0])
 

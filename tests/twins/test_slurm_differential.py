@@ -59,7 +59,7 @@ def test_plan_and_slurm_agree(name: str, twins: dict[str, SlurmTwin]) -> None:
         f"{len(cases)} times: {what}\n{cases[0]}" for what, cases in wrong.items()
     )
     for what in ("accepted by both", "refused by both", "refused by plan alone"):
-        assert counts[what] >= 20, f"{what}: {counts[what]}, too few to mean anything"
+        assert counts[what] >= 10, f"{what}: {counts[what]}, too few to mean anything"
 
 
 @pytest.mark.parametrize("name", ["lumi", "roihu"])
