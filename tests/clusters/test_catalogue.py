@@ -45,13 +45,13 @@ def test_an_unknown_cluster():
 MISTAKES = [
     ('site = "CSC"', 'site = "CSC"\nsties = 1', "unknown key 'sties', did you mean 'site'?"),
     ('max_time = "3d"', 'max_tim = "3d"',
-     "unknown key 'max_tim' in partitions[1], did you mean 'max_time'?"),
+     "partitions[1] (gpu): unknown key 'max_tim', did you mean 'max_time'?"),
     ('vendor = "nvidia"', 'vendr = "nvidia"',
-     "unknown key 'vendr' in nodes[6].gpu, did you mean 'vendor'?"),
+     "nodes[6] (gpu).gpu: unknown key 'vendr', did you mean 'vendor'?"),
     ('{ of = "cores", times = 1 }', '{ of = "cores", tims = 1 }', "did you mean 'times'?"),
-    ("[account]\nrequired", "[account]\nrequird", "unknown key 'requird' in account"),
-    ('document = "CSC', 'page = 3\ndocument = "CSC', "in sources[...]; known are commit, document"),
-    ("cores = 40", 'cores = "40"', "Expected `int`, got `str` - at `$.nodes[0].cores`"),
+    ("[account]\nrequired", "[account]\nrequird", "account: unknown key 'requird', did you mean 'required'?"),
+    ('document = "CSC', 'page = 3\ndocument = "CSC', "sources.CSC: unknown key 'page'; known are commit, document"),
+    ("cores = 40", 'cores = "40"', "nodes[0] (M).cores = '40': Expected `int`, got `str`"),
     ('kinds = ["gpu"]', 'kinds = ["gpus"]',
      "partition 'gputest': node kind 'gpus', did you mean 'gpu'?"),
     ('billing = "gpu"', 'billing = "gpuu"', "billing 'gpuu'; expected a table [billing.NAME]"),
@@ -60,11 +60,11 @@ MISTAKES = [
     ('name = "gputest"', 'name = ""', "neither name nor label; expected a label"),
     ('purpose = "test"', 'purpose = "test"\nunknown = ["max_job"]', "did you mean 'max_jobs'?"),
     ('purpose = "test"', 'purpose = "test"\nunknown = ["max_cores"]', "max_cores is both given"),
-    ("retired_on = 2026-07-31\n", "retired_on = 31\n", "`$.retired_on`"),
+    ("retired_on = 2026-07-31\n", "retired_on = 31\n", "retired_on = 31: Expected `date`"),
     ('source = "CSC hpc', 'source = "XYZ hpc', "source 'XYZ hpc"),
     ('source = "CSC apps', 'source = "XYZ apps', "source 'XYZ apps"),
     ('notes = "Without it', 'note = "Without it',
-     "unknown key 'note' in account, did you mean 'notes'?"),
+     "account: unknown key 'note', did you mean 'notes'?"),
 ]  # fmt: skip
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import re
 import sys
-from collections.abc import Iterable
+import types
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -18,15 +18,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["did_you_mean", "read_toml", "to_noun"]
-
-if TYPE_CHECKING:
-    from msgspec import inspect
+__all__ = ["did_you_mean", "mistakes", "read_toml", "to_noun"]
 
 T = TypeVar("T", bound=msgspec.Struct)
-_UNKNOWN_FIELD = re.compile(r"unknown field `(?P<key>[^`]*)`(?: - at `\$(?P<where>[^`]*)`)?")
-
-_STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -54,40 +48,54 @@ def to_noun(content: dict[str, Any], noun: type[T], path: Path) -> T:
     try:
         return msgspec.convert(content, noun)
     except msgspec.ValidationError as error:
-        unknown = _UNKNOWN_FIELD.search(str(error))
-        if unknown is None:
-            raise InputError(f"{path}: {error}") from error
-        where = unknown["where"] or ""
-        inside = f" in {where.lstrip('.')}" if where else ""
-        raise InputError(
-            f"{path}: unknown key {unknown['key']!r}{inside}"
-            f"{did_you_mean(unknown['key'], _keys_at(noun, where))}"
-        ) from error
+        found = next(mistakes(content, noun), str(error))
+        raise InputError(f"{path}: {found}") from error
 
 
-def _keys_at(noun: type[msgspec.Struct], where: str) -> list[str]:
-    """Return the keys of the table at a path such as `.nodes[0].gpu`, as msgspec writes it."""
-    from msgspec import inspect
+def mistakes(content: dict[str, Any], noun: type[msgspec.Struct]) -> Iterator[str]:
+    """Yield a sentence for each key that a noun does not have, that lacks, or whose value is wrong.
 
-    kind: inspect.Type = inspect.type_info(noun)
-    for step in _STEP.findall(where):
-        kind = _without_none(kind)
-        if isinstance(kind, inspect.StructType):
-            kind = next(one.type for one in kind.fields if one.encode_name == step.lstrip("."))
-        elif isinstance(kind, inspect.DictType):
-            kind = kind.value_type
-        elif isinstance(kind, inspect.VarTupleType | inspect.ListType):
-            kind = kind.item_type
-    kind = _without_none(kind)
-    return [one.encode_name for one in kind.fields] if isinstance(kind, inspect.StructType) else []
+    Each names its place, such as `nodes[0] (gpu)`, and for an unknown key the nearest known.
+    """
+    yield from _of_struct(content, noun, "")
 
 
-def _without_none(kind: inspect.Type) -> inspect.Type:
-    from msgspec import inspect
+def _of_struct(table: dict[str, Any], noun: type[msgspec.Struct], where: str) -> Iterator[str]:
+    fields = {field.name: field for field in msgspec.structs.fields(noun)}
+    place = f"{where}: " if where else ""
+    for key in table:
+        if key not in fields:
+            yield f"{place}unknown key {key!r}{did_you_mean(key, fields)}"
+    for name, field in fields.items():
+        if name in table:
+            yield from _of_value(table[name], field.type, f"{where}.{name}" if where else name)
+        elif field.required:
+            yield f"{place}{name!r} is missing"
 
-    if isinstance(kind, inspect.UnionType):
-        return next(one for one in kind.types if not isinstance(one, inspect.NoneType))
-    return kind
+
+def _of_value(value: Any, kind: Any, where: str) -> Iterator[str]:
+    arguments = get_args(kind)
+    if get_origin(kind) in {Union, types.UnionType}:
+        kind = arguments[0]  # the other is None, which TOML has no word for
+        arguments = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
+        yield from _of_struct(value, kind, where)
+    elif get_origin(kind) is tuple and isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _of_value(item, arguments[0], f"{where}[{number}]{_called(item)}")
+    elif get_origin(kind) is dict and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _of_value(item, arguments[1], f"{where}.{key}")
+    else:
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            yield f"{where} = {value!r}: {error}"
+
+
+def _called(item: Any) -> str:
+    name = item.get("name") if isinstance(item, dict) else None
+    return f" ({name})" if isinstance(name, str) and name else ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
