@@ -32,6 +32,13 @@ LAUNCHERS: tuple[Launcher, ...] = (
     "horovod",
 )
 SHAPES = ("one GPU", "one node", "two nodes")
+ALONE = {
+    # No GPU, and a part of one: one process each, on nodes of their own kinds.
+    ("puhti", "no GPU"): {"gpus": 0, "cpus": 4, "memory_gib": 8.0},
+    ("narval", "no GPU"): {"gpus": 0, "cpus": 4, "memory_gib": 8.0},
+    ("mahti", "slice"): {"gpus": 1, "gpu_type": "a100_1g.5gb"},
+    ("narval", "slice"): {"gpus": 1, "gpu_type": "a100_3g.20gb"},
+}
 COMMAND = ("python", "train.py", "--words", "two words", "it's $HOME")
 PROGRAM = COMMAND[1:]
 
@@ -53,15 +60,32 @@ class Ran(msgspec.Struct):
 def jobs(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, str], Ran]:
     """Run all jobs of all clusters, as many at a time as the nodes hold."""
     clusters = [load_cluster(name, {}) for name in CLUSTERS]
-    kinds = {kind.name for one in clusters for kind in one.nodes if kind.gpu}
-    live = {name: 2 for name in kinds if "slice" not in name and "." not in name}
+    requests = {
+        (one.name, launcher, shape): _request(one, launcher, shape)
+        for one in clusters
+        for launcher in LAUNCHERS
+        for shape in SHAPES
+    }
+    for (name, shape), needs in ALONE.items():
+        account = load_cluster(name, {}).account.example
+        requests[name, "plain", shape] = Request(
+            command=COMMAND,
+            account=account,
+            time_s=600.0,
+            **needs,  # type: ignore[arg-type]
+        )
+    options = {
+        key: answer(
+            request, [one for one in clusters if one.name == key[0]], even_if_retired=True
+        ).options[0]
+        for key, request in requests.items()
+    }
+    live = {option.node_kind: 2 for option in options.values()}
     folders = {name: tmp_path_factory.mktemp(name) for name in CLUSTERS}
     with several(clusters, live, asleep=False) as twins:
         numbers = {
-            (name, launcher, shape): _submit(twin, folders[name], launcher, shape)
-            for name, twin in twins.items()
-            for launcher in LAUNCHERS
-            for shape in SHAPES
+            key: (_submit(twins[key[0]], folders[key[0]], option), option)
+            for key, option in options.items()
         }
         states = {name: _states_at_the_end(twin) for name, twin in twins.items()}
     return {
@@ -87,15 +111,13 @@ def _request(cluster: Cluster, launcher: Launcher, shape: str) -> Request:
     )
 
 
-def _submit(twin: SlurmTwin, folder: Path, launcher: Launcher, shape: str) -> tuple[str, Option]:
-    option = answer(_request(twin.cluster, launcher, shape), [twin.cluster], even_if_retired=True)
-    first = option.options[0]
-    script = write_script(first, twin.cluster).text
+def _submit(twin: SlurmTwin, folder: Path, option: Option) -> str:
+    script = write_script(option, twin.cluster).text
     if not (folder / "bin").exists():
         twin.environment.update(write_stubs(folder))
     sent = twin.run("sbatch", "--parsable", f"--output={folder}/%j.out", stdin=script)
     assert sent.returncode == 0, f"{sent.stderr}\n{script}"
-    return sent.stdout.strip(), first
+    return sent.stdout.strip()
 
 
 def _states_at_the_end(twin: SlurmTwin) -> dict[str, str]:
@@ -128,6 +150,19 @@ def test_job_runs_with_the_right_ranks(
         seen = call.env["CUDA_VISIBLE_DEVICES"].split(",")
         assert len(seen) == job.option.gpus_per_node
         assert int(call.env["OMP_NUM_THREADS"]) == _threads(job, call)
+
+
+@pytest.mark.parametrize(("name", "shape"), ALONE)
+def test_job_without_a_whole_gpu_runs(
+    name: str, shape: str, jobs: dict[tuple[str, str, str], Ran]
+) -> None:
+    job = jobs[name, "plain", shape]
+    assert job.state == "COMPLETED|0:0", job.said
+    (call,) = job.calls
+    assert call.argv == COMMAND
+    assert int(call.env["OMP_NUM_THREADS"]) == job.option.cpus_per_task
+    seen = [one for one in call.env.get("CUDA_VISIBLE_DEVICES", "").split(",") if one]
+    assert len(seen) == (1 if shape == "slice" else 0)
 
 
 def _threads(job: Ran, call: Call) -> int:
