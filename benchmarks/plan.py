@@ -1,39 +1,74 @@
-"""Times the planner: `plan.py [COUNT]` prints how long the catalogue and COUNT plans take."""
+"""Planning: the whole catalogue held against a request, as a process and many times in one.
+
+A process reads every cluster's file, plans, and prints; `--script` also loads the templates
+and writes one. *Many plans* are 10,000 requests of every size, fitting and not, each held
+against every cluster in one process. No other tool here plans a job, so there is no peer;
+the floor is a Python that does nothing.
+"""
 
 from __future__ import annotations
 
-import argparse
 import itertools
+import sys
 import time
+from functools import partial
 
-from teho.clusters.catalogue import load_catalogue
-from teho.model.request import Request
-from teho.planner.answer import answer
+from common import SCRIPTS, Figures, Row, interleave, measure_process, say, stub_environment
+
+_MANY = 10_000
 
 
-def requests(count: int) -> list[Request]:
-    """Return different requests of every size, fitting and not."""
+def measure(*, quick: bool) -> list[Row]:
+    teho = str(SCRIPTS / "teho")
+    ours = {
+        "teho plan": [teho, "plan", "--gpus", "4", "--time", "2h"],
+        "teho plan --format json": [teho, "plan", "--gpus", "4", "--format", "json"],
+        "teho plan --script": [teho, "plan", "--cluster", "roihu", "--script", "--", "python", "x"],
+    }
+    floor = {"python -c pass": [sys.executable, "-c", "pass"]}
+    with stub_environment() as env:
+        calls = {
+            name: partial(measure_process, argv, env) for name, argv in {**ours, **floor}.items()
+        }
+        if not quick:
+            interleave(calls, 2)  # byte code and the file system's cache
+        ended = interleave(calls, 1 if quick else 21)
+    wall_ms = {
+        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
+    }
+    budgets = {"teho plan": 150, "teho plan --format json": 150}
+    rows = [
+        Row(
+            what=f"`{name}`, wall time",
+            unit="ms",
+            ours=wall_ms[name],
+            peer="`python -c pass`",
+            theirs=wall_ms["python -c pass"],
+            budget=budgets.get(name),
+        )
+        for name in ours
+    ]
+    count = 100 if quick else _MANY
+    say(f"{count} plans in one process")
+    times_s = [_plans_s(count) for _ in range(1 if quick else 3)]
+    what = f"{count:,} plans in one process"
+    return [*rows, Row(what=what, unit="s", ours=Figures.of(*times_s), budget=5)]
+
+
+def _plans_s(count: int) -> float:
+    """Return how long plans take, the catalogue being read."""
+    from teho.clusters.catalogue import load_catalogue
+    from teho.model.request import Request
+    from teho.planner.answer import answer
+
     sizes = itertools.product((0, 1, 2, 3, 4, 8, 16, 64), (None, 1, 7, 16), (None, 60.0, 300.0))
     different = [
         Request(gpus=gpus, cpus_per_gpu=cores, memory_gib=memory, time_s=hours * 3600.0)
         for hours in (1, 30)
         for gpus, cores, memory in sizes
     ]
-    return list(itertools.islice(itertools.cycle(different), count))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("count", nargs="?", type=int, default=10_000)
-    count = parser.parse_args().count
-    begin = time.perf_counter()
     clusters = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
-    loaded = time.perf_counter()
-    options = sum(len(answer(request, clusters.values()).options) for request in requests(count))
-    done = time.perf_counter()
-    print(f"{len(clusters)} clusters loaded in {(loaded - begin) * 1000:.1f} ms")
-    print(f"{count} plans, {options} options, in {done - loaded:.2f} s")
-
-
-if __name__ == "__main__":
-    main()
+    began_s = time.perf_counter()
+    for request in itertools.islice(itertools.cycle(different), count):
+        answer(request, clusters.values())
+    return time.perf_counter() - began_s

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from common import Row, machine, say
 
-NAMES = ("start", "recorder", "slowdown", "disk", "big_report")
+NAMES = ("start", "plan", "recorder", "slowdown", "disk", "big_report")
 
 _HEADS = ("What", "Unit", "Teho", "Peer", "Ratio", "Budget", "Holds")
 _PREFACE = """\
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(sections[_heading(name)], flush=True)
     if options.write:
         facts = "\n".join(f"- {fact}" for fact in described)
-        page = [_PREFACE, facts, "", *sections.values()]
+        ordered = [sections[h] for h in map(_heading, NAMES) if h in sections]
+        page = [_PREFACE, facts, "", *ordered]
         options.write.write_text("\n".join(page), encoding="utf-8")
         say(f"wrote {options.write}")
     return 0
