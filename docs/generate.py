@@ -70,7 +70,7 @@ def settings() -> str:
 def commands() -> str:
     """Return the page of commands: what `--help` prints."""
     parts = ["# Commands\n"]
-    with click.Context(cli.teho, info_name="teho") as root:
+    with click.Context(cli.teho, info_name="teho", **cli.teho.context_settings) as root:
         for name, (group, _, _) in COMMANDS.items():
             command = cli.teho.get_command(root, name)
             parts += _helps(command, name, root, f"*{group}*\n\n")
