@@ -20,9 +20,10 @@ from teho.schedulers.script import ScriptOptions, Values, write_script
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "scripts"
 ALL = ScriptOptions(
-    record=True, lines=("source ~/tools.sh",), stage=("data.tar", "labels.csv"), array="1-8%2",
+    record=True, stage=("data.tar", "labels.csv"), array="1-8%2",
     after=("11", "12"), signal_before_s=90, requeue=True, log="job.log",
 )  # fmt: skip
+LINES = {"lines": ("source ~/tools.sh",)}
 PUHTI = {"account": "project_2001234", "time_s": 7200.0}
 LUMI = {"account": "project_462000123", "partition": "standard-g"}
 GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
@@ -51,14 +52,15 @@ GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
     "narval-srun-1-node": ("narval", {"gpus": 4, "launcher": "srun"},
                            ScriptOptions(signal_before_s=60)),
     "narval-srun-2-nodes-everything": ("narval", {"gpus": 8, "launcher": "srun",
-                                                  "account": "def-someuser", "name": "all"}, ALL),
+                                                  "account": "def-someuser", "name": "all",
+                                                  **LINES}, ALL),
     "narval-cpu": ("narval", {"gpus": 0, "cpus": 16, "memory_gib": 32000 / 1024}, ScriptOptions()),
     "trillium-torchrun-2-nodes": ("trillium", {"gpus": 8, "launcher": "torchrun"},
                                   ScriptOptions()),
     "aire-plain-1-gpu": ("aire", {}, ScriptOptions()),
     "arc4-plain-1-gpu": ("arc4", {}, ScriptOptions()),
     "arc4-torchrun-1-node-everything": ("arc4", {"gpus": 4, "launcher": "torchrun", "name": "all",
-                                                 "local_disk_gib": 80.0}, ALL),
+                                                 "local_disk_gib": 80.0, **LINES}, ALL),
     "arc4-cpu": ("arc4", {"gpus": 0, "cpus": 8, "memory_gib": 10.0}, ScriptOptions()),
 }  # fmt: skip
 
@@ -228,9 +230,9 @@ def test_threads_never_exceed_cores_nor_fall_to_none() -> None:
 
 def test_the_script_for_this_machine_holds_the_command_alone() -> None:
     option = msgspec.structs.replace(
-        option_of("arc4", gpus=2, launcher="accelerate"), scheduler="local"
+        option_of("arc4", gpus=2, launcher="accelerate", lines=("cd work",)), scheduler="local"
     )
-    script = write_script(option, load_cluster("arc4"), ScriptOptions(lines=("cd work",)))
+    script = write_script(option, load_cluster("arc4"))
     assert directives(script.text) == []
     assert "module" not in script.text
     assert "export OMP_NUM_THREADS=10\n" in script.text

@@ -10,7 +10,11 @@ import msgspec
 import pytest
 
 from teho.errors import InputError
+from teho.model.allocation import Allocation
 from teho.model.job import Submission
+from teho.model.run import FORMAT_VERSION, Node, Run
+from teho.store.index import runs_of_job
+from teho.store.layout import create_run_directory
 from teho.store.submissions import find_submission, keep, new_directory, submissions
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
@@ -68,3 +72,27 @@ def test_only_the_owner_can_read(tmp_path: Path) -> None:
 
 def test_nothing_was_ever_submitted(tmp_path: Path) -> None:
     assert submissions(tmp_path) == ([], [])
+
+
+def test_the_runs_of_a_job_are_its_own(tmp_path: Path) -> None:
+    def recorded(name: str, minute: int, scheduler: str, job_id: str) -> Path:
+        started_at = NOW + timedelta(minutes=minute)
+        node = Node(
+            name="n1",
+            started_at=started_at,
+            period_s=1.0,
+            allocation=Allocation(scheduler=scheduler, job_id=job_id),
+        )
+        run_id = f"{started_at:%Y%m%d-%H%M%S}-{name}"
+        run = Run(
+            format=FORMAT_VERSION, id=run_id, command=("x",), started_at=started_at, host="n1"
+        )
+        directory = create_run_directory(tmp_path, run_id, msgspec.json.encode(run))
+        (directory / "nodes" / "n1.json").write_bytes(msgspec.json.encode(node))
+        return directory
+
+    recorded("before-the-numbers-came-again", -60, "slurm", "12")
+    recorded("of-another-scheduler", 1, "local", "12")
+    recorded("of-another-job", 1, "slurm", "120")
+    mine = [recorded("task", 2, "slurm", "12_1"), recorded("whole", 3, "slurm", "12")]
+    assert runs_of_job(tmp_path, submitted(tmp_path, "teho=a", job="12;puhti")) == mine

@@ -68,7 +68,7 @@ _SCRIPT = (
                  help="Run the job again after a node's failure, and after --signal."),
     click.option("--log", metavar="FILE", default="", help="File for the job's output."),
 )  # fmt: skip
-_OF_SCRIPT = (*ScriptOptions.__struct_fields__, "signal")
+_OF_SCRIPT = (*ScriptOptions.__struct_fields__, "lines", "signal")
 
 
 def request_options(command: _Command) -> _Command:
@@ -116,6 +116,7 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
         account=given["account"],
         launcher=given["launcher"],
         name=given["name"],
+        lines=given["lines"],
     )
 
 

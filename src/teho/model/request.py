@@ -40,3 +40,5 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Launcher = "plain"
     name: str = ""
     """Of the job."""
+    lines: tuple[str, ...] = ()
+    """The user's own lines of shell, before the command."""

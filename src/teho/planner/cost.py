@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from teho.clusters.billing import Use, bill
 from teho.model.cluster import Cluster
 from teho.model.plan import Cost, Option
@@ -10,17 +12,31 @@ from teho.planner.shape import Case, case_of
 __all__ = ["cost_of", "cost_of_use"]
 
 
-def cost_of_use(option: Option, cluster: Cluster, elapsed_s: float) -> Cost | None:
+def cost_of_use(
+    option: Option, cluster: Cluster, elapsed_s: float, memory_gib: float | None = None
+) -> Cost | None:
     """Return the bill of a planned job that ran for some time, however long was asked for.
 
-    None where the site's formula is not documented, or where the cluster no longer has
-    the partition or the nodes that were planned with.
+    None where the site's formula is not documented, where the cluster no longer has the
+    partition or the nodes that were planned with, or where memory is billed and nobody
+    knows how much the job had.
+
+    Args:
+        option: what was planned.
+        cluster: the one it ran on.
+        elapsed_s: how long it ran.
+        memory_gib: what the whole job got, where the plan left that to the site.
     """
     for partition in cluster.partitions:
         for kind in cluster.nodes:
             planned = (partition.name, partition.title) == (option.partition, option.label)
             if planned and kind.name == option.node_kind:
                 case = case_of(option.request, cluster, partition, kind)
+                if memory_gib is not None and case.memory_is_left_to_the_site:
+                    shape = replace(case.shape, memory_gib=memory_gib / case.shape.nodes)
+                    case = replace(case, shape=shape)
+                if case.billed_memory_is_unknown:
+                    return None
                 return cost_of(case, elapsed_s)
     return None
 

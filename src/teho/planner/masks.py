@@ -14,11 +14,11 @@ _BINDING = re.compile(r"\b(mask_cpu|map_cpu):([0-9a-fA-Fx,]+)")
 
 
 def mask_refusals(case: Case) -> Iterator[Refusal]:
-    """Yield what is wrong with the `mask_cpu:` and `map_cpu:` lists of the command."""
+    """Yield what is wrong with the `mask_cpu:` and `map_cpu:` lists of the user's own words."""
     binding, kind, partition = case.cluster.binding, case.kind, case.partition
     if binding is None:
         return
-    bound = _bound_cores(" ".join(case.request.command))
+    bound = _bound_cores(" ".join((*case.request.lines, *case.request.command)))
     if bound is None:
         return
     reserved = sorted(bound & {*kind.reserved_cores})
@@ -28,7 +28,7 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
             sentence=f"a mask binds to core{'s' if len(reserved) > 1 else ''} "
             f"{', '.join(map(str, reserved))}, kept for the system on {case.cluster.title}",
             source=binding.source,
-            instead="leave --cpu-bind out: `teho launch` binds each task",
+            instead="leave --cpu-bind out: `--launcher srun` writes the site's own masks",
         )
     if binding.only_exclusive and not partition.exclusive:
         yield Refusal(

@@ -53,12 +53,27 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape
 
     @property
+    def memory_is_left_to_the_site(self) -> bool:
+        """Whether the request names no memory, and nothing else brings a known amount."""
+        named = self.shape.memory_gib is not None or "memory" in self.automatic
+        return not named and not self.partition.exclusive
+
+    @property
     def default_memory_gib(self) -> float | None:
-        """Memory of each node where none is asked for. None: it comes otherwise, or unknown."""
+        """Memory of each node where it is left to the site. None: not so, or not documented."""
         each = self.cluster.dialect.default_memory_gib_per_core
-        if self.shape.memory_gib is not None or "memory" in self.automatic or each is None:
+        if not self.memory_is_left_to_the_site or each is None:
             return None
         return each * self.shape.cores_per_node
+
+    @property
+    def billed_memory_is_unknown(self) -> bool:
+        """Whether the site bills memory, and nobody knows how much this job will have."""
+        billing = self.cluster.billing.get(self.partition.billing)
+        if billing is None or not self.memory_is_left_to_the_site:
+            return False
+        terms = (*billing.sum, *billing.largest)
+        return self.default_memory_gib is None and any(term.of == "memory_gib" for term in terms)
 
     @property
     def usable_cores(self) -> int:
@@ -105,7 +120,9 @@ def fewest_nodes(gpus: int, per_node_most: int | None) -> int:
     if gpus == 0 or not per_node_most:
         return 1
     fewest = math.ceil(gpus / per_node_most)
-    return next(nodes for nodes in range(fewest, gpus + 1) if gpus % nodes == 0)
+    # Divisors come in pairs, so that even an absurd number is soon laid out.
+    small = [count for count in range(1, math.isqrt(gpus) + 1) if gpus % count == 0]
+    return min(n for count in small for n in (count, gpus // count) if n >= fewest)
 
 
 def _share_of(cluster: Cluster, kind: NodeKind) -> Share | None:

@@ -156,8 +156,6 @@ def _memory(case: Case) -> Iterator[Advice]:
 def _default_memory(case: Case) -> Iterator[Advice]:
     """Warn of a job that asks for no memory, where that means little, or nobody knows how much."""
     cluster, partition = case.cluster, case.partition
-    if case.shape.memory_gib is not None or "memory" in case.automatic or partition.exclusive:
-        return
     default = case.default_memory_gib
     if default is not None:
         yield Advice(
@@ -165,18 +163,13 @@ def _default_memory(case: Case) -> Iterator[Advice]:
             sentence=f"without `--mem` the job gets {default:g} GiB on each node",
             source=cluster.dialect.source,
         )
-    elif partition.billing and _bills_memory(case):
+    elif case.billed_memory_is_unknown:
         yield Advice(
             kind="default_memory_not_documented",
             sentence="without `--mem` the job gets, and is billed, what the site chooses: "
             "it is not in this sum",
             source=cluster.billing[partition.billing].source,
         )
-
-
-def _bills_memory(case: Case) -> bool:
-    billing = case.cluster.billing[case.partition.billing]
-    return any(term.of == "memory_gib" for term in (*billing.sum, *billing.largest))
 
 
 def _exclusive(case: Case) -> Iterator[Advice]:
@@ -192,7 +185,7 @@ def _exclusive(case: Case) -> Iterator[Advice]:
 
 def _disk(case: Case) -> Iterator[Advice]:
     disk, request = case.cluster.local_disk, case.request
-    if disk is None or not _uses(request.command, disk.variable):
+    if disk is None or not _uses((*request.lines, *request.command), disk.variable):
         return
     if disk.in_memory:
         yield Advice(
@@ -203,16 +196,16 @@ def _disk(case: Case) -> Iterator[Advice]:
     if disk.only_if_asked and request.local_disk_gib is None:
         yield Advice(
             kind="local_disk_not_asked",
-            sentence=f"the command uses ${disk.variable}, which is there only when disk is "
+            sentence=f"the job uses ${disk.variable}, which is there only when disk is "
             "asked for: `--local-disk 100GiB`",
             source=disk.source,
         )
 
 
-def _uses(command: tuple[str, ...], variable: str) -> bool:
-    if not command or not variable:
+def _uses(words: tuple[str, ...], variable: str) -> bool:
+    if not words or not variable:
         return False
-    return re.search(rf"\$(?:{variable}\b|\{{{variable}\b)", " ".join(command)) is not None
+    return re.search(rf"\$(?:{variable}\b|\{{{variable}\b)", " ".join(words)) is not None
 
 
 def _not_documented(case: Case) -> Iterator[Advice]:

@@ -60,10 +60,11 @@ def read_allocation(
         facts, requested_bytes = _slurm(variables)
     elif variables.text("JOB_ID") and any(name.startswith("SGE_") for name in environment):
         facts, requested_bytes = _grid_engine(variables), None
-    elif job := variables.text(LOCAL_JOB):
-        facts, requested_bytes = {"scheduler": "local", "job_id": job}, None
     else:
         facts, requested_bytes = {}, None
+    if job := variables.text(LOCAL_JOB):
+        # It may run inside a scheduler's job, whose share of the node it then has.
+        facts |= {"scheduler": "local", "job_id": job}
     limits = [
         (limit, -rank, source)
         for rank, (limit, source) in enumerate(

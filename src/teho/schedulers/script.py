@@ -143,7 +143,7 @@ def _values(
         directives=_directives(option, cluster, options),
         site_lines=() if here else cluster.script_lines,
         software=software.lines if software else (),
-        lines=options.lines,
+        lines=request.lines,
         directories=tuple(map(_filled, container.directories)) if container else (),
         variables=_variables(container) if container else (),
         stage=stage,

@@ -25,8 +25,6 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The command by which the job finds Teho: a name on the PATH, or an absolute path."""
     framework: str = ""
     """Whose modules or container are loaded; `none`: no one's; empty: as the command looks."""
-    lines: tuple[str, ...] = ()
-    """The user's own lines of shell, before the program."""
     stage: tuple[str, ...] = ()
     """Files that are copied, and archives that are unpacked, to each node's own disk."""
     array: str = ""

@@ -19,7 +19,8 @@ __all__ = ["with_expected_starts"]
 
 # A plan is asked for at a terminal: what is not known by then is left out.
 _PATIENCE_S = 5.0
-_AT_ONCE = 4
+_MOST_ASKED = 8
+"""All at once, so that a scheduler that hangs costs its patience once."""
 
 
 def with_expected_starts(found: Answer, cluster: Cluster, backend: Backend) -> Answer:
@@ -27,19 +28,18 @@ def with_expected_starts(found: Answer, cluster: Cluster, backend: Backend) -> A
 
     Nothing is submitted. Where the scheduler cannot be asked, the options stay as they are.
     """
-    with TemporaryDirectory(prefix="teho-") as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
-        asked = pool.map(
-            lambda numbered: _asked(
-                numbered[1], cluster, backend, Path(folder) / f"{numbered[0]}.sh"
-            ),
-            enumerate(found.options),
+    own = [option for option in found.options if option.cluster == cluster.name][:_MOST_ASKED]
+    with TemporaryDirectory(prefix="teho-") as folder, ThreadPoolExecutor(_MOST_ASKED) as pool:
+        paths = [Path(folder) / f"{number}.sh" for number in range(len(own))]
+        told = list(
+            pool.map(lambda option, path: _asked(option, cluster, backend, path), own, paths)
         )
-        return msgspec.structs.replace(found, options=tuple(asked))
+    by_option = dict(zip(own, told, strict=True))
+    options = tuple(by_option.get(option, option) for option in found.options)
+    return msgspec.structs.replace(found, options=options)
 
 
 def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option:
-    if option.cluster != cluster.name:
-        return option
     request = option.request
     if not request.command:
         request = msgspec.structs.replace(request, command=("true",))

@@ -11,12 +11,14 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 
 from teho.config.settings import expanded
 from teho.errors import InputError, RecordingError, RunNotFoundError
+from teho.model.job import Submission
 from teho.model.run import Run
 from teho.store.layout import run_file, runs_directory
 from teho.store.read import read_run
@@ -24,6 +26,7 @@ from teho.store.read import read_run
 __all__ = ["find_run", "list_runs", "remove_run", "runs_of_job"]
 
 _LAYOUT = 1
+_CLOCKS_DIFFER = timedelta(minutes=2)
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+")
 _STAMP_LENGTH = len("20261120-101944")
 
@@ -146,22 +149,27 @@ def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
     return found
 
 
-def runs_of_job(home: Path, job: str) -> list[Path]:
+def runs_of_job(home: Path, submission: Submission) -> list[Path]:
     """Return the directories of the runs that were recorded in a job, oldest first.
 
-    Args:
-        home: the directory of all recordings.
-        job: the job's number, such as `123`; the runs of all tasks of an array are its own.
+    The runs of all tasks of an array are its own. A scheduler's numbers come again one day:
+    what began before the job was submitted is another's.
     """
+    since = submission.submitted_at - _CLOCKS_DIFFER
     return [
         path
         for path, run in list_runs(home)
-        if run and any(job == _number(node.allocation.job_id or "") for node in run.nodes)
+        if run and run.started_at >= since and _is_of(run, submission)
     ]
 
 
-def _number(job_id: str) -> str:
-    return job_id.partition("_")[0].partition(".")[0]
+def _is_of(run: Run, submission: Submission) -> bool:
+    number = (submission.job or "").partition(";")[0]
+    return any(
+        node.allocation.scheduler == submission.scheduler
+        and re.split("[_.]", node.allocation.job_id or "")[0] == number
+        for node in run.nodes
+    )
 
 
 def _description(directory: Path) -> Run | None:
