@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Union
 
@@ -16,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teho.explain.columns import Sums, bounds_of, column_of, floats, quotients
 from teho.model.device import Device
 from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.missing import Missing, Reason
@@ -134,31 +133,31 @@ class _Block:
 
     def __init__(self, rows: NodeRows, bins: _Bins) -> None:
         self.table, self.places = rows
-        self.ends_s = _floats(_column(self.table, "elapsed_s"))
-        self.span = pc.cast(_column(self.table, "span_s"), pa.float64())
-        self.spans_s = _floats(self.span)
-        self._covered = _Sums(self.span)
-        middles = _floats(
-            pc.subtract(_column(self.table, "elapsed_s"), pc.multiply(self.span, 0.5))
+        self.ends_s = floats(column_of(self.table, "elapsed_s"))
+        self.span = pc.cast(column_of(self.table, "span_s"), pa.float64())
+        self.spans_s = floats(self.span)
+        self._covered = Sums(self.span)
+        middles = floats(
+            pc.subtract(column_of(self.table, "elapsed_s"), pc.multiply(self.span, 0.5))
         )
         self._edges = {device: bins.edges(middles, place) for device, place in self.places.items()}
 
     def gauge(self, name: str) -> dict[str, tuple[Stat, list[float | None]]]:
         """Return a gauge's figures and its mean in each bin (bins,), for devices that have any."""
-        column = _column(self.table, name)
+        column = column_of(self.table, name)
         if column.null_count == len(column):
             return {}
         values = pc.cast(column, pa.float64())
         covered, span = self._covered, self.span
         if values.null_count:
-            covered = _Sums(pc.if_else(pc.is_valid(values), span, 0.0))
+            covered = Sums(pc.if_else(pc.is_valid(values), span, 0.0))
             values = pc.fill_null(values, 0.0)
         weighted = pc.multiply(values, span)
-        totals, squares = _Sums(weighted), pc.multiply(weighted, values)
-        bounds = _bounds(column)
+        totals, squares = Sums(weighted), pc.multiply(weighted, values)
+        bounds = bounds_of(column)
         largest = bounds
         if max_column(name) in self.table.column_names:
-            largest = _bounds(_column(self.table, max_column(name)))
+            largest = bounds_of(column_of(self.table, max_column(name)))
         figures = {}
         for device, place in self.places.items():
             low, high = bounds(place)
@@ -168,7 +167,7 @@ class _Block:
                 sampled = largest(place)[1]
                 high = high if sampled is None else max(high, sampled)
             weight = covered.between(place.start, place.stop)
-            bin_means = _quotients(totals.at(self._edges[device]), covered.at(self._edges[device]))
+            bin_means = quotients(totals.at(self._edges[device]), covered.at(self._edges[device]))
             if weight <= 0:
                 # Only the last instant was seen, as in a run shorter than a sample.
                 bin_means[0] = high
@@ -182,7 +181,7 @@ class _Block:
 
     def counter(self, name: str) -> dict[str, tuple[float, list[float | None]]]:
         """Return how much a counter grew, and its rate per second in each bin (bins,)."""
-        column = pc.cast(_column(self.table, name), pa.float64())
+        column = pc.cast(column_of(self.table, name), pa.float64())
         figures: dict[str, tuple[float, list[float | None]]] = {}
         for device, place in self.places.items():
             values = column[place]
@@ -191,13 +190,13 @@ class _Block:
             if values.null_count:
                 # A gap in a running total stays flat until it is known again.
                 values = pc.fill_null(pc.fill_null_forward(values), 0.0)
-            sums = _floats(values)
+            sums = floats(values)
             ends = self.ends_s[place]
             # What is counted from the program's start covers the time before the first row too.
             start_s = 0.0 if name.startswith("job_") else ends[0] - self.spans_s[place.start]
             edges = [edge - place.start for edge in self._edges[device]]
             times = [ends[edge - 1] if edge else start_s for edge in edges]
-            rates = _quotients([sums[edge - 1] if edge else 0.0 for edge in edges], times)
+            rates = quotients([sums[edge - 1] if edge else 0.0 for edge in edges], times)
             figures[device] = max(sums[-1], 0.0), rates
         return figures
 
@@ -206,72 +205,6 @@ class _Block:
         place = self.places[device]
         first, last = place.start, place.stop - 1
         return float(self.ends_s[last] - self.ends_s[first] + self.spans_s[first])
-
-
-def _bounds(values: pa.Array) -> Callable[[slice], tuple[float | None, float | None]]:
-    """Return a function from a device's rows to the least and the most of their values.
-
-    The bits of 32-bit floats that have no sign sort as whole numbers do, and Arrow compares
-    those eight times faster.
-    """
-    if pa.types.is_float32(values.type):
-        bits = values.view(pa.int32())
-        ends = pc.min_max(bits).as_py()
-        if ends["min"] is not None and ends["min"] >= 0 and ends["max"] <= _INFINITY_BITS:
-
-            def of_bits(place: slice) -> tuple[float | None, float | None]:
-                ends = pc.min_max(bits[place]).as_py()
-                if ends["min"] is None:
-                    return None, None
-                least, most = _FLOATS.unpack(_WHOLES.pack(ends["min"], ends["max"]))
-                return least, most
-
-            return of_bits
-
-    def of_values(place: slice) -> tuple[float | None, float | None]:
-        ends = pc.min_max(values[place]).as_py()
-        return ends["min"], ends["max"]
-
-    return of_values
-
-
-_FLOATS, _WHOLES = struct.Struct("ff"), struct.Struct("ii")
-_INFINITY_BITS = 0x7F800000
-"""Those of a 32-bit infinity; what is not a number comes after it."""
-
-
-class _Sums:
-    """Running sums of a column."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self._sums = _floats(pc.cumulative_sum(values))
-
-    def at(self, edges: Sequence[int]) -> list[float]:
-        """Return the sum of all rows before each edge."""
-        sums = self._sums
-        return [sums[edge - 1] if edge else 0.0 for edge in edges]
-
-    def between(self, first: int, last: int) -> float:
-        """Return the sum of the rows from `first` up to, without, `last`."""
-        return self._sums[last - 1] - (self._sums[first - 1] if first else 0.0)
-
-
-def _quotients(tops: Sequence[float], bottoms: Sequence[float]) -> list[float | None]:
-    """Divide the steps of one list by those of another (n,) -> (n - 1,); None over no step."""
-    return [
-        (top - before) / (bottom - under) if bottom - under > 1e-9 else None
-        for (before, top), (under, bottom) in zip(pairwise(tops), pairwise(bottoms), strict=True)
-    ]
-
-
-def _floats(values: pa.Array) -> memoryview[float]:
-    """Look at an array of 64-bit floats in place: plain Python reads and bisects it."""
-    return memoryview(values.buffers()[1]).cast("d")[values.offset : values.offset + len(values)]
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    column = table[name]
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _node(
@@ -361,7 +294,7 @@ def _figures(
 def _core_means(host: _Block | None) -> tuple[float, ...]:
     if host is None or "core_busy_percent" not in host.table.column_names:
         return ()
-    lists = _column(host.table, "core_busy_percent")
+    lists = column_of(host.table, "core_busy_percent")
     spans = host.span
     if lists.null_count:
         known = pc.is_valid(lists)

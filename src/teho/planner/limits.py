@@ -11,7 +11,7 @@ from teho.planner.masks import mask_refusals
 from teho.planner.shape import Case, Shape, fewest_nodes, seconds
 from teho.units import format_duration
 
-__all__ = ["most_nodes", "refusals_of"]
+__all__ = ["refusals_of"]
 
 
 def refusals_of(case: Case) -> tuple[Refusal, ...]:
@@ -30,7 +30,7 @@ def refusals_of(case: Case) -> tuple[Refusal, ...]:
     return tuple(refusal for refusal in refusals if refusal.kind not in follow)
 
 
-def most_nodes(case: Case) -> int | None:
+def _most_nodes(case: Case) -> int | None:
     """Return the most nodes of one job under the request's account; None: not documented."""
     partition, account = case.partition, case.request.account
     prefixes = case.cluster.account.allocations
@@ -106,7 +106,7 @@ def _gpus_per_node(case: Case) -> Iterator[Refusal]:
     partition, kind, shape = case.partition, case.kind, case.shape
     count, most, where = shape.gpus_per_node, case.most_per_node, partition.title
     if most is not None and count > most:
-        needed, allowed = fewest_nodes(case.request.gpus, most), most_nodes(case)
+        needed, allowed = fewest_nodes(case.request.gpus, most), _most_nodes(case)
         yield Refusal(
             kind="too_many_gpus_per_node",
             sentence=f"{count} GPUs on a node, at most {most} in {where}",
@@ -151,7 +151,7 @@ def _gpu_counts(case: Case) -> Iterator[Refusal]:
 def _next_count(case: Case, multiple: int) -> str:
     """Return the next count of GPUs that the partition takes; empty where there is none."""
     count = math.ceil(case.request.gpus / multiple) * multiple
-    nodes, most = most_nodes(case), case.partition.max_gpus
+    nodes, most = _most_nodes(case), case.partition.max_gpus
     if nodes is not None and case.most_per_node is not None:
         most = min(nodes * case.most_per_node, most or nodes * case.most_per_node)
     return f"{count} GPUs" if most is None or count <= most else ""
@@ -162,7 +162,7 @@ def _nodes(case: Case) -> Iterator[Refusal]:
     there = kind.count
     if there is not None and nodes > there:
         there = _nodes_there(case)
-    limits = ((most_nodes(case), partition.source), (there, kind.source))
+    limits = ((_most_nodes(case), partition.source), (there, kind.source))
     for most, source in limits:
         if most is not None and nodes > most:
             more = partition.max_nodes_with_allocation

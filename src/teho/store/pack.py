@@ -36,7 +36,8 @@ class Child:
         self._problem: str | None = None
         try:
             with warnings.catch_warnings():
-                # The other thread of a recorder only waits for signals: it holds no lock.
+                # The other threads of a recorder wait, for signals and for Arrow's allocator to ask:
+                # they hold no lock that the child could need.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._pid = os.fork()
         except OSError:

@@ -9,6 +9,7 @@ TEHO_HOME/jobs/UUID/job.sh             the script as it was submitted
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import rmtree
 
 import msgspec
 
@@ -16,7 +17,7 @@ from teho.errors import InputError
 from teho.model.job import Submission
 from teho.store.layout import replace_file
 
-__all__ = ["find_submission", "keep", "new_directory", "submissions"]
+__all__ = ["find_submission", "forget", "keep", "new_directory", "submissions"]
 
 _FILE = "submission.json"
 
@@ -39,6 +40,11 @@ def keep(home: Path, submission: Submission) -> None:
         OSError: it cannot be written; what was known before stays.
     """
     replace_file(_directory(home, submission.mark) / _FILE, msgspec.json.encode(submission))
+
+
+def forget(home: Path, mark: str) -> None:
+    """Delete what is known of a submission that has become no job."""
+    rmtree(_directory(home, mark), ignore_errors=True)
 
 
 def submissions(home: Path) -> tuple[list[Submission], list[str]]:
