@@ -36,8 +36,8 @@ class Child:
         self._problem: str | None = None
         try:
             with warnings.catch_warnings():
-                # The other threads of a recorder wait, for signals and for Arrow's allocator to ask:
-                # they hold no lock that the child could need.
+                # A recorder's other threads wait, for signals and for Arrow's allocator: they
+                # hold no lock that the child could need.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._pid = os.fork()
         except OSError:
