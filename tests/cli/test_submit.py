@@ -9,11 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support import TEHO
+from teho.cli.jobs import with_account
+from teho.model.job import Job, JobState, Submission
+from teho.show.job_text import JobView
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "cli"
@@ -75,7 +80,9 @@ def test_status_and_cancel(teho: Teho) -> None:
     assert row["submission"]["name"] == "long"
     assert teho("cancel", "long").returncode == 0
     _until(lambda: "cancelled" in teho("status", "long").stdout)
-    assert teho("cancel", "long").returncode == 0, "cancelling twice is no error"
+    again = teho("cancel", "long")
+    assert again.returncode == 0, "cancelling twice is no error"
+    assert again.stderr == "teho: job 1 had ended before: cancelled\n"
     followed = teho("status", "long", "--follow")
     assert followed.returncode == 1
     assert "Job 1 cancelled" in followed.stderr
@@ -126,6 +133,8 @@ def test_a_recorded_job_finds_this_very_teho(teho: Teho) -> None:
         (["--cluster", "birch", "--gpus", "99", "--", "true"], 1, "✗"),
         (["--cluster", "birch", "--time", "2"], 2, "Missing argument"),
         (["--cluster", "birch", "--account", "tree_1", "--", "true"], 2, "sbatch"),
+        (["--cluster", "birch", "--account", "a", "--log", "no/x", "--", "true"], 2, "mkdir -p no"),
+        (["--cluster", "birch", "--account", "a", "--after", "it", "--", "true"], 2, "no job 'it'"),
     ],
 )
 def test_a_mistake_is_one_line_with_the_next_step(
@@ -139,6 +148,66 @@ def test_a_mistake_is_one_line_with_the_next_step(
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     assert not list((home / "jobs").glob("*/submission.json"))
+
+
+def test_a_job_waits_for_one_that_is_named(teho: Teho) -> None:
+    teho("submit", *PLAN, "--name", "first", "--", "true")
+    arguments = ("--cluster", "birch", "--account", "a", "--dry-run", "--", "true")
+    for reference in ("first", "last", "1"):
+        script = teho("submit", "--after", reference, *arguments).stdout
+        assert "#SBATCH --dependency=afterok:1\n" in script
+    refused = teho("submit", *PLAN, "--after", "77", "--", "true")
+    assert refused.returncode == 2
+    assert "there is no job 77" in refused.stderr
+
+
+def test_nothing_is_submitted_that_cannot_be_written_down(teho: Teho, home: Path) -> None:
+    home.write_text("no directory")
+    result = teho("submit", *PLAN, "--", "true")
+    assert result.returncode == 2
+    assert "nothing is submitted" in result.stderr
+    assert "export TEHO_HOME=" in result.stderr
+    home.unlink()
+
+
+SLURM = ["--cluster", "birch", "--account", "a", "--", "true"]
+
+
+@pytest.fixture
+def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Write an sbatch that does what it is told."""
+
+    def write(lines: str) -> None:
+        path = tmp_path / "bin" / "sbatch"
+        path.parent.mkdir()
+        path.write_text(f"#!/bin/bash\n{lines}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+
+    return write
+
+
+def test_a_job_whose_number_cannot_be_written_down_is_told_all_the_same(
+    teho: Teho, sbatch: Callable[[str], None]
+) -> None:
+    sbatch('rm -r "$TEHO_HOME/jobs"; echo 4711')
+    result = teho("submit", *SLURM)
+    assert result.returncode == 0
+    assert result.stdout == "4711\n"
+    assert "job 4711 is submitted, but its number cannot be kept" in result.stderr
+
+
+def test_an_interrupt_while_the_scheduler_is_asked_leaves_a_trace(
+    sbatch: Callable[[str], None], tmp_path: Path, home: Path
+) -> None:
+    sbatch(f"touch {tmp_path}/asked; sleep 60")
+    with subprocess.Popen([*TEHO, "submit", *SLURM], stderr=subprocess.PIPE) as process:
+        _until((tmp_path / "asked").exists)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"the scheduler may have the job, or not. Next: `teho status` looks for it" in said
+    assert list((home / "jobs").glob("*/submission.json"))
 
 
 def test_jobs_that_nobody_submitted(teho: Teho) -> None:
@@ -163,3 +232,21 @@ def _until(condition: Callable[[], bool]) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("it did not come true within 10 s")
+
+
+def test_the_tasks_of_an_array_alone_are_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def task(index: str, **facts: Any) -> Job:
+        return Job(id=f"7_{index}", number="7", task=index, **facts)
+
+    unborn = Job(id="7", number="7", state=JobState.COMPLETED)  # as sacct shows it for a moment
+    known = task("1", state=JobState.COMPLETED, cpu_s=1.0)
+    monkeypatch.setattr("teho.schedulers.jobs.accounting", lambda *_: (unborn, known))
+    submission = Submission(
+        mark="teho=a", scheduler="slurm", cluster="birch", job="7", array="1-2",
+        submitted_at=datetime.now(timezone.utc), directory="/", script="/job.sh",
+    )  # fmt: skip
+    queued = (unborn, task("1", state=JobState.COMPLETED), task("2", state=JobState.FAILED))
+    view = with_account(JobView(submission=submission, jobs=queued), tmp_path)
+    assert view.jobs == (known, queued[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,7 +14,8 @@ from teho.model.job import Job, JobState, Submission
 from teho.schedulers import follow as follow_module
 from teho.schedulers.follow import follow
 
-NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
+# Every log that a test writes is younger.
+NOW = datetime(2020, 11, 20, 12, 0, tzinfo=timezone.utc)
 
 
 def job(state: JobState, **facts: object) -> Job:
@@ -26,10 +28,9 @@ def submission(**facts: object) -> Submission:
         scheduler="slurm",
         cluster="puhti",
         job="7",
-        submitted_at=NOW,
         directory="/",
         script="/job.sh",
-        **facts,  # type: ignore[arg-type]
+        **{"submitted_at": NOW, **facts},  # type: ignore[arg-type]
     )
 
 
@@ -162,3 +163,49 @@ def test_an_array_ends_with_its_last_task(monkeypatch: pytest.MonkeyPatch, tmp_p
     whole = tasks(JobState.COMPLETED, JobState.FAILED)
     world = World(monkeypatch, log, [half, whole])
     assert world.events(array="0-1") == [half, whole]
+
+
+def test_the_log_of_an_earlier_job_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(b"of an earlier job\n")
+    os.utime(log, (NOW.timestamp() - 60, NOW.timestamp() - 60))
+
+    def begins() -> tuple[Job, ...]:
+        log.write_bytes(b"mine\n")
+        return (job(JobState.COMPLETED),)
+
+    world = World(monkeypatch, log, [(job(JobState.PENDING),), (job(JobState.RUNNING),), begins])
+    assert b"".join(e for e in world.events() if isinstance(e, bytes)) == b"mine\n"
+
+
+def test_the_state_is_told_before_the_first_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    waiting, running, done = map(job, (JobState.PENDING, JobState.RUNNING, JobState.COMPLETED))
+
+    def starts_at_once() -> tuple[Job, ...]:
+        log.write_bytes(b"line\n")
+        return (waiting,)
+
+    world = World(monkeypatch, log, [starts_at_once, (running,), (done,)])
+    assert world.events() == [(waiting,), (running,), b"line\n", (done,)]
+
+
+def test_a_job_between_queue_and_accounting_is_not_told_as_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    running, nowhere, done = map(job, (JobState.RUNNING, JobState.UNKNOWN, JobState.COMPLETED))
+    world = World(monkeypatch, tmp_path / "no", [(running,), (nowhere,), (nowhere,), (done,)])
+    assert world.events() == [(running,), (done,)]
+
+
+def test_a_state_that_teho_does_not_know_is_followed_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    odd, done = job(JobState.UNKNOWN, state_as_written="EVOLVING"), job(JobState.COMPLETED)
+    world = World(monkeypatch, tmp_path / "no", [*[(odd,)] * 20, (done,)])
+    assert world.events() == [(odd,), (done,)]
+    assert world.now_s > 120

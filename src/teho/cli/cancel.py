@@ -25,10 +25,12 @@ def command(references: tuple[str, ...]) -> None:
     A task of an array is named as the scheduler does, such as 123_4. A job that has
     ended already is no error.
     """
-    from teho.cli.jobs import look_up
+    from teho.cli.jobs import look_up, number_of
     from teho.errors import InputError
     from teho.schedulers import jobs
     from teho.schedulers.backends import backend_for
+    from teho.schedulers.follow import ended
+    from teho.show.job_text import state_sentence
 
     home = load_settings().home_directory
     for reference in references:
@@ -40,7 +42,10 @@ def command(references: tuple[str, ...]) -> None:
                 f"{view.jobs[0].reason}",
                 next_step="`teho status` looks for it again",
             )
-        number = submission.job.partition(";")[0]
+        number = number_of(submission)
+        if ended(view.jobs):
+            say(f"job {number} had ended before: {state_sentence(view.jobs)}")
+            continue
         job = reference if reference.startswith(number) else submission.job
         jobs.cancel(backend_for(submission.scheduler, home), [job])
-        say(f"job {job.partition(';')[0]} is cancelled, or had ended before")
+        say(f"job {job.partition(';')[0]} is cancelled")

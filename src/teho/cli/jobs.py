@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -14,19 +15,19 @@ from teho.cli import say
 from teho.cli.terminal import wants_color, width
 from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.config.settings import Settings
-from teho.errors import SchedulerError
+from teho.errors import NotSubmittedError, SchedulerError
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.planner.cost import cost_of_use
 from teho.schedulers import jobs as ask
 from teho.schedulers.backend import Backend
 from teho.schedulers.backends import backend_for
-from teho.schedulers.follow import follow
-from teho.show.job_text import JobView, elapsed_of, render_job, state_sentence
+from teho.schedulers.follow import ended, follow
+from teho.show.job_text import NO_NUMBER, JobView, elapsed_of, render_job, state_sentence
 from teho.store.index import runs_of_job
-from teho.store.submissions import keep
+from teho.store.submissions import forget, keep
 
-__all__ = ["follow_to_end", "look_up", "number_of", "print_job", "view_of"]
+__all__ = ["follow_to_end", "look_up", "number_of", "print_job", "view_of", "with_account"]
 
 # Grid Engine writes a job's account some seconds after its end.
 _ACCOUNT_TRIES, _ACCOUNT_PAUSE_S = 8, 1.0
@@ -55,8 +56,12 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
             found.update({(scheduler, number): jobs for number, jobs in answer.items()})
     views = []
     for submission, trouble in numbered:
-        number = submission.job or "?"
-        jobs = found.get((submission.scheduler, number), (_unknown(number, trouble),))
+        if trouble:
+            which = f"job {submission.name!r}" if submission.name else "the job"
+            problems.append(f"{which} of {submission.submitted_at.astimezone():%H:%M}: {trouble}")
+        number = submission.job or NO_NUMBER
+        reason = trouble or "the scheduler cannot be asked for now"
+        jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
         if any(job.comment and submission.mark not in job.comment for job in jobs):
             jobs = (_unknown(number, "here this number is another job's"),)
         views.append(view_of(submission, jobs))
@@ -73,8 +78,11 @@ def _numbered(submission: Submission, home: Path) -> tuple[Submission, str]:
     try:
         known = ask.find(backend_for(submission.scheduler, home), submission)
     except SchedulerError as error:
+        if isinstance(error, NotSubmittedError):
+            forget(home, submission.mark)  # it is certain by now
         return submission, error.found
-    keep(home, known)
+    with contextlib.suppress(OSError):
+        keep(home, known)
     return known, ""
 
 
@@ -121,40 +129,62 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
                 jobs = event
                 say(f"{datetime.now(timezone.utc).astimezone():%H:%M:%S} job {number} "
                     + state_sentence(jobs))  # fmt: skip
-        jobs = _accounted(backend, submission) or jobs
+        if ended(jobs):
+            jobs = _accounted(backend, submission, jobs, _ACCOUNT_TRIES)
     except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the terminal has written ^C
         say(
             f"job {number} goes on. Next: `teho status {number} --follow` follows it again, "
             f"`teho cancel {number}` ends it"
         )
-        raise
+        raise click.exceptions.Exit(130) from None
     print_job(view_of(submission, jobs))
     if submission.recorded:
-        _print_reports(number, settings)
+        _print_reports(submission, settings)
     return _exit_code(jobs)
 
 
-def _accounted(backend: Backend, submission: Submission) -> tuple[Job, ...]:
-    """Return what the accounting says of an ended job; empty where it says nothing in time."""
-    for last in [*[False] * (_ACCOUNT_TRIES - 1), True]:
-        try:
-            found = ask.accounting(backend, submission.job or "")
-        except SchedulerError:
-            return ()
-        if found and all(job.state.ended for job in found):
-            return found
-        if not last:
+def with_account(view: JobView, home: Path) -> JobView:
+    """Return an ended job with what the accounting has of it by now."""
+    submission = view.submission
+    if submission.job is None or not ended(view.jobs):
+        return view
+    backend = backend_for(submission.scheduler, home)
+    return view_of(submission, _accounted(backend, submission, view.jobs, tries=1))
+
+
+def _accounted(
+    backend: Backend, submission: Submission, jobs: tuple[Job, ...], tries: int
+) -> tuple[Job, ...]:
+    """Return ended jobs as the accounting has them, which learns of one task after another.
+
+    What it does not have in time stays as the queue had it.
+    """
+    jobs, found = _own(jobs, submission), dict[str, Job]()
+    for attempt in range(tries):
+        if attempt:
             time.sleep(_ACCOUNT_PAUSE_S)
-    return ()
+        with contextlib.suppress(SchedulerError):
+            told = ask.accounting(backend, submission.job or "")
+            found = {job.id: job for job in _own(told, submission) if job.state.ended}
+        if all(job.id in found for job in jobs):
+            break
+    return (*found.values(), *(job for job in jobs if job.id not in found))
 
 
-def _print_reports(number: str, settings: Settings) -> None:
+def _own(jobs: Sequence[Job], submission: Submission) -> tuple[Job, ...]:
+    """Leave out the job of its own that a task is to Slurm's accounting for a moment."""
+    return tuple(job for job in jobs if job.task is not None or not submission.array)
+
+
+def _print_reports(submission: Submission, settings: Settings) -> None:
     from teho.cli.report import print_text
     from teho.show.loaded import LoadedRun
 
-    runs = runs_of_job(settings.home_directory, number)
+    runs = runs_of_job(settings.home_directory, submission)
     if not runs:
-        say(f"no recording of job {number} in {settings.home_directory}")
+        say(f"no recording of job {number_of(submission)} in {settings.home_directory}")
     for path in runs[:1]:
         click.echo(err=True)
         loaded = LoadedRun(path, settings)

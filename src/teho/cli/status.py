@@ -38,7 +38,7 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     JOB is a job's number, its name, or last; without one, all of the last week that
     `teho submit` has submitted.
     """
-    from teho.cli.jobs import follow_to_end, look_up, print_job
+    from teho.cli.jobs import follow_to_end, look_up, print_job, with_account
 
     settings = load_settings()
     home = settings.home_directory
@@ -53,8 +53,10 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     if follow:
         if len(found) != 1:
             raise InputError(f"--follow, and {len(found)} jobs", "one", "`teho status last -f`")
-        (view,), _ = look_up(found, home)
+        (view,), problems = look_up(found, home)
         if view.submission.job is None:
+            for problem in problems:
+                say(problem)
             print_job(view)
             raise click.exceptions.Exit(1)
         raise click.exceptions.Exit(follow_to_end(view.submission, settings))
@@ -78,5 +80,5 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     if len(views) > 1:
         text = render_jobs(views, width=width(), color=color)
     else:
-        text = render_job(views[0], width=width(), color=color)
+        text = render_job(with_account(views[0], home), width=width(), color=color)
     click.echo(text, nl=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import socket
 import sys
 from datetime import datetime, timezone
@@ -26,12 +28,13 @@ from teho.clusters.current import current_cluster
 from teho.config.settings import load_settings
 from teho.errors import InputError, MissingCommandError, NotSubmittedError, RefusedError
 from teho.model.cluster import Cluster
-from teho.model.job import Submission
+from teho.model.job import JobState, Submission
 from teho.model.plan import Option
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.script import Script, write_script
 from teho.schedulers.script_options import ScriptOptions
+from teho.store.submissions import find_submission, forget, keep, new_directory
 
 __all__ = ["command"]
 
@@ -71,14 +74,16 @@ def command(
     Exit code: 0 submitted, 1 nothing fits; with --follow that of the job.
     """
     request = read_request(given, argv)
-    wishes = msgspec.structs.replace(read_script_options(given), teho=_own_path())
     settings = load_settings()
+    given["after"] = tuple(_number(settings.home_directory, one) for one in given["after"])
+    wishes = msgspec.structs.replace(read_script_options(given), teho=_own_path())
     known = _this_cluster(cluster)
     option = _cheapest(request, known, even_if_retired=given["even_if_retired"])
     if local:
         option = msgspec.structs.replace(option, scheduler="local")
     else:
         _check_place(known, option)
+        _check_log(wishes.log)
     script = write_script(option, known, wishes)
     for advice in option.advice:
         if advice.kind != "account_missing" or not local:
@@ -88,13 +93,16 @@ def command(
     if dry_run:
         click.echo(script.text.encode("utf-8", "surrogateescape"), nl=False)
         return
+    if wishes.after:
+        _check_after(option, wishes, settings.home_directory)
     submission = _submit(option, script, wishes, settings.home_directory)
     from teho.cli.jobs import follow_to_end, number_of
     from teho.show.plan_text import option_sentence
 
     number = number_of(submission)
     where = "this machine, as planned for " if local else ""
-    say(f"submitted job {number} to {where}{known.title}, {option_sentence(option)}")
+    each = " for each task" if wishes.array else ""
+    say(f"submitted job {number} to {where}{known.title}, {option_sentence(option)}{each}")
     if follow:
         raise click.exceptions.Exit(follow_to_end(submission, settings))
     click.echo(number)
@@ -161,19 +169,59 @@ def _check_place(cluster: Cluster, option: Option) -> None:
             )
 
 
-def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -> Submission:
-    """Write the script down and hand it to the scheduler, once."""
-    from shutil import rmtree
+def _check_log(log: str) -> None:
+    """Refuse a log that cannot be written: the job would end before it begins."""
+    folder = Path(log).parent
+    if any(sign in str(folder) for sign in "%$"):
+        return  # only the scheduler knows what stands there
+    if not folder.is_dir():
+        raise InputError(
+            f"the log {log} cannot be written: there is no directory {folder}",
+            next_step=f"`mkdir -p {shlex.quote(str(folder))}`",
+        )
+    if not os.access(folder, os.W_OK):
+        raise InputError(
+            f"the log cannot be written: {folder.absolute()} is closed to you",
+            next_step="`--log FILE` in another directory, or `cd` to one",
+        )
 
+
+def _number(home: Path, reference: str) -> str:
+    """Return the number of a job to wait for, which may be given by its name, or as last."""
+    if reference[:1].isdigit():
+        return reference
+    job = find_submission(home, reference).job
+    if job is None:
+        raise InputError(
+            f"--after {reference}: the number of that job is not known",
+            next_step="`teho status` looks for it",
+        )
+    return job.partition(";")[0]
+
+
+def _check_after(option: Option, wishes: ScriptOptions, home: Path) -> None:
+    """Refuse to wait for a job that is not there: the scheduler would not wait at all."""
+    from teho.schedulers.backends import backend_for
+    from teho.schedulers.jobs import states
+
+    numbers = sorted({re.split("[_.+]", one)[0] for one in wishes.after})
+    for number, jobs in states(backend_for(option.scheduler, home), numbers).items():
+        if all(job.state is JobState.UNKNOWN for job in jobs):
+            raise InputError(f"--after: there is no job {number}; {jobs[0].reason}",
+                             next_step="`teho status` lists yours")  # fmt: skip
+
+
+def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -> Submission:
+    """Write the script down and hand it to the scheduler, once.
+
+    Raises:
+        InputError: what is to be kept of it cannot be written; nothing is submitted then.
+        SchedulerError: as `jobs.submit` does.
+    """
     from teho.schedulers import jobs
     from teho.schedulers.backends import backend_for
-    from teho.store.submissions import keep, new_directory
 
     mark = jobs.new_mark()
-    directory = new_directory(home, mark)
-    path = directory / "job.sh"
-    path.write_bytes(script.text.encode("utf-8", "surrogateescape"))
-    path.chmod(0o700)
     submission = Submission(
         mark=mark,
         scheduler=option.scheduler,
@@ -181,14 +229,55 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
         name=option.request.name,
         submitted_at=datetime.now(timezone.utc),
         directory=str(Path.cwd()),
-        script=str(path),
+        script=str(_write(script, home, mark)),
         log=wishes.log,
         array=wishes.array,
         option=option,
         recorded=wishes.record,
     )
     try:
-        return jobs.submit(backend_for(option.scheduler, home), submission, partial(keep, home))
+        return jobs.submit(backend_for(option.scheduler, home), submission, partial(_keep, home))
     except (MissingCommandError, RefusedError, NotSubmittedError):
-        rmtree(directory, ignore_errors=True)  # there is no job, so nothing is to be kept of it
+        forget(home, mark)  # there is no job, so nothing is to be kept of it
         raise
+    except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the terminal has written ^C
+        say(
+            "the scheduler may have the job, or not. Next: `teho status` looks for it; "
+            "do not submit it again before"
+        )
+        raise click.exceptions.Exit(130) from None
+
+
+def _write(script: Script, home: Path, mark: str) -> Path:
+    """Write the script into a directory of the submission's own, and return its path."""
+    try:
+        path = new_directory(home, mark) / "job.sh"
+        path.write_bytes(script.text.encode("utf-8", "surrogateescape"))
+        path.chmod(0o700)
+    except OSError as error:
+        raise _not_kept(home, mark, error) from None
+    return path
+
+
+def _keep(home: Path, submission: Submission) -> None:
+    """Write down what is known of a submission; of one that has a number, warn at most."""
+    try:
+        keep(home, submission)
+    except OSError as error:
+        if submission.job is None:
+            raise _not_kept(home, submission.mark, error) from None
+        say(
+            f"job {submission.job} is submitted, but its number cannot be kept in {home} "
+            f"({error.strerror}): `teho status` will look for it each time"
+        )
+
+
+def _not_kept(home: Path, mark: str, error: OSError) -> InputError:
+    forget(home, mark)
+    return InputError(
+        f"nothing is submitted: the job cannot be written down in {home}: {error.strerror}",
+        "a directory of yours, with space",
+        "`export TEHO_HOME=DIRECTORY`",
+    )

@@ -25,6 +25,9 @@ _NOWHERE_S = 60.0
 # The last lines may reach the login node's view of the log after the scheduler's word.
 _LOG_SETTLES_S = 2.0
 _PIECE_BYTES = 1 << 16
+# A log that is older than its job's submission is another job's. Clocks of two machines differ.
+_SKEW_S = 1.0
+_WAITING = frozenset({JobState.PENDING, JobState.HELD})
 
 
 def ended(jobs: Sequence[Job]) -> bool:
@@ -50,25 +53,31 @@ def follow(
     assert submission.job is not None, "only what was submitted can be followed"  # noqa: S101
     log = _Log()
     jobs: tuple[Job, ...] = ()
-    pause_s, ask_at_s, lost_at_s = _ASK_LEAST_S, clock(), 0.0
+    pause_s, ask_at_s, lost_at_s = _ASK_LEAST_S, clock(), clock() + _NOWHERE_S
     while True:
         if clock() >= ask_at_s:
             found = _asked(backend, submission.job)
-            if found and _gist(found) != _gist(jobs):
+            nowhere = bool(found) and all(map(_is_nowhere, found))
+            if found and not nowhere and _gist(found) != _gist(jobs):
                 jobs, pause_s = found, _ASK_LEAST_S
                 yield jobs
             else:
                 pause_s = min(pause_s * _ASK_SLOWER, _ASK_MOST_S)
             ask_at_s = clock() + pause_s
-            if not found or any(job.state is not JobState.UNKNOWN for job in found):
+            if not nowhere:
                 lost_at_s = clock() + _NOWHERE_S
-            if (found and ended(found)) or clock() >= lost_at_s:
+            elif clock() >= lost_at_s:
+                yield found
                 break
-        log.find(backend, submission, jobs)
+            if found and ended(found):
+                break
+        if log.appears(backend, submission, jobs) and jobs[0].state in _WAITING:
+            ask_at_s = clock()  # it has started: its state is told before its first line
+            continue
         yield from log.grown()
         sleep(min(_TICK_S, max(0.0, ask_at_s - clock())))
     sleep(0 if not log.found else _LOG_SETTLES_S)
-    log.find(backend, submission, jobs)
+    log.appears(backend, submission, jobs)
     yield from log.grown()
 
 
@@ -78,6 +87,11 @@ def _asked(backend: Backend, number: str) -> tuple[Job, ...]:
         return states(backend, [number])[number]
     except NoAnswerError:
         return ()
+
+
+def _is_nowhere(job: Job) -> bool:
+    """Tell whether the scheduler lists no such job: just submitted, or between its two lists."""
+    return job.state is JobState.UNKNOWN and not job.state_as_written
 
 
 def _gist(jobs: Sequence[Job]) -> object:
@@ -91,10 +105,17 @@ class _Log:
         self.found: Path | None = None
         self._read_bytes = 0
 
-    def find(self, backend: Backend, submission: Submission, jobs: Sequence[Job]) -> None:
-        if self.found is None and len(jobs) == 1 and not submission.array:
-            path = backend.log_path(submission, jobs[0])
-            self.found = path if path.exists() else None
+    def appears(self, backend: Backend, submission: Submission, jobs: Sequence[Job]) -> bool:
+        """Look for the log, and tell whether it is there for the first time."""
+        if self.found is not None or len(jobs) != 1 or submission.array:
+            return False
+        path = backend.log_path(submission, jobs[0])
+        try:
+            is_its_own = path.stat().st_mtime > submission.submitted_at.timestamp() - _SKEW_S
+        except OSError:
+            return False
+        self.found = path if is_its_own else None
+        return is_its_own
 
     def grown(self) -> Iterator[bytes]:
         """Yield what has been added; from the start where the file was begun anew."""

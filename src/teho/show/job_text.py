@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +17,7 @@ from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
 from teho.units import format_bytes, format_count, format_duration, plural
 
-__all__ = ["JobView", "render_job", "render_jobs", "state_sentence"]
+__all__ = ["NO_NUMBER", "JobView", "render_job", "render_jobs", "state_sentence"]
 
 _BAD = frozenset(
     {
@@ -35,6 +36,9 @@ _WORDS = {
     JobState.HELD: "held: nothing happens until it is released",
     JobState.UNKNOWN: "not known",
 }
+NO_NUMBER = "?"
+"""What stands for the number of a job that may or may not be there."""
+_NAME_MOST = 18
 _NO_REASON = frozenset({"", "None", "NONE"})
 
 
@@ -73,16 +77,24 @@ def _one(job: Job) -> str:
         return f"{sentence} on {plain(job.node_list)}"
     if job.state.ended or job.reason in _NO_REASON:
         return sentence
+    if job.state is JobState.UNKNOWN and job.id == NO_NUMBER:
+        return "perhaps not submitted"
     sentence += f" ({plain(job.reason)})"
     if job.expected_start_at is not None and not job.state.ended:
         sentence += f", expected to start {format_moment(job.expected_start_at)}"
     return sentence
 
 
+def _began(job: Job) -> bool:
+    return bool(job.elapsed_s or job.node_list)
+
+
 def _word(job: Job) -> str:
     word = _WORDS.get(job.state, job.state.value.replace("_", " "))
     if job.state is JobState.UNKNOWN and job.state_as_written:
         return f"in a state that Teho does not know, {plain(job.state_as_written)}"
+    if job.state is JobState.CANCELLED and not _began(job):
+        return "cancelled before it began"
     if job.state is JobState.FAILED and job.exit_code:
         return f"failed with exit code {job.exit_code}"
     if job.state is JobState.FAILED and job.signal:
@@ -118,16 +130,30 @@ def _row(view: JobView, unit: str) -> dict[str, Cell]:
         amount = _amount(cost.amount) if unit else _charged(cost)
     return {
         "job": _number(submission),
-        "name": plain(submission.name) or NOTHING,
+        "name": _name(submission),
         "cluster": "this machine" if here else submission.cluster,
-        "time": NOTHING if view.elapsed_s is None else format_duration(view.elapsed_s),
+        "time": NOTHING if view.elapsed_s is None else _time(view.elapsed_s),
         "cost": amount,
-        "state": state_sentence(view.jobs),
+        "state": state_sentence(view.jobs).removeprefix("tasks: "),
     }
 
 
+def _name(submission: Submission) -> str:
+    """Return a job's name, or what it runs, as far as a table has room for it."""
+    name = submission.name
+    if not name and submission.option is not None:
+        name = shlex.join(submission.option.request.command)
+    name = plain(name) or NOTHING
+    return name if len(name) <= _NAME_MOST else name[: _NAME_MOST - 1].rstrip() + "…"
+
+
+def _time(elapsed_s: float) -> str:
+    """Write a wall time; schedulers count whole seconds, and a short job is not of 0 ms."""
+    return format_duration(elapsed_s) if elapsed_s else "< 1 s"
+
+
 def _number(submission: Submission) -> str:
-    return "?" if submission.job is None else submission.job.partition(";")[0]
+    return NO_NUMBER if submission.job is None else submission.job.partition(";")[0]
 
 
 def render_job(view: JobView, *, width: int, color: bool) -> str:
@@ -137,8 +163,8 @@ def render_job(view: JobView, *, width: int, color: bool) -> str:
     good = all(job.state is JobState.COMPLETED for job in jobs)
     mark = ("✗", "bold red") if bad else ("✓", "bold green") if good else ("·", "bold")
     head = f"Job {_number(view.submission)} {state_sentence(jobs)}"
-    if view.elapsed_s is not None:
-        time, limit_s = format_duration(view.elapsed_s), jobs[0].time_limit_s
+    if view.elapsed_s is not None and any(map(_began, jobs)):
+        time, limit_s = _time(view.elapsed_s), jobs[0].time_limit_s
         if len(jobs) > 1:
             head += f", {time} in all"
         else:
@@ -155,19 +181,26 @@ def render_job(view: JobView, *, width: int, color: bool) -> str:
 
 def _cost(view: JobView) -> Iterator[str]:
     cost, option = view.cost, view.submission.option
-    if cost is None or not cost.unit:
+    if cost is None or not any(map(_began, view.jobs)):
+        return
+    if not cost.unit:
+        yield "Nothing is charged here"
         return
     planned = option.cost if option is not None and not view.submission.array else None
     if view.submission.scheduler == "local":
         yield (
             f"Not charged here; on {view.submission.cluster} it would be "
-            f"{_charged(cost)}: {cost.sum}"
+            f"{_charged(cost)}{_sum(cost)}"
         )
         return
     of_plan = ""
     if planned is not None and planned.unit == cost.unit:
         of_plan = f" of at most {_amount(planned.amount)}"
-    yield f"Cost {_charged(cost)}{of_plan}: {cost.sum}"
+    yield f"Cost {_charged(cost)}{of_plan}{_sum(cost)}"
+
+
+def _sum(cost: Cost) -> str:
+    return f": {cost.sum}" if cost.amount else ""
 
 
 def _amount(value: float) -> str:
