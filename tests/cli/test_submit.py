@@ -107,6 +107,21 @@ def test_an_interrupted_follower_leaves_the_job_alone(teho: Teho) -> None:
     assert "running" in teho("status", "1").stdout
 
 
+def test_bytes_that_are_no_text_reach_the_program(teho: Teho) -> None:
+    argv = [*TEHO, "submit", *PLAN, "--follow", "--", "printf", "%s", b"caf\xe9"]
+    done = subprocess.run(argv, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"caf\xe9"
+    assert r"caf\udce9" in teho("status", "--format", "json").stdout.replace("\\\\", "\\")
+
+
+def test_a_task_is_cancelled_by_its_number_and_a_name_is_no_number(teho: Teho) -> None:
+    teho("submit", *PLAN, "--name", "1-long", "--", "sleep", "60")
+    result = teho("cancel", "1-long")
+    assert result.returncode == 0
+    assert "job 1 is cancelled" in result.stderr
+
+
 def test_a_dry_run_prints_the_script_and_submits_nothing(teho: Teho, home: Path) -> None:
     arguments = ["--cluster", "birch", "--account", "tree_123", "--gpus", "2", "--time", "2h"]
     result = teho("submit", *arguments, "--dry-run", "--", "python", "train.py")

@@ -43,9 +43,8 @@ def test_bytes_that_are_no_text_come_through():
     assert answer.stdout.encode(errors="surrogateescape") == b"a\xffb"
 
 
-def test_input_is_closed_or_given():
+def test_input_is_closed():
     assert run(("cat",)).stdout == ""
-    assert run(("cat",), stdin="a\udcffb").stdout == "a\udcffb"
 
 
 def test_a_missing_command_is_named_with_a_way_out():
@@ -116,6 +115,20 @@ def test_questions_are_asked_in_plain_english_and_without_preferences(monkeypatc
     assert run(argv).stdout == "fi_FI.UTF-8 RUNNING unset\n"
 
 
+@pytest.mark.parametrize("name", ["SQUEUE_STATES", "SACCT_FORMAT", "SCANCEL_STATE"])
+def test_no_preference_filters_an_answer_or_a_cancel(monkeypatch, name):
+    monkeypatch.setenv(name, "mine")
+    assert run(shell(f"echo ${{{name}-unset}}"), repeat=True).stdout == "unset\n"
+
+
+def test_no_variable_wins_over_a_script_unless_it_is_wanted(monkeypatch):
+    for name in ("SBATCH_TIMELIMIT", "SBATCH_ACCOUNT", "SLURM_CONF"):
+        monkeypatch.setenv(name, "mine")
+    argv = shell("echo ${SBATCH_TIMELIMIT-unset} ${SBATCH_ACCOUNT-unset} ${SLURM_CONF-unset}")
+    assert run(argv).stdout == "unset unset mine\n"
+    assert run(argv, wanted=("SBATCH_ACCOUNT",)).stdout == "unset mine mine\n"
+
+
 def test_a_command_has_a_session_of_its_own():
     answer = run(python("import os; print(os.getsid(0) == os.getpid())"))
     assert answer.stdout == "True\n"
@@ -137,7 +150,7 @@ def test_a_command_s_words(code, out, err, words):
 def test_an_interrupt_leaves_no_command_behind(monkeypatch: pytest.MonkeyPatch):
     pids: list[int] = []
 
-    def interrupted(process: subprocess.Popen[bytes], *_: object) -> None:
+    def interrupted(process: subprocess.Popen[bytes], **_: object) -> None:
         pids.append(process.pid)
         raise KeyboardInterrupt
 

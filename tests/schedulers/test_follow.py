@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,10 @@ class World:
         self._last: object = None
         monkeypatch.setattr(follow_module, "states", self.states)
 
-    def states(self, _backend: object, numbers: Sequence[str]) -> dict[str, tuple[Job, ...]]:
+    def states(
+        self, _backend: object, numbers: Sequence[str], since: Mapping[str, datetime]
+    ) -> dict[str, tuple[Job, ...]]:
+        assert since == {numbers[0]: NOW}
         self.asked_s.append(self.now_s)
         self._last = answer = next(self._answers, self._last)
         if callable(answer):
@@ -209,3 +212,14 @@ def test_a_state_that_teho_does_not_know_is_followed_on(
     world = World(monkeypatch, tmp_path / "no", [*[(odd,)] * 20, (done,)])
     assert world.events() == [(odd,), (done,)]
     assert world.now_s > 120
+
+
+def test_an_expected_start_that_drifts_is_no_news(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    drifting = [
+        (job(JobState.PENDING, expected_start_at=NOW + timedelta(seconds=i)),) for i in range(40)
+    ]
+    world = World(monkeypatch, tmp_path / "no", [*drifting, (job(JobState.COMPLETED),)])
+    assert len(world.events()) == 2
+    assert world.asked_s[-1] - world.asked_s[-2] > 29

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -40,12 +40,12 @@ def accounting(name: str) -> tuple[Job, ...]:
     return texts.read_accounting((DATA / f"{name}.txt").read_text())
 
 
-def submission(log: str = "", directory: str = "/d") -> Submission:
+def submission(log: str = "", directory: str = "/d", name: str = "train") -> Submission:
     return Submission(
         mark="teho=m",
         scheduler="grid_engine",
         cluster="arc4",
-        name="train",
+        name=name,
         submitted_at=datetime(2026, 11, 20, tzinfo=timezone.utc),
         directory=directory,
         script="/home/x/job.sh",
@@ -96,7 +96,9 @@ def test_an_answer_that_is_neither_yes_nor_no(stderr, code):
 
 
 def test_questions():
-    assert ENGINE.queue(["5"]).argv == ("qstat", "-xml", "-r", "-u", "user")
+    (asked,) = ENGINE.queue(["5", "6"])
+    assert asked.argv == ("qstat", "-xml", "-r", "-u", "user")
+    assert asked.numbers == ("5", "6")
     assert [query.argv for query in ENGINE.accounting(["5", "6"])] == [
         ("qacct", "-j", "5"),
         ("qacct", "-j", "6"),
@@ -105,7 +107,12 @@ def test_questions():
     assert contexts.argv == ("qstat", "-j", "*")
     begin = datetime.strptime(ended.argv[4], "%Y%m%d%H%M")  # noqa: DTZ007
     assert 3600 <= (datetime.now() - begin).total_seconds() < 3800  # noqa: DTZ005
-    assert ENGINE.cancel(["5", "6.2"]) == ("qdel", "5", "6.2")
+    assert ENGINE.cancel(["5", "6.2"]) == (("qdel", "5", "6.2"),)
+    assert ENGINE.wanted_variables(Path("x")) == ()
+    # The script names it so, in the words that Grid Engine takes.
+    assert ENGINE.job_name(submission()) == "train"
+    assert ENGINE.job_name(submission(name="")) == "job"
+    assert ENGINE.job_name(submission(name="my job")) == "my_job"
     assert ENGINE.estimate(Path("x")) is None
     assert ENGINE.read_estimate(said()) is None
 
@@ -120,7 +127,7 @@ def test_a_job_that_is_gone_is_no_error():
     with pytest.raises(RefusedError, match="not the owner"):
         ENGINE.read_cancelled(said("denied: you are not the owner of job 5", code=1))
     with pytest.raises(RefusedError, match="no permission"):
-        ENGINE.queue(["5"]).read(said(stderr="no permission", code=1))
+        ENGINE.queue(["5"])[0].read(said(stderr="no permission", code=1))
 
 
 def test_the_queue():
@@ -138,11 +145,13 @@ def test_the_queue():
         memory_bytes=49150 * MIB,
         # Local time, and two hours before UTC in November.
         started_at=datetime(2026, 11, 20, 11, 46, 13, tzinfo=timezone.utc),
+        elapsed_s=jobs["28"].elapsed_s,
         time_limit_s=1800.0,
     )
     assert {name for name, job in jobs.items() if job.number == "30"} == {"30.1", "30.4", "30.7,10"}
     assert (jobs["31.1-4:1"].task, jobs["31.1-4:1"].state) == ("1-4:1", JobState.PENDING)
     assert (jobs["34"].gpus, jobs["34"].memory_bytes) == (0, None)
+    assert jobs["31.1-4:1"].elapsed_s is None
     # Both are `hqw`; only one needs somebody.
     assert (jobs["32"].state, jobs["32"].reason) == (JobState.PENDING, "waits for job 29")
     assert (jobs["33"].state, jobs["33"].reason) == (JobState.HELD, "")
@@ -176,6 +185,17 @@ def test_states(letters, state):
     (job,) = texts.read_queue(text)
     assert (job.state, job.state_as_written) == (state, letters)
     assert ("qmod -cj" in job.reason) == letters.startswith("E")
+
+
+@pytest.mark.parametrize(("ago_s", "elapsed_s"), [(90, 90), (-30, 0)])
+def test_a_running_job_has_used_the_time_since_its_start(ago_s, elapsed_s):
+    start = datetime.now() - timedelta(seconds=ago_s)  # noqa: DTZ005  as qstat writes it
+    (job,) = texts.read_queue(
+        "<a><job_list><JB_job_number>1</JB_job_number><state>r</state>"
+        f"<JAT_start_time>{start:%Y-%m-%dT%H:%M:%S}</JAT_start_time></job_list></a>"
+    )
+    assert job.elapsed_s is not None
+    assert elapsed_s <= job.elapsed_s < elapsed_s + 10
 
 
 @pytest.mark.parametrize("text", ["", "<a>", "qstat: command", "<a><job_list></job_list></a>"])
@@ -231,7 +251,8 @@ def test_ends():
     (killed,) = accounting("qacct-killed")
     assert (killed.state, killed.exit_code, killed.signal) == (JobState.FAILED, None, 9)
     assert killed.reason == "100 : assumedly after job"
-    (again,) = accounting("qacct-again")
+    first, again = accounting("qacct-again")
+    assert (first.state, first.exit_code, first.elapsed_s) == (JobState.PENDING, None, 1.0)
     assert (again.state, again.exit_code, again.nodes) == (JobState.COMPLETED, 0, 1)
     assert [job.id for job in accounting("qacct-array")][:2] == ["43.1", "43.2"]
 
@@ -271,7 +292,15 @@ def test_other_ends(changes, state, exit_code, signal):
 
 def test_a_job_that_was_only_rescheduled_is_not_over():
     record = RECORD.replace("100 : assumedly after job", "25  : rescheduling")
-    assert texts.read_accounting(record) == ()
+    (job,) = texts.read_accounting(record)
+    assert (job.state, job.exit_code, job.signal) == (JobState.PENDING, None, None)
+    assert job.reason == "25  : rescheduling"
+
+
+def test_1970_is_no_time():
+    """So 8.1.9 writes the submission of a job that `qmod -rj` sent back."""
+    (job,) = texts.read_accounting("====\njobnumber 5\nqsub_time Thu Jan  1 02:00:00 1970\n")
+    assert job.submitted_at is None
 
 
 def test_what_is_missing_is_not_zero():
@@ -295,6 +324,7 @@ def test_where_the_log_is(tmp_path: Path):
     task = Job(id="5.2", number="5", task="2", state=JobState.RUNNING)
     assert ENGINE.log_path(submission(), job) == Path("/d/x y.o5")
     assert ENGINE.log_path(submission(), task) == Path("/d/train.o5.2")
+    assert ENGINE.log_path(submission(name=""), task) == Path("/d/job.o5.2")
     assert ENGINE.log_path(submission("$JOB_NAME.$JOB_ID.$TASK_ID"), task) == Path("/d/train.5.2")
     assert ENGINE.log_path(submission(str(tmp_path)), task) == tmp_path / "train.o5.2"
 

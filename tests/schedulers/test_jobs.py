@@ -7,6 +7,7 @@ the rows that squeue would print.
 from __future__ import annotations
 
 import os
+import shlex
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from teho.errors import (
 )
 from teho.model.job import JobState, Submission
 from teho.schedulers import command, jobs
+from teho.schedulers.grid_engine import GridEngine
 from teho.schedulers.slurm import Slurm
 
 SLURM = Slurm()
@@ -119,9 +121,10 @@ def test_a_submission_that_cannot_be_kept_is_not_made(site: Site):
         "",
         "kill -9 $$",
         "echo 'sbatch: error: Batch job submission failed: Socket timed out' >&2; exit 1",
+        "echo 'sbatch: error: Batch job submission failed: Unspecified error' >&2; exit 1",
         "echo $number; exit 1",
     ],
-    ids=["garbage", "nothing", "killed", "transient", "number-but-failed"],
+    ids=["garbage", "nothing", "killed", "transient", "damaged", "number-but-failed"],
 )
 def test_a_lost_answer_is_found_again_and_nothing_is_submitted_twice(site: Site, then: str):
     site.takes_and("echo 7777")
@@ -155,9 +158,10 @@ def test_one_that_failed_before_submitting_may_be_repeated(site: Site):
 
 def test_a_refusal_is_not_looked_up(site: Site):
     site.stub("squeue", 'touch "$site/looked"')
-    site.stub("sbatch", "echo 'sbatch: error: Invalid account' >&2; exit 1")
+    words = "sbatch: error: Batch job submission failed: Invalid account or account/partition"
+    site.stub("sbatch", f"echo '{words}' >&2; exit 1")
     kept: list[Submission] = []
-    with pytest.raises(RefusedError, match="sbatch: error: Invalid account"):
+    with pytest.raises(RefusedError, match=words):
         submit(submission(), kept)
     assert not (site.directory / "looked").exists()
     assert [it.job for it in kept] == [None]
@@ -192,6 +196,44 @@ def test_a_job_that_may_be_the_one_is_a_doubt(site: Site):
         submit(submission())
 
 
+def test_a_job_without_a_name_of_its_own_is_a_doubt_too(site: Site):
+    (site.directory / "comments-are-lost").touch()
+    site.takes_and("kill -9 $$")
+    queue = site.directory / "queue"
+    site.stub("squeue", f"""[ -e '{queue}' ] && sed "s/train/job.sh/" '{queue}'; true""")
+    with pytest.raises(LostSubmissionError, match="job 1 has its name"):
+        submit(submission(name=""))
+
+
+def test_a_job_of_grid_engine_that_has_ended_is_a_doubt(site: Site):
+    """Only qacct has it by then, which keeps no mark; without a name it is called `job`."""
+    now = datetime.now().strftime("%a %b %d %H:%M:%S %Y")  # noqa: DTZ005  as qacct writes it
+    site.stub("qsub", "echo 'Unable to run job: got NULL gdi response' >&2; exit 1")
+    site.stub("qstat", "echo 'Following jobs do not exist: *' >&2; exit 1")
+    site.stub("qacct", f"printf '====\\njobnumber 5\\njobname job\\nqsub_time {now}\\n'")
+    with pytest.raises(LostSubmissionError, match="job 5 has its name"):
+        jobs.submit(GridEngine("x"), submission(name=""), lambda _: None, looks_s=(0.0,))
+
+
+def test_nothing_in_the_environment_changes_what_the_script_says(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("SBATCH_TIMELIMIT", "SBATCH_ARRAY_INX", "SBATCH_EXPORT", "SBATCH_ACCOUNT"):
+        monkeypatch.setenv(name, "mine")
+    site.stub(
+        "sbatch", 'env | grep ^SBATCH_ > "$site/seen"; echo "Job 3 to start at 9" >&2; echo 3'
+    )
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --account=p\n")
+    submit(submission(script=str(script)))
+    assert (site.directory / "seen").read_text() == ""
+    assert jobs.estimate(SLURM, script, timeout_s=10) is not None
+    assert (site.directory / "seen").read_text() == ""
+    script.write_text("#!/bin/bash\n")
+    submit(submission(script=str(script)))
+    assert (site.directory / "seen").read_text() == "SBATCH_ACCOUNT=mine\n"
+
+
 def test_others_jobs_are_no_doubt(site: Site):
     (site.directory / "comments-are-lost").touch()
     submit(submission(script="/home/x/other.sh"))
@@ -224,8 +266,9 @@ def row(job: str, state: str) -> str:
     return "\x1d" + "\x1f\x1e".join([*fixed, "train", "", ""]) + "\n"
 
 
-def account(job: str, state: str) -> str:
-    fixed = [job, state, "0:0", "gpu", "p", "n1", "", "", "1", "1", "1", "5", "1", "", "", "", ""]
+def account(job: str, state: str, begin: int = 1, end: int = 1, **more: str) -> str:
+    times = [str(begin), str(begin), str(end), more.get("elapsed", "5"), "1", more.get("cpu", "")]
+    fixed = [job, state, "0:0", "gpu", "p", "n1", "", "", *times, "", more.get("energy", ""), ""]
     return "".join(part + "\x1f\x1e" for part in (*fixed, "train", "")) + "\n"
 
 
@@ -270,6 +313,139 @@ def test_states_come_from_the_queue_and_then_from_the_accounting(site: Site):
     assert [job.id for job in jobs.accounting(SLURM, "2;puhti")] == ["2"]
 
 
+def test_what_a_job_used_before_it_was_queued_again_counts(site: Site):
+    (site.directory / "accounting").write_text(
+        account("1", "REQUEUED", 100, 122, elapsed="22", cpu="00:20.500", energy="300")
+        + account("2_1", "REQUEUED", 100, 110, elapsed="10", cpu="00:09")
+        + account("1", "COMPLETED", 150, 190, elapsed="40", cpu="00:39", energy="500")
+        + account("2_1", "FAILED", 150, 155, elapsed="5")
+        + account("2_2", "COMPLETED", 100, 107, elapsed="7", cpu="00:06")
+    )
+    (job,) = jobs.accounting(SLURM, "1")
+    assert jobs.states(SLURM, ["1"]) == {"1": (job,)}
+    assert (job.state, job.elapsed_s, job.cpu_s) == (JobState.COMPLETED, 62.0, 59.5)
+    assert job.energy_j == 800.0
+    assert [moment.timestamp() for moment in (job.submitted_at, job.started_at, job.ended_at)] == [
+        *(100, 100, 190),
+    ]
+    first, second = jobs.accounting(SLURM, "2")
+    # What is not known of one run is not known of all.
+    assert (first.state, first.elapsed_s, first.cpu_s) == (JobState.FAILED, 15.0, None)
+    assert (second.elapsed_s, second.cpu_s) == (7.0, 6.0)
+
+
+def test_a_job_that_waits_to_run_again_has_not_ended(site: Site):
+    (site.directory / "accounting").write_text(
+        account("1", "REQUEUED", 100, 122, elapsed="22")
+        + account("1", "PENDING", 122, 0, elapsed="0")
+    )
+    (job,) = jobs.accounting(SLURM, "1")
+    assert (job.state, job.elapsed_s, job.ended_at) == (JobState.PENDING, 22.0, None)
+
+
+RECORD = "====\njobnumber 5\n" + "".join(
+    f"{name} {{{name}}}\n"
+    for name in ("failed", "exit_status", "qsub_time", "start_time", "end_time", "ru_wallclock")
+)
+
+
+def record(begin: str, end: str, used_s: int, failed: int = 0) -> str:
+    day = "Fri Nov 20 {} 2026"
+    return RECORD.format(
+        failed=failed,
+        exit_status=0,
+        qsub_time=day.format("10:00:00"),
+        start_time=day.format(begin),
+        end_time=day.format(end),
+        ru_wallclock=f"{used_s}s",
+    )
+
+
+def test_so_it_is_on_grid_engine(site: Site):
+    again, end = record("10:00:00", "10:00:22", 22, 25), record("10:01:00", "10:01:40", 40)
+    site.stub("qacct", f"cat <<'EOF'\n{again}{end}EOF")
+    (job,) = jobs.accounting(GridEngine("x"), "5")
+    assert (job.state, job.elapsed_s) == (JobState.COMPLETED, 62.0)
+    # The record of another host of the same run.
+    host = record("10:01:01", "10:01:39", 38)
+    site.stub("qacct", f"cat <<'EOF'\n{again}{host}{end}EOF")
+    (job,) = jobs.accounting(GridEngine("x"), "5")
+    assert job.elapsed_s == 62.0
+
+
+def test_an_older_job_of_the_same_number_is_another_one(site: Site):
+    (site.directory / "accounting").write_text(
+        account("1", "FAILED", 1_000_000, 1_000_022, elapsed="22")
+        + account("1", "COMPLETED", 2_000_000, 2_000_040, elapsed="40")
+    )
+    since = datetime.fromtimestamp(2_000_001, timezone.utc)  # of a clock that is ahead
+    (job,) = jobs.accounting(SLURM, "1", since)
+    assert (job.state, job.elapsed_s) == (JobState.COMPLETED, 40.0)
+    assert jobs.states(SLURM, ["1"], {"1": since}) == {"1": (job,)}
+    later = since + timedelta(days=1)
+    assert jobs.accounting(SLURM, "1", later) == ()
+    assert jobs.states(SLURM, ["1"], {"1": later})["1"][0].state is JobState.UNKNOWN
+    # In the queue it is the same.
+    (site.directory / "queue").write_text(row("1", "RUNNING"))
+    assert jobs.states(SLURM, ["1"])["1"][0].state is JobState.RUNNING
+    assert jobs.states(SLURM, ["1"], {"1": since}) == {"1": (job,)}
+
+
+def test_two_clusters_give_the_same_number(site: Site):
+    site.stub(
+        "squeue",
+        f"""case "$*" in
+        *--clusters=puhti*) printf '%s\n' {shlex.quote(row("12", "RUNNING"))};;
+        *--clusters=mahti*) printf '%s\n' {shlex.quote(row("12", "PENDING"))};;
+        *) printf '%s\n' {shlex.quote(row("13", "SUSPENDED"))};;
+        esac""",
+    )
+    found = jobs.states(SLURM, ["12;puhti", "12;mahti", "13"])
+    assert {number: job.state for number, (job,) in found.items()} == {
+        "12;puhti": JobState.RUNNING,
+        "12;mahti": JobState.PENDING,
+        "13": JobState.SUSPENDED,
+    }
+
+
+def test_a_cluster_that_is_away_hides_no_other(site: Site):
+    site.stub(
+        "squeue",
+        f"""case "$*" in *--clusters=mahti*) echo "Invalid cluster" >&2; exit 1;; esac
+        printf '%s\n' {shlex.quote(row("12", "RUNNING"))}""",
+    )
+    found = jobs.states(SLURM, ["12;puhti", "12;mahti"])
+    assert found["12;puhti"][0].state is JobState.RUNNING
+    assert found["12;mahti"][0].state is JobState.UNKNOWN
+    assert "Invalid cluster" in found["12;mahti"][0].reason
+    with pytest.raises(RefusedError, match="Invalid cluster"):
+        jobs.states(SLURM, ["12;mahti"])
+
+
+def test_one_job_that_cannot_be_asked_for_hides_no_other(site: Site):
+    site.stub("qstat", "echo '<a/>'")
+    ended = record("10:00:00", "10:00:22", 22)
+    site.stub("qacct", f"[ $2 = 6 ] && {{ echo oops >&2; exit 1; }}; cat <<'EOF'\n{ended}EOF")
+    found = jobs.states(GridEngine("x"), ["6", "5"])
+    assert found["5"][0].state is JobState.COMPLETED
+    assert found["6"][0].state is JobState.UNKNOWN
+    assert "qacct says: oops" in found["6"][0].reason
+
+
+def test_tasks_that_left_the_queue_are_not_forgotten_while_the_accounting_is_away(site: Site):
+    (site.directory / "queue").write_text(row("3_2", "COMPLETED") + row("3_3", "RUNNING"))
+    site.stub("sacct", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    second, third, others = jobs.states(SLURM, ["3"])["3"]
+    assert (second.state, third.state) == (JobState.COMPLETED, JobState.RUNNING)
+    assert (others.id, others.state) == ("3", JobState.UNKNOWN)
+    assert "Unable to contact slurm controller" in others.reason
+    # Where there is none, nothing is waited for.
+    site.stub("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
+    found = jobs.states(SLURM, ["3"])["3"]
+    assert [job.id for job in found] == ["3_2", "3_3"]
+    assert all("storage is disabled" in job.reason for job in found)
+
+
 def test_a_site_without_accounting_still_has_states(site: Site):
     (site.directory / "queue").write_text(row("1", "RUNNING"))
     site.stub("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
@@ -304,6 +480,10 @@ def test_cancel_and_estimate(site: Site):
     site.stub("sbatch", "echo 'sbatch: Job 3 to start at 1795182926 using 1' >&2")
     expected = datetime.fromtimestamp(1795182926, timezone.utc)
     assert jobs.estimate(SLURM, Path("/job.sh"), timeout_s=10) == expected
+    site.stub("sbatch", "echo 'allocation failure: Unable to contact slurm controller' >&2; exit 1")
+    with pytest.raises(NoAnswerError, match="cannot be reached"):
+        jobs.estimate(SLURM, Path("/job.sh"), timeout_s=10)
+    assert jobs.estimate(GridEngine("x"), Path("/job.sh"), timeout_s=10) is None
 
 
 def test_marks_do_not_repeat():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -17,7 +18,7 @@ from teho.errors import InputError, RefusedError
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Option
 from teho.model.request import Request
-from teho.schedulers import jobs
+from teho.schedulers import jobs, local_runner
 from teho.schedulers.backends import backend_for
 from teho.schedulers.command import Completed
 from teho.schedulers.local import Local
@@ -225,6 +226,31 @@ def test_a_runner_that_was_killed_is_told_and_its_program_can_still_be_ended(mac
     assert not alive(program)
 
 
+def test_a_runner_whose_end_nobody_has_noted_is_gone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    """As in a container whose first process waits for no child."""
+    of = machine.submit(
+        "trap '' TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done"
+    )
+    program = int(machine.waits_for("pid"))
+    path = machine.directory / "home" / "local" / of.job / "state.json"
+    machine.until(of, lambda _: b'"program":{' in path.read_bytes())
+    os.kill(msgspec.json.decode(path.read_bytes())["runner"]["pid"], signal.SIGKILL)
+    monkeypatch.setattr(local_runner, "_GRACE_S", 0.2)
+    with subprocess.Popen(["true"]) as zombie:
+        assert os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        fields = Path(f"/proc/{zombie.pid}/stat").read_text().rpartition(")")[2].split()
+        state = msgspec.json.decode(path.read_bytes())
+        state["runner"] = {"pid": zombie.pid, "stamp": fields[19]}
+        path.write_bytes(msgspec.json.encode(state))
+        assert machine.jobs(of)[0].state is JobState.NODE_FAILED
+        # It does not listen either.
+        home = str(machine.directory / "home" / "local")
+        assert local_runner.main([home, "cancel", of.job]) == 0
+    assert not alive(program)
+
+
 def test_a_process_that_only_has_the_number_is_left_alone(machine: Machine):
     of = machine.submit("sleep 600")
     machine.until(of, lambda found: found[0].state is JobState.RUNNING)
@@ -270,7 +296,7 @@ def test_answers_of_the_runner(tmp_path: Path):
     assert backend.estimate(Path("x")) is None
     assert backend.read_estimate(Completed(("x",), 0, "", "")) is None
     with pytest.raises(ValueError, match="JSON"):
-        backend.queue(["1"]).read(Completed(("x",), 0, "nonsense", ""))
+        backend.queue(["1"])[0].read(Completed(("x",), 0, "nonsense", ""))
 
 
 @pytest.mark.parametrize(

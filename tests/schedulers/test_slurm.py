@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +107,32 @@ def test_an_answer_that_is_neither_yes_nor_no(stderr, code):
     assert SLURM.read_submitted(said("123\n", stderr, code)) is None
 
 
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("#SBATCH --account=p", True),
+        ("#SBATCH --time=3 -A p", True),
+        ("#SBATCH -Ap", True),
+        ("#SBATCH --acctg-freq=30 --time=3", False),
+        ("# SBATCH --account=p", False),
+        ("echo --account", False),
+        ("", False),
+    ],
+)
+def test_the_user_s_own_account_is_for_a_script_that_names_none(tmp_path, line, names):
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/bash\n{line}\n")
+    assert SLURM.wanted_variables(script) == (() if names else ("SBATCH_ACCOUNT",))
+    assert SLURM.wanted_variables(script, "project_1") == ()
+    assert SLURM.wanted_variables(tmp_path / "none.sh") == ()
+
+
+def test_the_name_that_the_job_has():
+    assert SLURM.job_name(submission()) == "train"
+    assert SLURM.job_name(submission(name="")) == "job.sh"
+    assert SLURM.job_name(submission(name="a\tb")) == "a_b"
+
+
 def test_an_estimate():
     text = "sbatch: Job 3 to start at {} using 10 processors on nodes r01g01 in partition gpu\n"
     assert SLURM.read_estimate(said(stderr=text.format("1795182926"))) == at(1795182926)
@@ -121,22 +148,28 @@ def test_an_estimate():
 
 
 def test_questions_name_jobs_and_clusters():
-    argv = SLURM.queue(["1", "2;puhti"]).argv
-    assert argv[:5] == ("squeue", "--clusters=puhti", "--states=all", "--jobs=1,2", "--noheader")
+    here, puhti = SLURM.queue(["1", "2;puhti", "3"])
+    assert here.argv[:4] == ("squeue", "--states=all", "--jobs=1,3", "--noheader")
+    assert puhti.argv[:4] == ("squeue", "--clusters=puhti", "--states=all", "--jobs=2")
+    assert (here.numbers, puhti.numbers) == (("1", "3"), ("2;puhti",))
     (query,) = SLURM.accounting(["7"])
-    assert query.argv[:2] == ("sacct", "--jobs=7")
+    assert query.argv[:3] == ("sacct", "--duplicates", "--jobs=7")
     assert query.otherwise is not None
-    assert query.otherwise.argv == ("sacct", "--jobs=7", "--json")
+    assert query.otherwise.argv == ("sacct", "--duplicates", "--jobs=7", "--json")
     # sacct 22.05 with --json refuses its own times then.
     assert "SLURM_TIME_FORMAT" in query.environment
     assert not query.otherwise.environment
     assert SLURM.recent(7300.0)[1].argv[2] == "--starttime=now-3hours"
-    assert SLURM.cancel(["1_4", "2;puhti"]) == ("scancel", "--clusters=puhti", "1_4", "2")
+    # One for each cluster: job 1_4 of puhti is another one.
+    assert SLURM.cancel(["1_4", "2;puhti", "3"]) == (
+        ("scancel", "1_4", "3"),
+        ("scancel", "--clusters=puhti", "2"),
+    )
 
 
 def test_a_job_that_is_gone_is_no_error():
     gone = said(stderr="slurm_load_jobs error: Invalid job id specified", code=1)
-    assert SLURM.queue(["1"]).read(gone) == ()
+    assert SLURM.queue(["1"])[0].read(gone) == ()
     SLURM.read_cancelled(
         said(stderr="scancel: error: Kill job error on job id 1: Invalid job id specified", code=1)
     )
@@ -339,6 +372,42 @@ def test_a_row_that_does_not_come_apart_is_said():
     assert slurm_text.read_accounting("") == slurm_text.read_queue("") == ()
     with pytest.raises(ValueError, match="no job id"):
         slurm_text.read_accounting(COLUMN.join(["x"] * 19) + COLUMN)
+
+
+def test_each_run_of_a_job_that_was_queued_again():
+    """As sacct 22.05 --duplicates has it: one after the other, each with its steps."""
+    text = "".join(
+        part + COLUMN
+        for row in (
+            "1,REQUEUED,0:0,gpu,p,n1,cpu=1,,100,100,106,6,10,00:00.004,,0,None,train,teho=m",
+            "\n1.batch,CANCELLED,0:15,,p,n1,cpu=1,,100,100,106,6,,00:00.002,13124K,0,,batch,",
+            "\n1,COMPLETED,0:0,gpu,p,n1,cpu=1,,106,111,118,7,10,00:00.019,,0,None,train,teho=m",
+            "\n1.batch,COMPLETED,0:0,,p,n1,cpu=1,,111,111,118,7,,00:00.017,12856K,0,,batch,",
+        )
+        for part in row.split(",")
+    )
+    first, second = slurm_text.read_accounting(text + "\n")
+    assert (first.state, first.elapsed_s, first.cpu_s) == (JobState.PENDING, 6.0, 0.004)
+    assert (first.started_at, first.ended_at) == (at(100), at(106))
+    assert (second.state, second.elapsed_s, second.cpu_s) == (JobState.COMPLETED, 7.0, 0.019)
+    assert first.memory_peak_bytes == 13124 << 10
+    assert second.memory_peak_bytes == 12856 << 10
+    run = {"job_id": 1, "state": {"current": "REQUEUED"}}
+    times = {"elapsed": 6, "start": 100, "end": 106, "total": {"seconds": 0, "microseconds": 4000}}
+    (json,) = slurm_json.read_accounting(
+        msgspec.json.encode({"jobs": [{**run, "time": times}]}).decode()
+    )
+    for name in ("state", "elapsed_s", "cpu_s", "started_at", "ended_at"):
+        assert getattr(json, name) == getattr(first, name)
+
+
+def test_a_queue_s_row_always_has_its_comment_and_its_submission():
+    bare, marked = slurm_text.read_queue(queue_row(1, "n", "(null)") + queue_row(2, "n", "teho=m"))
+    assert (bare.comment, marked.comment) == ("", "teho=m")
+    assert bare.submitted_at == marked.submitted_at == at(1700000000)
+    for name in ("22.05", "23.02", "25.05"):
+        for job in read(name, "squeue.json").values():
+            assert job.submitted_at is not None
 
 
 @given(st.text(max_size=60), st.sampled_from(["", ROW + "1" + COLUMN]))

@@ -64,6 +64,7 @@ def test_what_a_job_used_and_cost() -> None:
         memory_peak_bytes=2 * 1024**3,
         memory_bytes=8 * 1024**3,
         node_list="r01g01",
+        nodes=1,
     )
     assert render_job(view(done, cost=cost), width=80, color=False) == (
         "✗ Job 7 failed with exit code 3 after 2 min of 10 min\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from teho.cli import say
@@ -27,6 +29,7 @@ def command(references: tuple[str, ...]) -> None:
     """
     from teho.cli.jobs import look_up, number_of
     from teho.errors import InputError
+    from teho.model.job import JobState
     from teho.schedulers import jobs
     from teho.schedulers.backends import backend_for
     from teho.schedulers.follow import ended
@@ -46,6 +49,14 @@ def command(references: tuple[str, ...]) -> None:
         if ended(view.jobs):
             say(f"job {number} had ended before: {state_sentence(view.jobs)}")
             continue
-        job = reference if reference.startswith(number) else submission.job
-        jobs.cancel(backend_for(submission.scheduler, home), [job])
-        say(f"job {job.partition(';')[0]} is cancelled")
+        (state,) = {(job.state, job.state_as_written) for job in view.jobs[:1]}
+        if state == (JobState.UNKNOWN, ""):
+            raise InputError(
+                f"job {number} cannot be ended from here: {view.jobs[0].reason}",
+                next_step="try it where it was submitted",
+            )
+        task = re.fullmatch(re.escape(number) + r"([_.+]\d+)", reference)
+        job = number + (task.group(1) if task else "")
+        cluster = submission.job.removeprefix(number)  # `;puhti`, of several clusters
+        jobs.cancel(backend_for(submission.scheduler, home), [job + cluster])
+        say(f"job {job} is cancelled")

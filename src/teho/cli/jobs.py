@@ -15,7 +15,7 @@ from teho.cli import say
 from teho.cli.terminal import wants_color, width
 from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.config.settings import Settings
-from teho.errors import NotSubmittedError, SchedulerError
+from teho.errors import InputError, NoAnswerError, NotSubmittedError, SchedulerError
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.planner.cost import cost_of_use
@@ -26,6 +26,7 @@ from teho.schedulers.follow import ended, follow
 from teho.show.job_text import NO_NUMBER, JobView, elapsed_of, render_job, state_sentence
 from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
+from teho.units import GIB
 
 __all__ = ["follow_to_end", "look_up", "number_of", "print_job", "view_of", "with_account"]
 
@@ -49,7 +50,7 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
     for scheduler in sorted({one.scheduler for one, _ in numbered}):
         numbers = [one.job for one, _ in numbered if one.scheduler == scheduler and one.job]
         try:
-            answer = ask.states(backend_for(scheduler, home), numbers)
+            answer = ask.states(backend_for(scheduler, home), numbers, _since(submissions))
         except SchedulerError as error:
             problems.append(error.found)
         else:
@@ -62,10 +63,26 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
         number = submission.job or NO_NUMBER
         reason = trouble or "the scheduler cannot be asked for now"
         jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
-        if any(job.comment and submission.mark not in job.comment for job in jobs):
+        if any(_is_of_another(job, submission) for job in jobs):
             jobs = (_unknown(number, "here this number is another job's"),)
         views.append(view_of(submission, jobs))
     return views, problems
+
+
+def _since(submissions: Sequence[Submission]) -> dict[str, datetime]:
+    return {one.job: one.submitted_at for one in submissions if one.job is not None}
+
+
+def _is_of_another(job: Job, submission: Submission) -> bool:
+    """Tell whether a job with this number is not the one that was submitted: it lacks the mark.
+
+    Slurm's queue shows every job's comment; an accounting may keep none.
+    """
+    if job.state is JobState.UNKNOWN or submission.mark in job.comment:
+        return False
+    if job.comment:
+        return job.script != submission.script
+    return submission.scheduler == "slurm" and not job.state.ended
 
 
 def _numbered(submission: Submission, home: Path) -> tuple[Submission, str]:
@@ -99,7 +116,13 @@ def _cost(submission: Submission, jobs: Sequence[Job]) -> Cost | None:
     elapsed_s, path = elapsed_of(jobs), cluster_files().get(submission.cluster)
     if submission.option is None or elapsed_s is None or path is None:
         return None
-    return cost_of_use(submission.option, read_cluster(path), elapsed_s)
+    memory_bytes = jobs[0].memory_bytes
+    try:
+        cluster = read_cluster(path)
+    except InputError:
+        return None  # `teho clusters check` says what is wrong with it
+    memory_gib = None if memory_bytes is None else memory_bytes / GIB
+    return cost_of_use(submission.option, cluster, elapsed_s, memory_gib)
 
 
 def print_job(view: JobView) -> None:
@@ -165,9 +188,13 @@ def _accounted(
     for attempt in range(tries):
         if attempt:
             time.sleep(_ACCOUNT_PAUSE_S)
-        with contextlib.suppress(SchedulerError):
-            told = ask.accounting(backend, submission.job or "")
-            found = {job.id: job for job in _own(told, submission) if job.state.ended}
+        try:
+            told = ask.accounting(backend, submission.job or "", submission.submitted_at)
+        except NoAnswerError:
+            break  # it has been asked more than once already
+        except SchedulerError:
+            told = ()
+        found = {job.id: job for job in _own(told, submission) if job.state.ended}
         if all(job.id in found for job in jobs):
             break
     return (*found.values(), *(job for job in jobs if job.id not in found))
@@ -185,12 +212,12 @@ def _print_reports(submission: Submission, settings: Settings) -> None:
     runs = runs_of_job(settings.home_directory, submission)
     if not runs:
         say(f"no recording of job {number_of(submission)} in {settings.home_directory}")
-    for path in runs[:1]:
+    for path in runs[-1:]:
         click.echo(err=True)
         loaded = LoadedRun(path, settings)
         print_text(loaded.view_with(plots=False), sys.stderr, full=False)
     if len(runs) > 1:
-        say(f"the first of {len(runs)} recordings of this job; `teho list` shows the others")
+        say(f"the newest of {len(runs)} recordings of this job; `teho list` shows the others")
 
 
 def _exit_code(jobs: Sequence[Job]) -> int:

@@ -38,7 +38,7 @@ from teho.store.submissions import find_submission, forget, keep, new_directory
 
 __all__ = ["command"]
 
-_ACCOUNT_VARIABLES = ("SBATCH_ACCOUNT", "SLURM_ACCOUNT")
+_ACCOUNT_VARIABLE = "SBATCH_ACCOUNT"
 """What sbatch takes the account from where the script names none."""
 
 
@@ -77,7 +77,7 @@ def command(
     settings = load_settings()
     given["after"] = tuple(_number(settings.home_directory, one) for one in given["after"])
     wishes = msgspec.structs.replace(read_script_options(given), teho=_own_path())
-    known = _this_cluster(cluster)
+    known = _this_cluster(cluster, elsewhere=local or dry_run)
     option = _cheapest(request, known, even_if_retired=given["even_if_retired"])
     if local:
         option = msgspec.structs.replace(option, scheduler="local")
@@ -109,20 +109,32 @@ def command(
     say(f"`teho status {number} --follow` follows it, `teho cancel {number}` ends it")
 
 
-def _own_path() -> str:
+def _own_path() -> tuple[str, ...]:
     """Return the path of this very Teho: a job's modules may put another one first, or none."""
-    return str(Path(sys.executable).with_name("teho"))
+    beside = Path(sys.executable).with_name("teho")
+    return (str(beside),) if beside.exists() else (sys.executable, "-m", "teho")
 
 
-def _this_cluster(name: str | None) -> Cluster:
-    """Return the cluster of that name, or the one that this machine belongs to."""
-    if name is not None:
-        return load_cluster(name)
-    known = load_catalogue().values()
+def _this_cluster(name: str | None, *, elsewhere: bool) -> Cluster:
+    """Return the cluster of that name, or the one that this machine belongs to.
+
+    Args:
+        name: as the user gave it.
+        elsewhere: whether it may be another than this machine's.
+    """
+    known = load_catalogue().values() if name is None or not elsewhere else ()
     # The full name is asked of the network, and may be another one altogether.
     found = current_cluster(os.environ, os.uname().nodename, known) or current_cluster(
         os.environ, socket.getfqdn(), known
     )
+    if name is not None:
+        cluster = load_cluster(name)
+        if found is not None and found.name != name and not elsewhere:
+            raise InputError(
+                f"--cluster {name}, and this machine belongs to {found.title}",
+                next_step=f"log in to {cluster.title}, or `--local` or `--dry-run` here",
+            )
+        return cluster
     if found is None:
         raise InputError(
             f"this machine, {os.uname().nodename}, is none of a cluster that Teho knows",
@@ -151,7 +163,7 @@ def _cheapest(request: Request, cluster: Cluster, *, even_if_retired: bool) -> O
 def _check_place(cluster: Cluster, option: Option) -> None:
     """Refuse what the scheduler would refuse for who submits, and from where."""
     account, dialect, here = cluster.account, cluster.dialect, Path.cwd()
-    named = option.account or any(map(os.environ.get, _ACCOUNT_VARIABLES))
+    named = option.account or os.environ.get(_ACCOUNT_VARIABLE)
     if account.required and not named:
         raise InputError(
             f"no account, and {cluster.title} asks for one ({account.source})",
@@ -222,17 +234,23 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
     from teho.schedulers.backends import backend_for
 
     mark = jobs.new_mark()
+    here = str(Path.cwd())
+    if not _is_text(here) or not _is_text(wishes.log):
+        raise InputError(
+            f"{_legible(here)}: a directory or a log whose name is no UTF-8 cannot be written down",
+            next_step="`cd` to another directory",
+        )
     submission = Submission(
         mark=mark,
         scheduler=option.scheduler,
         cluster=option.cluster,
-        name=option.request.name,
+        name=_legible(option.request.name),
         submitted_at=datetime.now(timezone.utc),
-        directory=str(Path.cwd()),
+        directory=here,
         script=str(_write(script, home, mark)),
         log=wishes.log,
         array=wishes.array,
-        option=option,
+        option=_legible_option(option),
         recorded=wishes.record,
     )
     try:
@@ -248,6 +266,25 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
             "do not submit it again before"
         )
         raise click.exceptions.Exit(130) from None
+
+
+def _is_text(words: str) -> bool:
+    return words == _legible(words)
+
+
+def _legible(words: str) -> str:
+    r"""Write out what is no text, as `\udcff`: the script itself has the bytes."""
+    return words.encode(errors="backslashreplace").decode()
+
+
+def _legible_option(option: Option) -> Option:
+    request = msgspec.structs.replace(
+        option.request,
+        name=_legible(option.request.name),
+        command=tuple(map(_legible, option.request.command)),
+        lines=tuple(map(_legible, option.request.lines)),
+    )
+    return msgspec.structs.replace(option, request=request)
 
 
 def _write(script: Script, home: Path, mark: str) -> Path:

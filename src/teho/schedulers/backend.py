@@ -19,6 +19,8 @@ class Query(msgspec.Struct, frozen=True):
     """A question that may be repeated."""
 
     argv: tuple[str, ...]
+    numbers: tuple[str, ...]
+    """The jobs that it is about, as they were asked for; none: whatever there is."""
     read: Callable[[Completed], tuple[Job, ...]]
     """Raises RefusedError where the scheduler says no, ValueError where the answer makes no
     sense."""
@@ -37,24 +39,35 @@ class Backend(Protocol):
     def submit(self, submission: Submission) -> tuple[str, ...]:
         """Return the command that submits, once and for all."""
 
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
+        """Return those of the user's variables that may add to a script; others change it.
+
+        Args:
+            script: what is submitted.
+            account: whom it is charged to by the plan; empty: the plan names none.
+        """
+
+    def job_name(self, submission: Submission) -> str:
+        """Return the name under which the scheduler lists the job."""
+
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the job's number; None: the answer names none.
 
         Raises:
-            RefusedError: the scheduler says plainly that it did not take the job.
+            RefusedError: it is certain, from its words, that the scheduler did not take the job.
         """
 
-    def queue(self, numbers: Sequence[str]) -> Query:
+    def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask for jobs that wait, run, or ended just now; a job that is not there is left out."""
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask for what jobs used; a job that is not there (yet) is left out."""
+        """Ask for what jobs used, each run of one that ran again; none of one not there (yet)."""
 
     def recent(self, back_s: float) -> tuple[Query, ...]:
         """Ask for this user's jobs of the last `back_s` seconds, everywhere they can be."""
 
-    def cancel(self, jobs: Sequence[str]) -> tuple[str, ...]:
-        """Return the command that cancels jobs, or tasks of arrays, by their ids."""
+    def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the commands that cancel jobs, or tasks of arrays, by their ids."""
 
     def read_cancelled(self, answer: Completed) -> None:
         """Return where the jobs are cancelled or had ended.

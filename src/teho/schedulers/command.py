@@ -8,13 +8,13 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from teho.errors import MissingCommandError, NoAnswerError, RefusedError
 
-__all__ = ["Completed", "accepted", "run", "said", "unreachable"]
+__all__ = ["Completed", "accepted", "reached", "run", "said", "unreachable"]
 
 # Longer than Slurm tries to reach a busy controller (MessageTimeout, 10 s, a few times).
 _TIMEOUT_S = 60.0
@@ -44,7 +44,11 @@ _TRANSIENT = (
     "got communication error",
 )
 # They would filter or change answers; Teho's questions say all that they mean.
-_PREFERENCES = ("SQUEUE_", "SACCT_")
+_PREFERENCES = ("SQUEUE_", "SACCT_", "SCANCEL_")
+# sbatch(1), INPUT ENVIRONMENT VARIABLES: they win over what the script says, so that another
+# job would run, and be charged, than was announced. SBATCH_EXPORT is among them: with NONE
+# srun's tasks would not see what the script exports.
+_OVERRIDES = "SBATCH_"
 _PLAIN = {"LC_ALL": "C", "LANGUAGE": "C"}
 
 
@@ -63,8 +67,8 @@ def run(
     *,
     timeout_s: float = _TIMEOUT_S,
     repeat: bool = False,
-    stdin: str | None = None,
     environment: Mapping[str, str] | None = None,
+    wanted: Collection[str] = (),
 ) -> Completed:
     """Run a scheduler's command and return what it said, whatever its exit code.
 
@@ -76,35 +80,44 @@ def run(
         timeout_s: for each attempt.
         repeat: whether asking twice does no harm. Such a command is tried again when
             the scheduler is away, and asked in plain English, without the user's
-            preferences. Any other sees the user's environment as it is, because
-            schedulers hand it on to the job.
-        stdin: its input; None: closed.
+            preferences. Any other sees the user's environment, because schedulers hand
+            it on to the job, without the variables that win over a script.
         environment: variables that this command sees beside the others.
+        wanted: variables that it sees although they win over a script.
 
     Raises:
         MissingCommandError: there is no such command.
         NoAnswerError: it did not end in time; of a repeatable one also: the scheduler
             could not be reached.
     """
-    variables = {**(_plain() if repeat else os.environ), **(environment or {})}
+    variables = {**(_plain() if repeat else _unchanged(wanted)), **(environment or {})}
     pauses = _PAUSES_S if repeat else ()
     for pause_s in pauses:
         with contextlib.suppress(_TimedOutError):
-            answer = _once(argv, timeout_s, stdin, variables)
+            answer = _once(argv, timeout_s, variables)
             if not unreachable(answer):
                 return answer
         time.sleep(pause_s)
     try:
-        answer = _once(argv, timeout_s, stdin, variables)
+        answer = _once(argv, timeout_s, variables)
     except _TimedOutError:
         raise NoAnswerError(
             f"{argv[0]} did not answer within {timeout_s:.0f} s",
             "an answer of the scheduler",
             "try again later; the site's status page may say more",
         ) from None
-    if repeat and unreachable(answer):
+    return reached(answer) if repeat else answer
+
+
+def reached(answer: Completed) -> Completed:
+    """Return an answer that is the scheduler's own.
+
+    Raises:
+        NoAnswerError: the scheduler was busy or away.
+    """
+    if unreachable(answer):
         raise NoAnswerError(
-            f"the scheduler cannot be reached; {argv[0]} says: {said(answer)}",
+            f"the scheduler cannot be reached; {answer.argv[0]} says: {said(answer)}",
             "",
             "try again later; the site's status page may say more",
         )
@@ -148,13 +161,20 @@ def _plain() -> dict[str, str]:
     return kept | _PLAIN
 
 
-def _once(
-    argv: Sequence[str], timeout_s: float, stdin: str | None, environment: Mapping[str, str]
-) -> Completed:
+def _unchanged(wanted: Collection[str]) -> dict[str, str]:
+    """Return the environment in which a script means what it says."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in wanted or not name.startswith(_OVERRIDES)
+    }
+
+
+def _once(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str]) -> Completed:
     try:
         process = subprocess.Popen(
             list(argv),
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
@@ -169,9 +189,7 @@ def _once(
         ) from None
     with process:
         try:
-            out, errors = process.communicate(
-                None if stdin is None else stdin.encode(errors="surrogateescape"), timeout_s
-            )
+            out, errors = process.communicate(timeout=timeout_s)
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -56,7 +56,7 @@ def follow(
     pause_s, ask_at_s, lost_at_s = _ASK_LEAST_S, clock(), clock() + _NOWHERE_S
     while True:
         if clock() >= ask_at_s:
-            found = _asked(backend, submission.job)
+            found = _asked(backend, submission)
             nowhere = bool(found) and all(map(_is_nowhere, found))
             if found and not nowhere and _gist(found) != _gist(jobs):
                 jobs, pause_s = found, _ASK_LEAST_S
@@ -76,15 +76,16 @@ def follow(
             continue
         yield from log.grown()
         sleep(min(_TICK_S, max(0.0, ask_at_s - clock())))
-    sleep(0 if not log.found else _LOG_SETTLES_S)
+    sleep(0 if submission.array else _LOG_SETTLES_S)
     log.appears(backend, submission, jobs)
     yield from log.grown()
 
 
-def _asked(backend: Backend, number: str) -> tuple[Job, ...]:
+def _asked(backend: Backend, submission: Submission) -> tuple[Job, ...]:
     """Return the job's entries; empty where the scheduler does not answer for now."""
+    number = submission.job or ""
     try:
-        return states(backend, [number])[number]
+        return states(backend, [number], {number: submission.submitted_at})[number]
     except NoAnswerError:
         return ()
 
@@ -95,7 +96,8 @@ def _is_nowhere(job: Job) -> bool:
 
 
 def _gist(jobs: Sequence[Job]) -> object:
-    return [(job.id, job.state, job.reason, job.node_list, job.expected_start_at) for job in jobs]
+    """Return what is worth a line; an expected start moves with every question."""
+    return [(job.id, job.state, job.reason, job.node_list) for job in jobs]
 
 
 class _Log:

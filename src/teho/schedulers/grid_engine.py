@@ -13,6 +13,7 @@ from teho.model.job import Job, Submission
 from teho.schedulers import grid_engine_text as texts
 from teho.schedulers.backend import Query
 from teho.schedulers.command import Completed, accepted, said, unreachable
+from teho.schedulers.script_words import grid_engine_name
 
 __all__ = ["GridEngine"]
 
@@ -21,7 +22,16 @@ _SUBMITTED = re.compile(
     r'|Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted)',
     re.ASCII,
 )
-_REFUSED = ("Unable to run job", "error: ", "denied: ", "qsub: ")
+# What qsub says where it or qmaster certainly took no job (msg_qmaster.h, msg_common.h). A
+# verifier's own words may be any, and so do not count; an error of the connection may hide a job.
+_REFUSED = re.compile(
+    r"^(?:Unable to run job: )?(?:error: )?(?:job (?:\d+ was )?rejected|denied: |no suitable queues"
+    r"|unknown resource |JSV (?:\".*\" |temporarily )?rejected|verification: no suitable"
+    r"|Unable to read script file|qsub: (?:ERROR! |invalid option|Unknown option)|ERROR! )",
+    re.MULTILINE | re.IGNORECASE,
+)
+# It may stand between complaints.
+_TAKEN = "has been submitted"
 # What the commands say where a job is not (or no longer) there; they end with 1 then.
 _NOT_THERE = ("not found", "do not exist", "does not exist")
 # A local time says too little when the clocks are set back.
@@ -47,6 +57,14 @@ class GridEngine:
             *("-wd", submission.directory, submission.script),
         )
 
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002
+        """Return none: qsub's are files."""
+        return ()
+
+    def job_name(self, submission: Submission) -> str:
+        """Return the name, which the script gives it."""
+        return grid_engine_name(submission.name or "job")
+
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the number of `5`, `123.1-10:1` or `Your job 5 ("x") has been submitted`."""
         if answer.exit_code == 0:
@@ -55,8 +73,7 @@ class GridEngine:
                 if match := _SUBMITTED.fullmatch(line.strip()):
                     return match.group(1) or match.group(2)
             return None
-        refused = any(words in answer.stderr for words in _REFUSED)
-        if 0 < answer.exit_code < 128 and refused and not unreachable(answer):
+        if _refuses(answer):
             raise RefusedError(
                 f"Grid Engine did not take the job; qsub says: {said(answer)}",
                 "",
@@ -64,17 +81,24 @@ class GridEngine:
             )
         return None
 
-    def queue(self, numbers: Sequence[str]) -> Query:  # noqa: ARG002
+    def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask qstat for all of the user's jobs: of a single one it tells no state."""
-        return Query(
-            ("qstat", "-xml", "-r", "-u", self._user),
-            lambda answer: texts.read_queue(accepted(answer).stdout),
+        return (
+            Query(
+                ("qstat", "-xml", "-r", "-u", self._user),
+                tuple(numbers),
+                lambda answer: texts.read_queue(accepted(answer).stdout),
+            ),
         )
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask qacct, which takes one job at a time and has it some seconds after its end."""
         return tuple(
-            Query(("qacct", "-j", number), lambda answer: texts.read_accounting(_present(answer)))
+            Query(
+                ("qacct", "-j", number),
+                (number,),
+                lambda answer: texts.read_accounting(_present(answer)),
+            )
             for number in numbers
         )
 
@@ -83,16 +107,17 @@ class GridEngine:
         since = datetime.now(timezone.utc) - timedelta(seconds=back_s) - _CLOCK_CHANGE
         begin = f"{since.astimezone():%Y%m%d%H%M}"
         return (
-            Query(("qstat", "-j", "*"), lambda answer: texts.read_contexts(_present(answer))),
+            Query(("qstat", "-j", "*"), (), lambda answer: texts.read_contexts(_present(answer))),
             Query(
                 ("qacct", "-o", self._user, "-b", begin, "-j", "*"),
+                (),
                 lambda answer: texts.read_accounting(_present(answer)),
             ),
         )
 
-    def cancel(self, jobs: Sequence[str]) -> tuple[str, ...]:
+    def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the `qdel` command."""
-        return ("qdel", *jobs)
+        return (("qdel", *jobs),)
 
     def read_cancelled(self, answer: Completed) -> None:
         """Accept that a job has ended before."""
@@ -108,7 +133,7 @@ class GridEngine:
 
     def log_path(self, submission: Submission, job: Job) -> Path:
         """Fill in the pattern (qsub(1), -o); by default `NAME.oNUMBER` or `NAME.oNUMBER.TASK`."""
-        name = job.name or submission.name
+        name = job.name or self.job_name(submission)
         default = f"{name}.o{job.number}" + (f".{job.task}" if job.task else "")
         path = Path(submission.directory, submission.log)
         values = {
@@ -127,6 +152,13 @@ class GridEngine:
             )
         )
         return filled / default if not submission.log or filled.is_dir() else filled
+
+
+def _refuses(answer: Completed) -> bool:
+    """Tell whether it is certain that no job came of it."""
+    if answer.exit_code <= 0 or unreachable(answer) or _TAKEN in answer.stdout + answer.stderr:
+        return False
+    return _REFUSED.search(answer.stderr) is not None
 
 
 def _present(answer: Completed) -> str:

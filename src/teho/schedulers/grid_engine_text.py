@@ -28,7 +28,7 @@ _KIB = 1024
 # accounting(5), failed: what became of a job that did not simply end.
 _OVER_TIME, _KILLED = 37, 100
 _GOES_ON = frozenset({24, 25})
-"""Migrating and rescheduled: this is not the job's last record."""
+"""Migrating and rescheduled: the job waits to run again."""
 
 
 def read_queue(text: str) -> tuple[Job, ...]:
@@ -42,10 +42,11 @@ def read_queue(text: str) -> tuple[Job, ...]:
         root = ET.fromstring(_NOT_XML.sub("?", text))  # noqa: S314
     except ET.ParseError as error:
         raise ValueError(f"not XML: {error}") from None
-    return tuple(_queued(element) for element in root.iter("job_list"))
+    now = datetime.now(timezone.utc)
+    return tuple(_queued(element, now) for element in root.iter("job_list"))
 
 
-def _queued(element: ET.Element) -> Job:
+def _queued(element: ET.Element, now: datetime) -> Job:
     def text(name: str) -> str:
         return (element.findtext(name) or "").strip()
 
@@ -62,6 +63,7 @@ def _queued(element: ET.Element) -> Job:
     state = _state(text("state"), waits_for_others=bool(predecessors))
     queue, _, host = text("queue_name").partition("@")
     slots = _count(text("slots"))
+    start = _iso(text("JAT_start_time"))
     return Job(
         id=f"{number}.{task}" if task else number,
         number=number,
@@ -76,7 +78,9 @@ def _queued(element: ET.Element) -> Job:
         gpus=_gpus(asked),
         memory_bytes=_memory(asked, slots),
         submitted_at=_iso(text("JB_submission_time")),
-        started_at=_iso(text("JAT_start_time")),
+        started_at=start,
+        # Of another machine's clock, which may be ahead.
+        elapsed_s=None if start is None else max(0.0, (now - start).total_seconds()),
         time_limit_s=_seconds(asked.get("h_rt", "")),
     )
 
@@ -129,13 +133,8 @@ def read_contexts(text: str) -> tuple[Job, ...]:
 
 
 def read_accounting(text: str) -> tuple[Job, ...]:
-    """Read what `qacct -j` wrote, the last record of each task."""
-    last: dict[str, Job] = {}
-    for record in _records(text):
-        if _failed(record) not in _GOES_ON:
-            job = _accounted(record)
-            last[job.id] = job
-    return tuple(last.values())
+    """Read what `qacct -j` wrote: every record, in the order of their ends."""
+    return tuple(map(_accounted, _records(text)))
 
 
 def _records(text: str) -> Iterator[Mapping[str, str]]:
@@ -204,6 +203,8 @@ def _ending(
         return (JobState.FAILED if status else JobState.COMPLETED), status, None
     if failed is None or status is None:
         return JobState.UNKNOWN, None, None
+    if failed in _GOES_ON:
+        return JobState.PENDING, None, None
     return JobState.FAILED, None, signal
 
 
@@ -266,9 +267,10 @@ def _iso(text: str) -> datetime | None:
 
 
 def _local(text: str) -> datetime | None:
-    """Return the time of `Fri Nov 20 13:46:18 2026`."""
+    """Return the time of `Fri Nov 20 13:46:18 2026`; None for 1970, which stands for none."""
     try:
         naive = datetime.strptime(text, "%a %b %d %H:%M:%S %Y")  # noqa: DTZ007
-        return naive.astimezone(timezone.utc)
+        found = naive.astimezone(timezone.utc)
     except (ValueError, OverflowError, OSError):
         return None
+    return found if found.timestamp() > 0 else None

@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -26,7 +27,7 @@ from teho.errors import (
 )
 from teho.model.job import Job, JobState, Submission
 from teho.schedulers.backend import Backend, Query
-from teho.schedulers.command import run, said
+from teho.schedulers.command import reached, run, said
 
 __all__ = ["accounting", "cancel", "estimate", "find", "new_mark", "states", "submit"]
 
@@ -34,10 +35,14 @@ _SUBMIT_TIMEOUT_S = 180.0
 # A controller that was busy enough to lose an answer takes a while to list the job.
 _LOOKS_S = (1.0, 4.0, 10.0, 15.0, 30.0)
 _MARK = "teho="
+_NOWHERE = "neither in the queue nor (yet) in the accounting"
 # Until then the command of a Teho that was killed may still be at work.
 _SETTLED = timedelta(seconds=_SUBMIT_TIMEOUT_S + 120)
 # The clocks of two machines of one cluster.
 _SKEW = timedelta(minutes=2)
+# Numbers begin anew after days at the least. Grid Engine's local times may be an hour off when
+# the clocks are set back.
+_OTHERS = timedelta(hours=2)
 
 
 def new_mark() -> str:
@@ -67,8 +72,10 @@ def submit(
         LostSubmissionError: the answer was lost, and so far nobody can tell.
     """
     keep(submission)
+    account = submission.option.account if submission.option is not None else ""
+    wanted = backend.wanted_variables(Path(submission.script), account)
     try:
-        answer = run(backend.submit(submission), timeout_s=_SUBMIT_TIMEOUT_S)
+        answer = run(backend.submit(submission), timeout_s=_SUBMIT_TIMEOUT_S, wanted=wanted)
     except NoAnswerError as error:
         number, heard = None, error.found
     else:
@@ -117,7 +124,11 @@ def _look_up(
         # The queue may know what the accounting does not keep.
         others = {job.number for job in jobs if _is_of_another(job, submission)}
         doubtful = _first(
-            job for job in jobs if job.number not in others and _may_be_of(job, submission)
+            job
+            for job in jobs
+            if job.number not in others
+            and job.name == backend.job_name(submission)
+            and _may_be_of(job, submission)
         )
     unknown = f"it is not known whether the job was submitted: {heard}"
     if trouble:
@@ -135,42 +146,74 @@ def _look_up(
     raise NotSubmittedError(
         f"the job was not submitted: {heard}; neither queue nor accounting has it",
         "",
-        "submit again; nothing was started",
+        "submit again, or change the request where these words refuse it; nothing was started",
     )
 
 
-def states(backend: Backend, numbers: Sequence[str]) -> dict[str, tuple[Job, ...]]:
+def states(
+    backend: Backend, numbers: Sequence[str], since: Mapping[str, datetime] = MappingProxyType({})
+) -> dict[str, tuple[Job, ...]]:
     """Return what jobs are doing: of an array, one entry for each task that the scheduler lists.
 
-    A job that is nowhere (not yet, or no longer) is there too, as UNKNOWN.
+    A job that is nowhere (not yet, or no longer) is there too, as UNKNOWN; so are, in one
+    entry, the tasks that may have left the queue while the accounting does not answer.
+
+    Args:
+        backend: the scheduler.
+        numbers: the jobs, each as its submission was answered, such as `123` or `123;puhti`.
+        since: when each was submitted, where that is known: an older job of the same number
+            is another one.
 
     Raises:
         SchedulerError: the queue cannot be asked.
     """
-    queued = _by_number(_ask(backend.queue(numbers)) if numbers else ())
+    queued, away = _ask_each(backend.queue(numbers) if numbers else (), since)
+    if away and not queued:
+        raise next(iter(away.values()))
     # Tasks of an array leave the queue one by one.
-    asked = [
-        number for number in numbers if all(job.task is not None for job in queued[_bare(number)])
-    ]
-    trouble, ended = "neither in the queue nor (yet) in the accounting", _by_number(())
-    try:
-        ended = _by_number(_ask_all(backend.accounting(asked)) if asked else ())
-    except SchedulerError as error:
-        trouble = f"not in the queue; the accounting cannot be asked: {error.found}"
-    return {
-        number: _merged(queued[_bare(number)], ended[_bare(number)])
-        or (Job(id=_bare(number), number=_bare(number), state=JobState.UNKNOWN, reason=trouble),)
-        for number in numbers
+    asked = [number for number in queued if all(job.task is not None for job in queued[number])]
+    ended, failed = _ask_each(backend.accounting(asked) if asked else (), since)
+    troubles = {
+        **{number: f"the queue cannot be asked: {error.found}" for number, error in away.items()},
+        **{
+            number: f"the accounting cannot be asked: {error.found}"
+            for number, error in failed.items()
+        },
     }
+    found = {}
+    for number in numbers:
+        jobs = _merged(queued.get(number, []), _runs_in_one(ended.get(number, [])))
+        if number in failed and not isinstance(failed[number], NoAnswerError):
+            # This site has no accounting: there is nothing to wait for.
+            jobs = [
+                msgspec.structs.replace(job, reason=job.reason or troubles[number]) for job in jobs
+            ]
+        if not jobs or isinstance(failed.get(number), NoAnswerError):
+            jobs.append(_unknown(number, troubles.get(number, _NOWHERE)))
+        found[number] = tuple(jobs)
+    return found
 
 
-def accounting(backend: Backend, number: str) -> tuple[Job, ...]:
+def accounting(backend: Backend, number: str, since: datetime | None = None) -> tuple[Job, ...]:
     """Return what a job used, an entry for each task; empty while the accounting has nothing.
+
+    Of one that was queued again the entry has the use of all runs, from the first one's
+    start to the last one's end, and the last one's state.
+
+    Args:
+        backend: the scheduler.
+        number: as its submission was answered, such as `123` or `123;puhti`.
+        since: when it was submitted: an older job of the same number is another one.
 
     Raises:
         SchedulerError: the accounting cannot be asked.
     """
-    return tuple(_by_number(_ask_all(backend.accounting([number])))[_bare(number)])
+    found, failed = _ask_each(
+        backend.accounting([number]), {} if since is None else {number: since}
+    )
+    if failed:
+        raise failed[number]
+    return tuple(_runs_in_one(found[number]))
 
 
 def cancel(backend: Backend, jobs: Sequence[str]) -> None:
@@ -179,8 +222,8 @@ def cancel(backend: Backend, jobs: Sequence[str]) -> None:
     Raises:
         SchedulerError: the scheduler refuses, or cannot be asked.
     """
-    if jobs:
-        backend.read_cancelled(run(backend.cancel(jobs), repeat=True))
+    for argv in backend.cancel(jobs) if jobs else ():
+        backend.read_cancelled(run(argv, repeat=True))
 
 
 def estimate(backend: Backend, script: Path, *, timeout_s: float) -> datetime | None:
@@ -193,12 +236,73 @@ def estimate(backend: Backend, script: Path, *, timeout_s: float) -> datetime | 
         SchedulerError: the scheduler cannot be asked.
     """
     argv = backend.estimate(script)
-    return backend.read_estimate(run(argv, timeout_s=timeout_s)) if argv else None
+    if argv is None:
+        return None
+    answer = run(argv, timeout_s=timeout_s, wanted=backend.wanted_variables(script))
+    return backend.read_estimate(reached(answer))
 
 
-def _ask_all(queries: Iterable[Query]) -> Iterator[Job]:
+def _ask_each(
+    queries: Iterable[Query], since: Mapping[str, datetime]
+) -> tuple[dict[str, list[Job]], dict[str, SchedulerError]]:
+    """Return the jobs by the numbers that were asked for, and what went wrong, by them too.
+
+    A question without an answer leaves the others theirs.
+    """
+    found: dict[str, list[Job]] = {}
+    failed: dict[str, SchedulerError] = {}
     for query in queries:
-        yield from _ask(query)
+        try:
+            jobs = _by_number(_ask(query))
+        except SchedulerError as error:
+            failed.update(dict.fromkeys(query.numbers, error))
+            continue
+        for number in query.numbers:
+            begin = since[number] - _OTHERS if number in since else None
+            found[number] = [job for job in jobs[_bare(number)] if _is_since(job, begin)]
+    return found, failed
+
+
+def _is_since(job: Job, begin: datetime | None) -> bool:
+    """Tell whether a job is not an older one of the same number."""
+    return begin is None or job.submitted_at is None or job.submitted_at >= begin
+
+
+def _runs_in_one(runs: Iterable[Job]) -> list[Job]:
+    """Return each job, or task, once: with the use of all its runs, and the last one's state."""
+    by_id: defaultdict[str, list[Job]] = defaultdict(list)
+    for run_ in runs:
+        by_id[run_.id].append(run_)
+    return [_in_one(of_job) for of_job in by_id.values()]
+
+
+def _in_one(runs: Sequence[Job]) -> Job:
+    last = runs[-1]
+    apart = [last]
+    for earlier in reversed(runs[:-1]):
+        # One that overlaps is no run of its own: Grid Engine may write a record for each host.
+        begin = apart[-1].started_at
+        if earlier.ended_at is not None and (begin is None or earlier.ended_at <= begin):
+            apart.append(earlier)
+    began = [job for job in apart if job.elapsed_s]
+    return msgspec.structs.replace(
+        last,
+        submitted_at=apart[-1].submitted_at or last.submitted_at,
+        started_at=min((job.started_at for job in apart if job.started_at), default=None),
+        ended_at=last.ended_at if last.state.ended else None,
+        elapsed_s=_sum(job.elapsed_s for job in began) if began else last.elapsed_s,
+        cpu_s=_sum(job.cpu_s for job in began) if began else last.cpu_s,
+        energy_j=_sum(job.energy_j for job in began) if began else last.energy_j,
+        memory_peak_bytes=max(
+            (job.memory_peak_bytes for job in apart if job.memory_peak_bytes), default=None
+        ),
+    )
+
+
+def _sum(amounts: Iterable[float | None]) -> float | None:
+    """Return the sum; None where a part of it is not known."""
+    known = list(amounts)
+    return None if None in known else sum(amount for amount in known if amount is not None)
 
 
 def _ask(query: Query) -> tuple[Job, ...]:
@@ -237,10 +341,8 @@ def _is_of(job: Job, submission: Submission) -> bool:
 def _may_be_of(job: Job, submission: Submission) -> bool:
     """Tell whether a job that carries nobody's mark could be the one."""
     since = submission.submitted_at - _SKEW
-    return (
-        not _is_of_another(job, submission)
-        and job.name == submission.name
-        and (job.submitted_at is None or job.submitted_at >= since)
+    return not _is_of_another(job, submission) and (
+        job.submitted_at is None or job.submitted_at >= since
     )
 
 
@@ -265,10 +367,15 @@ def _bare(number: str) -> str:
     return number.partition(";")[0]
 
 
-def _merged(queued: list[Job], accounted: list[Job]) -> tuple[Job, ...]:
+def _unknown(number: str, reason: str) -> Job:
+    bare = _bare(number)
+    return Job(id=bare, number=bare, state=JobState.UNKNOWN, reason=reason)
+
+
+def _merged(queued: list[Job], accounted: list[Job]) -> list[Job]:
     """Return the queue's entries, and those ended ones that it no longer lists."""
     listed = {job.id for job in queued}
-    return (
+    return [
         *(job for job in accounted if not queued or (job.state.ended and job.id not in listed)),
         *queued,
-    )
+    ]

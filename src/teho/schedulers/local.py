@@ -43,26 +43,36 @@ class Local:
         """Return the command that starts a runner."""
         return self._runner("submit", msgspec.json.encode(submission).decode())
 
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002
+        """Return none: here no variable changes a script's options."""
+        return ()
+
+    def job_name(self, submission: Submission) -> str:
+        """Return the name as it is."""
+        return submission.name
+
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the number that the runner printed."""
+        if answer.exit_code < 0:
+            return None  # killed: perhaps after it had started the job
         text = accepted(answer).stdout.strip()
         return text if text.isdigit() else None
 
-    def queue(self, numbers: Sequence[str]) -> Query:
+    def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask for jobs, ended or not."""
-        return Query(self._runner("show", *numbers), _read)
+        return (Query(self._runner("show", *numbers), tuple(numbers), _read),)
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask the same: what a job used stands beside its state."""
-        return (self.queue(numbers),)
+        return self.queue(numbers)
 
     def recent(self, back_s: float) -> tuple[Query, ...]:  # noqa: ARG002
         """Ask for all jobs."""
-        return (Query(self._runner("show", "all"), _read),)
+        return (Query(self._runner("show", "all"), (), _read),)
 
-    def cancel(self, jobs: Sequence[str]) -> tuple[str, ...]:
+    def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the command that ends jobs."""
-        return self._runner("cancel", *jobs)
+        return (self._runner("cancel", *jobs),)
 
     def read_cancelled(self, answer: Completed) -> None:
         """Accept whatever succeeded."""

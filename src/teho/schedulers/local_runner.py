@@ -34,6 +34,7 @@ __all__ = ["main", "tasks_of"]
 _GRACE_S = 10.0
 """Between asking a program to end and ending it."""
 _LONGEST_PAUSE_S = 3600.0
+_LOOK_S = 0.02
 _GIB = 1024**3
 _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
@@ -360,14 +361,31 @@ def _cancel(home: Path, ids: Sequence[str]) -> None:
         (home / number / (f"cancel.{task}" if task else "cancel")).touch()
         if state.runner.alive:
             os.kill(state.runner.pid, signal.SIGTERM)
-        elif state.program is not None and state.program.alive:
-            os.killpg(state.program.pid, signal.SIGTERM)
+        elif state.program is not None:
+            _end(state.program)
+
+
+def _end(program: _Process) -> None:
+    """End a program whose runner is gone, as the runner would have."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not program.alive:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, number)
+        until_s = time.monotonic() + _GRACE_S
+        while program.alive and time.monotonic() < until_s:
+            time.sleep(_LOOK_S)
 
 
 def _stamp(pid: int) -> str:
-    """Return the start of a process, in the kernel's ticks (proc_pid_stat(5), field 22)."""
+    """Return the start of a process, in the kernel's ticks; empty where it has ended.
+
+    Of one that nobody has waited for yet, only the number is left (proc_pid_stat(5), fields
+    3 and 22).
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if fields[0] in {"Z", "X"} else fields[19]
     except (OSError, IndexError):
         return ""
 

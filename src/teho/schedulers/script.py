@@ -158,7 +158,7 @@ def _values(
         meets=_meets(option, processes),
         masks=_masks(option, cluster),
         container=f"{software.run_prefix} " if software and software.run_prefix else "",
-        recorder=f"{bash_word(options.teho)} run -- " if options.record else "",
+        recorder=f"{' '.join(map(bash_word, options.teho))} run -- " if options.record else "",
         program=bash_command(request.command),
         script=" ".join(map(bash_word, _script_words(option))),
         signal_before_s=options.notice_s(option),

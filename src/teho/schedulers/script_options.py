@@ -21,8 +21,8 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     record: bool = False
     """Whether `teho run` records the program."""
-    teho: str = "teho"
-    """The command by which the job finds Teho: a name on the PATH, or an absolute path."""
+    teho: tuple[str, ...] = ("teho",)
+    """The words by which the job finds Teho: a name on the PATH, or an absolute path."""
     framework: str = ""
     """Whose modules or container are loaded; `none`: no one's; empty: as the command looks."""
     stage: tuple[str, ...] = ()

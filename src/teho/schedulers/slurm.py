@@ -9,7 +9,7 @@ character in a job's name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from teho.model.job import Job, Submission
 from teho.schedulers import slurm_json, slurm_text
 from teho.schedulers.backend import Query
 from teho.schedulers.command import Completed, accepted, said, unreachable
+from teho.schedulers.script_words import slurm_name
 from teho.schedulers.slurm_values import fill_pattern
 
 __all__ = ["Slurm"]
@@ -26,8 +27,38 @@ _SUBMITTED = re.compile(
     r"^(?:Submitted batch job )?(\d+)(;[\w.-]+)?(?: on cluster \S+)?$", re.ASCII
 )
 _WOULD_START = re.compile(r"Job \d+ to start at (\S+)", re.ASCII)
-# sbatch(1) ends with 1 and one of these where the controller has answered no.
-_REFUSED = ("Batch job submission failed", "error: ", "fatal: ")
+# What sbatch(1) says last of a submission that failed, for whatever reason.
+_FAILED = re.compile(r"Batch job submission failed: (.*)")
+# The reasons that are the controller's own (ESLURM_… of slurm_errno.c, 20.11 to 26.05). Any
+# other, such as "Unspecified error" or an error of the connection, may hide a job.
+_REFUSED = re.compile(
+    r"Invalid (?:account|array|burst|cluster|container|extra|feature|generic|GRES|group id|job "
+    r"array|license|mcs_label|node|or unknown assoc|partition|preferred|qos|QOS|time|Trackable"
+    r"|user id|wckey|--|configuration for external)"
+    r"|Requested (?:account|GRES|node|operation|partition|reservation|time|topology)"
+    r"|Required (?:node|partition|ports)|Requires more ports|Access/permission denied"
+    r"|Access denied to requested|Burst Buffer (?:permission|request|resource)"
+    r"|Cannot request more threads|Circular job dep|CPU count spec|Duplicate (?:generic|job id)"
+    r"|Environment is missing|Immediate execution impossible|Insufficient GRES"
+    r"|Job (?:--batch option|can ?not (?:start|be submitted)|dependency problem|script not spec"
+    r"|size spec|violates accounting/QOS)|Licenses currently|MaxJobCount limit|Memory required by"
+    r"|More processors requested|Multiple (?:KNL|partition job)|No (?:eligible|partition spec"
+    r"|suitable topology)|Node count spec|Only batch jobs|Partition in DOWN|Pathname of a file"
+    r"|Preemption is required|RestrictedCoresPerGPU|System submissions disabled"
+    r"|Task (?:count|distribution) spec|Time limit specification required|User's group not"
+    r"|X11 forwarding not"
+)
+# What sbatch says of its options, its script or its configuration before it asks anybody; it
+# ends with 1 or 255 (-1) then.
+_NOT_ASKED = re.compile(
+    r"^sbatch: (?:(?:unrecognized|invalid) option|option '.*' (?:requires|doesn't|is ambiguous)"
+    r"|error: (?:Invalid |Unable to open file |Batch script |This does not look like a batch"
+    r"|The Slurm controller does not allow scripts|Bad rlimit|Maximum node count|--|Script arg)"
+    r"|fatal: (?:--|.*: line \d|Script |Cannot stat |Invalid |Could not establish a config"
+    r"|Unable to process config))",
+    re.MULTILINE,
+)
+_NAMES_ACCOUNT = re.compile(rb"^#SBATCH\b.*\s(?:-A|--accou)", re.MULTILINE)
 # Controllers forget a job MinJobAge (300 s) after its end; then only the accounting has it.
 _NOT_THERE = "Invalid job id specified"
 
@@ -47,6 +78,18 @@ class Slurm:
             submission.script,
         )
 
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
+        """Return the user's own account, where neither the plan nor the script names one."""
+        try:
+            named = account or _NAMES_ACCOUNT.search(script.read_bytes())
+        except OSError:
+            return ()  # sbatch will say so
+        return () if named else ("SBATCH_ACCOUNT",)
+
+    def job_name(self, submission: Submission) -> str:
+        """Return the name; without one, sbatch takes the script's file name."""
+        return slurm_name(submission.name) or Path(submission.script).name
+
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the number of `123`, `123;cluster` or `Submitted batch job 123`."""
         if answer.exit_code == 0:
@@ -54,8 +97,7 @@ class Slurm:
                 if match := _SUBMITTED.fullmatch(line.strip()):
                     return match.group(1) + (match.group(2) or "")
             return None
-        refused = any(words in answer.stderr for words in _REFUSED)
-        if 0 < answer.exit_code < 128 and refused and not unreachable(answer):
+        if _refuses(answer):
             raise RefusedError(
                 f"Slurm did not take the job; sbatch says: {said(answer)}",
                 "",
@@ -63,25 +105,30 @@ class Slurm:
             )
         return None
 
-    def queue(self, numbers: Sequence[str]) -> Query:
+    def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask squeue, for ended jobs too as long as the controller remembers them."""
-        selection = (*_where(numbers), "--states=all", f"--jobs={_numbers(numbers)}")
-        return _either(
-            ("squeue", *selection),
-            ("--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
-            slurm_text.read_queue,
-            slurm_json.read_queue,
+        return tuple(
+            _either(
+                ("squeue", *where, "--states=all", f"--jobs={_bare(of_one)}"),
+                ("--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
+                slurm_text.read_queue,
+                slurm_json.read_queue,
+                of_one,
+            )
+            for where, of_one in _by_cluster(numbers)
         )
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask sacct, with the steps, which alone know the memory."""
-        return (
+        return tuple(
             _either(
-                ("sacct", *_where(numbers), f"--jobs={_numbers(numbers)}"),
+                ("sacct", *where, "--duplicates", f"--jobs={_bare(of_one)}"),
                 slurm_text.ACCOUNTING_OPTIONS,
                 slurm_text.read_accounting,
                 slurm_json.read_accounting,
-            ),
+                of_one,
+            )
+            for where, of_one in _by_cluster(numbers)
         )
 
     def recent(self, back_s: float) -> tuple[Query, ...]:
@@ -102,9 +149,11 @@ class Slurm:
             ),
         )
 
-    def cancel(self, jobs: Sequence[str]) -> tuple[str, ...]:
-        """Return the `scancel` command."""
-        return ("scancel", *_where(jobs), *(job.partition(";")[0] for job in jobs))
+    def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return a `scancel` for each cluster."""
+        return tuple(
+            ("scancel", *where, *_bare(of_one).split(",")) for where, of_one in _by_cluster(jobs)
+        )
 
     def read_cancelled(self, answer: Completed) -> None:
         """Accept that a job has ended before."""
@@ -140,13 +189,25 @@ def _either(
     columns: tuple[str, ...],
     read_text: Callable[[str], tuple[Job, ...]],
     read_json: Callable[[str], tuple[Job, ...]],
+    numbers: tuple[str, ...] = (),
 ) -> Query:
     return Query(
         (*selection, *columns),
+        numbers,
         lambda answer: read_text(_present(answer)),
         slurm_text.ENVIRONMENT,
-        Query((*selection, "--json"), lambda answer: read_json(_present(answer))),
+        Query((*selection, "--json"), numbers, lambda answer: read_json(_present(answer))),
     )
+
+
+def _refuses(answer: Completed) -> bool:
+    """Tell whether it is certain that no job came of it."""
+    if answer.exit_code <= 0 or unreachable(answer):
+        return False
+    reasons = _FAILED.findall(answer.stderr)
+    if reasons:
+        return _REFUSED.match(reasons[-1]) is not None
+    return answer.exit_code in {1, 255} and _NOT_ASKED.search(answer.stderr) is not None
 
 
 def _present(answer: Completed) -> str:
@@ -156,11 +217,17 @@ def _present(answer: Completed) -> str:
     return accepted(answer).stdout
 
 
-def _numbers(numbers: Sequence[str]) -> str:
+def _bare(numbers: Sequence[str]) -> str:
     return ",".join(number.partition(";")[0] for number in numbers)
 
 
-def _where(numbers: Sequence[str]) -> tuple[str, ...]:
-    """Return the option that names the clusters, where sbatch's answer named one."""
-    clusters = sorted({number.partition(";")[2] for number in numbers} - {""})
-    return (f"--clusters={','.join(clusters)}",) if clusters else ()
+def _by_cluster(numbers: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield the option that names a cluster, where sbatch's answer named one, and its jobs.
+
+    Two clusters give the same number to two jobs: together they could not be told apart.
+    """
+    clusters: dict[str, list[str]] = {}
+    for number in numbers:
+        clusters.setdefault(number.partition(";")[2], []).append(number)
+    for cluster, of_one in clusters.items():
+        yield (f"--clusters={cluster}",) if cluster else (), tuple(of_one)

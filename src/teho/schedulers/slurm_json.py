@@ -126,7 +126,9 @@ def _queued(job: _Record) -> Job:
 def _accounted(job: _Record) -> Job:
     written, reason = job.state("state/current"), job.text("state/reason")
     state = values.state(written, reason)
-    waits = state in {JobState.PENDING, JobState.HELD}
+    # A run after which the job was queued again has an end, although the job goes on.
+    end = _moment(job, "time/end")
+    waits = state in {JobState.PENDING, JobState.HELD} and end is None
     identity, number, task = _identity(
         job, "array/job_id", "array/task_id", "array/task", "het/job_id", "het/job_offset"
     )
@@ -146,13 +148,13 @@ def _accounted(job: _Record) -> Job:
         **values.resources(_tres(job)),
         submitted_at=_moment(job, "time/submission"),
         started_at=None if waits else _moment(job, "time/start"),
-        ended_at=_moment(job, "time/end") if state.ended else None,
+        ended_at=end,
         elapsed_s=None if waits or elapsed is None else float(elapsed),
         time_limit_s=None if minutes is None else minutes * 60.0,
         exit_code=exit_code,
         signal=signal,
         memory_peak_bytes=_memory_peak(job.items("steps")),
-        cpu_s=_cpu_seconds(job) if state.ended else None,
+        cpu_s=_cpu_seconds(job) if end is not None else None,
         energy_j=_energy(job.items("steps")),
         comment=job.text("comment/job"),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import pairwise
 
 from teho.model.job import Job, JobState
 from teho.schedulers import slurm_values as values
@@ -134,7 +134,7 @@ def _gpus_per_node(gres: str, nodes: int | None) -> int | None:
 
 
 def read_accounting(text: str) -> tuple[Job, ...]:
-    """Read what `sacct ACCOUNTING_OPTIONS` wrote, each job with its steps.
+    """Read what `sacct ACCOUNTING_OPTIONS` wrote, each run of a job with its steps.
 
     Raises:
         ValueError: the answer does not fall into the columns that were asked for.
@@ -149,15 +149,18 @@ def read_accounting(text: str) -> tuple[Job, ...]:
     ]
     for row in rows:
         row["JobID"] = row["JobID"].removeprefix("\n")
-    jobs = groupby(rows, key=lambda row: row["JobID"].partition(".")[0])
-    return tuple(_accounted(job, list(of_job)) for job, of_job in jobs)
+    starts = [at for at, row in enumerate(rows) if at == 0 or "." not in row["JobID"]]
+    return tuple(_accounted(rows[at:end]) for at, end in pairwise([*starts, len(rows)]))
 
 
-def _accounted(job: str, rows: list[dict[str, str]]) -> Job:
+def _accounted(rows: list[dict[str, str]]) -> Job:
     row, steps = rows[0], rows[1:]
+    job = row["JobID"].partition(".")[0]
     number, task = _identity(job)
     state = values.state(row["State"], row["Reason"])
-    waits = state in _WAITS
+    # A run after which the job was queued again has an end, although the job goes on.
+    end = values.moment(row["End"])
+    waits = state in _WAITS and end is None
     given = values.tres(row["AllocTRES"]) or values.tres(row["ReqTRES"])
     code, _, signal = row["ExitCode"].partition(":")
     exit_code, signal_number = values.ending(state, values.count(code), values.count(signal))
@@ -177,13 +180,13 @@ def _accounted(job: str, rows: list[dict[str, str]]) -> Job:
         **values.resources(given),
         submitted_at=values.moment(row["Submit"]),
         started_at=None if waits else values.moment(row["Start"]),
-        ended_at=values.moment(row["End"]) if state.ended else None,
+        ended_at=end,
         elapsed_s=None if waits or elapsed is None else float(elapsed),
         time_limit_s=None if minutes is None else minutes * 60.0,
         exit_code=exit_code,
         signal=signal_number,
         memory_peak_bytes=_largest(values.size(step["MaxRSS"]) for step in steps),
-        cpu_s=values.cpu_seconds(row["TotalCPU"]) if state.ended else None,
+        cpu_s=values.cpu_seconds(row["TotalCPU"]) if end is not None else None,
         energy_j=values.energy(row["ConsumedEnergyRaw"]),
         comment=values.word(row["Comment"]),
     )

@@ -15,7 +15,7 @@ from teho.show.cells import NOTHING, format_moment, plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
-from teho.units import format_bytes, format_count, format_duration, plural
+from teho.units import format_bytes, format_count, format_duration, format_energy, plural
 
 __all__ = ["NO_NUMBER", "JobView", "render_job", "render_jobs", "state_sentence"]
 
@@ -221,7 +221,9 @@ def _used(jobs: Sequence[Job]) -> Iterator[str]:
     if job.cpu_s is not None and job.elapsed_s and job.cores:
         yield f"CPU {job.cpu_s / job.elapsed_s:.1f} of {job.cores} cores on average"
     if job.memory_peak_bytes:
-        asked = f" of {format_bytes(job.memory_bytes)}" if job.memory_bytes else ""
-        yield f"memory at most {format_bytes(job.memory_peak_bytes)}{asked}"
+        # The peak is one task's, what was asked for the whole job's.
+        alone = job.nodes == 1 and (job.memory_bytes or 0) > 0
+        asked = f" of {format_bytes(job.memory_bytes or 0)}" if alone else ""
+        yield f"memory at most {format_bytes(job.memory_peak_bytes)}{asked or ' in one task'}"
     if job.energy_j:
-        yield f"energy {job.energy_j / 3600:.1f} Wh, by the scheduler"
+        yield f"energy {format_energy(job.energy_j)}, by the scheduler"

@@ -44,7 +44,9 @@ def table_lines(table: Table, width: int) -> list[Text]:
     do not fit side by side follow below, with the leading columns again.
     """
     shared, columns = without_shared(table)
-    laid = [_Laid(column, table, most=max(width // 3, 8)) for column in columns]
+    # The last column may take what is left: a line that is too long is cut at its end.
+    most = [*[max(width // 3, 8)] * (len(columns) - 1), width]
+    laid = [_Laid(column, table, most=most[i]) for i, column in enumerate(columns)]
     lines = [_title(table, shared)]
     for number, block in enumerate(_blocks(_groups(columns, laid), width)):
         if number:
