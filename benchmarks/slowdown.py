@@ -35,7 +35,7 @@ from typing import Any
 from common import SCRIPTS, Figures, Row, measure_process, say, stub_environment
 
 _PROGRAMS = ("compute", "loader")
-_ROUNDS, _WINDOW_S = 24, 5.0
+_ROUNDS, _WINDOW_S = 20, 5.0
 _BOOTSTRAPS = 2000
 _BUDGET_PERCENT = 0.5
 
