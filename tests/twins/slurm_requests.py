@@ -10,7 +10,7 @@ import msgspec
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import Launcher, Request
-from teho.planner.answer import _kinds, _option, answer
+from teho.planner.answer import answer, kinds_for, option_of
 from teho.planner.limits import refusals_of
 from teho.planner.shape import Case, case_of, seconds
 from teho.schedulers.script import write_script
@@ -193,7 +193,7 @@ def _refused(
     misnamed = request.partition is not None and (
         request.partition not in names or cluster.dialect.partition == "never"
     )
-    suits = {one: list(_kinds(request, cluster, one)) for one in cluster.partitions}
+    suits = {one: list(kinds_for(request, cluster, one)) for one in cluster.partitions}
     for partition, suiting in suits.items():
         if not misnamed and request.partition not in {None, partition.name}:
             continue
@@ -212,7 +212,7 @@ def _refused(
 
 
 def _written(case: Case, request: Request, *, misnamed: bool) -> Option:
-    option = _option(case)
+    option = option_of(case)
     if request.gpus and request.gpu_type:
         option = msgspec.structs.replace(option, gpu_type=request.gpu_type)
     if request.gpus and not option.gpu_type:

@@ -20,7 +20,7 @@ from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
 from teho.model.plan import Option, Refusal
 from teho.model.request import Request
-from teho.planner.answer import _option, answer
+from teho.planner.answer import answer, option_of
 from teho.planner.shape import case_of
 from teho.schedulers.script import write_script
 
@@ -111,7 +111,7 @@ def _meant(request: Request, cluster: Cluster, label: str) -> Iterator[Option]:
             suits = kind.name in partition.kinds and (kind.gpu is not None) == (request.gpus > 0)
             if not suits or (label in titles and label != partition.title):
                 continue
-            option = _option(case_of(request, cluster, partition, kind))
+            option = option_of(case_of(request, cluster, partition, kind))
             yield msgspec.structs.replace(
                 option,
                 partition=request.partition or "",

@@ -27,7 +27,7 @@ def command(references: tuple[str, ...]) -> None:
     A task of an array is named as the scheduler does, such as 123_4. A job that has
     ended already is no error.
     """
-    from teho.cli.jobs import look_up, number_of
+    from teho.cli.jobs import look_up
     from teho.errors import InputError
     from teho.model.job import JobState
     from teho.schedulers import jobs
@@ -45,7 +45,7 @@ def command(references: tuple[str, ...]) -> None:
                 f"{view.jobs[0].reason}",
                 next_step="`teho status` looks for it again",
             )
-        number = number_of(submission)
+        number = submission.number
         if ended(view.jobs):
             say(f"job {number} had ended before: {state_sentence(view.jobs)}")
             continue

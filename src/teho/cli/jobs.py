@@ -28,15 +28,10 @@ from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
 from teho.units import GIB
 
-__all__ = ["follow_to_end", "look_up", "number_of", "print_job", "view_of", "with_account"]
+__all__ = ["follow_to_end", "look_up", "print_job", "view_of", "with_account"]
 
 # Grid Engine writes a job's account some seconds after its end.
 _ACCOUNT_TRIES, _ACCOUNT_PAUSE_S = 8, 1.0
-
-
-def number_of(submission: Submission) -> str:
-    """Return the job's number alone, without the cluster that Slurm wrote behind it."""
-    return (submission.job or "").partition(";")[0]
 
 
 def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView], list[str]]:
@@ -141,7 +136,7 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
         SchedulerError: the scheduler says no, or its command is not here.
     """
     backend = backend_for(submission.scheduler, settings.home_directory)
-    number = number_of(submission)
+    number = submission.number
     jobs: tuple[Job, ...] = ()
     try:
         for event in follow(backend, submission):
@@ -211,7 +206,7 @@ def _print_reports(submission: Submission, settings: Settings) -> None:
 
     runs = runs_of_job(settings.home_directory, submission)
     if not runs:
-        say(f"no recording of job {number_of(submission)} in {settings.home_directory}")
+        say(f"no recording of job {submission.number} in {settings.home_directory}")
     for path in runs[-1:]:
         click.echo(err=True)
         loaded = LoadedRun(path, settings)

@@ -38,11 +38,7 @@ def command(last: int | None, tags: tuple[str, ...], form: str) -> None:
     runs = [
         (path, run)
         for path, run in list_runs(home)
-        if not tags
-        or (
-            run
-            and all(run.tags.get(tag.partition("=")[0]) == tag.partition("=")[2] for tag in tags)
-        )
+        if not tags or (run and all(_has(run, tag) for tag in tags))
     ]
     runs = runs[-last:] if last else runs
     if form == "json":

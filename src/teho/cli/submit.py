@@ -96,10 +96,10 @@ def command(
     if wishes.after:
         _check_after(option, wishes, settings.home_directory)
     submission = _submit(option, script, wishes, settings.home_directory)
-    from teho.cli.jobs import follow_to_end, number_of
+    from teho.cli.jobs import follow_to_end
     from teho.show.plan_text import option_sentence
 
-    number = number_of(submission)
+    number = submission.number
     where = "this machine, as planned for " if local else ""
     each = " for each task" if wishes.array else ""
     say(f"submitted job {number} to {where}{known.title}, {option_sentence(option)}{each}")
@@ -202,13 +202,13 @@ def _number(home: Path, reference: str) -> str:
     """Return the number of a job to wait for, which may be given by its name, or as last."""
     if reference[:1].isdigit():
         return reference
-    job = find_submission(home, reference).job
-    if job is None:
+    number = find_submission(home, reference).number
+    if not number:
         raise InputError(
             f"--after {reference}: the number of that job is not known",
             next_step="`teho status` looks for it",
         )
-    return job.partition(";")[0]
+    return number
 
 
 def _check_after(option: Option, wishes: ScriptOptions, home: Path) -> None:

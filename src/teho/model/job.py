@@ -123,3 +123,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     option: Option | None = None
     recorded: bool = False
     """Whether the script runs the program through `teho run`."""
+
+    @property
+    def number(self) -> str:
+        """The job's number alone, without the cluster behind it; empty where it is not known."""
+        return (self.job or "").partition(";")[0]

@@ -17,7 +17,7 @@ from teho.planner.limits import refusals_of
 from teho.planner.shape import Case, case_of, seconds
 from teho.planner.traps import advice_for
 
-__all__ = ["answer"]
+__all__ = ["answer", "kinds_for", "option_of"]
 
 
 class _Held(msgspec.Struct, frozen=True):
@@ -182,14 +182,14 @@ def _elsewhere(
 def _hold(request: Request, cluster: Cluster, partition: Partition) -> _Held:
     options: dict[Option, Option] = {}
     refused: dict[Refusal, None] = {}
-    kinds = list(_kinds(request, cluster, partition))
+    kinds = list(kinds_for(request, cluster, partition))
     for kind in kinds:
         case = case_of(request, cluster, partition, kind)
         refusals = refusals_of(case)
         if refusals:
             refused.update(dict.fromkeys(refusals))
         else:
-            option = _option(case)
+            option = option_of(case)
             # Kinds of node that are asked for in the same way are one option.
             alike = msgspec.structs.replace(option, node_kind="") if len(kinds) > 1 else option
             options.setdefault(alike, option)
@@ -198,7 +198,7 @@ def _hold(request: Request, cluster: Cluster, partition: Partition) -> _Held:
     return _Held(partition, tuple(options.values()), tuple(refused))
 
 
-def _kinds(request: Request, cluster: Cluster, partition: Partition) -> Iterator[NodeKind]:
+def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Iterator[NodeKind]:
     """Yield the node kinds of a partition that have what is asked for: such GPUs, or none."""
     for kind in cluster.nodes:
         if kind.name not in partition.kinds:
@@ -226,7 +226,8 @@ def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> 
     return Refusal(kind="no_such_nodes", sentence=sentence, source=partition.source)
 
 
-def _option(case: Case) -> Option:
+def option_of(case: Case) -> Option:
+    """Return what to ask for, whether it fits or not: `refusals_of` says that."""
     request, kind, shape = case.request, case.kind, case.shape
     return Option(
         cluster=case.cluster.name,

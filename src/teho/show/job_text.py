@@ -153,7 +153,7 @@ def _time(elapsed_s: float) -> str:
 
 
 def _number(submission: Submission) -> str:
-    return NO_NUMBER if submission.job is None else submission.job.partition(";")[0]
+    return submission.number or NO_NUMBER
 
 
 def render_job(view: JobView, *, width: int, color: bool) -> str:

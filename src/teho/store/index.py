@@ -164,10 +164,9 @@ def runs_of_job(home: Path, submission: Submission) -> list[Path]:
 
 
 def _is_of(run: Run, submission: Submission) -> bool:
-    number = (submission.job or "").partition(";")[0]
     return any(
         node.allocation.scheduler == submission.scheduler
-        and re.split("[_.]", node.allocation.job_id or "")[0] == number
+        and re.split("[_.]", node.allocation.job_id or "")[0] == submission.number
         for node in run.nodes
     )
 

@@ -70,7 +70,7 @@ def find_submission(home: Path, reference: str) -> Submission:
     known, problems = submissions(home)
     number = reference.partition("_")[0].partition(".")[0].partition("+")[0]
     for one in reversed(known):
-        numbers = {(one.job or "").partition(";")[0], one.job}
+        numbers = {one.number, one.job} - {""}
         if reference == "last" or number in numbers or (one.name and one.name == reference):
             return one
     raise InputError(
