@@ -1,10 +1,11 @@
-"""Write what is made from the code: reference pages, and the schemas that are shipped."""
+"""Write what is made from the code: reference pages, and the files that are shipped."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import json
+import pprint
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import click
 import msgspec
 
-from teho import cli
 from teho.cli import COMMANDS
+from teho.cli.group import teho
+from teho.clusters.catalogue import load_catalogue
+from teho.clusters.launch_site import launch_site
 from teho.config.settings import Settings
 from teho.model import cluster as cluster_nouns
 from teho.model.cluster import Cluster
@@ -70,9 +73,9 @@ def settings() -> str:
 def commands() -> str:
     """Return the page of commands: what `--help` prints."""
     parts = ["# Commands\n"]
-    with click.Context(cli.teho, info_name="teho", **cli.teho.context_settings) as root:
+    with click.Context(teho, info_name="teho", **teho.context_settings) as root:
         for name, (group, _, _) in COMMANDS.items():
-            command = cli.teho.get_command(root, name)
+            command = teho.get_command(root, name)
             parts += _helps(command, name, root, f"*{group}*\n\n")
     return "\n".join(parts)
 
@@ -148,23 +151,37 @@ PAGES = {
     "metrics": metrics,
     "settings": settings,
 }
-SCHEMAS = {
-    PACKAGE / "clusters" / "cluster.schema.json": cluster_schema,
-    PACKAGE / "show" / "plan.schema.json": plan_json.schema,
-}
 
 
-def written(schema: dict[str, Any]) -> str:
-    """Write a schema as its file holds it."""
+def launch_sites() -> str:
+    """Return the module with what `teho launch` needs of the catalogue."""
+    sites = [launch_site(cluster) for cluster in load_catalogue({}).values()]
+    return (
+        '"""What `teho launch` needs of the catalogue; made by docs/generate.py."""\n\n'
+        "from __future__ import annotations\n\n"
+        "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from teho.launch.site import Site\n\n"
+        '__all__ = ["SITES"]\n\n'
+        f"SITES: list[Site] = {pprint.pformat(sites, width=98, sort_dicts=False)}\n"
+    )
+
+
+def _schema(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
+SHIPPED = {
+    PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
+    PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
+    PACKAGE / "launch" / "sites.py": launch_sites,
+}
+
+
 def main() -> None:
-    """Write every page and every schema."""
+    """Write every page, and every file that is shipped."""
     for name, page in PAGES.items():
         (HERE / "reference" / f"{name}.md").write_text(NOTE + page(), encoding="utf-8")
-    for path, schema in SCHEMAS.items():
-        path.write_text(written(schema()), encoding="utf-8")
+    for path, text in SHIPPED.items():
+        path.write_text(text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ def test_a_mistake_in_a_template_is_one_line(teho: Teho, tmp_path: Path) -> None
 
 def test_json_loads_no_terminal_library() -> None:
     code = (
-        "import sys; from teho.cli import teho\n"
+        "import sys; from teho.cli.group import teho\n"
         "teho.main(['plan', '--cluster', 'birch', '--format', 'json'], standalone_mode=False)\n"
         "assert not {'rich', 'pyarrow', 'jinja2'} & set(sys.modules)"
     )

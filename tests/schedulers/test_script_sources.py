@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from show.golden import check as check_golden
-from teho.cli import teho as command_line
+from teho.cli.group import teho as command_line
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "scripts" / "sources"

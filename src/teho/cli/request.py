@@ -45,7 +45,7 @@ _REQUEST = (
     click.option("--partition", metavar="NAME", help="Only this partition or queue."),
     click.option("--account", metavar="NAME", help="The project that pays."),
     click.option("--launcher", type=click.Choice(get_args(Launcher)), default="plain",
-                 show_default=True, help="What starts the program's processes."),
+                 show_default=True, help="What starts the processes; launch: `teho launch`."),
     click.option("--name", metavar="NAME", default="", help="Name of the job."),
     click.option("--even-if-retired", is_flag=True,
                  help="Plan for retired clusters too, for study."),

@@ -6,8 +6,8 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -15,9 +15,11 @@ from teho.cli import say
 from teho.config.settings import Settings, load_settings, parse_period
 from teho.errors import InputError
 from teho.observe.supervisor import CannotStart, Outcome, Supervisor, die_like
+from teho.schedulers.task import Task, is_step, read_task
 
 if TYPE_CHECKING:
-    from teho.model.run import Run
+    from teho.observe.recording import Recording
+    from teho.observe.seat import Seat
 
 __all__ = ["command"]
 
@@ -70,19 +72,39 @@ def command(
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
-    supervisor.start_recorder(_record)
-    recording = _protected(
-        supervisor,
-        "nothing could be recorded",
-        lambda: _begin(supervisor, settings, argv, name=name, tags=labels, period_s=period_s),
+    task = _protected(supervisor, "this task is recorded alone", _read_task) or Task(started_by="")
+    seat = None
+    if is_step(task) and task.local_size > 1:
+        seat = _protected(supervisor, "this task records for itself", lambda: _take_seat(task))
+    supervisor.start_recorder(
+        partial(_record, seat=seat),
+        keep=(seat.descriptor,) if seat else (),
+        shared=seat is not None and seat.records,
     )
-    if recording and not quiet and sys.stderr.isatty():
+    recording = None
+    if seat is None or seat.records:
+        recording = _protected(
+            supervisor,
+            "nothing could be recorded",
+            lambda: _begin(
+                supervisor, settings, argv, name=name, tags=labels, period_s=period_s, task=task
+            ),
+        )
+    if seat:
+        seat.leave()
+    tells = recording is not None and recording.began
+    if recording and tells and not quiet and sys.stderr.isatty():
         say(f"recording {recording.run.id}, a sample every {period_s:g} s")
     outcome = supervisor.wait()
     supervisor.finish_recording(_Progress(quiet=quiet))
-    if recording:
-        _protected(supervisor, "the end could not be recorded", lambda: _end(recording, outcome))
-    shown_whole = shown == "none" or _protected(
+    _protected(
+        supervisor,
+        "the end could not be recorded",
+        lambda: _end(supervisor, settings, recording, task, outcome),
+    )
+    if shown == "none" or (is_step(task) and not tells):
+        die_like(outcome)
+    shown_whole = _protected(
         supervisor,
         "the report failed",
         lambda: _print_report(recording, settings, outcome, full=shown == "full"),
@@ -110,9 +132,15 @@ def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T 
         return None
 
 
-class _Recording(NamedTuple):
-    directory: Path
-    run: Run
+def _read_task() -> Task:
+    return read_task(os.environ, os.uname().nodename)
+
+
+def _take_seat(task: Task) -> Seat:
+    from teho.observe.recording import node_name
+    from teho.observe.seat import Seat
+
+    return Seat(f"{task.key} {node_name(task)}", task.rank, task.local_size)
 
 
 def _begin(
@@ -123,49 +151,71 @@ def _begin(
     name: str,
     tags: dict[str, str],
     period_s: float,
-) -> _Recording:
+    task: Task,
+) -> Recording:
     """Write down what runs, and tell the recorder."""
     from msgspec import to_builtins
 
     from teho.observe.recording import begin_recording
 
-    plan, run = begin_recording(
+    recording = begin_recording(
         settings.home_directory,
         argv,
         supervisor.started_s,
         name=name,
         tags=tags,
         period_s=period_s,
+        task=task,
     )
+    if recording.plan:
+        supervisor.send_plan(to_builtins(recording.plan))
+    return recording
 
-    supervisor.send_plan(to_builtins(plan))
-    return _Recording(plan.run, run)
 
-
-def _record(control: int, back: int, program: int) -> None:
+def _record(control: int, back: int, program: int, seat: Seat | None) -> None:
     """In the recorder's process: what it needs is loaded there alone."""
+    if seat and not seat.records:
+        from teho.observe.seat import stand_by
+
+        stand_by(control, program, seat)
+        return
     from teho.observe.recorder import record
 
-    record(control, back, program)
+    record(control, back, program, seat)
 
 
-def _end(recording: _Recording, outcome: Outcome) -> None:
-    from teho.observe.recording import end_recording, ended
+def _end(
+    supervisor: Supervisor,
+    settings: Settings,
+    recording: Recording | None,
+    task: Task,
+    outcome: Outcome,
+) -> None:
+    from teho.observe.recording import end_recording, end_task, ended
 
-    end_recording(recording.directory, ended(recording.run, outcome))
+    if is_step(task):
+        run = recording.run if recording else None
+        end_task(settings.home_directory, task, run, supervisor, outcome)
+    elif recording:
+        end_recording(recording.directory, ended(recording.run, outcome))
 
 
 def _print_report(
-    recording: _Recording | None, settings: Settings, outcome: Outcome, *, full: bool
+    recording: Recording | None, settings: Settings, outcome: Outcome, *, full: bool
 ) -> bool:
     """Print the report; return whether there was a recording to report on."""
     if recording is None:
         return False
     from teho.cli.report import print_text
-    from teho.observe.recording import ended
+    from teho.observe.recording import await_others, ended
     from teho.show.loaded import LoadedRun
 
-    loaded = LoadedRun(recording.directory, settings, ended(recording.run, outcome))
+    run = recording.run
+    if run.has_tasks:
+        await_others(recording, outcome)
+    else:
+        run = ended(run, outcome)
+    loaded = LoadedRun(recording.directory, settings, run)
     print_text(loaded.view_with(plots=False), sys.stderr, full=full)
     return True
 

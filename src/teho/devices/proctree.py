@@ -180,11 +180,12 @@ class _Reaper:
 
 
 class ProcessTree:
-    """The descendants of the supervisor of `teho run`, the recorder left out.
+    """The descendants of the supervisors of `teho run` on this node, recorders left out.
 
-    The supervisor is a child subreaper: a process whose parent ended becomes its
-    child, so ancestry alone tells whose a process is. Where the supervisor has been
+    A supervisor is a child subreaper: a process whose parent ended becomes its
+    child, so ancestry alone tells whose a process is. Where it has been
     killed, the processes known until then and their descendants are followed on.
+    Each task of a job's step has a supervisor of its own: see `add`.
 
     Args:
         root_pid: the program; counted even where the supervisor is gone already.
@@ -201,8 +202,8 @@ class ProcessTree:
     ) -> None:
         self.pids: frozenset[int] = frozenset()
         self._proc = proc
-        self._reaper = _Reaper(reaper_pid, proc)
-        self._never = {self._reaper.pid, *map(str, exclude)}
+        self._reapers: list[_Reaper] = []
+        self._never: set[str] = set()
         # Pids stay text, as the listing gives them and paths need them.
         self._known: dict[str, bytes] = {}
         """Pid -> start; parents stand before their children."""
@@ -213,7 +214,17 @@ class ProcessTree:
         self._io = tuple(_Counter() for _ in _IO_METRICS)
         self._runnable_wait = 0
         self._open_files_wait = 0
-        stat = _read_stat(f"{proc}/{root_pid}")
+        self.add(root_pid, reaper_pid, exclude)
+
+    def add(self, root_pid: int, reaper_pid: int, exclude: frozenset[int]) -> None:
+        """Count one more program, with its own supervisor; for the arguments see the class."""
+        self._reapers.append(_Reaper(reaper_pid, self._proc))
+        self._never |= {str(reaper_pid), *map(str, exclude)}
+        for pid in self._never & self._known.keys():
+            del self._known[pid]
+        # What was another's until now may be its: everything is looked at once more.
+        self._foreign = set(self._never)
+        stat = _read_stat(f"{self._proc}/{root_pid}")
         if stat:
             self._known[str(root_pid)] = stat.start
 
@@ -237,7 +248,8 @@ class ProcessTree:
         """Find out which processes came and went."""
         names = set(os.listdir(self._proc))
         # Whoever is not in the listing was waited for before the reads that follow.
-        self._reaper.read()
+        for reaper in self._reapers:
+            reaper.read()
         for pid in self._known.keys() - names:
             del self._known[pid]
         # A pid may be used again between two listings.
@@ -255,12 +267,13 @@ class ProcessTree:
     def _adopt(self, new: dict[str, ProcStat]) -> None:
         """Divide new processes into the program's and others."""
         undecided = set()
+        reapers = {reaper.pid for reaper in self._reapers if not reaper.gone}
         for pid in tuple(new):
             line, above = [], pid
             while above in new and above not in line and not self._is_decided(above):
                 line.append(above)
                 above = new[above].parent
-            if above in self._known or (above == self._reaper.pid and not self._reaper.gone):
+            if above in self._known or above in reapers:
                 self._known.update((pid, new[pid].start) for pid in reversed(line))
             elif above == "0" or above in self._foreign:
                 self._foreign.update(line)
@@ -275,8 +288,9 @@ class ProcessTree:
         return pid in self._known or pid in self._foreign
 
     def _sample(self) -> dict[str, Reading]:
-        ticks, complete = self._reaper.ticks, True
-        io, io_missing = [self._reaper.io], self._reaper.io_missing
+        ticks, complete = sum(reaper.ticks for reaper in self._reapers), True
+        io = [reaper.io for reaper in self._reapers]
+        io_missing = next((one.io_missing for one in self._reapers if one.io_missing), None)
         live: dict[str, ProcStat] = {}
         resident: list[int] = []
         shared: list[int] = []

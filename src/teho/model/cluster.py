@@ -259,6 +259,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """For each GPU, in the order of local ranks, its cores."""
     only_exclusive: bool = True
     """Whether masks are valid on whole nodes alone."""
+    gpus_visible: Literal["all", "own"] = "all"
+    """Whether `teho launch` shows each rank all of its node's GPUs, or its own alone."""
     source: str
     notes: str = ""
 

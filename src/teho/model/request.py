@@ -11,8 +11,9 @@ __all__ = ["DEFAULT_TIME_S", "Launcher", "Request"]
 DEFAULT_TIME_S = 3600.0
 """Planned and written where a request says no time: no site calls an hour too short."""
 
-Launcher = Literal["plain", "torchrun", "srun", "accelerate", "deepspeed", "horovod"]
-"""Who starts the program's processes: `plain` is one process, whatever it does then."""
+Launcher = Literal["plain", "launch", "torchrun", "srun", "accelerate", "deepspeed", "horovod"]
+"""Who starts the program's processes: `plain` is one process, whatever it does then; `launch` is
+the scheduler, and `teho launch` gives each its rank, cores and threads."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

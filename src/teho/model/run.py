@@ -11,7 +11,18 @@ from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.missing import Missing
 
-__all__ = ["FORMAT_VERSION", "Absence", "End", "Node", "Run", "RunState", "Trouble"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Absence",
+    "Clock",
+    "End",
+    "Node",
+    "Run",
+    "RunState",
+    "Step",
+    "Task",
+    "Trouble",
+]
 
 FORMAT_VERSION = 1
 """Version of the recording's layout; see docs/format.md."""
@@ -63,6 +74,46 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     counts from before the program's exec: never under Teho's own 15 MB."""
 
 
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What several tasks of a job were started as, together: `srun`, `mpirun`, one `torchrun`."""
+
+    key: str
+    """The same for all tasks of the step, and for no other step's: `slurm-lumi-1234.0`."""
+    started_by: str
+    """Who started the tasks, such as `Slurm`."""
+    began_on: str
+    """The node that began the recording; the clocks of all others are held against its."""
+    task_count: int
+    node_count: int | None = None
+    """None where nobody tells."""
+    hosts: tuple[str, ...] = ()
+    """Names of its nodes, in the order of their tasks; empty where nobody tells."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One task of a step, written at its end by the supervisor of its `teho run` alone."""
+
+    rank: int
+    local_rank: int
+    node: str
+    """Host name."""
+    pid: int
+    """The program's process."""
+    started_at: datetime
+    """UTC, by that node's clock."""
+    end: End | None = None
+    troubles: tuple[Trouble, ...] = ()
+
+
+class Clock(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node's clock stands against that of the node which began the recording."""
+
+    ahead_s: float
+    """This node's time minus the other's, at the recorder's start."""
+    uncertainty_s: float
+    """Half of the shortest round trip: the true figure lies within this of `ahead_s`."""
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One node's part of a recording, written by that node's recorder alone."""
 
@@ -84,11 +135,22 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     program_pid: int | None = None
     recorder_pid: int | None = None
+    ranks: tuple[int, ...] = ()
+    """Ranks of the step's tasks on this node, as far as they came forward."""
+    clock: Clock | None = None
+    """None on the node that began the recording, and where it could not be found out."""
+    clock_port: int | None = None
+    """On the node that began a recording of several: where its recorder tells the time."""
     sealed: bool = False
+    """Whether the recorder came to its end, and all rows lie in one file."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recorded run. On disk: `run.json`, with each node's part merged in when read."""
+    """One recorded run: `run.json`, with the nodes' and the tasks' own files merged in.
+
+    Where a step of several tasks is recorded, `end` stands in no file: it is that of all
+    tasks taken together, and None as long as one of them has not told its own.
+    """
 
     format: int
     """`FORMAT_VERSION` of the Teho that wrote it."""
@@ -109,6 +171,15 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     environment: dict[str, str] = {}
     """Only names on the allow-list."""
     versions: dict[str, str] = {}
+    step: Step | None = None
+    """None: one program, started once."""
     end: End | None = None
     troubles: tuple[Trouble, ...] = ()
     nodes: tuple[Node, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    """Those of a step that told their end, by rank."""
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether its end is that of several tasks, which each tell their own."""
+        return self.step is not None and self.step.task_count > 1

@@ -47,6 +47,10 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     covered_s: float
     """Time between this node's first and last row."""
+    first_s: float | None = None
+    """When its first row begins, in seconds after the run's start; None: it has none."""
+    last_s: float | None = None
+    """When its last row ends, on the same clock."""
     cores: int
     stats: dict[str, Union[Stat, Missing]]
     """Gauges."""

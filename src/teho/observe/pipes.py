@@ -3,7 +3,8 @@
 To the recorder: `{"end": elapsed_s}` when the program has ended. The pipe closing
 without it means that the supervisor is gone and the program may still run.
 From the recorder: `{"signal": number}` for each signal that reached it, which tells
-the supervisor that the whole group got it; `{"trouble": sentence, "elapsed_s": …}`.
+the supervisor that the whole group got it; `{"trouble": sentence, "elapsed_s": …}`;
+`{"released": true}` when it goes on for other tasks of the node.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import json
 import os
 import select
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-__all__ = ["LineReader", "send"]
+__all__ = ["LineReader", "send", "wait_for"]
 
 
 def send(descriptor: int, **message: Any) -> None:
@@ -25,6 +26,15 @@ def send(descriptor: int, **message: Any) -> None:
         os.write(descriptor, json.dumps(message).encode() + b"\n")
     except OSError:
         return
+
+
+def wait_for(descriptors: Sequence[int], timeout_s: float | None = None) -> bool:
+    """Wait until one of these has something to read, or has lost its writer; return whether."""
+    # Not select(2): it fails above descriptor 1023, and those are inherited too.
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
 
 
 class LineReader:
@@ -42,10 +52,7 @@ class LineReader:
         """Wait until there is something to read or the writer is gone; return whether."""
         if self._waiting or self.closed:
             return True
-        # Not select(2): it fails above descriptor 1023, and those are inherited too.
-        poll = select.poll()
-        poll.register(self.descriptor, select.POLLIN)
-        return bool(poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
+        return wait_for([self.descriptor], timeout_s)
 
     def messages(self) -> Iterator[dict[str, Any]]:
         """Yield the messages that have come in; sets `closed` when the writer is gone.
@@ -57,6 +64,8 @@ class LineReader:
                 chunk = os.read(self.descriptor, 65536)
             except BlockingIOError:
                 break
+            except ConnectionError:
+                chunk = b""  # of a socket, the other side has died
             if not chunk:
                 self.closed = True
             self._rest += chunk

@@ -22,6 +22,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     """The same moment in UTC."""
     supervisor_pid: int
+    ranks: tuple[int, ...] = ()
+    """Of the step's task here, where no other task of the step can be on this node."""
+    node_count: int = 1
+    """Nodes of the recording."""
+    began_here: bool = True
+    """Whether this node began it; the clocks of all others are held against its."""
 
     @property
     def run(self) -> Path:

@@ -6,9 +6,10 @@ of the recording and nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,10 +21,12 @@ from teho.devices.proctree import ProcessTree
 from teho.errors import DeviceError
 from teho.model.device import Readings, Source
 from teho.model.metric import METRICS_BY_NAME
-from teho.model.run import Node, Trouble
-from teho.observe.pipes import LineReader, send
+from teho.model.run import Clock, Node, Trouble
+from teho.observe.clock import ClockServer, compare_clocks
+from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Plan
 from teho.observe.sampler import Sampler
+from teho.observe.seat import Guest, Guests, Seat
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
 from teho.store.layout import node_file, replace_file
@@ -33,41 +36,84 @@ __all__ = ["record"]
 
 _FLUSH_S = 9.5
 """Rows reach the disk at least every 10 s: this, and the sample in flight."""
+_ARRIVAL_S = 2.0
+"""How long to wait for the other tasks of this node before the first sample."""
 _FLUSH_SAMPLES = 10
 """Short periods are for short runs: those flush sooner."""
 
 
-def record(control: int, back: int, program_pid: int) -> None:
+def record(control: int, back: int, program_pid: int, seat: Seat | None = None) -> None:
     """Wait for the plan, sample until told that the program has ended, then seal.
 
     Args:
         control: read end of the pipe from the supervisor.
         back: write end of the pipe to it.
         program_pid: the program's own process.
+        seat: of a task whose recorder serves the other tasks of this node as well.
     """
+    guests = Guests(seat) if seat else None
     reader = LineReader(control)
     while not reader.closed:
-        reader.wait()
+        wait_for([reader.descriptor, *(guests.descriptors if guests else ())])
+        if guests:
+            # Where nothing can be recorded, nobody is to wait for us.
+            guests.hear()
+            guests.note_ends()
         for message in reader.messages():
             if "plan" in message:
                 plan = msgspec.convert(message["plan"], Plan)
-                _Recorder(plan, reader, back, program_pid).run()
+                _Recorder(plan, reader, back, program_pid, guests).run()
                 return
 
 
 class _Recorder:
-    def __init__(self, plan: Plan, control: LineReader, back: int, program_pid: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        control: LineReader,
+        back: int,
+        program_pid: int,
+        guests: Guests | None,
+    ) -> None:
         self._plan = plan
         self._control = control
         self._back = back
         self._program_pid = program_pid
+        self._guests = guests
+        self._has_ended = False
+        self._released = False
         self._journal = Journal(plan.run, plan.node)
         self._sampler = Sampler(plan.node, plan.started_at, plan.period_s)
         self._told: set[str] = set()
         self._troubles: list[Trouble] = []
-        self._sources, self._host, self._node = _find_sources(plan, program_pid)
+        self._tree = ProcessTree(program_pid, plan.supervisor_pid, frozenset({os.getpid()}))
+        self._await_guests()
+        pids = [program_pid, *(guest.pid for guest in self._met)]
+        self._sources, self._host, self._node = _find_sources(plan, pids, self._tree)
+        self._clock_server: ClockServer | None = None
+        self._clock: Clock | None = None
+
+    def _await_guests(self) -> None:
+        """Let the other tasks of this node come forward: their cores are the job's too."""
+        self._met: list[Guest] = []
+        deadline_s = time.monotonic() + _ARRIVAL_S
+        while self._guests and not self._guests.all_here and time.monotonic() < deadline_s:
+            self._wait(0.1)
+            self._meet_guests()
+            self._guests.note_ends()
+
+    def _meet_guests(self) -> None:
+        if self._guests is None:
+            return
+        self._guests.hear()
+        for guest in self._guests.arrived:
+            if guest in self._met:
+                continue
+            self._met.append(guest)
+            self._tree.add(guest.pid, guest.supervisor, frozenset({guest.relay}))
 
     def run(self) -> None:
+        self._begin_clocks()
         self._write_node()
         self._sampler.begin(self._read(), self._elapsed())
         next_s = self._elapsed() + self._plan.period_s
@@ -85,6 +131,25 @@ class _Recorder:
             next_s = max(next_s + self._plan.period_s, self._elapsed())
         self._finish()
 
+    def _begin_clocks(self) -> None:
+        """Offer our clock to the other nodes, or hold ours against the first node's."""
+        if self._plan.node_count == 1:
+            return
+        if self._plan.began_here:
+            try:
+                self._clock_server = ClockServer()
+            except OSError as error:
+                self._trouble(f"clocks of other nodes cannot be compared: {error.strerror}")
+                return
+            self._node = msgspec.structs.replace(self._node, clock_port=self._clock_server.port)
+        else:
+            compare_clocks(self._plan.run, self._note_clock)
+
+    def _note_clock(self, clock: Clock) -> None:
+        """In another thread: keep it for the node's next description, which is due now."""
+        self._clock = clock
+        self._sampler.absences_changed = True
+
     def _finish(self) -> None:
         now = self._elapsed()
         # The program is gone: its memory is not 0, it is no more.
@@ -98,6 +163,8 @@ class _Recorder:
         self._journal.close()
         for source in self._sources:
             source.close()
+        if self._clock_server:
+            self._clock_server.close()
         if self._journal.problem is None:
             try:
                 problem = Child(partial(seal, self._plan.run, self._plan.node)).join()
@@ -108,19 +175,39 @@ class _Recorder:
             else:
                 self._node = msgspec.structs.replace(self._node, sealed=True)
         self._write_node()
+        if self._guests:
+            self._guests.note_ends()
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._plan.started_s
 
     def _ended(self, wait_s: float) -> bool:
-        """Wait until the next sample is due, or the program has ended."""
-        if self._control.wait(wait_s) and any("end" in one for one in self._control.messages()):
+        """Wait until the next sample is due, or every program of this node has ended."""
+        self._wait(wait_s)
+        self._meet_guests()
+        if any("end" in message for message in self._control.messages()):
+            self._has_ended = True
+        elif self._control.closed and not self._has_ended:
+            # The supervisor was killed. Its program may well run on, and so do we.
+            self._has_ended = not _is_alive(self._program_pid)
+        others_run = self._guests is not None and self._guests.are_running
+        if self._has_ended and not others_run:
             return True
-        if not self._control.closed:
-            return False
-        # The supervisor was killed. Its program may well run on, and so do we.
-        time.sleep(max(0.0, min(wait_s, 0.5)))
-        return not _is_alive(self._program_pid)
+        # The last one to end is let go when all is sealed, the others at once.
+        if self._guests:
+            self._guests.note_ends()
+        if self._has_ended and not self._released:
+            send(self._back, released=True)
+            self._released = True
+        return False
+
+    def _wait(self, wait_s: float) -> None:
+        """Wait for a word of the supervisor or of another task."""
+        open_ = [] if self._control.closed else [self._control.descriptor]
+        open_ += self._guests.descriptors if self._guests else []
+        if self._control.closed:
+            wait_s = min(wait_s, 0.5)
+        wait_for(open_, wait_s)
 
     def _read(self) -> Readings:
         readings: Readings = {}
@@ -153,6 +240,8 @@ class _Recorder:
     def _write_node(self) -> None:
         self._node = msgspec.structs.replace(
             self._node,
+            ranks=self._guests.ranks if self._guests else self._plan.ranks,
+            clock=self._clock,
             absences=tuple(self._sampler.absences.values()),
             troubles=tuple(self._troubles),
         )
@@ -178,10 +267,20 @@ def _is_alive(pid: int) -> bool:
     return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
 
 
-def _find_sources(plan: Plan, program_pid: int) -> tuple[list[Source], HostSource, Node]:
+def _cores_of(pids: Sequence[int]) -> tuple[int, ...]:
+    """Return the cores that these programs may run on together."""
+    cores: set[int] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            cores |= os.sched_getaffinity(pid)
+    return tuple(sorted(cores or os.sched_getaffinity(0)))
+
+
+def _find_sources(
+    plan: Plan, pids: Sequence[int], tree: ProcessTree
+) -> tuple[list[Source], HostSource, Node]:
     """Open everything that this node can be asked, and describe the node."""
-    cores = tuple(sorted(os.sched_getaffinity(program_pid if _is_alive(program_pid) else 0)))
-    tree = ProcessTree(program_pid, plan.supervisor_pid, frozenset({os.getpid()}))
+    cores = _cores_of(pids)
     environment = {name: readable(value) for name, value in os.environ.items()}
     host = HostSource(tree, cores, environment)
     facts = describe_host()
@@ -212,7 +311,7 @@ def _find_sources(plan: Plan, program_pid: int) -> tuple[list[Source], HostSourc
         allocation=allocation,
         devices=tuple(device for source in sources for device in source.devices),
         notes=tuple(notes),
-        program_pid=program_pid,
+        program_pid=pids[0],
         recorder_pid=os.getpid(),
     )
     return sources, host, node

@@ -49,6 +49,8 @@ _WITNESS_VALID_S = 0.25
 # Sealing takes seconds at most, and what is not sealed reads as well; a driver that hangs
 # must not hold the prompt.
 _SEAL_WAIT_S = 10.0
+_SHARED_WAIT_S = 0.01
+"""How often to look whether a recorder that serves others too has let us go."""
 
 
 class CannotStart(Exception):  # noqa: N818 - it is an outcome, with the shell's exit code for it
@@ -88,7 +90,8 @@ class Supervisor:
             signal.SIG_BLOCK, _PASSED_ON | {signal.SIGCHLD}
         )
         self._inherited_chld = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._program = 0
+        self.program_pid = 0
+        """The program's own process."""
         self._recorder = 0
         self._recorder_status: int | None = None
         self._to_recorder: int | None = None
@@ -101,6 +104,8 @@ class Supervisor:
         self.started_s = 0.0
         """Monotonic time of the program's start."""
         self._ended_s = 0.0
+        self._is_shared = False
+        self._released = False
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Start the program and return its pid.
@@ -113,16 +118,16 @@ class Supervisor:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         failure_read, failure_write = os.pipe()
         self.started_s = time.monotonic()
-        self._program = os.fork()
-        if self._program == 0:
+        self.program_pid = os.fork()
+        if self.program_pid == 0:
             self._become(command, environment, failure_write)
         os.close(failure_write)
         failure = os.read(failure_read, 16)
         os.close(failure_read)
         if failure:
-            os.waitpid(self._program, 0)
+            os.waitpid(self.program_pid, 0)
             raise CannotStart(command[0], int(failure))
-        return self._program
+        return self.program_pid
 
     def _become(self, command: Sequence[str], environment: Mapping[str, str], failure: int) -> None:
         """In the child: undo what Python and we did to signals, and become the program."""
@@ -141,11 +146,23 @@ class Supervisor:
         finally:
             os._exit(127)
 
-    def start_recorder(self, record: Callable[[int, int, int], None]) -> None:
+    def start_recorder(
+        self,
+        record: Callable[[int, int, int], None],
+        keep: Sequence[int] = (),
+        *,
+        shared: bool = False,
+    ) -> None:
         """Fork the recorder, in which `record(read_end, write_end, program_pid)` runs.
 
         It bears witness of signals from its first moment, and records once it has a plan.
+
+        Args:
+            record: what it does.
+            keep: descriptors that it needs; all others are closed in it.
+            shared: it serves other tasks of this node too, and is never ended by this one.
         """
+        self._is_shared = shared
         to_read, to_write = os.pipe()
         from_read, from_write = os.pipe()
         try:
@@ -160,9 +177,9 @@ class Supervisor:
             try:
                 os.close(to_write)
                 os.close(from_read)
-                detach_streams(keep=(to_read, from_write))
+                detach_streams(keep=(to_read, from_write, *keep))
                 _witness_signals(from_write)
-                record(to_read, from_write, self._program)
+                record(to_read, from_write, self.program_pid)
                 status = 0
             except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes a line
                 send(from_write, trouble=f"the recorder failed: {type(error).__name__}: {error}")
@@ -209,7 +226,8 @@ class Supervisor:
     def finish_recording(self, on_wait: Callable[[], None]) -> None:
         """Let the recorder take its last sample and seal; `on_wait` is called every 0.1 s.
 
-        A second Ctrl-C, or any deadly signal, ends the waiting.
+        A second Ctrl-C, or any deadly signal, ends the waiting; and so does a recorder that
+        goes on for other tasks of this node.
         """
         if not self._recorder or self._to_recorder is None:
             return
@@ -217,8 +235,12 @@ class Supervisor:
         os.close(self._to_recorder)
         deadline = time.monotonic() + _SEAL_WAIT_S
         while self._recorder_status is None and time.monotonic() < deadline:
+            self._hear()
+            if self._released:
+                return
             info = signal.sigtimedwait(
-                {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP}, 0.1
+                {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP},
+                _SHARED_WAIT_S if self._is_shared else 0.1,
             )
             if info is None:
                 on_wait()
@@ -227,7 +249,7 @@ class Supervisor:
             self._reap()
         if self._recorder_status is None:
             self._reap()
-        if self._recorder_status is None:
+        if self._recorder_status is None and not self._is_shared:
             os.kill(self._recorder, signal.SIGKILL)
             self.trouble("the recorder did not finish in time and was ended")
         self._hear()
@@ -270,6 +292,8 @@ class Supervisor:
                     self._owed[number] -= 1
                 else:
                     self._witnessed[number] = time.monotonic()
+            elif "released" in message:
+                self._released = True
             elif "trouble" in message:
                 elapsed = message.get("elapsed_s", time.monotonic() - self.started_s)
                 self._troubles.append((elapsed, message["trouble"]))
@@ -277,7 +301,7 @@ class Supervisor:
     def _signal_program(self, number: int) -> None:
         # It may be gone, or have become another user (sudo): as without us, the signal is lost.
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(self._program, number)
+            os.kill(self.program_pid, number)
 
     def _reap(self) -> None:
         """Collect every child that changed: the program, the recorder, adopted orphans."""
@@ -288,7 +312,7 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            if pid == self._program:
+            if pid == self.program_pid:
                 if not os.WIFSTOPPED(status):
                     self._status, self._usage = status, usage
                     self._ended_s = time.monotonic()

@@ -13,10 +13,12 @@ from teho.model.run import Run, RunState
 from teho.model.summary import Summary
 from teho.show.view import View
 from teho.store.index import find_run
-from teho.store.read import read_run, rows_of_node, run_state, with_nodes
+from teho.store.read import read_run, rows_of_node, run_state, with_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from teho.explain.policy import Policy
 
 __all__ = ["LoadedRun"]
 
@@ -36,7 +38,7 @@ class LoadedRun:
             RecordingError: it does not read.
         """
         self.directory = directory
-        self.run: Run = read_run(directory) if run is None else with_nodes(run, directory)
+        self.run: Run = read_run(directory) if run is None else with_parts(run, directory)
         """What the recording says of itself."""
         self._settings = settings
         self.problems: list[str] = []
@@ -69,13 +71,17 @@ class LoadedRun:
         return summary
 
     @cached_property
-    def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
+    def _policy(self) -> Policy:
         from teho.explain.policy import load_policy
-        from teho.explain.rules import judge_all
 
         path = self._settings.thresholds
-        policy = load_policy(Path(path).expanduser() if path else None)
-        return judge_all(self.run, self.summary, policy)
+        return load_policy(Path(path).expanduser() if path else None)
+
+    @cached_property
+    def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
+        from teho.explain.rules import judge_all
+
+        return judge_all(self.run, self.summary, self._policy)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -104,6 +110,7 @@ class LoadedRun:
             abstentions=self.abstentions,
             problems=self.problems,
             plots=plots,
+            policy=self._policy,
         )
 
     def table(self, kind: str = "gpu") -> pa.Table:

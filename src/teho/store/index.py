@@ -255,7 +255,7 @@ def remove_run(directory: Path) -> None:
     Raises:
         RecordingError: it cannot be deleted, or it holds files that are not Teho's.
     """
-    ours = {"run.json", "nodes", "live", "samples", "probe"}
+    ours = {"run.json", "nodes", "live", "samples", "tasks", "probe"}
     try:
         strange = sorted({path.name for path in directory.iterdir()} - ours)
     except OSError as error:

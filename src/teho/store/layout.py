@@ -4,6 +4,7 @@
     RUN/nodes/NODE.json        written by that node's recorder
     RUN/live/NODE.0000.arrows  rows of the run while it goes on; NODE.0000.parquet once rotated
     RUN/samples/NODE.parquet   all rows of that node, once sealed
+    RUN/tasks/RANK.json        written at its end by the supervisor of each task of a step
 
 Each file has exactly one writer, so nothing is ever locked.
 """
@@ -28,6 +29,7 @@ __all__ = [
     "runs_directory",
     "safe_name",
     "sealed_file",
+    "task_file",
 ]
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -88,6 +90,11 @@ def node_file(run: Path, node: str) -> Path:
 def sealed_file(run: Path, node: str) -> Path:
     """Return the path of a node's sealed rows."""
     return run / "samples" / f"{node}.parquet"
+
+
+def task_file(run: Path, rank: int) -> Path:
+    """Return the path of a task's own description."""
+    return run / "tasks" / f"{rank:05d}.json"
 
 
 def live_parts(run: Path, node: str) -> list[Path]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from teho.errors import DamagedError, NewerFormatError
-from teho.model.run import FORMAT_VERSION, Node, Run, RunState
+from teho.model.run import FORMAT_VERSION, End, Node, Run, RunState, Task
 from teho.store.layout import live_parts, run_file, sealed_file
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ __all__ = [
     "rows_of_node",
     "run_state",
     "supervisor_stamp",
-    "with_nodes",
+    "with_parts",
 ]
+
+_Noun = TypeVar("_Noun", Node, Task)
 
 # A recorder flushes every 10 s; a file system may show it to other nodes later still.
 _SILENT_S = 90.0
@@ -64,29 +67,51 @@ def read_run(directory: Path) -> Run:
             "the JSON that `teho run` writes",
             "the rows beside it may still be whole: any Parquet or Arrow reader opens them",
         ) from error
-    return with_nodes(run, directory)
+    return with_parts(run, directory)
 
 
-def with_nodes(run: Run, directory: Path) -> Run:
-    """Return a run's description with every node's own part.
+def with_parts(run: Run, directory: Path) -> Run:
+    """Return a run's description with the parts of every node, and of every task of a step.
 
     Raises:
-        DamagedError: a node's part does not read.
+        DamagedError: a part does not read.
     """
-    return msgspec.structs.replace(run, nodes=tuple(_read_nodes(directory)))
+    run = msgspec.structs.replace(run, nodes=tuple(_read_all(directory / "nodes", Node)))
+    if not run.has_tasks:
+        return run
+    tasks = sorted(_read_all(directory / "tasks", Task), key=lambda task: task.rank)
+    return msgspec.structs.replace(run, tasks=tuple(tasks), end=_end_of_all(run, tasks))
+
+
+def _end_of_all(run: Run, tasks: Sequence[Task]) -> End | None:
+    """Return how a step ended: when its last task did, and as the first that failed."""
+    ends = [task.end for task in tasks if task.end]
+    if run.step is None or len(ends) < run.step.task_count:
+        return None
+    failed = [end for end in ends if end.exit_code != 0]
+    told = min(failed or ends, key=lambda end: end.at)
+    at = max(end.at for end in ends)
+    return End(
+        at=at,
+        elapsed_s=max(0.0, (at - run.started_at).total_seconds()),
+        exit_code=told.exit_code,
+        signal=told.signal,
+        cpu_s=sum(end.cpu_s for end in ends),
+        peak_process_bytes=max(end.peak_process_bytes for end in ends),
+    )
 
 
 class _Versioned(msgspec.Struct):
     format: int
 
 
-def _read_nodes(directory: Path) -> Iterator[Node]:
-    for path in sorted((directory / "nodes").glob("*.json")):
+def _read_all(directory: Path, noun: type[_Noun]) -> Iterator[_Noun]:
+    for path in sorted(directory.glob("*.json")):
         try:
-            yield msgspec.json.decode(path.read_bytes(), type=Node)
+            yield msgspec.json.decode(path.read_bytes(), type=noun)
         except (OSError, msgspec.DecodeError) as error:
             raise DamagedError(
-                f"{path}: {error}", "the JSON that a recorder writes", "move that file away"
+                f"{path}: {error}", "the JSON that `teho run` writes", "move that file away"
             ) from error
 
 
@@ -102,16 +127,24 @@ def run_state(run: Run, directory: Path) -> RunState:
     """Tell a finished run from one that goes on and one that was cut off."""
     if run.end is not None:
         return RunState.FINISHED
-    if run.host == os.uname().nodename and run.supervisor_pid is not None:
+    if not run.has_tasks and run.host == os.uname().nodename and run.supervisor_pid is not None:
         alive = run.supervisor_stamp and run.supervisor_stamp == supervisor_stamp(
             run.supervisor_pid
         )
         return RunState.RUNNING if alive else RunState.INTERRUPTED
-    newest = max(
-        (path.stat().st_mtime for path in (directory / "live").glob("*")),
-        default=run.started_at.timestamp(),
-    )
+    if run.has_tasks and run.nodes and all(node.sealed for node in run.nodes):
+        # Every recorder came to its end; what tasks did not tell they will not tell any more.
+        return RunState.INTERRUPTED
+    newest = max(_touched_s(directory), default=run.started_at.timestamp())
     return RunState.RUNNING if time.time() - newest < _SILENT_S else RunState.INTERRUPTED
+
+
+def _touched_s(directory: Path) -> Iterator[float]:
+    """Yield when each file that a recorder writes was written last, in s since 1970."""
+    for part in ("live", "nodes"):
+        for path in (directory / part).glob("*"):
+            with contextlib.suppress(FileNotFoundError):  # just packed, or replaced
+                yield path.stat().st_mtime
 
 
 def read_part(

@@ -1,0 +1,124 @@
+"""The command line in full: options, help, and what becomes of mistakes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+import click
+
+from teho.cli import COMMANDS, say
+from teho.errors import TehoError
+from teho.version import __version__
+
+__all__ = ["run", "teho"]
+
+# pyarrow imports these where they are installed: 170 ms and 60 MB that no command uses. In a
+# user's own Python, `import teho` leaves them alone.
+_UNUSED = ("numpy", "pandas")
+
+
+class _Commands(click.Group):
+    """Loads a command's module only when that command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"teho.cli.{COMMANDS[cmd_name][1]}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from teho.config.toml import did_you_mean
+
+            raise TehoError(
+                f"{args[0]!r} is not a command{did_you_mean(args[0], COMMANDS)}",
+                next_step="`teho --help`, or `teho run -- COMMAND` to record a program",
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        groups: dict[str, list[tuple[str, str]]] = {}
+        width = max(map(len, COMMANDS))
+        for name, (group, _, line) in COMMANDS.items():
+            groups.setdefault(group, []).append((name.ljust(width), line))
+        for group, rows in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(rows, col_spacing=4)
+
+
+@click.command(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Begin with:  teho run -- python train.py",
+)
+@click.version_option(__version__, message="teho %(version)s")
+def teho() -> None:
+    """Teho shows whether the GPUs of a shared cluster earned their keep."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run a command line and end the process with its exit code."""
+    _open_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal of ASCII gets ? for ✗, not a traceback
+    for name in _UNUSED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
+    sys.exit(_guarded(lambda: teho.main(list(arguments), prog_name="teho", standalone_mode=False)))
+
+
+def _open_streams() -> None:
+    """Give what was closed (`>&-`) to /dev/null: no file of ours may take its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, False)
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere: Python would complain of it once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _guarded(call: Callable[[], object]) -> int:
+    """Turn every expected failure into one line and an exit code."""
+    try:
+        result = call()
+        sys.stdout.flush()
+    except TehoError as error:
+        say(str(error))
+        return error.exit_code
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "teho"
+        say(f"{error.format_message()} Next: `{path} --help`")
+        return error.exit_code
+    except click.exceptions.Exit as request:
+        return request.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough.
+        _discard_output()
+        return 141
+    except OSError as error:
+        _discard_output()
+        with contextlib.suppress(OSError):
+            say(str(error))
+        return 2
+    return result if isinstance(result, int) else 0

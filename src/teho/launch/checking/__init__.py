@@ -1,0 +1,1 @@
+"""What `teho launch --check` does, in each rank; `check.py` beside it starts it."""

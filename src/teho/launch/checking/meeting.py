@@ -1,0 +1,300 @@
+"""Rank 0's part of the check: it leads all ranks from stage to stage, and finds what is wrong.
+
+In each stage every rank does the same, says one message, and waits until all have said theirs;
+so nobody measures while another still does something else.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from typing import Any
+
+from teho.launch.checking.findings import (
+    Finding,
+    choose_backend,
+    claimed_twice,
+    contradictions,
+    meeting_findings,
+    name_group,
+)
+from teho.launch.checking.guests import Guest, Guests
+from teho.launch.checking.report import NodeClock, Result, Timing
+from teho.launch.checking.task import CheckTask
+from teho.launch.checking.wire import ForeignError
+
+__all__ = ["Meeting"]
+
+_IMPORT_S = 300.0
+"""Thousands of ranks that import torch from one file system at once can take minutes."""
+_LATE_S = 5.0
+"""How long to wait for the rest once something is wrong in the meeting."""
+_AFTERMATH_S = 1.0
+"""How long to hear others out once one has failed."""
+_PINGS = 10
+_PING_S = 5.0
+_SIZES_BYTES = (1 << 20, 1 << 24, 1 << 26)
+_TIMES = 10
+"""How often each size is reduced; less where it takes long."""
+_ROUNDS = 10
+_MOST_FAILURES = 3
+"""One rank's failure makes others fail; more lines say no more."""
+_NETWORK = (
+    "look for a firewall or a wrong network between these nodes: NCCL_SOCKET_IFNAME and "
+    "GLOO_SOCKET_IFNAME choose the network, NCCL_DEBUG=INFO tells more"
+)
+
+_FILES = "look whether the file system that holds torch is slow there"
+
+
+class _BrokenError(Exception):
+    """The check cannot go on; why is among the findings."""
+
+
+class Meeting:
+    """The check as rank 0 leads it."""
+
+    def __init__(
+        self, server: socket.socket, task: CheckTask, timeout_s: float, seconds: float
+    ) -> None:
+        """Take over the socket that the ranks come to.
+
+        Args:
+            server: from `open_meeting`.
+            task: rank 0.
+            timeout_s: how long all together may take for one stage.
+            seconds: how long one measurement should take.
+        """
+        self.result = Result(task)
+        self.doing = "the meeting of all ranks"
+        self._task = task
+        self._size = task.world_size
+        self._timeout_s = timeout_s
+        self._seconds = seconds
+        self._guests = Guests(server, task)
+        self._ranks: dict[int, Guest] = {}
+
+    def run(self) -> Result:
+        """Lead all ranks through the check, then let them go."""
+        try:
+            self._meet()
+            self._measure_clocks()
+            self._measure_links()
+            self._reduce()
+        except _BrokenError:
+            pass
+        finally:
+            self._guests.dismiss()
+            self._show_progress("")
+        self.result.remarks += self._guests.strangers
+        return self.result
+
+    def _meet(self) -> None:
+        began_s = time.monotonic()
+        end_s = began_s + self._timeout_s
+        came: list[Guest] = []
+        while not self._are_all(came) and time.monotonic() < end_s:
+            self._show_progress(f"{len(came)} of {self._size} ranks are here")
+            for guest, message in self._guests.hear(end_s):
+                if message is not None and self._guests.introduce(guest, message):
+                    came.append(guest)
+                elif message is None and guest in came:
+                    who = f"rank {guest.hello['rank']} on {guest.hello['node']}"
+                    self._find_gone(f"{who} ended while it waited for the others")
+            if self.result.findings or self._disagree(came):
+                end_s = min(end_s, time.monotonic() + _LATE_S)
+                if len(came) >= self._size:
+                    break
+        waited_s = time.monotonic() - began_s
+        # Of two that claim one rank, the first stays.
+        self._ranks = {guest.hello["rank"]: guest for guest in reversed(came)}
+        self.result.hellos = {rank: guest.hello for rank, guest in self._ranks.items()}
+        hellos = [guest.hello for guest in came]
+        if self.result.findings or not self._are_all(came):
+            self.result.findings += meeting_findings(self._task, hellos, waited_s)
+            raise _BrokenError
+        self.result.met_s, self.result.last = waited_s, came[-1].hello["rank"]
+        self.result.findings += contradictions(hellos)
+
+    def _are_all(self, came: list[Guest]) -> bool:
+        return len(came) == self._size and not self._disagree(came)
+
+    def _disagree(self, came: list[Guest]) -> bool:
+        """Return whether those who came cannot be the ranks of one step."""
+        ranks = {guest.hello["rank"] for guest in came}
+        sizes = {guest.hello["world_size"] for guest in came}
+        return len(ranks) < len(came) or not sizes <= {self._size}
+
+    def _measure_clocks(self) -> None:
+        """Ask one rank of each other node for the time; the shortest round trip tells best."""
+        asked: dict[int, Guest] = {}
+        for _, guest in sorted(self._ranks.items()):
+            asked.setdefault(guest.hello["node_rank"], guest)
+        asked.pop(self._task.node_rank, None)
+        for node_rank, guest in asked.items():
+            best = None
+            for _ in range(_PINGS):
+                sent_at_s, began_s = time.time(), time.monotonic()
+                guest.tell("ping")
+                try:
+                    answer = guest.wire.wait(_PING_S)
+                except (EOFError, ForeignError, OSError):
+                    break  # the next stage finds out what became of it
+                half_s = (time.monotonic() - began_s) / 2
+                if best is None or half_s < best.uncertainty_s:
+                    best = NodeClock(answer["at_s"] - sent_at_s - half_s, half_s)
+            if best is not None:
+                self.result.clocks[node_rank] = best
+
+    def _measure_links(self) -> None:
+        result = self.result
+        for rank, guest in self._ranks.items():
+            following = self._ranks[(rank + 1) % self._size]
+            # Who reached rank 0 inside its own node has no address that others could use.
+            local = following.address.startswith("127.") or following.address == "::1"
+            guest.tell(
+                "met",
+                host=self._task.address if local else following.address,
+                port=following.hello["port"],
+                name=result.name(following.hello["rank"]),
+            )
+        self._gather("linked", "connecting to the next rank")
+        self._tell("go")
+        worked = self._gather("worked", "a checksum")
+        result.work_s = {rank: said["work_s"] for rank, said in worked.items()}
+        self._tell("go")
+        if self._size > 1:
+            echoed = self._gather("echoed", "timing round trips")
+            result.round_trip_s = {rank: said["round_trip_s"] for rank, said in echoed.items()}
+            self._tell("go")
+            streamed = self._gather("streamed", "sending to the next rank")
+            result.link_bytes_per_s = {r: said["bytes_per_s"] for r, said in streamed.items()}
+            self._tell("go")
+
+    def _reduce(self) -> None:
+        result = self.result
+        patience_s = max(_IMPORT_S, self._timeout_s)
+        result.torch = self._gather("torch", "importing torch", patience_s, _FILES)
+        backend, findings, result.no_collective = choose_backend(result.torch, result.hellos)
+        result.findings += findings
+        if not backend:
+            return
+        result.backend = backend
+        self._tell("backend", backend=backend)
+        ready = self._gather("ready", "opening torch's store")
+        self._tell("store", port=ready[0]["port"])
+        self._gather("joined", f"joining torch's process group over {backend}")
+        for size_bytes in _SIZES_BYTES:
+            times = self._times(size_bytes)
+            if not times:
+                break
+            self._tell("reduce", size_bytes=size_bytes, times=times)
+            doing = f"all_reduce of {size_bytes >> 20} MiB over {backend}"
+            self._judge(size_bytes, self._gather("reduced", doing))
+        self._tell("work", rounds=_ROUNDS)
+        worked = self._gather("worked", f"a matrix product and all_reduce over {backend}")
+        result.device_work_s = {rank: said["work_s"] for rank, said in worked.items()}
+        result.waited_s = {rank: said["wait_s"] for rank, said in worked.items()}
+
+    def _times(self, size_bytes: int) -> int:
+        """Return how often to reduce this size; 0: even once would take too long."""
+        if not self.result.timings:
+            return _TIMES
+        last = self.result.timings[-1]
+        expected_s = last.elapsed_s * size_bytes / last.size_bytes
+        return min(_TIMES, int(5 * self._seconds / expected_s))
+
+    def _judge(self, size_bytes: int, told: dict[int, dict[str, Any]]) -> None:
+        """Hold the sums against what they must be, and keep the times."""
+        expected = self._size * (self._size + 1) / 2
+        wrong = {rank: said["sum"] for rank, said in told.items() if said["sum"] != expected}
+        if wrong:
+            first = min(wrong)
+            self._find(
+                "sum-wrong",
+                f"{self.doing} gave a wrong sum on {name_group(wrong, self.result.hellos)}: "
+                f"{wrong[first]} on rank {first}, where {expected} is right",
+                "tell the cluster's staff: a GPU or the network falsifies data",
+            )
+            raise _BrokenError
+        elapsed_s = max(said["elapsed_s"] for said in told.values())
+        algorithm = size_bytes / elapsed_s
+        # nccl-tests: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+        bus = algorithm * 2 * (self._size - 1) / self._size if self._size > 1 else None
+        self.result.timings.append(Timing(size_bytes, elapsed_s, algorithm, bus))
+
+    def _gather(
+        self, about: str, doing: str, within_s: float | None = None, advice: str = _NETWORK
+    ) -> dict[int, dict[str, Any]]:
+        """Return what every rank has to say, by rank.
+
+        Raises:
+            _BrokenError: one is gone, has failed, or says nothing in time.
+        """
+        self.doing = doing
+        self._show_progress(doing)
+        patience_s = within_s or self._timeout_s
+        end_s = time.monotonic() + patience_s
+        said: dict[int, dict[str, Any]] = {}
+        failed: dict[int, dict[str, Any]] = {}
+        gone: set[int] = set()
+        while len({*said, *failed, *gone}) < self._size and time.monotonic() < end_s:
+            for guest, message in self._guests.hear(end_s):
+                rank = guest.hello.get("rank", -1)
+                if self._ranks.get(rank) is not guest:
+                    self._receive_late(guest, message)
+                elif message is None:
+                    gone.add(rank)
+                elif message["about"] == "failed":
+                    failed[rank] = message
+                elif message["about"] == about:
+                    said[rank] = message
+            if gone or failed:
+                end_s = min(end_s, time.monotonic() + _AFTERMATH_S)
+        silent = set(self._ranks) - {*said, *failed, *gone}
+        if gone:
+            self._find_gone(f"{name_group(gone, self.result.hellos)} ended during {doing}")
+        elif failed:
+            self._find_failed(failed)
+        elif silent:
+            every = len(silent) == self._size
+            who = "no rank had" if every else f"{name_group(silent, self.result.hellos)} had not"
+            self._find("stuck", f"{who} finished {doing} after {patience_s:.0f} s", advice)
+        if gone or failed or silent:
+            raise _BrokenError
+        return said
+
+    def _find_failed(self, failed: dict[int, dict[str, Any]]) -> None:
+        """Name those who failed; only those whose program was killed, if there are such."""
+        causes = {rank: said for rank, said in failed.items() if said.get("killed")} or failed
+        for rank, said in list(causes.items())[:_MOST_FAILURES]:
+            sentence = f"{self.result.name(rank)} failed in {self.doing}: {said['why']}"
+            self._find("rank-failed", sentence, said.get("next") or _NETWORK)
+        if len(failed) > _MOST_FAILURES:
+            self.result.remarks.append(f"{len(failed)} ranks failed at the same time")
+
+    def _receive_late(self, guest: Guest, message: dict[str, Any] | None) -> None:
+        """Somebody comes when all are there already, or goes again."""
+        if message is None or guest.hello or not self._guests.introduce(guest, message):
+            return
+        there = self.result.hellos.get(message["rank"])
+        if there is not None:
+            self.result.findings.append(claimed_twice(there, message))
+        guest.tell("stop")
+
+    def _tell(self, about: str, **data: Any) -> None:
+        for guest in self._ranks.values():
+            guest.tell(about, **data)
+
+    def _find_gone(self, sentence: str) -> None:
+        advice = "see what it says on standard error, and whether its node ran out of memory"
+        self._find("rank-gone", sentence, advice)
+
+    def _find(self, kind: str, sentence: str, next_step: str) -> None:
+        self.result.findings.append(Finding(kind, sentence, next_step))
+
+    def _show_progress(self, text: str) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()

@@ -1,0 +1,167 @@
+"""What a rank does in the check, from its options to its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+from teho.launch.checking.guests import MAGIC, MeetingError, open_meeting
+from teho.launch.checking.meeting import Meeting
+from teho.launch.checking.report import as_json, as_text
+from teho.launch.checking.ring import Ring, RingError
+from teho.launch.checking.seat import Seat, SeatError, StoppedError, take_seat
+from teho.launch.checking.task import CheckTask, TaskError, read_check_task
+
+__all__ = ["run"]
+
+_INTERRUPTED = 130
+_LEAVE_S = 5.0
+_SECOND_LOOK_S = 2.0
+_CHECKSUM_BYTES = 1 << 20
+_CHECKSUMS = 7
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+
+
+def run(arguments: list[str]) -> int:
+    """Take part in the check; on rank 0 lead it and print the report. Return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a container may know ASCII only
+    options = _parse(arguments)
+    try:
+        task = read_check_task(os.environ)
+    except TaskError as error:
+        _complain(f"teho launch --check: {error}")
+        return 2
+    try:
+        if options.torch:
+            from teho.launch.checking.collective import perform
+
+            perform(task, options.timeout)
+            return 0
+        return _lead(task, options) if task.rank == 0 else _attend(task, options)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all that is left is to go
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("teho launch --check")
+    parser.add_argument(
+        "--seconds", type=seconds, default=1.0, help="length of each measurement, about"
+    )
+    parser.add_argument(
+        "--timeout", type=seconds, default=60.0, help="seconds to wait for all ranks"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--torch", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return number
+
+
+def _lead(task: CheckTask, options: argparse.Namespace) -> int:
+    """Lead the check, and take part in it like every other rank."""
+    try:
+        server = open_meeting(task)
+    except MeetingError as error:
+        try:
+            seat = take_seat(task, _SECOND_LOOK_S)
+        except SeatError:
+            _complain(f"{error}")
+            return 1
+        # Another task claims rank 0 too, and listens already. It names both.
+        return _take_part(seat, task, options)
+    attendant = threading.Thread(target=_attend, args=(task, options), daemon=True)
+    attendant.start()
+    meeting = Meeting(server, task, options.timeout, options.seconds)
+    try:
+        result = meeting.run()
+    except KeyboardInterrupt:
+        _complain(f"{task.name}: the check was interrupted during {meeting.doing}")
+        raise
+    finally:
+        attendant.join(_LEAVE_S)
+    sys.stdout.write(f"{as_json(result) if options.json else as_text(result)}\n")
+    sys.stdout.flush()
+    return 1 if result.findings else 0
+
+
+def _attend(task: CheckTask, options: argparse.Namespace) -> int:
+    try:
+        seat = take_seat(task, options.timeout)
+    except SeatError as error:
+        _complain(f"{error}")
+        return 1
+    return _take_part(seat, task, options)
+
+
+def _take_part(seat: Seat, task: CheckTask, options: argparse.Namespace) -> int:
+    """Go through all stages; return 0 when rank 0 says that it is over: it has the verdict."""
+    ring = Ring(task, options.timeout)
+    try:
+        met = seat.ask("hello", **_introduction(task, ring.port))
+        try:
+            if task.world_size > 1:
+                ring.connect(met["host"], met["port"], met["name"])
+            seat.ask("linked")
+            seat.ask("worked", work_s=_checksum_s())
+            if task.world_size > 1:
+                seat.ask("echoed", round_trip_s=ring.echo())
+                seat.ask("streamed", bytes_per_s=ring.stream(options.seconds))
+        except RingError as error:
+            seat.ask("failed", why=f"{error}")
+        script = Path(__file__).resolve().parents[1] / "check.py"
+        timeout = ("--timeout", str(options.timeout))
+        seat.lend([sys.executable, str(script), "--torch", *timeout])
+    except StoppedError:
+        return 0
+    except SeatError as error:
+        _complain(f"{error}")
+        return 1
+
+
+def _introduction(task: CheckTask, port: int) -> dict[str, object]:
+    """Return what this rank says of itself; `port` is where the rank before it finds it."""
+    return {
+        "magic": MAGIC,
+        "rank": task.rank,
+        "world_size": task.world_size,
+        "local_rank": task.local_rank,
+        "local_world_size": task.local_world_size,
+        "node_rank": task.node_rank,
+        "node": task.node,
+        "host": task.host,
+        "pid": os.getpid(),
+        "cores": sorted(os.sched_getaffinity(0)),
+        "visible": {name: os.environ[name] for name in _VISIBLE if name in os.environ},
+        "port": port,
+    }
+
+
+def _checksum_s() -> float:
+    """Return how long a checksum takes here: more where cores are shared, slow or throttled."""
+    data = bytes(_CHECKSUM_BYTES)
+    times_s = []
+    for _ in range(_CHECKSUMS):
+        began_s = time.perf_counter()
+        hashlib.sha256(data)
+        times_s.append(time.perf_counter() - began_s)
+    return median(times_s)
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()

@@ -1,0 +1,303 @@
+"""What the check found, as a person and as a program reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, NamedTuple
+
+from teho.launch.checking.findings import Finding
+from teho.launch.checking.task import CheckTask, spans
+
+__all__ = ["NodeClock", "Result", "Timing", "as_json", "as_text"]
+
+_MOST_NODES = 32
+"""A table of more rows is not read; the slowest are shown."""
+_CLOCK_S = 0.1
+"""NTP keeps clocks within some milliseconds; a tenth of a second blurs rows of every second."""
+
+
+class NodeClock(NamedTuple):
+    """How a node's clock stands against that of rank 0's node."""
+
+    ahead_s: float
+    uncertainty_s: float
+    """Half of the shortest round trip: the true figure lies within this of `ahead_s`."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the difference is more than the measurement, and more than is usual."""
+        return abs(self.ahead_s) > max(_CLOCK_S, 3 * self.uncertainty_s)
+
+
+class Timing(NamedTuple):
+    """One size of the all_reduce."""
+
+    size_bytes: int
+    elapsed_s: float
+    """Of one all_reduce, the median; the slowest rank's."""
+    algorithm_bytes_per_s: float
+    """`size_bytes / elapsed_s`."""
+    bus_bytes_per_s: float | None
+    """What each rank's link carried; None for one rank, which has none."""
+
+
+@dataclass
+class Result:
+    """What is known so far; what was not come to is empty or None."""
+
+    task: CheckTask
+    """Rank 0."""
+    findings: list[Finding] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What is worth a line and is not wrong."""
+    hellos: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By rank, what each said of itself."""
+    met_s: float | None = None
+    """How long rank 0 waited until all were there."""
+    last: int | None = None
+    """The rank that came last."""
+    clocks: dict[int, NodeClock] = field(default_factory=dict)
+    """By the node's rank, but for rank 0's node."""
+    work_s: dict[int, float] = field(default_factory=dict)
+    """By rank, how long the same piece of work takes on its cores."""
+    round_trip_s: dict[int, float] = field(default_factory=dict)
+    """By rank, to the next rank and back."""
+    link_bytes_per_s: dict[int, float] = field(default_factory=dict)
+    """By rank, to the next rank."""
+    torch: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By rank, what it found out about its torch."""
+    backend: str = ""
+    """Of the collective; empty: there was none."""
+    no_collective: str = ""
+    """Why there was none."""
+    timings: list[Timing] = field(default_factory=list)
+    device_work_s: dict[int, float] = field(default_factory=dict)
+    """By rank, how long a matrix product takes on its device."""
+    waited_s: dict[int, float] = field(default_factory=dict)
+    """By rank, how long it then was in the all_reduce that all have to come to."""
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: all is well, or the first thing that is wrong."""
+        if self.findings:
+            return f"{self.findings[0].sentence}."
+        nodes = len(self.by_node())
+        ranks = f"{self.task.world_size} rank{'s' if self.task.world_size > 1 else ''}"
+        return f"{ranks} on {nodes} node{'s' if nodes > 1 else ''} reach each other."
+
+    def by_node(self) -> dict[int, list[int]]:
+        """Return the ranks that came, by the rank of their node."""
+        nodes: dict[int, list[int]] = {}
+        for rank, hello in sorted(self.hellos.items()):
+            nodes.setdefault(hello["node_rank"], []).append(rank)
+        return dict(sorted(nodes.items()))
+
+    def name(self, rank: int) -> str:
+        """Return such as `rank 5 on r01g02`."""
+        return f"rank {rank} on {self.hellos[rank]['node']}"
+
+    def work(self) -> dict[int, float]:
+        """Return how long the same work takes each rank: on its device, else on its cores."""
+        return self.device_work_s or self.work_s
+
+
+def as_json(result: Result) -> str:
+    """Return all of it as one JSON object, in base units, on one line."""
+    slowest = _slowest(result)
+    return json.dumps(
+        {
+            "ok": not result.findings,
+            "verdict": result.verdict,
+            "findings": [finding._asdict() for finding in result.findings],
+            "remarks": result.remarks,
+            "world_size": result.task.world_size,
+            "met_s": result.met_s,
+            "last_rank": result.last,
+            "nodes": [_node_json(result, node, ranks) for node, ranks in result.by_node().items()],
+            "ranks": [_rank_json(result, rank) for rank in sorted(result.hellos)],
+            "backend": result.backend or None,
+            "no_collective": result.no_collective or None,
+            "all_reduce": [timing._asdict() for timing in result.timings],
+            "slowest_rank": slowest,
+        }
+    )
+
+
+def as_text(result: Result) -> str:
+    """Return the report that a person reads, the verdict first."""
+    lines = []
+    for finding in result.findings:
+        lines += [f"{finding.sentence}.", f"  Next: {finding.next_step}."]
+    if not result.findings:
+        lines.append(result.verdict)
+    if result.hellos:
+        lines += ["", *_table(_node_rows(result))]
+    details = list(_details(result))
+    return "\n".join([*lines, *([""] if details else []), *details])
+
+
+def _details(result: Result) -> Iterator[str]:
+    if result.met_s is not None and result.last is not None and len(result.hellos) > 1:
+        yield f"All were there after {_time(result.met_s)}; {result.name(result.last)} came last."
+    for node, clock in sorted(result.clocks.items()):
+        if clock.differs:
+            name = result.hellos[result.by_node()[node][0]]["node"]
+            yield (
+                f"The clock of {name} is {_time(abs(clock.ahead_s))} "
+                f"{'ahead of' if clock.ahead_s > 0 else 'behind'} that of {result.task.node} "
+                f"(within {_time(clock.uncertainty_s)})."
+            )
+    if result.link_bytes_per_s:
+        yield _ring_line(result)
+    if result.backend:
+        yield from _collective_lines(result)
+    elif result.no_collective:
+        yield f"No collective was tried: {result.no_collective}."
+    slowest = _slowest(result)
+    if slowest is not None:
+        yield _slowest_line(result, slowest)
+    yield from (f"Note: {remark}." for remark in result.remarks)
+
+
+def _ring_line(result: Result) -> str:
+    links = result.link_bytes_per_s
+    slowest = min(links, key=links.__getitem__)
+    following = (slowest + 1) % result.task.world_size
+    return (
+        f"TCP: {_rate(median(links.values()))} a link in the median, all {len(links)} links of "
+        f"the ring at once; the slowest {_rate(links[slowest])}, {result.name(slowest)} to "
+        f"{result.name(following)}."
+    )
+
+
+def _collective_lines(result: Result) -> Iterator[str]:
+    version = result.torch[0]["version"]
+    library = result.torch[0]["library"] if result.backend == "nccl" else "gloo"
+    if result.timings:
+        yield f"all_reduce through torch {version}, {library}:"
+        rows = [("size", "time", "algorithm", "bus")]
+        for one in result.timings:
+            bus = "" if one.bus_bytes_per_s is None else _rate(one.bus_bytes_per_s)
+            size = f"{one.size_bytes >> 20} MiB"
+            rows.append((size, _time(one.elapsed_s), _rate(one.algorithm_bytes_per_s), bus))
+        yield from (f"  {line}" for line in _table(rows))
+
+
+def _slowest(result: Result) -> int | None:
+    work = result.work()
+    return max(work, key=work.__getitem__) if len(work) > 1 else None
+
+
+def _slowest_line(result: Result, slowest: int) -> str:
+    work = result.work()
+    what = "a matrix product" if result.device_work_s else "a checksum"
+    line = (
+        f"Slowest: {result.name(slowest)}, {_time(work[slowest])} for {what} that takes "
+        f"{_time(median(work.values()))} in the median"
+    )
+    if result.waited_s and result.device_work_s:
+        others = median(s for rank, s in result.waited_s.items() if rank != slowest)
+        if others > result.waited_s[slowest]:
+            line += f"; the others waited {_time(others - result.waited_s[slowest])} longer than it"
+    return f"{line}."
+
+
+def _node_rows(result: Result) -> list[tuple[str, ...]]:
+    nodes = list(result.by_node().items())
+    if len(nodes) > _MOST_NODES:
+        nodes.sort(key=lambda item: min(result.link_bytes_per_s.get(r, 0.0) for r in item[1]))
+        nodes = sorted(nodes[:_MOST_NODES])
+        result.remarks.append(
+            f"the table has the {_MOST_NODES} nodes with the slowest links of "
+            f"{len(result.by_node())}; --json has all"
+        )
+    rows: list[tuple[str, ...]] = [
+        ("node", "ranks", "cores", "device", "link", "round trip", "work")
+    ]
+    for _, ranks in nodes:
+        rows.append(
+            (
+                result.hellos[ranks[0]]["node"],
+                spans(ranks),
+                _cores([result.hellos[rank]["cores"] for rank in ranks]),
+                _devices(result, ranks),
+                _median_of(result.link_bytes_per_s, ranks, _rate),
+                _median_of(result.round_trip_s, ranks, _time),
+                _median_of(result.work(), ranks, _time),
+            )
+        )
+    return rows
+
+
+def _cores(sets: Sequence[Sequence[int]]) -> str:
+    """Return how many cores the ranks of a node have: `7 each`, or `8 shared` by several."""
+    together = {core for cores in sets for core in cores}
+    if sum(map(len, sets)) > len(together):
+        return f"{len(together)} shared"
+    return f"{spans({len(cores) for cores in sets})}{' each' if len(sets) > 1 else ''}"
+
+
+def _devices(result: Result, ranks: Sequence[int]) -> str:
+    names = {result.torch[rank].get("device", "") for rank in ranks if rank in result.torch}
+    return ", ".join(sorted(filter(None, names)))
+
+
+def _median_of(figures: Mapping[int, float], ranks: Sequence[int], write: Any) -> str:
+    known = [figures[rank] for rank in ranks if rank in figures]
+    return write(median(known)) if known else ""
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Align columns; one that is empty below its title is left out."""
+    kept = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
+    widths = {column: max(len(row[column]) for row in rows) for column in kept}
+    return [
+        "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in rows
+    ]
+
+
+def _node_json(result: Result, node: int, ranks: Sequence[int]) -> dict[str, Any]:
+    clock = result.clocks.get(node)
+    return {
+        "node_rank": node,
+        "name": result.hellos[ranks[0]]["node"],
+        "ranks": list(ranks),
+        "clock_ahead_s": clock and clock.ahead_s,
+        "clock_uncertainty_s": clock and clock.uncertainty_s,
+    }
+
+
+def _rank_json(result: Result, rank: int) -> dict[str, Any]:
+    hello = result.hellos[rank]
+    torch = result.torch.get(rank, {})
+    kept = ("rank", "local_rank", "node", "host", "pid", "cores", "visible")
+    return {
+        **{key: hello[key] for key in kept},
+        "torch": torch.get("version") or None,
+        "device": torch.get("device") or None,
+        "link_bytes_per_s": result.link_bytes_per_s.get(rank),
+        "round_trip_s": result.round_trip_s.get(rank),
+        "work_s": result.work_s.get(rank),
+        "device_work_s": result.device_work_s.get(rank),
+        "waited_s": result.waited_s.get(rank),
+    }
+
+
+def _rate(bytes_per_s: float) -> str:
+    if bytes_per_s < 0.0995e9:
+        return f"{_three_digits(bytes_per_s / 1e6)} MB/s"
+    return f"{_three_digits(bytes_per_s / 1e9)} GB/s"
+
+
+def _time(seconds: float) -> str:
+    for factor, unit in ((1e6, "us"), (1e3, "ms")):
+        if seconds * factor < 999.5:
+            return f"{_three_digits(seconds * factor)} {unit}"
+    return f"{_three_digits(seconds)} s"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f}"

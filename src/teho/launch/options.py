@@ -1,0 +1,66 @@
+"""What `teho launch` was told, read without any library of command lines.
+
+Ten thousand tasks start at once, and click alone would take as long as all of the launch. What
+is not plain here (help, mistakes) is left to the command in `teho.cli.launch`, which knows the
+same options.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Options", "parse"]
+
+
+class Options:
+    """The options of `teho launch`; see `teho launch --help`."""
+
+    __slots__ = ("bind", "check", "command", "dry_run", "env", "generation", "gpus", "quiet")
+
+    def __init__(self) -> None:
+        self.bind = "auto"
+        """`auto`, `none`, or a file with the cores of each local rank."""
+        self.gpus = "auto"
+        """`auto`, `all` or `own`: which GPUs a rank sees."""
+        self.env: list[str] = []
+        """`NAME=VALUE`, each."""
+        self.generation = ""
+        """Which of the site's sets of variables; empty: the current one; `none`: none."""
+        self.dry_run = False
+        self.check = False
+        self.quiet = False
+        self.command: tuple[str, ...] = ()
+
+
+_FLAGS = {"--dry-run": "dry_run", "--check": "check", "--quiet": "quiet", "-q": "quiet"}
+_VALUES = {"--bind": "bind", "--gpus": "gpus", "--generation": "generation"}
+
+
+def parse(words: Sequence[str]) -> Options | None:
+    """Read the words behind `teho launch`; None where they need somebody who can explain."""
+    options = Options()
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word == "--":
+            break
+        name, sign, value = word.partition("=")
+        if word in _FLAGS:
+            setattr(options, _FLAGS[word], True)
+            continue
+        if name not in {*_VALUES, "--env"} or not (sign or rest):
+            return None
+        value = value if sign else rest.pop(0)
+        if name == "--env":
+            options.env.append(value)
+        else:
+            setattr(options, _VALUES[name], value)
+    options.command = tuple(rest)
+    sound = (
+        options.gpus in {"auto", "all", "own"}
+        and all("=" in pair and not pair.startswith("=") for pair in options.env)
+        and (options.dry_run or options.check or options.command)
+    )
+    return options if sound else None

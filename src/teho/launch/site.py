@@ -1,0 +1,107 @@
+"""What `teho launch` knows of the site it runs at: a small part of the catalogue."""
+
+from __future__ import annotations
+
+from teho.errors import InputError
+from teho.launch.sites import SITES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypedDict
+
+    class Generation(TypedDict):
+        """A set of variables that a site's containers need."""
+
+        name: str
+        variables: dict[str, str]
+        directories: list[str]
+
+    class Site(TypedDict):
+        """One cluster; what it does not document is empty."""
+
+        name: str
+        recognised_by: dict[str, str]
+        hosts: list[str]
+        cores_of_gpu: list[list[int]]
+        reserved_cores: list[int]
+        gpus_visible: str
+        scratch: str
+        """Variable (with its `$`) or path of a node's own disk."""
+        scratch_in_memory: bool
+        generations: list[Generation]
+
+
+__all__ = ["find_generation", "find_site"]
+
+
+def find_site(environment: Mapping[str, str], host: str) -> Site | None:
+    """Return the site of this node; None where none is recognised.
+
+    `TEHO_CLUSTER`, which Teho's job scripts set, names it; else a site's variables do, and
+    else the host's name. A cluster that is no part of Teho's own catalogue comes whole, as
+    JSON in `TEHO_SITE`.
+
+    Raises:
+        InputError: `TEHO_SITE` does not read.
+    """
+    if text := environment.get("TEHO_SITE"):
+        return _read(text)
+    if name := environment.get("TEHO_CLUSTER"):
+        return next((site for site in SITES if site["name"] == name), None)
+    found = [site for site in SITES if _has_variables(site, environment)]
+    found = found or [site for site in SITES if _has_host(site, host.lower())]
+    return found[0] if len(found) == 1 else None
+
+
+def _read(text: str) -> Site:
+    import json
+
+    try:
+        site: Site = json.loads(text)
+        wanted = set(SITES[0])
+        if set(site) != wanted:
+            raise InputError(f"TEHO_SITE: {sorted(set(site) ^ wanted)}", f"the keys {wanted}")
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"TEHO_SITE does not read: {error}",
+            "the JSON that Teho's job scripts set",
+            "unset it, or write the script anew with `teho plan --script`",
+        ) from error
+    return site
+
+
+def _has_variables(site: Site, environment: Mapping[str, str]) -> bool:
+    wanted = site["recognised_by"]
+    return bool(wanted) and all(environment.get(key) == value for key, value in wanted.items())
+
+
+def _has_host(site: Site, host: str) -> bool:
+    for pattern in site["hosts"]:
+        # Only what begins and ends alike is worth loading `fnmatch` for.
+        plain = pattern.partition("*")[0].partition("?")[0].partition("[")[0]
+        end = pattern.rpartition("*")[2].rpartition("?")[2].rpartition("]")[2]
+        if not host.startswith(plain) or not host.endswith(end):
+            continue
+        from fnmatch import fnmatchcase
+
+        if any(fnmatchcase(name, pattern) for name in (host, host.partition(".")[0])):
+            return True
+    return False
+
+
+def find_generation(site: Site | None, name: str) -> Generation | None:
+    """Return a site's variables for a generation of containers; empty: the current one.
+
+    Raises:
+        InputError: the site has none of that name.
+    """
+    known = site["generations"] if site else []
+    if not name or name == "none":
+        return known[0] if known and not name else None
+    for generation in known:
+        if generation["name"] == name:
+            return generation
+    names = ", ".join(generation["name"] for generation in known) or "none at all"
+    where = site["name"] if site else "a site that Teho does not know"
+    raise InputError(f"--generation {name}: {where} has {names}", "one of these, or `none`")

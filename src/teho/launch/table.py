@@ -1,0 +1,142 @@
+"""`teho launch --dry-run`: what every rank would get, as a table."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from teho.launch.launch import Launch, prepare_task
+from teho.launch.options import Options
+from teho.schedulers.task import Task, is_batch_script, read_task
+
+__all__ = ["all_tasks", "print_table"]
+
+_MOST_ROWS = 1024
+
+
+def print_table(options: Options, environment: Mapping[str, str], host: str) -> int:
+    """Print the table, on rank 0 alone; return the exit code.
+
+    In a job's own script, where nothing is started yet, it shows the tasks that `srun` would
+    start. What other nodes have is taken to be as it is here.
+
+    Raises:
+        TehoError: the environment contradicts itself, or an option cannot be kept.
+    """
+    if is_batch_script(environment):
+        environment = _as_step(environment)
+    mine = frozenset(os.sched_getaffinity(0))
+    task = read_task(environment, host)
+    if task.rank:
+        return 0
+    plans = [prepare_task(t, options, environment, host, mine) for t in all_tasks(task, environment)]
+    print("\n".join(_lines(plans, options, host)))
+    return 0
+
+
+def _as_step(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment that the first task of a `srun` without options would have."""
+    first = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}
+    counts = environment.get("SLURM_TASKS_PER_NODE", "1")
+    from teho.schedulers.hostlist import expand_counts
+
+    total = str(sum(expand_counts(counts)))
+    return {**environment, "SLURM_STEP_NUM_TASKS": total, **first}
+
+
+def all_tasks(task: Task, environment: Mapping[str, str]) -> list[Task]:
+    """Return every task of the step by rank, as Slurm or mpirun deals them out.
+
+    Where nobody tells how many tasks each node has, only this one is known.
+    """
+    if not task.tasks_per_node:
+        return [task]
+    places: list[tuple[int, int]] = []
+    if environment.get("SLURM_DISTRIBUTION", "").startswith("cyclic"):
+        for local in range(max(task.tasks_per_node)):
+            places += [(n, local) for n, count in enumerate(task.tasks_per_node) if local < count]
+    else:
+        for node, count in enumerate(task.tasks_per_node):
+            places += [(node, local) for local in range(count)]
+    tasks = []
+    for rank, (node, local) in enumerate(places):
+        other = copy.copy(task)
+        other.rank, other.node_rank, other.local_rank = rank, node, local
+        other.local_size = task.tasks_per_node[node]
+        tasks.append(other)
+    return tasks
+
+
+def _lines(plans: Sequence[Launch], options: Options, host: str) -> Iterator[str]:
+    task = plans[0].task
+    nodes = task.node_count or 1
+    started = f", started by {task.started_by}" if task.started_by else ""
+    of_all = f" on {nodes} {'node' if nodes == 1 else 'nodes'}"
+    yield f"{task.size} {'rank' if task.size == 1 else 'ranks'}{of_all}{started}"
+    if plans[0].site:
+        yield f"Site: {plans[0].site['name']}"
+    yield ""
+    yield from _table(plans, host)
+    if plans[0].notes:
+        yield ""
+        yield from (f"Note: {note}." for note in plans[0].notes)
+    yield ""
+    yield from _environment(plans)
+    if options.command:
+        yield ""
+        yield f"Then: {' '.join(map(_shown, options.command))}"
+
+
+def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:
+    rows = [["Rank", "Node", "Local rank", "Cores", "GPU", "Threads"]]
+    for plan in plans[:_MOST_ROWS]:
+        task, names = plan.task, plan.gpus.names
+        node = task.hosts[task.node_rank] if task.hosts else host
+        gpu = names[task.local_rank % len(names)] if names else "–"
+        cores = ranges(plan.binding.cores[task.local_rank])
+        if plan.binding.shared_by > 1:
+            cores += " (shared)"
+        threads = plan.variables.get("OMP_NUM_THREADS", "yours")
+        rows.append([str(task.rank), node, str(task.local_rank), cores, gpu, threads])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if i in {1, 3} else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+    if len(plans) > _MOST_ROWS:
+        yield f"… and {len(plans) - _MOST_ROWS} more"
+
+
+def _environment(plans: Sequence[Launch]) -> Iterator[str]:
+    """Say what all ranks have alike, and then what differs, by the first rank's."""
+    seen = Counter(pair for plan in plans for pair in plan.variables.items())
+    first = plans[0].variables
+    alike = {name: value for name, value in first.items() if seen[name, value] == len(plans)}
+    yield "Environment of every rank" if len(plans) > 1 else "Environment"
+    yield from (f"  {name}={_shown(value)}" for name, value in sorted(alike.items()))
+    own = {name: value for name, value in first.items() if name not in alike}
+    if own:
+        yield ""
+        yield "Of each its own, here rank 0's"
+        yield from (f"  {name}={_shown(value)}" for name, value in sorted(own.items()))
+
+
+def _shown(text: str) -> str:
+    from shlex import quote
+
+    return quote(text) if len(text) <= 200 else f"{quote(text[:160])}… ({len(text)} characters)"
+
+
+def ranges(cores: Sequence[int]) -> str:
+    """Write cores as people read them: 0–3,8."""
+    parts: list[list[int]] = []
+    for core in sorted(cores):
+        if parts and parts[-1][1] == core - 1:
+            parts[-1][1] = core
+        else:
+            parts.append([core, core])
+    return ",".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts) or "none"

@@ -1,0 +1,99 @@
+"""How far the clocks of a recording's nodes are apart.
+
+The recorder of the node that began the recording tells the time on a TCP port, which stands in
+its `nodes/NODE.json`; the others ask a few times and keep the answer of the shortest round trip,
+as NTP does (RFC 5905, section 8: offset = ((t1 - t0) + (t2 - t3)) / 2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from teho.model.run import Clock
+from teho.store.layout import node_file, run_file
+
+__all__ = ["ClockServer", "compare_clocks"]
+
+_TIME = struct.Struct("!d")
+_ASKED = 10
+_TIMEOUT_S = 2.0
+_LOOKS = 30
+"""Once a second; a shared file system shows a new file to other nodes within that time."""
+
+
+class ClockServer:
+    """Tells this node's time to whoever asks, in a thread; it takes nothing in."""
+
+    def __init__(self) -> None:
+        """Begin to listen on a free port.
+
+        Raises:
+            OSError: there is none.
+        """
+        self._listener = socket.create_server(("", 0), backlog=1024)
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, name="clock", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                connection.settimeout(_TIMEOUT_S)
+                for _ in range(_ASKED):
+                    if not connection.recv(1):
+                        break
+                    connection.sendall(_TIME.pack(time.time()))
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def compare_clocks(run: Path, tell: Callable[[Clock], None]) -> None:
+    """Hold our clock against that of the node that began a recording, in a thread.
+
+    Args:
+        run: the run's directory; that node's files may not be in it yet.
+        tell: called with the answer, if there is one.
+    """
+    threading.Thread(target=_compare, args=(run, tell), name="clock", daemon=True).start()
+
+
+def _compare(run: Path, tell: Callable[[Clock], None]) -> None:
+    for _ in range(_LOOKS):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            node = json.loads(run_file(run).read_bytes())["step"]["began_on"]
+            tell(ask(node, json.loads(node_file(run, node).read_bytes())["clock_port"]))
+            return
+        time.sleep(1.0)
+
+
+def ask(host: str, port: int) -> Clock:
+    """Return how far our clock is ahead of a host's.
+
+    Raises:
+        OSError: it does not answer.
+    """
+    answers: list[tuple[float, float]] = []
+    with socket.create_connection((host, port), timeout=_TIMEOUT_S) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(_ASKED):
+            asked, began = time.time(), time.perf_counter()
+            connection.sendall(b"?")
+            theirs = _TIME.unpack(connection.recv(_TIME.size, socket.MSG_WAITALL))[0]
+            round_trip = time.perf_counter() - began
+            answers.append((round_trip, asked + round_trip / 2 - theirs))
+    round_trip, ahead = min(answers)
+    return Clock(ahead_s=round(ahead, 6), uncertainty_s=round(round_trip / 2, 6))

@@ -1,0 +1,201 @@
+"""The tasks of one node agree on who records: the first to take the seat.
+
+The seat is a socket in Linux's abstract namespace, named after user and step: whoever binds it
+has its recorder serve the node, the others connect to that recorder. The kernel decides, and
+nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import struct
+import time
+
+from teho.observe.pipes import LineReader, send, wait_for
+
+__all__ = ["Guest", "Guests", "Seat", "stand_by"]
+
+_TRIES = 20
+_BACKLOG = 4096
+# Tasks of one node start within a second or two; a node that swaps takes longer.
+_ARRIVAL_S = 30.0
+_WAIT_S = 8.0
+"""For the recorder's last word: a bit less than the supervisor waits for us."""
+
+
+class Seat:
+    """This task's place on its node."""
+
+    def __init__(self, key: str, rank: int, task_count: int) -> None:
+        """Take the seat, or find who has it.
+
+        Args:
+            key: of the step.
+            rank: of this task.
+            task_count: tasks of the step on this node.
+
+        Raises:
+            OSError: sockets do not work here.
+        """
+        self.rank = rank
+        self.task_count = task_count
+        name = b"\0teho-" + hashlib.sha256(f"{os.getuid()} {key}".encode()).hexdigest().encode()
+        for _ in range(_TRIES):
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            with contextlib.suppress(OSError):
+                self._socket.bind(name)
+                self._socket.listen(_BACKLOG)
+                self.records = True
+                """Whether this task's recorder is the node's."""
+                return
+            with contextlib.suppress(OSError):
+                self._socket.connect(name)
+                if _user_of(self._socket) == os.getuid():
+                    self.records = False
+                    return
+            # Its holder has just left; or another user holds it, who then keeps it.
+            self._socket.close()
+            time.sleep(0.05)
+        raise OSError(0, "another process holds the seat of this step's recorder")
+
+    @property
+    def descriptor(self) -> int:
+        """The listening socket, or the connection to the recorder."""
+        return self._socket.fileno()
+
+    def leave(self) -> None:
+        """In the supervisor: let the recorder alone hold it."""
+        self._socket.close()
+
+
+def _user_of(connection: socket.socket) -> int:
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int(struct.unpack("3i", credentials)[1])
+
+
+def stand_by(control: int, program_pid: int, seat: Seat) -> None:
+    """In a task that does not record: tell the node's recorder of this task, and of its end.
+
+    Args:
+        control: read end of the pipe from the supervisor.
+        program_pid: the program's own process.
+        seat: connected to the recorder.
+    """
+    supervisor, recorder = LineReader(control), LineReader(seat.descriptor)
+    pids = {"pid": program_pid, "supervisor": os.getppid(), "relay": os.getpid()}
+    send(seat.descriptor, rank=seat.rank, **pids)
+    while not supervisor.closed:
+        open_ = [reader.descriptor for reader in (supervisor, recorder) if not reader.closed]
+        wait_for(open_)
+        for message in supervisor.messages():
+            if "end" in message:
+                send(seat.descriptor, end=message["end"])
+                deadline = time.monotonic() + _WAIT_S
+                while not recorder.closed and (left_s := deadline - time.monotonic()) > 0:
+                    recorder.wait(left_s)
+                    if any("noted" in word for word in recorder.messages()):
+                        break
+                return
+        # Nothing else is expected of the recorder; where it dies, its own supervisor tells.
+        list(recorder.messages())
+
+
+class Guest:
+    """A task whose rows this node's recorder writes along with its own."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.reader = LineReader(connection.fileno())
+        self.rank = 0
+        self.pid = 0
+        """The program's own process; 0: it has not introduced itself yet."""
+        self.supervisor = 0
+        self.relay = 0
+        self.has_ended = False
+        self.waits = False
+        """Whether it is waiting for a word that its end was noted."""
+
+    def hear(self) -> None:
+        """Take in what it says."""
+        for message in self.reader.messages():
+            if "pid" in message:
+                self.rank, self.pid = message["rank"], message["pid"]
+                self.supervisor, self.relay = message["supervisor"], message["relay"]
+            elif "end" in message:
+                self.has_ended = self.waits = True
+        if self.reader.closed and not os.path.exists(f"/proc/{self.pid}"):  # noqa: PTH110
+            # Its supervisor was killed, and its program is gone too.
+            self.has_ended = True
+
+    def note(self) -> None:
+        """Let it go."""
+        if self.waits:
+            send(self._connection.fileno(), noted=True)
+            self.waits = False
+
+
+class Guests:
+    """The other tasks of this node, as its recorder knows them."""
+
+    def __init__(self, seat: Seat) -> None:
+        """Begin to listen."""
+        self._listener = socket.socket(fileno=os.dup(seat.descriptor))
+        self._listener.setblocking(False)
+        self._expected = seat.task_count - 1
+        self._deadline_s = time.monotonic() + _ARRIVAL_S
+        self._own_rank = seat.rank
+        self._guests: list[Guest] = []
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks of the tasks that came forward, this one included."""
+        return tuple(sorted({self._own_rank, *(guest.rank for guest in self.arrived)}))
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What may have something to read."""
+        open_ = [guest.reader.descriptor for guest in self._guests if not guest.reader.closed]
+        return [self._listener.fileno(), *open_]
+
+    @property
+    def all_here(self) -> bool:
+        """Whether every other task has come forward."""
+        return len(self.arrived) >= self._expected
+
+    @property
+    def are_running(self) -> bool:
+        """Whether a task still runs, or is still to come."""
+        if any(not guest.has_ended for guest in self._guests):
+            return True
+        return len(self._guests) < self._expected and time.monotonic() < self._deadline_s
+
+    @property
+    def arrived(self) -> list[Guest]:
+        """Those that have come forward."""
+        return [guest for guest in self._guests if guest.pid]
+
+    def hear(self) -> None:
+        """Take in what they say."""
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                break
+            if _user_of(connection) == os.getuid():
+                self._guests.append(Guest(connection))
+            else:
+                connection.close()
+        for guest in self._guests:
+            guest.hear()
+
+    def note_ends(self) -> None:
+        """Let go of those whose end is known."""
+        for guest in self._guests:
+            guest.note()
+
+    def close(self) -> None:
+        """Take in nobody any more."""
+        self._listener.close()

@@ -1,0 +1,122 @@
+"""Names of nodes as schedulers write them: Slurm's `r01g[01-04,7]` and Grid Engine's host file.
+
+`teho launch` reads them on every rank: the standard library's quickest part is all that is loaded.
+"""
+
+from __future__ import annotations
+
+from teho.errors import InputError
+
+__all__ = ["expand_counts", "expand_hosts", "is_number", "parse_pe_hostfile"]
+
+_MOST = 100_000
+"""Names or nodes; a longer list is a slip of the pen, and no cluster."""
+_MOST_DIGITS = 15
+
+
+def expand_hosts(text: str) -> tuple[str, ...]:
+    """Return the names that a host list of Slurm's stands for, in its order.
+
+    `rack[1-2]n[01-03,9],login1` has one number or range between commas in each pair of
+    brackets, several pairs multiply, and leading zeros stay.
+
+    Raises:
+        InputError: it does not parse.
+    """
+    names: list[str] = []
+    for part in _split(text):
+        found = [""]
+        for literal, ranges in _pieces(part, text):
+            numbers = _numbers(ranges, text) if ranges is not None else [""]
+            if len(names) + len(found) * len(numbers) > _MOST:
+                raise _unreadable(text, f"it stands for more than {_MOST} names")
+            found = [f"{name}{literal}{number}" for name in found for number in numbers]
+        names += found
+    return tuple(names)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside of brackets."""
+    parts, depth, begin = [], 0, 0
+    for place, sign in enumerate(text):
+        depth += (sign == "[") - (sign == "]")
+        if depth not in {0, 1}:
+            raise _unreadable(text, "its brackets do not match")
+        if sign == "," and depth == 0:
+            parts.append(text[begin:place])
+            begin = place + 1
+    if depth:
+        raise _unreadable(text, "its brackets do not match")
+    parts.append(text[begin:])
+    if not all(parts):
+        raise _unreadable(text, "a name in it is empty")
+    return parts
+
+
+def _pieces(part: str, whole: str) -> list[tuple[str, str | None]]:
+    """Return what stands before each pair of brackets, with what stands inside; None: no pair."""
+    pieces: list[tuple[str, str | None]] = []
+    rest = part
+    while rest:
+        literal, bracket, rest = rest.partition("[")
+        if any(sign.isspace() for sign in literal):
+            raise _unreadable(whole, "a name in it has a space")
+        if not bracket:
+            pieces.append((literal, None))
+            break
+        ranges, _, rest = rest.partition("]")
+        pieces.append((literal, ranges))
+    return pieces
+
+
+def _numbers(ranges: str, whole: str) -> list[str]:
+    numbers: list[str] = []
+    for item in ranges.split(","):
+        first, dash, last = item.partition("-")
+        last = last if dash else first
+        if not is_number(first) or not is_number(last) or int(last) < int(first):
+            raise _unreadable(whole, f"{item[:40]!r} is not a number or a range such as 01-04")
+        if len(numbers) + int(last) - int(first) >= _MOST:
+            raise _unreadable(whole, f"it stands for more than {_MOST} names")
+        numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
+    return numbers
+
+
+def expand_counts(text: str) -> tuple[int, ...]:
+    """Return the numbers that a list such as `4(x2),3` stands for: 4, 4, 3.
+
+    Raises:
+        InputError: it does not parse.
+    """
+    counts: list[int] = []
+    for item in text.split(","):
+        number, repeated, times = item.partition("(x")
+        times = times[:-1] if repeated and times.endswith(")") else ("" if repeated else "1")
+        if not is_number(number) or not is_number(times) or len(counts) + int(times) > _MOST:
+            raise InputError(f"a list of counts {text[:60]!r}", "a list such as 4(x2),3")
+        counts += [int(number)] * int(times)
+    return tuple(counts)
+
+
+def parse_pe_hostfile(text: str) -> tuple[dict[str, int], list[str]]:
+    """Return `(slots by host, the lines that do not read)` of Grid Engine's PE_HOSTFILE.
+
+    Its lines are host, slots, queue, processors (sge_pe(5)); a host has one for each queue.
+    """
+    slots: dict[str, int] = {}
+    strange: list[str] = []
+    for words in filter(None, map(str.split, text.splitlines())):
+        if len(words) > 1 and is_number(words[1]):
+            slots[words[0]] = slots.get(words[0], 0) + int(words[1])
+        else:
+            strange.append(" ".join(words)[:60])
+    return slots, strange
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a whole number from 0, and none too long to be a count or an id."""
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+
+
+def _unreadable(text: str, why: str) -> InputError:
+    return InputError(f"a host list {text[:60]!r}: {why}", "a list such as r01g[01-04],r02g07")

@@ -1,0 +1,108 @@
+"""One recording for all tasks of a job step, on all nodes, agreed upon without a word.
+
+    TEHO_HOME/steps/KEY -> RUN     a symbolic link, whose text is the id of the run
+
+The first node that makes the link has begun the recording. Making a link is atomic on every
+file system that nodes share; what is read later is a directory entry and no content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from teho.store.layout import replace_file, run_file, runs_directory, safe_name
+
+__all__ = [
+    "claim_step",
+    "create_step_directory",
+    "forget_steps_of",
+    "run_of_step",
+    "write_missing_description",
+]
+
+_STAMP = re.compile(r"(\d{8}-\d{6})-")
+# All tasks of a step start together; years later the scheduler's numbers come again.
+_SAME_STEP = timedelta(hours=1)
+
+
+def claim_step(home: Path, key: str, run_id: str) -> tuple[str, bool]:
+    """Return `(id of the step's run, whether it is the one given, which thereby begins)`.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    link = _link(home, key)
+    link.parent.mkdir(mode=0o700, exist_ok=True)
+    for _ in range(3):
+        try:
+            link.symlink_to(run_id)
+        except FileExistsError:
+            known = run_of_step(home, key)
+            if known and _is_fresh(known):
+                return known, False
+            # Another step had this number long ago.
+            link.unlink(missing_ok=True)
+        else:
+            return run_id, True
+    raise FileExistsError(0, "another step holds this step's name", str(link))
+
+
+def run_of_step(home: Path, key: str) -> str | None:
+    """Return the id of a step's run; None where none has begun."""
+    try:
+        return str(_link(home, key).readlink())
+    except OSError:
+        return None
+
+
+def create_step_directory(home: Path, run_id: str) -> Path:
+    """Create the directories of a step's run, as far as no other node has, and return the run's.
+
+    It has no `run.json` yet: the node that began it writes that.
+
+    Raises:
+        OSError: they cannot be created.
+    """
+    run = runs_directory(home) / run_id
+    for directory in (home, run.parent, run, *(run / name for name in _PARTS)):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    return run
+
+
+_PARTS = ("nodes", "live", "samples", "tasks")
+
+
+def write_missing_description(run: Path, description: bytes) -> None:
+    """Write `run.json` where the node that began the recording has not come to it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if not run_file(run).exists():
+        replace_file(run_file(run), description)
+
+
+def forget_steps_of(home: Path, run_ids: set[str]) -> None:
+    """Take away the links to runs that are no more."""
+    with contextlib.suppress(OSError):
+        for link in (home / "steps").iterdir():
+            with contextlib.suppress(OSError):
+                if str(link.readlink()) in run_ids:
+                    link.unlink()
+
+
+def _link(home: Path, key: str) -> Path:
+    return home / "steps" / safe_name(key)[:200]
+
+
+def _is_fresh(run_id: str) -> bool:
+    """Tell by its id, which begins with the time in UTC, whether a run began just now."""
+    match = _STAMP.match(run_id)
+    if not match:
+        return False
+    began = datetime.strptime(match.group(1), "%Y%m%d-%H%M%S").replace(tzinfo=timezone.utc)
+    return abs(datetime.now(timezone.utc) - began) < _SAME_STEP

@@ -1,0 +1,174 @@
+"""Several tasks of a job's step: one recording, one recorder a node, and every task's own end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from teho.model.run import RunState
+from teho.store.read import read_run, rows_of_node, run_state
+
+SLEEP = "import time; time.sleep({seconds})"
+
+
+def environment(home: Path, rank: int, *, nodes: int, per_node: int, step: str = "0") -> dict:
+    """Return what srun gives to one task of a step; the nodes are names for this machine."""
+    return {
+        **os.environ,
+        "TEHO_HOME": str(home),
+        "SLURM_JOB_ID": "4711",
+        "SLURM_CLUSTER_NAME": "test",
+        "SLURM_STEP_ID": step,
+        "SLURM_STEP_NUM_TASKS": str(nodes * per_node),
+        "SLURM_STEP_NODELIST": f"n[1-{nodes}]" if nodes > 1 else "n1",
+        "SLURM_STEP_TASKS_PER_NODE": f"{per_node}(x{nodes})",
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(rank % per_node),
+        "SLURM_NODEID": str(rank // per_node),
+    }
+
+
+def start(
+    home: Path, programs: Sequence[str], *, nodes: int, step: str = "0"
+) -> list[subprocess.Popen[str]]:
+    per_node = len(programs) // nodes
+    teho = [sys.executable, "-m", "teho", "run", "--every", "100ms", "--"]
+    return [
+        subprocess.Popen(
+            [*teho, sys.executable, "-c", program],
+            env=environment(home, rank, nodes=nodes, per_node=per_node, step=step),
+            text=True,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        for rank, program in enumerate(programs)
+    ]
+
+
+def wait(tasks: Sequence[subprocess.Popen[str]]) -> tuple[list[int], list[str]]:
+    said = [task.communicate(timeout=60)[1] for task in tasks]
+    return [task.returncode for task in tasks], said
+
+
+def only_run(home: Path) -> Path:
+    (run,) = (home / "runs").iterdir()
+    return run
+
+
+def test_eight_tasks_on_two_nodes_make_one_recording(tmp_path: Path) -> None:
+    codes, said = wait(start(tmp_path, [SLEEP.format(seconds=1)] * 8, nodes=2))
+    assert codes == [0] * 8
+    directory = only_run(tmp_path)
+    run = read_run(directory)
+    assert [node.name for node in run.nodes] == ["n1", "n2"]
+    assert [node.ranks for node in run.nodes] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert all(node.sealed for node in run.nodes)
+    assert [task.rank for task in run.tasks] == list(range(8))
+    assert [task.node for task in run.tasks] == ["n1"] * 4 + ["n2"] * 4
+    assert run.end is not None
+    assert run.end.exit_code == 0
+    assert run_state(run, directory) is RunState.FINISHED
+    assert run.step is not None
+    assert (run.step.task_count, run.step.node_count, run.step.hosts) == (8, 2, ("n1", "n2"))
+    # One of them tells of it, and says it once.
+    assert sum("teho" in text for text in said) == 1
+
+
+def test_a_node_counts_the_processes_of_all_its_tasks_once(tmp_path: Path) -> None:
+    burn = "import time; t = time.process_time\nwhile t() < 0.7: pass\ntime.sleep(0.5)"
+    codes, _ = wait(start(tmp_path, [burn] * 3, nodes=1))
+    assert codes == [0] * 3
+    directory = only_run(tmp_path)
+    rows = rows_of_node(directory, "n1", "node", ["job_cpu_s", "job_processes"], [])
+    assert rows is not None
+    cpu_s = max(filter(None, rows.table["job_cpu_s"].to_pylist()))
+    assert 1.95 <= cpu_s < 3.5  # three programs of 0.7 s less ticks, and their interpreters
+    assert max(filter(None, rows.table["job_processes"].to_pylist())) == 3
+
+
+def test_tasks_that_end_early_do_not_wait_for_the_others(tmp_path: Path) -> None:
+    until_told = "import sys; sys.stdin.read()"
+    tasks = start(tmp_path, ["pass", until_told, "pass", until_told], nodes=1)
+    wait([tasks[0], tasks[2]])  # the others go on until their input ends
+    assert [tasks[i].poll() for i in (1, 3)] == [None, None]
+    assert read_run(only_run(tmp_path)).end is None
+    wait([tasks[1], tasks[3]])
+    run = read_run(only_run(tmp_path))
+    assert run.nodes[0].sealed
+    assert run.end is not None
+
+
+def test_the_first_failure_is_the_steps_own(tmp_path: Path) -> None:
+    killed = "import os; os.kill(os.getpid(), 9)"
+    programs = [SLEEP.format(seconds=1), "raise SystemExit(3)", killed]
+    codes, _ = wait(start(tmp_path, programs, nodes=1))
+    assert codes == [0, 3, -9]
+    run = read_run(only_run(tmp_path))
+    assert run.end is not None
+    assert (run.end.exit_code, run.end.signal) in {(3, None), (None, 9)}
+    ends = {task.rank: (task.end.exit_code, task.end.signal) for task in run.tasks if task.end}
+    assert ends == {0: (0, None), 1: (3, None), 2: (None, 9)}
+
+
+def test_steps_of_one_job_are_recordings_of_their_own(tmp_path: Path) -> None:
+    for step in ("0", "1"):
+        wait(start(tmp_path, [SLEEP.format(seconds=0.2)] * 2, nodes=1, step=step))
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+def test_a_killed_recorder_leaves_the_programs_and_the_other_node_alone(tmp_path: Path) -> None:
+    tasks = start(tmp_path, [SLEEP.format(seconds=3)] * 4, nodes=2)
+    node = tmp_path / "runs"
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        files = list(node.glob("*/nodes/n2.json"))
+        if files:
+            break
+        time.sleep(0.05)
+    os.kill(json.loads(files[0].read_bytes())["recorder_pid"], signal.SIGKILL)
+    codes, _ = wait(tasks)
+    assert codes == [0] * 4
+    run = read_run(only_run(tmp_path))
+    assert [node.sealed for node in run.nodes] == [True, False]
+    assert run.end is not None
+    assert any("SIGKILL" in trouble.what for task in run.tasks for trouble in task.troubles)
+
+
+def test_tasks_that_are_killed_outright_tell_no_end(tmp_path: Path) -> None:
+    tasks = start(tmp_path, [SLEEP.format(seconds=30)] * 4, nodes=2)
+    deadline = time.monotonic() + 20
+    while len(list(tmp_path.glob("runs/*/live/*"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for task in tasks:
+        os.killpg(task.pid, signal.SIGKILL)
+    wait(tasks)
+    directory = only_run(tmp_path)
+    run = read_run(directory)
+    assert run.tasks == ()
+    assert run.end is None
+    assert [node.sealed for node in run.nodes] == [False, False]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_all_ends_all_and_the_recording_is_whole(tmp_path: Path, number: int) -> None:
+    tasks = start(tmp_path, [SLEEP.format(seconds=30)] * 4, nodes=2)
+    deadline = time.monotonic() + 20
+    while len(list(tmp_path.glob("runs/*/live/*"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for task in tasks:
+        os.killpg(task.pid, number)
+    codes, _ = wait(tasks)
+    assert codes == [-number] * 4
+    run = read_run(only_run(tmp_path))
+    assert run.end is not None
+    assert run.end.signal == number
+    assert all(node.sealed for node in run.nodes)
