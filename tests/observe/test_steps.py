@@ -119,6 +119,15 @@ def test_the_first_failure_is_the_steps_own(tmp_path: Path) -> None:
     assert ends == {0: (0, None), 1: (3, None), 2: (None, 9)}
 
 
+def test_a_job_that_is_queued_again_is_recorded_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for count in ("0", "1"):
+        monkeypatch.setenv("SLURM_RESTART_COUNT", count)
+        wait(start(tmp_path, [SLEEP.format(seconds=0.2)] * 2, nodes=1))
+    assert [len(list((run / "tasks").iterdir())) for run in (tmp_path / "runs").iterdir()] == [2, 2]
+
+
 def test_steps_of_one_job_are_recordings_of_their_own(tmp_path: Path) -> None:
     for step in ("0", "1"):
         wait(start(tmp_path, [SLEEP.format(seconds=0.2)] * 2, nodes=1, step=step))

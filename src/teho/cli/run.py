@@ -79,7 +79,7 @@ def command(
     supervisor.start_recorder(
         partial(_record, seat=seat),
         keep=(seat.descriptor,) if seat else (),
-        shared=seat is not None and seat.records,
+        shared=seat is not None,
     )
     recording = None
     if seat is None or seat.records:

@@ -120,6 +120,8 @@ class _Recorder:
         flush_s = min(_FLUSH_S, _FLUSH_SAMPLES * self._plan.period_s)
         flushed_s = -flush_s
         while not self._ended(next_s - self._elapsed()):
+            if self._clock is not self._node.clock:
+                self._write_node()
             now = self._elapsed()
             if now < next_s:
                 continue
@@ -146,9 +148,8 @@ class _Recorder:
             compare_clocks(self._plan.run, self._note_clock)
 
     def _note_clock(self, clock: Clock) -> None:
-        """In another thread: keep it for the node's next description, which is due now."""
+        """In another thread: keep it for the node's next description."""
         self._clock = clock
-        self._sampler.absences_changed = True
 
     def _finish(self) -> None:
         now = self._elapsed()

@@ -160,7 +160,8 @@ class Supervisor:
         Args:
             record: what it does.
             keep: descriptors that it needs; all others are closed in it.
-            shared: it serves other tasks of this node too, and is never ended by this one.
+            shared: it is, or speaks to, the recorder of all tasks of this node, which no one
+                task may end.
         """
         self._is_shared = shared
         to_read, to_write = os.pipe()
@@ -226,8 +227,9 @@ class Supervisor:
     def finish_recording(self, on_wait: Callable[[], None]) -> None:
         """Let the recorder take its last sample and seal; `on_wait` is called every 0.1 s.
 
-        A second Ctrl-C, or any deadly signal, ends the waiting; and so does a recorder that
-        goes on for other tasks of this node.
+        A second Ctrl-C, or any deadly signal, ends the waiting; but a job's step that is
+        cancelled hears of it more than once, and what all its tasks share is finished first.
+        A recorder that goes on for other tasks of this node lets us go.
         """
         if not self._recorder or self._to_recorder is None:
             return
@@ -244,7 +246,7 @@ class Supervisor:
             )
             if info is None:
                 on_wait()
-            elif info.si_signo != signal.SIGCHLD:
+            elif info.si_signo != signal.SIGCHLD and not self._is_shared:
                 break
             self._reap()
         if self._recorder_status is None:

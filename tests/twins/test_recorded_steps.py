@@ -1,0 +1,190 @@
+"""A step of four nodes on a live Slurm makes one recording, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nvml_stub
+import pytest
+from launched import PROGRAMS
+from slurm_twin import SlurmTwin
+from support import lacks_framework
+
+from teho.clusters.catalogue import load_cluster
+from teho.model.run import Run, RunState
+from teho.store.read import read_run, run_state
+
+NODES = 4
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --partition=gpu --account=project_2001234 --time={minutes} --gres=gpu:v100:1
+#SBATCH --nodes=4 --ntasks-per-node={tasks} --output={output}
+srun {teho} run --every 500ms --quiet -- {command}
+"""
+WAIT = "python3 -c 'import time; time.sleep(120)'"
+
+
+class Site:
+    """The twin, with a home for recordings that all nodes share."""
+
+    def __init__(self, twin: SlurmTwin, folder: Path) -> None:
+        self.twin = twin
+        self.folder = folder
+        self.home = folder / "home"
+        self.limited = ""
+        """A job of a minute, submitted first: the others run while its limit comes."""
+
+    def submit(self, command: str, *, tasks: int = 2, minutes: int = 5) -> str:
+        script = SCRIPT.format(
+            command=command,
+            tasks=tasks,
+            minutes=minutes,
+            output=self.folder / "job-%j.out",
+            teho=f"{sys.executable} -m teho",
+        )
+        sent = self.twin.run("sbatch", "--parsable", f"--chdir={PROGRAMS}", stdin=script)
+        assert sent.returncode == 0, sent.stderr
+        return sent.stdout.strip()
+
+    def until(self, what: str, holds: Callable[[], bool], patience_s: float = 180) -> None:
+        end_s = time.monotonic() + patience_s
+        while not holds():
+            assert time.monotonic() < end_s, what
+            time.sleep(0.2)
+
+    def has_left(self, job: str) -> bool:
+        return not self.twin.run("squeue", "-h", "-j", job).stdout.strip()
+
+    def wait(self, job: str) -> None:
+        self.until(f"the end of job {job}", lambda: self.has_left(job))
+
+    def directory(self, job: str) -> Path:
+        link = self.home / "steps" / f"slurm-puhti-{job}.0"
+        return self.home / "runs" / link.readlink()
+
+    def records(self, job: str) -> bool:
+        """Tell whether every node of a job has rows on the disk."""
+        try:
+            return len(list((self.directory(job) / "live").iterdir())) == NODES
+        except OSError:
+            return False
+
+    def run(self, job: str) -> Run:
+        return read_run(self.directory(job))
+
+    def said(self, job: str) -> str:
+        return (self.folder / f"job-{job}.out").read_text()
+
+
+@pytest.fixture(scope="module")
+def site(slurm: None) -> Iterator[Site]:
+    with (
+        tempfile.TemporaryDirectory(prefix="steps-") as folder,
+        tempfile.TemporaryDirectory(prefix="twin-") as place,
+        SlurmTwin(load_cluster("puhti", {}), Path(place), live={"gpu": NODES}, asleep=False) as twin,
+    ):
+        made = Site(twin, Path(folder))
+        twin.environment.update(
+            {
+                "TEHO_HOME": str(made.home),
+                "PATH": os.environ["PATH"],
+                "XDG_CONFIG_HOME": folder,
+                "XDG_CACHE_HOME": folder,
+            }
+        )
+        made.limited = made.submit(WAIT, minutes=1)
+        yield made
+
+
+def check_whole(run: Run, tasks: int) -> None:
+    """All nodes have their part, and all ranks told their end."""
+    assert run.step is not None
+    assert run.step.task_count == NODES * tasks
+    assert run.step.hosts == tuple(node.name for node in run.nodes)
+    assert [node.ranks for node in run.nodes] == [
+        tuple(range(n * tasks, (n + 1) * tasks)) for n in range(NODES)
+    ]
+    assert [task.rank for task in run.tasks] == list(range(NODES * tasks))
+    # One clock serves all nodes of the twin.
+    assert all(abs(node.clock.ahead_s) < 0.05 for node in run.nodes if node.clock)
+
+
+def test_a_training_of_32_ranks_on_4_nodes(
+    site: Site, torch_python: Path, tmp_path: Path
+) -> None:
+    if reason := lacks_framework("torch"):
+        pytest.skip(reason)
+    command = f"{sys.executable} -m teho launch -- {torch_python} ddp.py {tmp_path}"
+    job = site.submit(command, tasks=8)
+    site.wait(job)
+    run = site.run(job)
+    check_whole(run, 8)
+    assert run.end is not None
+    assert run.end.exit_code == 0, site.said(job)
+    assert all(node.sealed for node in run.nodes)
+    assert sum(node.clock is not None for node in run.nodes) == NODES - 1
+
+
+def test_the_recorder_of_a_node_is_killed(site: Site) -> None:
+    job = site.submit("python3 -c 'import time; time.sleep(8)'")
+    site.until("rows of all nodes", lambda: site.records(job))
+    victim = site.run(job).nodes[2]
+    assert victim.recorder_pid is not None
+    os.kill(victim.recorder_pid, signal.SIGKILL)
+    site.wait(job)
+    run = site.run(job)
+    check_whole(run, 2)
+    assert [node.sealed for node in run.nodes] == [True, True, False, True]
+    assert run.end is not None
+    assert run.end.exit_code == 0
+    assert any("SIGKILL" in trouble.what for task in run.tasks for trouble in task.troubles)
+
+
+def test_the_job_is_cancelled(site: Site) -> None:
+    job = site.submit(WAIT)
+    site.until("rows of all nodes", lambda: site.records(job))
+    site.twin.run("scancel", job)
+    site.wait(job)
+    run = site.run(job)
+    check_whole(run, 2)
+    assert all(node.sealed for node in run.nodes)
+    assert run.end is not None
+    assert run.end.signal == signal.SIGTERM
+
+
+def test_a_node_dies(site: Site) -> None:
+    job = site.submit(WAIT)
+    site.until("rows of all nodes", lambda: site.records(job))
+    victim = site.run(job).nodes[1]
+    mark = f"SLURMD_NODENAME={victim.name}\0".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if mark in variables and f"SLURM_JOB_ID={job}\0".encode() in variables:
+            os.kill(int(folder.name), signal.SIGKILL)
+    site.twin.run("scancel", job)
+    site.wait(job)
+    run = site.run(job)
+    assert [task.rank for task in run.tasks] == [0, 1, 4, 5, 6, 7]
+    assert run.end is None
+    assert [node.sealed for node in run.nodes] == [True, False, True, True]
+    assert run_state(run, site.directory(job)) in {RunState.RUNNING, RunState.INTERRUPTED}
+
+
+def test_the_time_limit_comes(site: Site) -> None:
+    job = site.limited
+    site.wait(job)
+    run = site.run(job)
+    check_whole(run, 2)
+    assert all(node.sealed for node in run.nodes)
+    assert run.end is not None
+    assert run.end.signal == signal.SIGTERM
+    assert 50 < run.end.elapsed_s < 90
