@@ -1,6 +1,6 @@
 """Run the benchmarks and print their table; `--write` puts it where the docs find it.
 
-python benchmarks/run.py                                 all of them, some twenty minutes
+python benchmarks/run.py                                 all of them, about an hour
 python benchmarks/run.py --only start
 python benchmarks/run.py --write docs/benchmarks.md
 python benchmarks/run.py --only start --write docs/benchmarks.md    that section alone
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from common import Row, machine, say
 
-NAMES = ("start", "plan", "recorder", "slowdown", "disk", "big_report")
+NAMES = ("start", "launch", "plan", "recorder", "slowdown", "disk", "big_report")
 
 _HEADS = ("What", "Unit", "Teho", "Peer", "Ratio", "Budget", "Holds")
 _PREFACE = """\

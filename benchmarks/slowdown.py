@@ -3,16 +3,17 @@
 One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts the
 work it does: *compute* is Python and NumPy on every core, *loader* reads small files from
 the page cache, unpacks them and lists their directory, on every core too. It stops the
-recorder (SIGSTOP) and lets it go on, five seconds each in an order drawn by chance; so both
-are the same process in the same memory, and what else goes on in the machine meets both
-alike. A third of the windows is *awake*, two thirds are *stopped*. Teho's figure is the
-median over the rounds of how much less was done awake than in the two stopped windows of
-the round, in per cent, with its 95 % interval (bootstrap). *Itself* compares those two with
-each other: the truth is 0, so its interval is what this machine can tell. Where that is
+recorder (SIGSTOP) and lets it go on, a second each: every other second it is *stopped*, and
+of those between a half, drawn by chance, are *awake* and the others stopped *again*. So all
+are the same process in the same memory, and each is held against the two seconds around it:
+what goes on in the machine for longer than that meets both alike. Teho's figure is the
+median over the awake seconds of how much less was done than in their neighbours, in per
+cent, with its 95 % interval (bootstrap). *Itself* is the same for the seconds that were
+stopped again: the truth is 0, so its interval is what this machine can tell. Where that is
 wider than the budget or misses 0, or the budget lies within Teho's interval, neither yes nor
-no is said. A recorder that goes on takes one sample more at once, so that Teho's figure is
-rather too high than too low. The supervisor sleeps in both; what Teho costs once, at the
-start and the end, stands under *Start* and *Recorder*.
+no is said. A recorder that goes on takes a sample more at once, two in a second instead of
+one, so that Teho's figure is too high rather than too low. The supervisor sleeps in all of
+them; what Teho costs once, at the start and the end, stands under *Start* and *Recorder*.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ from typing import Any
 from common import SCRIPTS, Figures, Row, measure_process, say, stub_environment
 
 _PROGRAMS = ("compute", "loader")
-_ROUNDS, _WINDOW_S = 20, 5.0
+_WINDOWS, _WINDOW_S = 450, 1.0
+"""Windows that are looked at; as many and one more lie between them."""
 _BOOTSTRAPS = 2000
 _BUDGET_PERCENT = 0.5
 
 
 def measure(*, quick: bool) -> list[Row]:
-    rounds, window_s = (1, 0.3) if quick else (_ROUNDS, _WINDOW_S)
+    windows, window_s = (4, 0.3) if quick else (_WINDOWS, _WINDOW_S)
     rows = []
     for program in _PROGRAMS:
-        say(f"{program}, {3 * rounds} windows of {window_s:g} s")
+        say(f"{program}, {2 * windows + 1} windows of {window_s:g} s")
         argv = [SCRIPTS / "teho", "run", "--quiet", "--", sys.executable, __file__, program]
         with stub_environment() as env:
-            ended = measure_process([*argv, str(rounds), str(window_s)], env)
-        rows.append(_row(program, json.loads(ended.output.splitlines()[-1]), window_s))
+            ended = measure_process([*argv, str(windows), str(window_s)], env)
+        rows.append(_row(program, json.loads(ended.output.splitlines()[-1])))
     return rows
 
 
-def _row(program: str, rounds: list[dict[str, float]], window_s: float) -> Row:
-    ours = [100 * ((one["stopped"] + one["again"]) / 2 / one["awake"] - 1) for one in rounds]
-    itself = [100 * (one["again"] / one["stopped"] - 1) for one in rounds]
+def _row(program: str, lost: dict[str, list[float]]) -> Row:
+    ours, itself = lost["awake"], lost["again"]
     (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
     clear = own_low <= 0 <= own_high and max(-own_low, own_high) < _BUDGET_PERCENT
     clear = clear and not low <= _BUDGET_PERCENT < high
@@ -63,7 +64,7 @@ def _row(program: str, rounds: list[dict[str, float]], window_s: float) -> Row:
         unit="%",
         ours=Figures(tuple(ours)),
         ours_text=f"{statistics.median(ours):+.2f} (95 %: {low:+.2f} to {high:+.2f}; "
-        f"{len(ours)} rounds of {3 * window_s:g} s)",
+        f"{len(ours)} windows)",
         peer="itself",
         theirs=Figures(tuple(itself)),
         theirs_text=f"{statistics.median(itself):+.2f} (95 %: {own_low:+.2f} to {own_high:+.2f})",
@@ -81,7 +82,7 @@ def _interval(values: list[float]) -> tuple[float, float]:
     return medians[round(0.025 * _BOOTSTRAPS)], medians[round(0.975 * _BOOTSTRAPS) - 1]
 
 
-# The programs, run as `slowdown.py NAME ROUNDS WINDOW_S` under `teho run`.
+# The programs, run as `slowdown.py NAME WINDOWS WINDOW_S` under `teho run`.
 
 
 def _arithmetic(_: Path) -> Callable[[], None]:
@@ -119,13 +120,13 @@ def _worker(name: str, folder: Path, windows: int, changed: Any, totals: Any) ->
         totals[changed.value if changed.value < windows else window] += 1
 
 
-def _main(name: str, rounds: int, window_s: float) -> None:
+def _main(name: str, count: int, window_s: float) -> None:
     # One thread a process: the processes fill the cores.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     recorder = _recorder_pid()
-    chance = random.Random(1)
-    orders = [chance.sample(["awake", "stopped", "again"], 3) for _ in range(rounds)]
-    states = list(itertools.chain(*orders))
+    between = ["awake", "again"] * (count // 2)
+    random.Random(1).shuffle(between)
+    states = ["stopped", *itertools.chain(*((one, "stopped") for one in between))]
     window = multiprocessing.Value("i", -1, lock=False)
     cores = sorted(os.sched_getaffinity(0))
     totals = [multiprocessing.Array("i", len(states) + 1, lock=False) for _ in cores]
@@ -154,11 +155,11 @@ def _main(name: str, rounds: int, window_s: float) -> None:
         sum(total[number] for total in totals) / length_s
         for number, length_s in enumerate(lengths_s)
     ]
-    done = [
-        dict(zip(order, rates[3 * index : 3 * index + 3], strict=True))
-        for index, order in enumerate(orders)
-    ]
-    print(json.dumps(done))
+    lost: dict[str, list[float]] = {"awake": [], "again": []}
+    for place in range(1, len(states), 2):
+        around = (rates[place - 1] + rates[place + 1]) / 2
+        lost[states[place]].append(100 * (around / rates[place] - 1))
+    print(json.dumps(lost))
 
 
 def _recorder_pid() -> int:

@@ -155,7 +155,7 @@ PAGES = {
 
 def launch_sites() -> str:
     """Return the module with what `teho launch` needs of the catalogue."""
-    sites = [launch_site(cluster) for cluster in load_catalogue({}).values()]
+    sites = [launch_site(cluster) for cluster in load_catalogue({"XDG_CONFIG_HOME": "/"}).values()]
     return (
         '"""What `teho launch` needs of the catalogue; made by docs/generate.py."""\n\n'
         "from __future__ import annotations\n\n"

@@ -23,11 +23,13 @@ from teho.model.run import Run
 from teho.store.layout import run_file, runs_directory
 from teho.store.read import read_run
 
-__all__ = ["find_run", "list_runs", "remove_run", "runs_of_job"]
+__all__ = ["find_run", "list_runs", "remove_run", "runs_of_job", "runs_of_job_id"]
 
 _LAYOUT = 1
 _CLOCKS_DIFFER = timedelta(minutes=2)
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+")
+_JOB_ID = re.compile(r"\d{1,15}([_.]\d{1,9})?", re.ASCII)
+"""As schedulers write it: `4711`, a task of an array `4711_3` (Slurm) or `4711.3` (Grid Engine)."""
 _STAMP_LENGTH = len("20261120-101944")
 
 
@@ -35,7 +37,7 @@ def find_run(reference: str, home: Path) -> Path:
     """Return the directory of one run.
 
     Args:
-        reference: an id, a unique beginning of one, a name, `last`, or a path.
+        reference: an id, a job's id, a unique beginning of an id, a name, `last`, or a path.
         home: the directory of all recordings.
 
     Raises:
@@ -53,6 +55,8 @@ def find_run(reference: str, home: Path) -> Path:
         return _newest(runs, ids)
     if reference in ids:
         return runs / reference
+    if _JOB_ID.fullmatch(reference) and (of_job := runs_of_job_id(home, reference)):
+        return of_job[-1]
     fitting = [run_id for run_id in ids if run_id.startswith(reference)]
     if not fitting:
         fitting = [path.name for path, run in list_runs(home) if run and run.name == reference]
@@ -69,7 +73,7 @@ def find_run(reference: str, home: Path) -> Path:
         )
     raise RunNotFoundError(
         f"no run {reference!r} in {runs}",
-        "an id or the beginning of one, a name, `last`, or a run's directory",
+        "an id or the beginning of one, a job's id, a name, `last`, or a run's directory",
         "`teho list` shows the runs there are",
     )
 
@@ -161,6 +165,22 @@ def runs_of_job(home: Path, submission: Submission) -> list[Path]:
         for path, run in list_runs(home)
         if run and run.started_at >= since and _is_of(run, submission)
     ]
+
+
+def runs_of_job_id(home: Path, job_id: str) -> list[Path]:
+    """Return the directories of the runs that were recorded in a job, oldest first.
+
+    The number of an array stands for all of its tasks.
+    """
+    return [
+        path
+        for path, run in list_runs(home)
+        if run and any(_has_id(node.allocation.job_id or "", job_id) for node in run.nodes)
+    ]
+
+
+def _has_id(known: str, wanted: str) -> bool:
+    return wanted in {known, re.split("[_.]", known)[0]}
 
 
 def _is_of(run: Run, submission: Submission) -> bool:

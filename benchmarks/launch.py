@@ -1,0 +1,104 @@
+"""Launching: wall time from `teho launch` to the user's program, which is `true`.
+
+Each command in turn, over and over; `python -S -c pass` is the least that any Python costs, and
+the budget counts in it. torchrun and Accelerate start one process, under a Python of their own
+(`.frameworks`, see `tests/frameworks.sh`), and stay beside it. The last row starts all ranks of a
+node at once, as `srun` does, and ends with the last.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from common import ROOT, SCRIPTS, Figures, Row, environment, interleave, measure_process
+
+_TEHO = (str(SCRIPTS / "teho"), "launch", "--", "true")
+_LEAST = (sys.executable, "-S", "-c", "pass")
+_FRAMEWORKS = ROOT / ".frameworks" / "bin"
+_PEERS: dict[str, tuple[str, ...]] = {
+    "torchrun --standalone": (
+        str(_FRAMEWORKS / "torchrun"), "--standalone", "--nproc-per-node=1", "--no-python", "true",
+    ),
+    "accelerate launch": (
+        str(_FRAMEWORKS / "accelerate"), "launch", "--cpu", "--num_processes=1", "--num_machines=1",
+        "--mixed_precision=no", "--dynamo_backend=no", "--no_python", "true",
+    ),
+}  # fmt: skip
+
+
+def measure(*, quick: bool) -> list[Row]:
+    rounds, ranks = (1, 16) if quick else (41, 256)
+    peers = {name: argv for name, argv in _PEERS.items() if Path(argv[0]).exists()}
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as folder:
+        env = environment(Path(folder))
+        short = {
+            "teho": partial(measure_process, _TEHO, env),
+            "python": partial(measure_process, _LEAST, env),
+        }
+        long = {name: partial(measure_process, argv, env) for name, argv in peers.items()}
+        together = {
+            "teho": partial(_start_together, _TEHO, env, ranks),
+            "python": partial(_start_together, _LEAST, env, ranks),
+        }
+        if not quick:
+            interleave({**short, **long}, 2)  # byte code and the file system's cache
+        ended = {**interleave(short, rounds), **interleave(long, 1 if quick else 7)}
+        last_s = interleave(together, 1 if quick else 7)
+    wall_ms = {
+        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
+    }
+    return [
+        Row(
+            what="`teho launch -- true`, in times of `python -S -c pass`",
+            unit="×",
+            ours=Figures.of(wall_ms["teho"].median / wall_ms["python"].median),
+            budget=3,
+        ),
+        *(
+            Row(
+                what="`teho launch -- true`, wall time",
+                unit="ms",
+                ours=wall_ms["teho"],
+                peer=f"`{peer}`",
+                theirs=wall_ms[name],
+            )
+            for name, peer in {"python": "python -S -c pass", **dict(zip(peers, peers))}.items()
+        ),
+        Row(
+            what=f"{ranks} × `teho launch -- true` started together, time to the last",
+            unit="s",
+            ours=Figures.of(*last_s["teho"]),
+            peer="`python -S -c pass`",
+            theirs=Figures.of(*last_s["python"]),
+        ),
+    ]
+
+
+def _start_together(argv: Sequence[str], env: Mapping[str, str], ranks: int) -> float:
+    """Start that many ranks, and return the seconds from before the first to the last's end."""
+    began_s = time.perf_counter()
+    processes = [
+        subprocess.Popen(
+            argv,
+            env={
+                **env,
+                "RANK": str(rank),
+                "WORLD_SIZE": str(ranks),
+                "LOCAL_RANK": str(rank),
+                "LOCAL_WORLD_SIZE": str(ranks),
+            },
+            stdin=subprocess.DEVNULL,
+        )
+        for rank in range(ranks)
+    ]
+    codes = [process.wait() for process in processes]
+    elapsed_s = time.perf_counter() - began_s
+    if any(codes):
+        raise RuntimeError(f"{argv}: exit codes {sorted(set(codes))}")
+    return elapsed_s
