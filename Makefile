@@ -10,6 +10,7 @@ demo: .venv/demo  ## Record a small real training of about a minute and print it
 
 test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	sh tests/debian-packages.sh
+	sh tests/frameworks.sh $(PYTHON)
 	$(MAKE) --no-print-directory check
 	$(BIN)/pytest -n 2 --dist loadfile
 
@@ -35,7 +36,7 @@ lock: .venv/dev  ## Renew requirements/*.lock from pyproject.toml.
 	  pyproject.toml --group $$group -o requirements/$$group.lock; done
 
 clean:  ## Remove what these targets made.
-	rm -rf .venv site
+	rm -rf .venv .frameworks site
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Teho needs Python 3.10 or newer, this is " + sys.version.split()[0] + ". Next: make PYTHON=python3.12") if sys.version_info < (3, 10) else 0'

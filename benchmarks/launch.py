@@ -68,7 +68,10 @@ def measure(*, quick: bool) -> list[Row]:
                 peer=f"`{peer}`",
                 theirs=wall_ms[name],
             )
-            for name, peer in {"python": "python -S -c pass", **dict(zip(peers, peers))}.items()
+            for name, peer in {
+                "python": "python -S -c pass",
+                **{name: name for name in peers},
+            }.items()
         ),
         Row(
             what=f"{ranks} × `teho launch -- true` started together, time to the last",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from support import TEHO
+from support import FRAMEWORKS, TEHO, lacks_framework
 
 # Shared machines stall; a slow example is not a wrong one.
 settings.register_profile("teho", deadline=None, max_examples=100)
@@ -54,3 +54,11 @@ def teho() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return call
+
+
+@pytest.fixture(scope="session")
+def torch_python() -> Path:
+    """Return a Python that has PyTorch; skip, and say why, where there is none."""
+    if reason := lacks_framework("torch"):
+        pytest.skip(reason)
+    return FRAMEWORKS / "bin" / "python"

@@ -22,11 +22,12 @@ note sge_qmaster gridengine-master
 note sge_execd gridengine-exec
 note qsub gridengine-client
 note shellcheck shellcheck
+note mpirun openmpi-bin
 if [ -z "$lacking" ]; then exit 0; fi
 
 skipped="tests in a browser need chromium, those on a real Slurm slurmctld, slurmd, slurm-client,
 slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-master, -exec and
--client, one of scripts shellcheck; they are skipped without them."
+-client, one of scripts shellcheck, those of Open MPI openmpi-bin; they are skipped without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0
@@ -43,6 +44,6 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update >/dev/null 2>&1 || true
 for package in $lacking; do # one by one: what can be had is had
-    apt-get -qq install -y --no-install-recommends "$package" >/dev/null 2>&1 ||
+    apt-get -qq install -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$package" >/dev/null 2>&1 ||
         echo "$package could not be installed. Of the tests, $skipped"
 done

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 TEHO = [sys.executable, "-m", "teho"]
 """The command under test, whatever is on the PATH."""
+FRAMEWORKS = Path(__file__).parents[1] / ".frameworks"
+"""A Python with PyTorch and others, where tests/frameworks.sh could install them."""
+
+
+def lacks_framework(name: str) -> str:
+    """Return why the tests of a framework cannot run here; empty where they can."""
+    if any(FRAMEWORKS.glob(f"lib/python*/site-packages/{name}/__init__.py")):
+        return ""
+    return f"no {name} in .frameworks; tests/frameworks.sh installs it where it can"
+
+
+def check_golden(path: Path, text: str) -> None:
+    """Compare with a file that holds the expected text; TEHO_UPDATE_GOLDEN=1 writes it anew."""
+    if os.environ.get("TEHO_UPDATE_GOLDEN") == "1":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")

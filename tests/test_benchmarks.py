@@ -17,6 +17,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
     ("name", "row"),
     [
         ("start", "`teho run -- true`, wall time"),
+        ("launch", "`teho launch -- true`, wall time"),
         ("plan", "plans in one process"),
         ("recorder", "CPU time of a whole"),
         ("slowdown", "loader, slower by"),

@@ -98,7 +98,8 @@ def test_the_jobs_own_cgroup_tells_its_memory(root: Path, variable: str):
     fake = FakeProc(root / "proc")
     with_cgroup(root, "some/77")
     plant(root, {"proc/meminfo": "MemTotal: 800 kB\n"})
-    tree = ProcessTree(20, 10, frozenset(), str(fake.path))
+    tree = ProcessTree(proc=str(fake.path))
+    tree.add(20, 10)
     source = HostSource(tree, (0,), {variable: "77"}, root)
     readings = source.read()["node"]
     assert readings["job_memory_bytes"] == 7100
@@ -111,7 +112,8 @@ def test_without_a_cgroup_of_its_own_the_processes_tell(root: Path):
     fake = FakeProc(root / "proc")
     with_cgroup(root, "some/77")
     plant(root, {"proc/meminfo": "MemTotal: 800 kB\n"})
-    tree = ProcessTree(20, 10, frozenset(), str(fake.path))
+    tree = ProcessTree(proc=str(fake.path))
+    tree.add(20, 10)
     source = HostSource(tree, (0,), {}, root)
     readings = source.read()["node"]
     assert readings["job_memory_bytes"] == 10 * os.sysconf("SC_PAGE_SIZE")
@@ -128,7 +130,9 @@ def test_notes_of_the_network_are_the_sources(root: Path):
 def test_on_this_machine_with_a_real_child():
     cores = tuple(sorted(os.sched_getaffinity(0)))
     child = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
-    source: Source = HostSource(ProcessTree(child.pid, os.getpid(), frozenset()), cores, {})
+    tree = ProcessTree()
+    tree.add(child.pid, os.getpid())
+    source: Source = HostSource(tree, cores, {})
     try:
         first = source.read(frozenset())["node"]
         assert not RATES & first.keys()

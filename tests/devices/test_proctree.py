@@ -34,7 +34,9 @@ def fake(tmp_path: Path) -> FakeProc:
 
 
 def follow(fake: FakeProc) -> ProcessTree:
-    return ProcessTree(ROOT, REAPER, frozenset({RECORDER}), str(fake.path))
+    tree = ProcessTree(proc=str(fake.path))
+    tree.add(ROOT, REAPER, frozenset({RECORDER}))
+    return tree
 
 
 # --- stat ---------------------------------------------------------------------------------
@@ -463,7 +465,8 @@ class Real:
             bufsize=0,
         )
         self.pids = [int(self.hear("program"))]
-        self.tree = ProcessTree(self.pids[0], self.process.pid, frozenset())
+        self.tree = ProcessTree()
+        self.tree.add(self.pids[0], self.process.pid)
 
     def hear(self, word: str) -> str:
         """Wait for the line that begins so, and return the rest of it."""

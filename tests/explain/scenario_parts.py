@@ -16,7 +16,7 @@ from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.finding import Abstention, Finding
 from teho.model.missing import Missing, Reason
-from teho.model.run import FORMAT_VERSION, End, Node, Run
+from teho.model.run import FORMAT_VERSION, Clock, End, Node, Run, Step, Task
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
 from teho.units import GIB
 
@@ -71,8 +71,16 @@ class NodePart:
         scheduler: str | None = "slurm",
         gpu_memory_bytes: int | None = 32 * GIB,
         vendor: str = "nvidia",
+        rates: Mapping[str, Given] | None = None,
+        power_limit_w: float | None = None,
+        ranks: Sequence[int] = (),
+        clock: Clock | None = None,
+        last_s: float | None = None,
     ) -> None:
         self.name, self.cores, self.gpus = name, cores, gpus
+        self.rates = dict(rates or {})
+        self.power_limit_w, self.ranks, self.clock = power_limit_w, tuple(ranks), clock
+        self.last_s = last_s
         self.cores_used, self.memory_peak = cores_used, memory_peak
         self.memory_limit, self.memory_source, self.oom_kills = (
             memory_limit,
@@ -113,6 +121,7 @@ class NodePart:
                 name=name,
                 vendor=self.vendor,
                 memory_bytes=self.gpu_memory_bytes,
+                power_limit_w=self.power_limit_w,
             )
             for position in range(len(self.gpus))
         )
@@ -128,19 +137,29 @@ class NodePart:
             cpu_model="Intel Xeon Gold 6230",
             allocation=self.allocation,
             devices=self.devices(),
-            sealed=True,
+            ranks=self.ranks,
+            clock=self.clock,
+            sealed=self.last_s is None,
         )
 
     def summary(self, elapsed_s: float) -> NodeSummary:
         used = stat_of(self.cores_used, elapsed_s)
+        rates = {metric: stat_of(given, elapsed_s) for metric, given in self.rates.items()}
+        last_s = elapsed_s if self.last_s is None else self.last_s
         return NodeSummary(
             name=self.name,
-            covered_s=elapsed_s,
+            covered_s=last_s,
+            first_s=0.0,
+            last_s=last_s,
             cores=self.cores,
             stats={metric: stat_of(given, elapsed_s) for metric, given in self.signals.items()},
             totals={
                 "job_cpu_s": used.mean * elapsed_s if isinstance(used, Stat) else used,
                 "oom_kills": self.oom_kills,
+                **{
+                    metric: rate.mean * rate.covered_s if isinstance(rate, Stat) else rate
+                    for metric, rate in rates.items()
+                },
             },
             core_mean_percent=tuple(100.0 if core == 0 else 5.0 for core in range(self.cores)),
             cpu_cores_used=used.mean if isinstance(used, Stat) else used,
@@ -155,7 +174,7 @@ class NodePart:
                     zip(self.devices(), self.gpus, strict=True)
                 )
             ),
-            series=series_of({**self.signals, "job_cpu_s": self.cores_used}),
+            series=series_of({**self.signals, **self.rates, "job_cpu_s": self.cores_used}),
         )
 
 
@@ -216,8 +235,10 @@ def scenario(
     command: Sequence[str] = ("python", "train.py"),
     environment: Mapping[str, str] | None = None,
     peak_process_bytes: int = 0,
+    step: Step | None = None,
+    tasks: Sequence[Task] = (),
 ) -> tuple[Run, Summary]:
-    """Make a finished run of these nodes."""
+    """Make a finished run of these nodes; a step that lacks a task's end has none itself."""
     nodes = tuple(part.summary(elapsed_s) for part in parts)
     cpu_s = [node.totals["job_cpu_s"] for node in nodes]
     known = [value for value in cpu_s if not isinstance(value, Missing)]
@@ -232,10 +253,15 @@ def scenario(
         period_s=period_s,
         environment=dict(environment or {}),
         versions={"teho": "0.1.0"},
-        end=End(
+        step=step,
+        tasks=tuple(tasks),
+        end=None
+        if step is not None and len(tasks) < step.task_count
+        else End(
             at=STARTED + timedelta(seconds=elapsed_s),
             elapsed_s=elapsed_s,
-            exit_code=0,
+            exit_code=next((t.end.exit_code for t in tasks if t.end.exit_code != 0), 0),
+            signal=next((t.end.signal for t in tasks if t.end.signal), None),
             cpu_s=0.0 if isinstance(total, Missing) else total,
             peak_process_bytes=peak_process_bytes,
         ),
@@ -249,6 +275,46 @@ def scenario(
         nodes=nodes,
     )
     return run, summary
+
+
+def step(tasks: int, *hosts: str) -> Step:
+    """Return a step of this many tasks that Slurm started on these hosts."""
+    return Step(
+        key="slurm-4711.0",
+        started_by="Slurm",
+        began_on=hosts[0] if hosts else "r01g01",
+        task_count=tasks,
+        node_count=len(hosts) or None,
+        hosts=hosts,
+    )
+
+
+def task(
+    rank: int,
+    node: str = "r01g01",
+    *,
+    after_s: float = 3600.0,
+    exit_code: int | None = 0,
+    signal: int | None = None,
+    cpu_s: float = 3000.0,
+    peak_process_bytes: int = 9 * GIB,
+) -> Task:
+    """Return a task as its supervisor told of it, by the run's own clock."""
+    return Task(
+        rank=rank,
+        local_rank=0,
+        node=node,
+        pid=1000 + rank,
+        started_at=STARTED,
+        end=End(
+            at=STARTED + timedelta(seconds=after_s),
+            elapsed_s=after_s,
+            exit_code=None if signal else exit_code,
+            signal=signal,
+            cpu_s=cpu_s,
+            peak_process_bytes=peak_process_bytes,
+        ),
+    )
 
 
 def judged(rule: Rule, made: tuple[Run, Summary]) -> list[Finding] | Abstention:

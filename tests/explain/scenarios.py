@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from explain.scenario_parts import (
+    BINS,
     FORBIDDEN,
     UNSUPPORTED,
     Given,
@@ -15,11 +16,13 @@ from explain.scenario_parts import (
     gpu,
     repeated,
     scenario,
+    step,
+    task,
     untouched_gpu,
 )
 from teho.model.allocation import Allocation
 from teho.model.missing import Missing, Reason
-from teho.model.run import Run
+from teho.model.run import Clock, Run
 from teho.model.summary import Summary
 from teho.units import GIB
 
@@ -178,6 +181,85 @@ def lost_gpu() -> tuple[Run, Summary]:
     return scenario(NodePart(gpus=[gpu(), dict.fromkeys(gpu(), seen)]))
 
 
+HOSTS = tuple(f"r01g{number:02d}" for number in range(1, 5))
+
+
+def one_gpu_differs(seen_of_last: int = BINS) -> tuple[Run, Summary]:
+    """Four nodes of eight GPUs and a task for each; one of them does less than the others."""
+    busy = repeated((10.0, 1), *[(97.0, 12), (80.0, 1)] * 4, (97.0, 7))
+    parts = []
+    for number, host in enumerate(HOSTS):
+        seen = BINS if number < 3 else seen_of_last
+        gpus = []
+        for place in range(8):
+            odd = number == 1 and place == 5
+            share = [99.0] * BINS if odd else [value - (place + number) % 3 for value in busy]
+            watt = 211.0 if odd else 560.0 + 5 * place
+            signals = gpu(gpu_power_w=watt, gpu_memory_used_bytes=27.5 * GIB)
+            signals = {name: repeated((value, seen), (None, BINS - seen))
+                       for name, value in signals.items()}  # fmt: skip
+            signals["gpu_busy_percent"] = [*share[:seen], *[None] * (BINS - seen)]
+            gpus.append(signals)
+        ranks = range(8 * number, 8 * number + 8)
+        clock = Clock(ahead_s=0.02 * number, uncertainty_s=0.001) if number else None
+        last_s = None if seen == BINS else 60.0 * seen
+        parts.append(
+            NodePart(host, gpus=gpus, power_limit_w=700.0, ranks=ranks, clock=clock, last_s=last_s)
+        )
+    told = 32 if seen_of_last == BINS else 24
+    tasks = [task(rank, HOSTS[rank // 8], cpu_s=13_000.0 + 20 * rank) for rank in range(told)]
+    return scenario(*parts, step=step(32, *HOSTS), tasks=tasks)
+
+
+def one_node_died() -> tuple[Run, Summary]:
+    """The same, and the last node died after 40 minutes of an hour."""
+    return one_gpu_differs(40)
+
+
+def waiting_for_the_network() -> tuple[Run, Summary]:
+    """Two nodes of four GPUs that exchange gradients over a slow network, step by step."""
+    rates: dict[str, Given] = {
+        "net_receive_bytes": 1.1e9,
+        "net_send_bytes": 1.05e9,
+        "netfs_read_bytes": 2e7,
+        "netfs_write_bytes": 0.0,
+    }
+    gpus = [gpu(99.0, gpu_power_w=215.0)] * 4
+    parts = [NodePart(name, gpus=gpus, rates=rates, power_limit_w=700.0) for name in HOSTS[:2]]
+    return scenario(*parts)
+
+
+def one_task_killed() -> tuple[Run, Summary]:
+    """Two nodes of four tasks without GPUs; one task is killed, another could not tell."""
+    parts = [
+        NodePart(
+            host,
+            cores=8,
+            cores_used=7.5,
+            signals={"job_runnable_threads": 8.0},
+            ranks=ranks,
+            clock=clock,
+        )
+        for host, ranks, clock in (
+            (HOSTS[0], range(4), None),
+            (HOSTS[1], range(4, 8), Clock(ahead_s=-3.2, uncertainty_s=0.004)),
+        )
+    ]
+    ends = [1499.0, 1499.0, 1498.0, 1500.0, 1496.0, 1440.0, None, 1495.0]
+    tasks = [
+        task(
+            rank,
+            HOSTS[rank // 4],
+            after_s=after_s - (3.2 if rank >= 4 else 0.0),
+            exit_code=1,
+            signal=9 if rank == 5 else None,
+        )
+        for rank, after_s in enumerate(ends)
+        if after_s is not None
+    ]
+    return scenario(*parts, elapsed_s=1500.0, step=step(8, *HOSTS[:2]), tasks=tasks)
+
+
 def nothing_recorded() -> tuple[Run, Summary]:
     """The recorder never took a sample."""
     return scenario(elapsed_s=0.4)
@@ -207,6 +289,10 @@ SCENARIOS: dict[str, Callable[[], tuple[Run, Summary]]] = {
         laptop,
         missing_signals,
         lost_gpu,
+        one_gpu_differs,
+        one_node_died,
+        waiting_for_the_network,
+        one_task_killed,
         nothing_recorded,
     )
 }

@@ -20,8 +20,8 @@ from explain.scenario_parts import (
     untouched_gpu,
 )
 from explain.scenarios import SCENARIOS, missing_signals
-from teho.explain import rules
-from teho.explain.policy import EVERY_RULE, load_policy
+from teho.explain import outliers, rules
+from teho.explain.policy import EVERY_RULE, OUTLIERS, load_policy
 from teho.explain.rules import RULES, SUPPRESSIONS, gpu_low_use, judge_all
 from teho.model.finding import Abstention, Finding, Severity
 
@@ -50,14 +50,18 @@ EXPECTED = {
     "laptop": [],
     "missing_signals": [],
     "lost_gpu": [],
+    "one_gpu_differs": ["rank_imbalance"],
+    "one_node_died": ["rank_imbalance"],
+    "waiting_for_the_network": ["communication_bound"],
+    "one_task_killed": ["task_failed"],
     "nothing_recorded": ["job_too_short"],
 }
-ABSTAINING = {"missing_signals", "lost_gpu"}
+ABSTAINING = {"missing_signals", "lost_gpu", "low_use"}
 
 
 CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop")
-NEEDS_A_NEIGHBOUR = {"gpu_one_idle"}
-NEEDS_NOTHING = {"job_too_short"}
+NEEDS_A_NEIGHBOUR = {"gpu_one_idle", "communication_bound", "rank_imbalance"}
+NEEDS_NOTHING = {"job_too_short", "task_failed", "task_imbalance"}
 
 
 def kinds_of(made) -> list[str]:
@@ -202,15 +206,22 @@ class TestRegistry:
         assert len(set(KINDS)) == len(KINDS)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
-        assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE}
+        assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE, OUTLIERS}
 
     def test_every_threshold_is_read_by_its_rule(self):
         folder = Path(rules.__file__).parent
         shared = (folder / "_look.py").read_text(encoding="utf-8")
         for kind, limits in load_policy().thresholds.items():
+            if kind == OUTLIERS:
+                continue
             own = shared if kind == EVERY_RULE else (folder / f"{kind}.py").read_text("utf-8")
             for name in limits:
                 assert f'limit("{name}")' in own + shared, f"{kind}.{name}"
+
+    def test_every_threshold_of_outliers_is_read(self):
+        source = Path(outliers.__file__).read_text(encoding="utf-8")
+        for name in load_policy().thresholds[OUTLIERS]:
+            assert f'limits["{name}"]' in source
 
 
 class TestPage:
@@ -225,7 +236,7 @@ class TestPage:
             for entry in SUPPRESSIONS
         ]
         text = PAGE.read_text(encoding="utf-8")
-        section = text[text.index("| Finding | mutes") : text.index("Three points")]
+        section = text[text.index("| Finding | mutes") : text.index("Points that are")]
         assert section.strip().splitlines()[2:] == rows
 
     def test_lists_every_threshold(self):

@@ -174,7 +174,8 @@ class TestCoresUnused:
         names = [f"r01c{number:02d}" for number in range(1, 7)]
         made = scenario(*(NodePart(name, cores_used=12.0) for name in names))
         assert found(cores_unused, made).sentence == (
-            "The program kept 12 of 40 cores busy on r01c01, r01c02, r01c03, r01c04 and 2 more."
+            "The program kept 12 of 40 cores busy on each of r01c01, r01c02, r01c03, r01c04 "
+            "and 2 more."
         )
 
 

@@ -65,13 +65,9 @@ class TestNeverUsed:
     def test_many_gpus_become_one_finding(self):
         finding = found(gpu_never_used, scenarios.never_used_16_gpus())
         assert finding.sentence == (
-            "GPU 0 on r01g01, GPU 1 on r01g01, GPU 2 on r01g01, GPU 3 on r01g01 and 12 more "
-            "were never used."
+            "GPUs 0–3 on each of r01g01, r01g02, r01g03 and r01g04 were never used."
         )
-        assert [item.label for item in finding.evidence] == [
-            "GPU busy, highest, lowest of 16",
-            "GPU busy, highest, highest of 16",
-        ]
+        assert figures(finding) == {"GPU busy, highest, each of 16": 0.0}
         assert "do not ask for one" in finding.action
 
     def test_unused_nodes_are_not_asked_for(self):
@@ -241,7 +237,7 @@ class TestLowUse:
 
     def test_cites_the_source_of_its_band(self):
         finding = found(gpu_low_use, scenarios.low_use())
-        assert finding.sentence == "GPUs 0, 1, 2 and 3 on r01g01 were busy 20 % of the time."
+        assert finding.sentence == "GPUs 0–3 on r01g01 were busy 20 % of the time."
         assert [(limit.value, limit.source.split(",")[0].split(":")[0]) for limit in
                 finding.thresholds] == [(25.0, "Jobstats"), (50.0, "CSC")]  # fmt: skip
 
@@ -299,9 +295,18 @@ class TestOneIdle:
         made = scenario(NodePart(gpus=[gpu(work), gpu(0.0)]))
         assert len(judged(gpu_one_idle, made)) == count
 
-    def test_a_busy_gpu_on_another_node_is_not_a_neighbour(self):
+    def test_a_busy_gpu_on_another_node_is_a_neighbour(self):
         made = scenario(NodePart("r01g01", gpus=[gpu()]), NodePart("r01g02", gpus=[gpu(0.0)]))
-        assert judged(gpu_one_idle, made) == []
+        finding = found(gpu_one_idle, made)
+        assert finding.sentence == "GPU 0 on r01g02 was idle while another GPU worked."
+        assert "`srun --ntasks-per-node=1 teho launch -- CMD`" in finding.action
+        assert "with `--nodes=1`" in finding.action
+
+    def test_without_slurm_torchrun_names_its_nodes(self):
+        parts = [NodePart(name, gpus=[gpu(busy)] * 2, scheduler="grid_engine")
+                 for name, busy in (("r01g01", 90.0), ("r01g02", 0.0))]  # fmt: skip
+        action = found(gpu_one_idle, scenario(*parts)).action
+        assert "`torchrun --nnodes=2 --nproc-per-node=2`" in action
 
     def test_two_idle_beside_one(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(0.0), gpu(0.0)]))

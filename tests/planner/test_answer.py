@@ -121,12 +121,23 @@ def test_what_comes_by_itself_is_not_named(cluster, label, automatic):
 
 @pytest.mark.parametrize(
     ("launcher", "tasks", "cpus"),
-    [("plain", 1, 40), ("torchrun", 1, 40), ("srun", 4, 10), ("horovod", 4, 10)],
+    [
+        ("plain", 1, 40),
+        ("torchrun", 1, 40),
+        ("launch", 4, 10),
+        ("srun", 4, 10),
+        ("horovod", 4, 10),
+    ],
 )
 def test_tasks_of_each_launcher(launcher, tasks, cpus):
     option = option_of(plan("puhti", gpus=8, launcher=launcher), "gpu")
     assert (option.nodes, option.gpus_per_node) == (2, 4)
     assert (option.tasks_per_node, option.cpus_per_task) == (tasks, cpus)
+
+
+def test_grid_engine_starts_one_task_whatever_launches():
+    option = option_of(plan("arc4", gpus=4, launcher="launch"), "GPU nodes")
+    assert (option.gpus_per_node, option.tasks_per_node) == (4, 1)
 
 
 def test_the_time_that_was_not_said_is_an_hour_or_what_the_partition_has():
@@ -157,7 +168,7 @@ REQUESTS = st.builds(
     time_s=st.sampled_from([None, 60.0, 600.0, 3600.0, 8e3, 86400.0, 2e5, 5e5, 8e5, 3e6]),
     local_disk_gib=st.sampled_from([None, None, None, 10.0, 150.0, 370.0, 1000.0, 5000.0]),
     account=st.sampled_from([None, "def-x", "rrg-x", "project_1"]),
-    launcher=st.sampled_from(["plain", "torchrun", "srun"]),
+    launcher=st.sampled_from(["plain", "launch", "torchrun", "srun"]),
 )
 
 
@@ -258,7 +269,8 @@ def _breaks(
     cores = request.cpus_per_gpu * per_node if gpus and request.cpus_per_gpu else None
     if cores is None and request.cpus:
         cores = math.ceil(request.cpus / nodes)
-    if cores and request.launcher == "srun":
+    tasks = {"srun": True, "launch": cluster.scheduler == "slurm"}
+    if cores and tasks.get(request.launcher):
         cores = max(cores, per_node)  # a task for each GPU, and a core for each task
     whole = kind.usable_cores or kind.cores
     least_memory = min(kind.memory_gib or math.inf, partition.max_memory_gib or math.inf)

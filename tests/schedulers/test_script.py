@@ -49,6 +49,14 @@ GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
                               ScriptOptions(record=True)),
     "lumi-accelerate-2-nodes": ("lumi", {**LUMI, "gpus": 16, "launcher": "accelerate"},
                                 ScriptOptions(signal_before_s=120, requeue=True)),
+    "puhti-launch-2-nodes": ("puhti", {**PUHTI, "gpus": 8, "launcher": "launch"}, ScriptOptions()),
+    "lumi-launch-2-nodes": ("lumi", {**LUMI, "gpus": 16, "launcher": "launch"},
+                            ScriptOptions(record=True)),
+    "lumi-launch-part-of-a-node": ("lumi", {**LUMI, "partition": "small-g", "gpus": 4,
+                                            "launcher": "launch"}, ScriptOptions()),
+    "narval-launch-1-node": ("narval", {"gpus": 4, "launcher": "launch"},
+                             ScriptOptions(signal_before_s=60, requeue=True)),
+    "arc4-launch-1-gpu": ("arc4", {"launcher": "launch"}, ScriptOptions(record=True)),
     "narval-srun-1-node": ("narval", {"gpus": 4, "launcher": "srun"},
                            ScriptOptions(signal_before_s=60)),
     "narval-srun-2-nodes-everything": ("narval", {"gpus": 8, "launcher": "srun",
@@ -95,7 +103,7 @@ def test_shellcheck_finds_nothing() -> None:
 
 def test_every_cluster_has_a_script_for_every_launcher_that_fits() -> None:
     for name, cluster in load_catalogue().items():
-        launchers = ["plain", "torchrun", "accelerate", "deepspeed", "horovod"]
+        launchers = ["plain", "launch", "torchrun", "accelerate", "deepspeed", "horovod"]
         for launcher in [*launchers, *(["srun"] if cluster.scheduler == "slurm" else [])]:
             text = script_of(name, launcher=launcher).text
             assert "\n\n\n" not in text

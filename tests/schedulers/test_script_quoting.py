@@ -38,6 +38,7 @@ CASES = {
     "slurm-plain": ("narval", {"gpus": 1}, ("tool",)),
     "slurm-plain-nodes": ("narval", {"gpus": 8}, ("tool",)),
     "slurm-srun": ("narval", {"gpus": 8, "launcher": "srun"}, ("tool",)),
+    "slurm-launch": ("narval", {"gpus": 8, "launcher": "launch"}, ("tool",)),
     "slurm-torchrun": ("narval", {"gpus": 4, "launcher": "torchrun"}, ("x.py",)),
     "slurm-torchrun-nodes": ("narval", {"gpus": 8, "launcher": "torchrun"}, ("x.py",)),
     "slurm-accelerate": ("narval", {"gpus": 4, "launcher": "accelerate"}, ("x.py",)),
@@ -46,8 +47,10 @@ CASES = {
     "slurm-deepspeed-nodes": ("narval", {"gpus": 8, "launcher": "deepspeed"}, ("x.py",)),
     "slurm-horovod": ("narval", {"gpus": 8, "launcher": "horovod"}, ("tool",)),
     "container-srun": ("lumi", {"gpus": 16, "launcher": "srun"}, ("tool",)),
+    "container-launch": ("lumi", {"gpus": 16, "launcher": "launch"}, ("tool",)),
     "container-accelerate": ("lumi", {"gpus": 16, "launcher": "accelerate"}, ("x.py",)),
     "grid-engine-plain": ("arc4", {"gpus": 1}, ("tool",)),
+    "grid-engine-launch": ("arc4", {"gpus": 1, "launcher": "launch"}, ("tool",)),
     "grid-engine-torchrun": ("arc4", {"gpus": 2, "launcher": "torchrun"}, ("x.py",)),
     "grid-engine-horovod": ("arc4", {"gpus": 2, "launcher": "horovod"}, ("tool",)),
 }

@@ -16,14 +16,14 @@ from schedulers.script_parts import environment, put_stubs, script_of
 from teho.schedulers.script import ScriptOptions
 
 CATCHES = """
-import os, signal, sys
+import signal, sys, time
 def caught(*_):
     open(sys.argv[1], "a").write("caught\\n")
     sys.exit(3)
 signal.signal(signal.SIGUSR1, caught)
 open(sys.argv[1], "a").write("ready\\n")
 while True:
-    signal.pause()
+    time.sleep(0.02)  # not signal.pause(): the signal may come just before it
 """
 # As torchrun: starts the program, waits for it, and knows nothing of the signal.
 STARTS = """
@@ -46,9 +46,11 @@ wait $task || wait $task
         ("narval", {}, True, 3, "requeue 7\n"),
         ("narval", {"gpus": 8, "nodes": 2}, False, 3, ""),
         ("narval", {"gpus": 8, "launcher": "torchrun"}, True, 3, "requeue 7\n"),
+        ("narval", {"gpus": 4, "launcher": "launch"}, True, 3, "requeue 7\n"),
         ("arc4", {}, True, 99, ""),
         ("arc4", {}, False, 3, ""),
         ("arc4", {"gpus": 2, "launcher": "torchrun"}, True, 99, ""),
+        ("arc4", {"launcher": "launch"}, True, 99, ""),
     ],
 )
 def test_the_program_is_told_and_the_job_queued_again(
@@ -57,6 +59,7 @@ def test_the_program_is_told_and_the_job_queued_again(
     stubs = put_stubs(tmp_path / "stubs")
     (tmp_path / "catches.py").write_text(CATCHES)
     (stubs / "srun").write_text(HANDS_ON)
+    (stubs / "teho").write_text(f'#!/bin/bash\nexec {sys.executable} -m teho "$@"\n')
     (stubs / "torchrun").write_text(f'#!/bin/bash\nexec {sys.executable} -c "{STARTS}" "$@"\n')
     (stubs / "scontrol").write_text('#!/bin/bash\n[[ $1 == show ]] || echo "$@" >> "$WRITTEN"\n')
     seen, written = tmp_path / "seen", tmp_path / "written"

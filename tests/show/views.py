@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 
+from explain.scenarios import one_node_died
+from teho.explain.policy import load_policy
+from teho.explain.rules import judge_all
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
+from teho.model.run import RunState
+from teho.show.build import build_view
 from teho.show.view import Column, Fact, Plot, PlotSeries, Table, View
 from teho.units import GIB, J_PER_WH
 
@@ -354,6 +359,15 @@ def laptop():
     )
 
 
+def four_nodes():
+    """Four nodes of eight GPUs and a task for each: one GPU does less, one node died."""
+    run, summary = one_node_died()
+    findings, abstentions = judge_all(run, summary, load_policy())
+    return build_view(
+        run, RunState.INTERRUPTED, summary, findings=findings, abstentions=abstentions
+    )
+
+
 def bare():
     """As little as a view can hold."""
     return base(facts=(), name="bare", verdict="Nothing was recorded.", verdict_severity="remark")
@@ -435,6 +449,7 @@ SOUND = {
     "one_gpu": one_gpu,
     "eight_gpus": eight_gpus,
     "laptop": laptop,
+    "four_nodes": four_nodes,
     "bare": bare,
 }
 """Views as they should be; `hostile` and `fleet` are for single tests."""

@@ -202,6 +202,9 @@ class GridEngineTwin:
         rows = {
             "execd_spool_dir": str(self.root / "spool/execd"),
             "load_report_time": "00:00:01",
+            # Root may submit too: jobs whose programs the ordinary user cannot reach.
+            "min_uid": "0",
+            "min_gid": "0",
             "gid_range": f"{group}-{group + 99}",
             "reporting_params": "accounting=true reporting=false flush_time=00:00:01 "
             "joblog=false sharelog=00:00:00",

@@ -10,6 +10,9 @@ Two nodes of each kind (one for kinds of slices) run a slurmd, and jobs really r
 The others, up to the site's count, are nodes of a cloud that never start: Slurm counts them
 when it judges a request, and prefers the live ones when it starts a job. What of a site's
 rules Slurm cannot hold is listed in `slurm_conf`.
+
+Each running node has its own name and address, and its jobs find the others by theirs:
+namespaces of Linux keep that from the machine, whose `/etc/hosts` is not touched.
 """
 
 from __future__ import annotations
@@ -38,6 +41,11 @@ from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
 
 __all__ = ["SlurmTwin", "live_nodes", "several"]
+
+_AS_HOST = """hostname "$1"
+mount --bind "$2" /etc/hosts
+shift 2
+exec "$@\""""
 
 
 def live_nodes(cluster: Cluster) -> dict[str, int]:
@@ -153,6 +161,9 @@ class SlurmTwin:
         self.conf.write_text(self._general(ports[0]) + nodes)
         gres = slurm_conf.gres_text(self.cluster, self._counts, str(gpus))
         (self.directory / "gres.conf").write_text(gres)
+        hosts = [f"127.0.1.{number} {name}\n" for number, name in enumerate(names, 1)]
+        known = Path("/etc/hosts").read_text()
+        (self.directory / "hosts").write_text(f"{known.rstrip()}\n{''.join(hosts)}")
         (self.directory / "job_submit.lua").write_text(slurm_conf.lua_text(self.cluster))
         for name in ("state", "spool"):
             (self.directory / name).mkdir(exist_ok=True)
@@ -245,7 +256,8 @@ ResumeTimeout=65000
 
     def _start(self) -> None:
         log = self._log / "slurmctld.out"
-        self._daemons.append(Daemon(["slurmctld", "-D", "-i"], log, self.environment))
+        argv = [*self._as_host(socket.gethostname()), "slurmctld", "-D", "-i"]
+        self._daemons.append(Daemon(argv, log, self.environment))
         wait_until(self._controller_answers, self._daemons, "slurmctld")
         # GPUs are known to the database since slurmctld named them to it just now.
         lines = [
@@ -257,8 +269,14 @@ ResumeTimeout=65000
         names = slurm_conf.live_names(self.cluster, self._counts)
         for name in names:
             log = self._log / f"{name}.out"
-            self._daemons.append(Daemon(["slurmd", "-D", "-N", name], log, self.environment))
+            argv = [*self._as_host(name), "slurmd", "-D", "-N", name]
+            self._daemons.append(Daemon(argv, log, self.environment))
         wait_until(self._nodes_are_up, self._daemons, "the nodes", 120.0)
+
+    def _as_host(self, name: str) -> list[str]:
+        """Return what puts a command on a host of this name, which knows the nodes' names."""
+        hosts = str(self.directory / "hosts")
+        return ["unshare", "--uts", "--mount", "sh", "-ec", _AS_HOST, "sh", name, hosts]
 
     def _controller_answers(self) -> bool:
         return self.run("scontrol", "ping").returncode == 0

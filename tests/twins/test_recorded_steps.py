@@ -87,7 +87,9 @@ def site(slurm: None) -> Iterator[Site]:
     with (
         tempfile.TemporaryDirectory(prefix="steps-") as folder,
         tempfile.TemporaryDirectory(prefix="twin-") as place,
-        SlurmTwin(load_cluster("puhti", {}), Path(place), live={"gpu": NODES}, asleep=False) as twin,
+        SlurmTwin(
+            load_cluster("puhti", {}), Path(place), live={"gpu": NODES}, asleep=False
+        ) as twin,
     ):
         made = Site(twin, Path(folder))
         twin.environment.update(
@@ -115,9 +117,7 @@ def check_whole(run: Run, tasks: int) -> None:
     assert all(abs(node.clock.ahead_s) < 0.05 for node in run.nodes if node.clock)
 
 
-def test_a_training_of_32_ranks_on_4_nodes(
-    site: Site, torch_python: Path, tmp_path: Path
-) -> None:
+def test_a_training_of_32_ranks_on_4_nodes(site: Site, torch_python: Path, tmp_path: Path) -> None:
     if reason := lacks_framework("torch"):
         pytest.skip(reason)
     command = f"{sys.executable} -m teho launch -- {torch_python} ddp.py {tmp_path}"

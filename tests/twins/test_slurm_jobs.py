@@ -6,6 +6,7 @@ four clusters, for each launcher: one GPU, all GPUs of a node, and those of two 
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -14,17 +15,20 @@ import pytest
 from slurm_stubs import Call, calls_of, write_stubs
 from slurm_twin import SlurmTwin, several
 
+from support import TEHO
 from teho.clusters.catalogue import load_cluster
+from teho.launch.binding import physical_cores
 from teho.model.cluster import Cluster
 from teho.model.plan import Option
 from teho.model.request import Launcher, Request
 from teho.planner.answer import answer
-from teho.schedulers.script import write_script
+from teho.schedulers.script import ScriptOptions, write_script
 
 CLUSTERS = ("puhti", "mahti", "lumi", "narval")
 GPUS = {"puhti": 4, "mahti": 4, "lumi": 8, "narval": 4}
 LAUNCHERS: tuple[Launcher, ...] = (
     "plain",
+    "launch",
     "torchrun",
     "srun",
     "accelerate",
@@ -112,7 +116,7 @@ def _request(cluster: Cluster, launcher: Launcher, shape: str) -> Request:
 
 
 def _submit(twin: SlurmTwin, folder: Path, option: Option) -> str:
-    script = write_script(option, twin.cluster).text
+    script = write_script(option, twin.cluster, ScriptOptions(teho=tuple(TEHO))).text
     if not (folder / "bin").exists():
         twin.environment.update(write_stubs(folder))
     sent = twin.run("sbatch", "--parsable", f"--output={folder}/%j.out", stdin=script)
@@ -167,6 +171,10 @@ def test_job_without_a_whole_gpu_runs(
 
 def _threads(job: Ran, call: Call) -> int:
     """Return the cores of each process: a launcher on each node shares them out."""
+    if job.option.request.launcher == "launch":
+        # It counts the cores that are really there, and those of the twin are not.
+        real = len(physical_cores(frozenset(os.sched_getaffinity(0))))
+        return max(1, min(job.option.cpus_per_task, real // job.option.tasks_per_node))
     own = call.argv[0] in {"torchrun", "accelerate", "deepspeed"}
     return job.option.cpus_per_task // (job.option.gpus_per_node if own else 1)
 
@@ -185,16 +193,36 @@ def _check_tasks(job: Ran) -> None:
     assert len(places) == job.ranks
 
 
-def _check_srun(job: Ran) -> None:
+def _check_ranks(job: Ran) -> None:
     _check_tasks(job)
     for call in job.calls:
         env = call.env
         assert env["RANK"] == env["SLURM_PROCID"]
         assert env["LOCAL_RANK"] == env["SLURM_LOCALID"]
         assert env["WORLD_SIZE"] == str(job.ranks)
+
+
+def _check_srun(job: Ran) -> None:
+    _check_ranks(job)
     if job.ranks > 1:
         _check_meeting(job, {call.env["MASTER_ADDR"] for call in job.calls})
         assert len({call.env["MASTER_PORT"] for call in job.calls}) == 1
+
+
+def _check_launch(job: Ran) -> None:
+    _check_ranks(job)
+    addresses = {call.env["MASTER_ADDR"] for call in job.calls}
+    if job.option.nodes > 1:
+        _check_meeting(job, addresses)
+    else:
+        assert addresses == {"127.0.0.1"}
+    assert len({call.env["MASTER_PORT"] for call in job.calls}) == 1
+    for call in job.calls:
+        assert call.env["LOCAL_WORLD_SIZE"] == str(job.option.gpus_per_node)
+        assert call.env["NODE_RANK"] == call.env["SLURM_NODEID"]
+        assert call.env["TEHO_CLUSTER"] == job.option.cluster
+        in_container = job.option.cluster == "lumi"
+        assert (call.env.get("FI_MR_CACHE_MONITOR") == "userfaultfd") == in_container
 
 
 def _check_each_node(job: Ran, launcher: str) -> None:
@@ -249,6 +277,7 @@ def _check_deepspeed(job: Ran) -> None:
 _CHECKS = {
     "plain": _check_plain,
     "torchrun": _check_torchrun,
+    "launch": _check_launch,
     "srun": _check_srun,
     "accelerate": _check_accelerate,
     "deepspeed": _check_deepspeed,

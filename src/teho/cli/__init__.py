@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "submit": ("Submit", "submit", "Plan a job, write its script, submit it, follow it."),
     "status": ("Submit", "status", "What the submitted jobs are doing, and what they cost."),
     "cancel": ("Submit", "cancel", "End jobs."),
-    "launch": ("Record", "launch", "Inside a job, once per task: rank, binding, threads; then the program."),
+    "launch": ("Record", "launch", "Once per task of a job: rank, binding, threads; then COMMAND."),
     "run": ("Record", "run", "Run a program unchanged and record what it uses."),
     "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
     "list": ("Keep", "list", "The runs that are recorded."),
@@ -31,10 +31,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 """Every command, in the order of the journey."""
 
 
-
 def say(text: str) -> None:
-    """Write one line of Teho's own to stderr."""
-    print(f"teho: {text}", file=sys.stderr, flush=True)
+    """Write one line of Teho's own to stderr, where there is one."""
+    if sys.stderr:
+        sys.stderr.write(f"teho: {text}\n")
+        sys.stderr.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -61,3 +62,5 @@ def _launch(options: Options) -> int:
     except TehoError as error:
         say(str(error))
         return error.exit_code
+    except KeyboardInterrupt:
+        return 130

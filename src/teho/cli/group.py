@@ -20,6 +20,8 @@ __all__ = ["run", "teho"]
 # pyarrow imports these where they are installed: 170 ms and 60 MB that no command uses. In a
 # user's own Python, `import teho` leaves them alone.
 _UNUSED = ("numpy", "pandas")
+_HIDDEN = {"record-node": "record_node"}
+"""What Teho itself starts: command and module."""
 
 
 class _Commands(click.Group):
@@ -29,16 +31,17 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+        name = COMMANDS[cmd_name][1] if cmd_name in COMMANDS else _HIDDEN.get(cmd_name)
+        if name is None:
             return None
-        module = import_module(f"teho.cli.{COMMANDS[cmd_name][1]}")
+        module = import_module(f"teho.cli.{name}")
         command: click.Command = module.command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in {*COMMANDS, *_HIDDEN} and not args[0].startswith("-"):
             from teho.config.toml import did_you_mean
 
             raise TehoError(

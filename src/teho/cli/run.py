@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from teho.cli import say
+from teho.cli.progress import Progress
 from teho.config.settings import Settings, load_settings, parse_period
 from teho.errors import InputError
-from teho.observe.supervisor import CannotStart, Outcome, Supervisor, die_like
-from teho.schedulers.task import Task, is_step, read_task
+from teho.observe.members import RECORDED, is_recorded, new_mark
+from teho.observe.program import CannotStart, Outcome, become, die_like
+from teho.observe.supervisor import Supervisor
+from teho.observe.wanted import Wanted
+from teho.schedulers.task import Task, is_batch_script, is_step, read_task
 
 if TYPE_CHECKING:
+    from teho.observe.fleet import Fleet
     from teho.observe.recording import Recording
     from teho.observe.seat import Seat
+    from teho.schedulers.overlap import RunningJob
 
 __all__ = ["command"]
 
@@ -33,7 +39,8 @@ Examples:
   teho run -- python train.py --epochs 3
   teho run --every 200ms --name baseline -- ./solver input.nml
   teho run --tag dataset=cifar10 --tag workers=4 -- python train.py
-  srun teho run -- python train.py""",
+  srun teho run -- python train.py
+  teho run --job 4711""",
 )
 @click.option("--every", metavar="TIME", help="Time between two samples, such as 1s or 200ms.")
 @click.option("--name", default="", help="A name to find the run by; need not be unique.")
@@ -45,75 +52,45 @@ Examples:
     help="How much to print at the end, on stderr.  [default: short]",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing at all; still record.")
-@click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
+@click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
     every: str | None,
     name: str,
     tags: tuple[str, ...],
     level: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
+    job: str | None,
     argv: tuple[str, ...],
 ) -> None:
     """Run COMMAND unchanged, record every device of this node, and report at the end.
 
     COMMAND keeps its input, output, terminal, signals and exit code; what goes wrong
-    with the recording is a line in the report.
+    with the recording is a line in the report. In a Slurm job's script all nodes of the job
+    are recorded; under srun or mpirun, all tasks make one recording.
     """
+    if job is None and not argv:
+        raise click.UsageError("Missing argument '-- COMMAND…'.")
+    if job is not None and argv:
+        raise click.UsageError("--job records what runs already: leave out COMMAND.")
     settings = load_settings()
-    period_s = parse_period(every, "--every") if every else settings.period_s
     labels = dict(_split_tag(tag) for tag in tags)
     if name == "last":
         raise InputError("--name last", "another name: `last` is the newest run")
+    wanted = Wanted(
+        settings.home_directory,
+        argv,
+        name,
+        labels,
+        parse_period(every, "--every") if every else settings.period_s,
+    )
     shown = "none" if quiet else (level or settings.report)
+    if job is not None:
+        from teho.cli.attach import attach
 
-    supervisor = Supervisor()
-    try:
-        supervisor.start(argv, os.environ)
-    except CannotStart as error:
-        say(str(error))
-        sys.exit(error.exit_code)
-    task = _protected(supervisor, "this task is recorded alone", _read_task) or Task(started_by="")
-    seat = None
-    if is_step(task) and task.local_size > 1:
-        seat = _protected(supervisor, "this task records for itself", lambda: _take_seat(task))
-    supervisor.start_recorder(
-        partial(_record, seat=seat),
-        keep=(seat.descriptor,) if seat else (),
-        shared=seat is not None,
-    )
-    recording = None
-    if seat is None or seat.records:
-        recording = _protected(
-            supervisor,
-            "nothing could be recorded",
-            lambda: _begin(
-                supervisor, settings, argv, name=name, tags=labels, period_s=period_s, task=task
-            ),
-        )
-    if seat:
-        seat.leave()
-    tells = recording is not None and recording.began
-    if recording and tells and not quiet and sys.stderr.isatty():
-        say(f"recording {recording.run.id}, a sample every {period_s:g} s")
-    outcome = supervisor.wait()
-    supervisor.finish_recording(_Progress(quiet=quiet))
-    _protected(
-        supervisor,
-        "the end could not be recorded",
-        lambda: _end(supervisor, settings, recording, task, outcome),
-    )
-    if shown == "none" or (is_step(task) and not tells):
-        die_like(outcome)
-    shown_whole = _protected(
-        supervisor,
-        "the report failed",
-        lambda: _print_report(recording, settings, outcome, full=shown == "full"),
-    )
-    if not shown_whole:
-        for _, trouble in outcome.troubles:
-            with contextlib.suppress(OSError):
-                say(trouble)
-    die_like(outcome)
+        attach(job, wanted, settings, shown)
+    else:
+        _run(wanted, settings, shown, quiet=quiet)
 
 
 def _split_tag(tag: str) -> tuple[str, str]:
@@ -121,6 +98,39 @@ def _split_tag(tag: str) -> tuple[str, str]:
     if not sign or not key:
         raise click.BadParameter(f"{tag!r} is not KEY=VALUE.", param_hint="'--tag'")
     return key, value
+
+
+def _run(wanted: Wanted, settings: Settings, shown: str, *, quiet: bool) -> None:
+    """Run the program, report, and end as it ended."""
+    try:
+        supervisor, task, mark = _start(wanted.command)
+    except CannotStart as error:
+        say(str(error))
+        sys.exit(error.exit_code)
+    recording, fleet = _record_it(supervisor, wanted, task, mark)
+    tells = recording is not None and recording.began
+    if recording and tells and not quiet and sys.stderr.isatty():
+        say(f"recording {recording.run.id}, a sample every {wanted.period_s:g} s")
+    outcome = supervisor.wait()
+    supervisor.finish_recording(Progress(quiet=quiet), fleet)
+    outcome.troubles.extend(fleet.troubles if fleet else ())
+    _protected(
+        supervisor,
+        "the end could not be recorded",
+        lambda: _end(supervisor, wanted, recording, task, outcome),
+    )
+    if shown == "none" or (is_step(task) and not tells):
+        die_like(outcome)
+    shown_whole = _protected(
+        supervisor,
+        "the report failed",
+        lambda: _print_report(recording, settings, task, outcome, full=shown == "full"),
+    )
+    if not shown_whole:
+        for _, trouble in outcome.troubles:
+            with contextlib.suppress(OSError):
+                say(trouble)
+    die_like(outcome)
 
 
 def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T | None:
@@ -132,8 +142,49 @@ def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T 
         return None
 
 
+def _start(argv: tuple[str, ...]) -> tuple[Supervisor, Task, str | None]:
+    """Start the program; return its supervisor, its task, and the mark of a whole job.
+
+    Raises:
+        CannotStart: there is no such program.
+    """
+    recorded, in_script = is_recorded(os.environ), is_batch_script(os.environ)
+    if recorded and not in_script:
+        # Who records the job counts this task among its own.
+        become(argv, os.environ)
+    supervisor = Supervisor()
+    task = _protected(supervisor, "this task is recorded alone", _read_task) or Task(started_by="")
+    mark = new_mark(os.environ) if in_script and not recorded and not is_step(task) else None
+    supervisor.start(argv, {**os.environ, RECORDED: mark} if mark else os.environ)
+    return supervisor, task, mark
+
+
 def _read_task() -> Task:
     return read_task(os.environ, os.uname().nodename)
+
+
+def _record_it(
+    supervisor: Supervisor, wanted: Wanted, task: Task, mark: str | None
+) -> tuple[Recording | None, Fleet | None]:
+    """Have the program recorded; return what is known of that."""
+    seat = None
+    if is_step(task) and task.local_size > 1:
+        seat = _protected(supervisor, "this task records for itself", lambda: _take_seat(task))
+    supervisor.start_recorder(
+        partial(_record, seat=seat),
+        keep=(seat.descriptor,) if seat else (),
+        shared=seat is not None,
+    )
+    begun = None
+    if seat is None or seat.records:
+        begun = _protected(
+            supervisor,
+            "nothing could be recorded",
+            lambda: _begin(supervisor, wanted, task, mark),
+        )
+    if seat:
+        seat.leave()
+    return begun or (None, None)
 
 
 def _take_seat(task: Task) -> Seat:
@@ -144,32 +195,30 @@ def _take_seat(task: Task) -> Seat:
 
 
 def _begin(
-    supervisor: Supervisor,
-    settings: Settings,
-    argv: tuple[str, ...],
-    *,
-    name: str,
-    tags: dict[str, str],
-    period_s: float,
-    task: Task,
-) -> Recording:
-    """Write down what runs, and tell the recorder."""
+    supervisor: Supervisor, wanted: Wanted, task: Task, mark: str | None
+) -> tuple[Recording, Fleet | None]:
+    """Write down what runs, and tell the recorders."""
     from msgspec import to_builtins
 
     from teho.observe.recording import begin_recording
 
-    recording = begin_recording(
-        settings.home_directory,
-        argv,
-        supervisor.started_s,
-        name=name,
-        tags=tags,
-        period_s=period_s,
-        task=task,
-    )
+    job = _protected(supervisor, "this node is recorded alone", _job_of_script) if mark else None
+    if job and mark:
+        from teho.cli.own_path import own_path
+        from teho.observe.whole_job import begin_job
+
+        recording, fleet = begin_job(wanted, supervisor.started_s, job, mark=mark, teho=own_path())
+    else:
+        recording, fleet = begin_recording(wanted, supervisor.started_s, task), None
     if recording.plan:
         supervisor.send_plan(to_builtins(recording.plan))
-    return recording
+    return recording, fleet
+
+
+def _job_of_script() -> RunningJob | None:
+    from teho.schedulers.overlap import job_of_script
+
+    return job_of_script(os.environ, os.uname().nodename)
 
 
 def _record(control: int, back: int, program: int, seat: Seat | None) -> None:
@@ -186,7 +235,7 @@ def _record(control: int, back: int, program: int, seat: Seat | None) -> None:
 
 def _end(
     supervisor: Supervisor,
-    settings: Settings,
+    wanted: Wanted,
     recording: Recording | None,
     task: Task,
     outcome: Outcome,
@@ -195,19 +244,19 @@ def _end(
 
     if is_step(task):
         run = recording.run if recording else None
-        end_task(settings.home_directory, task, run, supervisor, outcome)
+        end_task(wanted.home, task, run, supervisor, outcome)
     elif recording:
         end_recording(recording.directory, ended(recording.run, outcome))
 
 
 def _print_report(
-    recording: Recording | None, settings: Settings, outcome: Outcome, *, full: bool
+    recording: Recording | None, settings: Settings, task: Task, outcome: Outcome, *, full: bool
 ) -> bool:
     """Print the report; return whether there was a recording to report on."""
     if recording is None:
         return False
     from teho.cli.report import print_text
-    from teho.observe.recording import await_others, ended
+    from teho.observe.recording import await_others, ended, node_name
     from teho.show.loaded import LoadedRun
 
     run = recording.run
@@ -216,18 +265,13 @@ def _print_report(
     else:
         run = ended(run, outcome)
     loaded = LoadedRun(recording.directory, settings, run)
-    print_text(loaded.view_with(plots=False), sys.stderr, full=full)
+    recorded, nodes = len(loaded.run.nodes), task.node_count or 0
+    is_part = run.has_tasks and recorded < nodes
+    if not is_part or task.node_rank == 0:
+        print_text(loaded.view_with(plots=False), sys.stderr, full=full)
+    if is_part:
+        say(
+            f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}; "
+            "where nodes share no files each keeps its own part, and `teho merge` joins them"
+        )
     return True
-
-
-class _Progress:
-    """One line on a terminal when sealing takes long enough to be noticed."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._calls = 0
-        self._shown = sys.stderr.isatty() and not quiet
-
-    def __call__(self) -> None:
-        self._calls += 1
-        if self._calls == 20 and self._shown:
-            say("sealing the recording…")

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from teho.cli import say
+from teho.cli.own_path import own_path
 from teho.cli.request import (
     check_gpu_type,
     read_request,
@@ -76,7 +77,7 @@ def command(
     request = read_request(given, argv)
     settings = load_settings()
     given["after"] = tuple(_number(settings.home_directory, one) for one in given["after"])
-    wishes = msgspec.structs.replace(read_script_options(given), teho=_own_path())
+    wishes = msgspec.structs.replace(read_script_options(given), teho=own_path())
     known = _this_cluster(cluster, elsewhere=local or dry_run)
     option = _cheapest(request, known, even_if_retired=given["even_if_retired"])
     if local:
@@ -107,12 +108,6 @@ def command(
         raise click.exceptions.Exit(follow_to_end(submission, settings))
     click.echo(number)
     say(f"`teho status {number} --follow` follows it, `teho cancel {number}` ends it")
-
-
-def _own_path() -> tuple[str, ...]:
-    """Return the path of this very Teho: a job's modules may put another one first, or none."""
-    beside = Path(sys.executable).with_name("teho")
-    return (str(beside),) if beside.exists() else (sys.executable, "-m", "teho")
 
 
 def _this_cluster(name: str | None, *, elsewhere: bool) -> Cluster:

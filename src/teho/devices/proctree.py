@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from teho.devices.procfile import missing_because
@@ -22,6 +23,8 @@ __all__ = ["METRICS", "ProcStat", "ProcessTree", "parse_stat"]
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RECHECK_SCANS = 60
+# A scheduler forks before it executes the program: for that long what a process is may change.
+_YOUNG_TICKS = 10 * _TICKS_PER_S
 _OPEN_FILES_SAMPLES = 10
 # The state of one thread takes about 7 µs to read: no more than this many a sample on average.
 _THREADS_PER_SAMPLE = 32
@@ -185,12 +188,14 @@ class ProcessTree:
     A supervisor is a child subreaper: a process whose parent ended becomes its
     child, so ancestry alone tells whose a process is. Where it has been
     killed, the processes known until then and their descendants are followed on.
-    Each task of a job's step has a supervisor of its own: see `add`.
+    Each task of a job's step has a supervisor of its own: see `add`. Processes that a
+    scheduler has started for the program have none: `belongs` knows them, and their
+    descendants are counted with them.
 
     Args:
-        root_pid: the program; counted even where the supervisor is gone already.
-        reaper_pid: the supervisor; not counted itself.
-        exclude: other children of the supervisor, not counted, nor their descendants.
+        exclude: processes that are not counted, nor their descendants.
+        belongs: tells by its directory whether a process that descends from no
+            supervisor is counted; None: none is.
         proc: where the process file system is mounted.
 
     Attributes:
@@ -198,26 +203,35 @@ class ProcessTree:
     """
 
     def __init__(
-        self, root_pid: int, reaper_pid: int, exclude: frozenset[int], proc: str = "/proc"
+        self,
+        exclude: frozenset[int] = frozenset(),
+        belongs: Callable[[str], bool] | None = None,
+        proc: str = "/proc",
     ) -> None:
         self.pids: frozenset[int] = frozenset()
         self._proc = proc
+        self._belongs = belongs
         self._reapers: list[_Reaper] = []
-        self._never: set[str] = set()
+        self._never: set[str] = set(map(str, exclude))
         # Pids stay text, as the listing gives them and paths need them.
         self._known: dict[str, bytes] = {}
         """Pid -> start; parents stand before their children."""
-        self._foreign: set[str] = set()
+        self._foreign: set[str] = set(self._never)
         self._undecided: set[str] = set()
         self._scans = 0
         self._cpu = _Counter()
         self._io = tuple(_Counter() for _ in _IO_METRICS)
         self._runnable_wait = 0
         self._open_files_wait = 0
-        self.add(root_pid, reaper_pid, exclude)
 
-    def add(self, root_pid: int, reaper_pid: int, exclude: frozenset[int]) -> None:
-        """Count one more program, with its own supervisor; for the arguments see the class."""
+    def add(self, root_pid: int, reaper_pid: int, exclude: frozenset[int] = frozenset()) -> None:
+        """Count a program that has a supervisor of its own.
+
+        Args:
+            root_pid: the program; counted even where the supervisor is gone already.
+            reaper_pid: the supervisor; not counted itself.
+            exclude: other children of the supervisor, not counted, nor their descendants.
+        """
         self._reapers.append(_Reaper(reaper_pid, self._proc))
         self._never |= {str(reaper_pid), *map(str, exclude)}
         for pid in self._never & self._known.keys():
@@ -275,21 +289,33 @@ class ProcessTree:
                 above = new[above].parent
             if above in self._known or above in reapers:
                 self._known.update((pid, new[pid].start) for pid in reversed(line))
-            elif above == "0" or above in self._foreign:
+            elif above in self._never:
                 self._foreign.update(line)
+            elif above == "0" or above in self._foreign:
+                self._divide(line, new)
             else:
                 # The parent ended since the listing, and the next scan shows the new one; or it
                 # is another user's and hidden, and will be so again.
                 undecided.update(line)
-                self._foreign.update(pid for pid in line if pid in self._undecided)
+                self._divide([pid for pid in line if pid in self._undecided], new)
         self._undecided = undecided
+
+    def _divide(self, line: list[str], new: dict[str, ProcStat]) -> None:
+        """Decide on new processes that descend from no supervisor, each before its parent."""
+        for place, pid in enumerate(reversed(line)):
+            if self._belongs and self._belongs(f"{self._proc}/{pid}"):
+                theirs = line[: len(line) - place]
+                self._known.update((one, new[one].start) for one in reversed(theirs))
+                return
+            if self._belongs is None or _age_ticks(new[pid]) > _YOUNG_TICKS:
+                self._foreign.add(pid)
 
     def _is_decided(self, pid: str) -> bool:
         return pid in self._known or pid in self._foreign
 
     def _sample(self) -> dict[str, Reading]:
         ticks, complete = sum(reaper.ticks for reaper in self._reapers), True
-        io = [reaper.io for reaper in self._reapers]
+        io = [(0,) * len(_IO_METRICS), *(reaper.io for reaper in self._reapers)]
         io_missing = next((one.io_missing for one in self._reapers if one.io_missing), None)
         live: dict[str, ProcStat] = {}
         resident: list[int] = []
@@ -352,6 +378,10 @@ class ProcessTree:
             self._open_files_wait = _OPEN_FILES_SAMPLES
             readings["job_open_files"] = _open_files([f"{self._proc}/{pid}/fd" for pid in live])
         return readings
+
+
+def _age_ticks(stat: ProcStat) -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S - int(stat.start)
 
 
 def _runnable_threads(directory: str, stat: ProcStat) -> int:

@@ -15,10 +15,12 @@ from teho.config.toml import did_you_mean, read_toml
 from teho.errors import InputError
 from teho.model.finding import Threshold
 
-__all__ = ["EVERY_RULE", "Policy", "load_policy"]
+__all__ = ["EVERY_RULE", "OUTLIERS", "Policy", "load_policy"]
 
 EVERY_RULE = "every_rule"
 """The section whose thresholds every rule sees beside its own."""
+OUTLIERS = "outliers"
+"""The section by which tables of many devices are sorted; no rule reads it."""
 
 _T = TypeVar("_T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teho.explain.columns import Sums, bounds_of, column_of, floats, quotients
+from teho.explain.step import absent_hosts, offset_s
+from teho.explain.totals import lacking
 from teho.model.device import Device
 from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.missing import Missing, Reason
@@ -41,6 +43,9 @@ def summarise(
 ) -> Summary:
     """Compute the figures of a run from its rows.
 
+    Each node counts its rows' time from its own start, by its own clock; here all of them stand
+    on the run's time, so that what happens at once on two nodes falls into one bin.
+
     Args:
         run: what the recording says of itself.
         directory: where its rows lie.
@@ -58,12 +63,15 @@ def summarise(
     with ThreadPoolExecutor(min(4, len(os.sched_getaffinity(0)))) as pool:
         nodes = tuple(
             pool.map(
-                lambda node, own: _node(node, directory, bins, metrics, own), run.nodes, of_nodes
+                lambda node, own: _node(node, directory, bins, offset_s(run, node), metrics, own),
+                run.nodes,
+                of_nodes,
             )
         )
     problems.extend(problem for own in of_nodes for problem in own)
     cpu_s = _cpu_seconds(run, nodes)
-    if run.end is not None and len(nodes) == 1 and not isinstance(cpu_s, Missing):
+    alone = len(nodes) == 1 and not absent_hosts(run)
+    if run.end is not None and alone and not isinstance(cpu_s, Missing):
         used = cpu_s / max(elapsed_s, 1e-9)
         nodes = (msgspec.structs.replace(nodes[0], cpu_cores_used=used),)
     return Summary(
@@ -87,16 +95,20 @@ def _last_moment(run: Run, directory: Path) -> float:
     for node in run.nodes:
         rows = rows_of_node(directory, node.name, NODE, ["elapsed_s"], [])
         if rows is not None:
-            last = max(last, pc.max(rows.table["elapsed_s"]).as_py())
+            moment = pc.max(rows.table["elapsed_s"]).as_py() + offset_s(run, node)
+            last = max(last, moment)
     return last
 
 
 def _cpu_seconds(run: Run, nodes: Sequence[NodeSummary]) -> Figure:
     totals = [node.totals.get("job_cpu_s") for node in nodes]
     recorded = sum(total for total in totals if isinstance(total, float))
-    if run.end is not None and len(nodes) <= 1:
+    waited_s = run.end.cpu_s if run.end is not None else None
+    if waited_s is not None and (len(nodes) <= 1 or run.has_tasks):
         # wait4 is exact from the program's first instant; rows also see what it left behind.
-        return max(run.end.cpu_s, recorded)
+        return max(waited_s, recorded)
+    if reason := lacking(run):
+        return reason
     if any(not isinstance(total, float) for total in totals) or not totals:
         return Missing(Reason.UNRECORDED, "not every node recorded its CPU time")
     return recorded
@@ -109,16 +121,17 @@ class _Bins:
         self.count = count
         self.width_s = width_s
 
-    def edges(self, middles_s: memoryview[float], place: slice) -> list[int]:
+    def edges(self, middles_s: memoryview[float], place: slice, offset_s: float) -> list[int]:
         """Return, for each bin, a device's first row whose middle lies in it or after (count + 1,).
 
         Args:
             middles_s: the middle of each row's span.
             place: the device's rows among them.
+            offset_s: from the node's time to the run's.
         """
         first, last = place.start, place.stop
         inner = [
-            bisect_left(middles_s, index * self.width_s, first, last)
+            bisect_left(middles_s, index * self.width_s - offset_s, first, last)
             for index in range(1, self.count)
         ]
         return [first, *inner, last]
@@ -131,8 +144,9 @@ class _Block:
     difference of two running sums.
     """
 
-    def __init__(self, rows: NodeRows, bins: _Bins) -> None:
+    def __init__(self, rows: NodeRows, bins: _Bins, offset_s: float) -> None:
         self.table, self.places = rows
+        self._offset_s = offset_s
         self.ends_s = floats(column_of(self.table, "elapsed_s"))
         self.span = pc.cast(column_of(self.table, "span_s"), pa.float64())
         self.spans_s = floats(self.span)
@@ -140,7 +154,9 @@ class _Block:
         middles = floats(
             pc.subtract(column_of(self.table, "elapsed_s"), pc.multiply(self.span, 0.5))
         )
-        self._edges = {device: bins.edges(middles, place) for device, place in self.places.items()}
+        self._edges = {
+            device: bins.edges(middles, place, offset_s) for device, place in self.places.items()
+        }
 
     def gauge(self, name: str) -> dict[str, tuple[Stat, list[float | None]]]:
         """Return a gauge's figures and its mean in each bin (bins,), for devices that have any."""
@@ -169,8 +185,8 @@ class _Block:
             weight = covered.between(place.start, place.stop)
             bin_means = quotients(totals.at(self._edges[device]), covered.at(self._edges[device]))
             if weight <= 0:
-                # Only the last instant was seen, as in a run shorter than a sample.
-                bin_means[0] = high
+                # Only one instant was seen, as in a run shorter than a sample.
+                bin_means[bisect_right(self._edges[device], place.start) - 1] = high
                 figures[device] = Stat(high, 0.0, high, low, 0.0), bin_means
                 continue
             mean = totals.between(place.start, place.stop) / weight
@@ -200,28 +216,30 @@ class _Block:
             figures[device] = max(sums[-1], 0.0), rates
         return figures
 
-    def covered_s(self, device: str) -> float:
-        """Time from a device's first row's beginning to its last row's end."""
+    def extent_s(self, device: str) -> tuple[float, float]:
+        """Return where a device's first row begins and its last one ends, on the run's time."""
         place = self.places[device]
         first, last = place.start, place.stop - 1
-        return float(self.ends_s[last] - self.ends_s[first] + self.spans_s[first])
+        begin_s = self.ends_s[first] - self.spans_s[first]
+        return begin_s + self._offset_s, self.ends_s[last] + self._offset_s
 
 
 def _node(
     node: Node,
     directory: Path,
     bins: _Bins,
+    offset_s: float,
     metrics: Sequence[Metric],
     problems: list[str],
 ) -> NodeSummary:
     of_host = [metric for metric in metrics if metric.scope == "node"]
     rows = rows_of_node(directory, node.name, NODE, _columns(of_host), problems)
-    host = _Block(rows, bins) if rows else None
+    host = _Block(rows, bins, offset_s) if rows else None
     of_gpu = [metric for metric in metrics if metric.scope == "gpu"]
     rows = None
     if node.devices:
         rows = rows_of_node(directory, node.name, "gpu", _columns(of_gpu), problems)
-    block = _Block(rows, bins) if rows else None
+    block = _Block(rows, bins, offset_s) if rows else None
     absences = {(absence.device, absence.metric): absence.missing for absence in node.absences}
     own = _of_scope("node", metrics)
     stats, totals, series = _figures(host, [NODE], own, absences)[NODE]
@@ -231,10 +249,13 @@ def _node(
     core_means = _core_means(host)
     allocation = node.allocation
     limit = allocation.memory_limit_bytes
+    first_s, last_s = host.extent_s(NODE) if host else (None, None)
     memory = stats.get("job_memory_bytes", Missing(Reason.UNRECORDED))
     return NodeSummary(
         name=node.name,
-        covered_s=host.covered_s(NODE) if host else 0.0,
+        covered_s=0.0 if first_s is None or last_s is None else last_s - first_s,
+        first_s=first_s,
+        last_s=last_s,
         cores=len(node.cores),
         stats=stats,
         totals=totals,

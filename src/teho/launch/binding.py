@@ -10,32 +10,55 @@ import os
 
 from teho.errors import InputError
 from teho.launch.gpus import parse_cores
+from teho.schedulers.hostlist import is_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from teho.launch.gpus import Gpus
     from teho.launch.site import Site
     from teho.schedulers.task import Task
 
-__all__ = ["Binding", "bind", "physical_cores", "share_cores"]
+__all__ = ["Binding", "bind", "physical_cores", "share_cores", "step_masks"]
+
+
+_MPI = frozenset({"MPI (Hydra)", "Open MPI", "PMI"})
 
 
 class Binding:
-    """The cores of each task of this node."""
+    """The cores of one task."""
 
-    __slots__ = ("cores", "granted", "shared_by", "why_not")
+    __slots__ = ("cores", "shared", "threads", "why_not")
 
-    def __init__(self, cores: list[tuple[int, ...]], shared_by: int = 1, why_not: str = "") -> None:
-        self.cores = cores
-        """By local rank, in rising order."""
-        self.shared_by = shared_by
-        """How many tasks run on the same cores: 1 where each has its own."""
+    def __init__(
+        self, cores: Iterable[int], threads: int, *, shared: bool = False, why_not: str = ""
+    ) -> None:
+        self.cores = tuple(sorted(cores))
+        """Logical CPUs that it may run on."""
+        self.threads = max(1, threads)
+        """How many physical cores it may count as its own."""
+        self.shared = shared
+        """Whether other tasks of this node run on the same ones."""
         self.why_not = why_not
         """Why they were left as they are; empty where Teho binds them."""
-        self.granted: int | None = None
-        """How many of these are the job's own, where it may run on others too; None: all are."""
+
+
+class _Pool:
+    """The cores that the tasks of this node have together."""
+
+    __slots__ = ("cores", "count", "shared", "why_not")
+
+    def __init__(
+        self, cores: frozenset[int], count: int, *, shared: bool, why_not: str = ""
+    ) -> None:
+        self.cores = cores
+        self.count = count
+        """How many physical ones of them are surely the job's."""
+        self.shared = shared
+        """Whether each task may run on all of them."""
+        self.why_not = why_not
+        """Why they cannot be dealt out; empty where they can."""
 
 
 def bind(
@@ -47,7 +70,7 @@ def bind(
     mine: frozenset[int],
     top: str = "",
 ) -> Binding:
-    """Return the cores that each task of this node should have.
+    """Return the cores that this task should have.
 
     Args:
         how: `auto`, `none`, or the name of a file with the cores of each local rank.
@@ -62,102 +85,134 @@ def bind(
     Raises:
         InputError: the file does not read, or names cores that are not the task's.
     """
+    reserved = frozenset(site["reserved_cores"] if site and gpus.names else ())
+    masks = step_masks(environment)
     if how not in {"auto", "none"}:
-        return Binding(_from_file(how, task, mine | _union(_step_masks(environment))))
-    pool, shared, why_not = _pool(task, environment, mine)
-    left = Binding([tuple(sorted(mine))] * task.local_size, task.local_size if shared else 1)
-    left.granted = _granted(task, environment)
+        cores = _from_file(how, task, _without(mine.union(*masks), reserved, top))
+        return Binding(cores, len(physical_cores(frozenset(cores), top)))
+    pool = _find_pool(task, environment, mine, reserved, top)
+    near, why_not = _wanted(task, gpus, site)
+    why_not = pool.why_not or why_not
+    if task.local_size == 1:
+        why_not = "the only task of its node has all of its cores"
+    elif not why_not and not pool.shared:
+        why_not = _why_leave(task, gpus, near, masks, top)
     if how == "none":
-        left.why_not = "--bind none"
-        return left
-    if not why_not and site:
-        pool -= {*site["reserved_cores"]}
-    near = [gpus.near[i % len(gpus.near)] if gpus.near else None for i in range(task.local_size)]
-    if not why_not and site and site["cores_of_gpu"] and gpus.names:
-        table = site["cores_of_gpu"]
-        near = [frozenset(table[i % len(table)]) for i in range(task.local_size)]
-        if len(gpus.names) != len(table):
-            why_not = (
-                f"the job has {len(gpus.names)} of the node's {len(table)} GPUs, and the table of "
-                f"GPUs and cores of {site['name']} holds on whole nodes alone"
-            )
-    if not why_not:
-        why_not = _why_leave(task, gpus, near, environment, shared=shared)
-    shares = None if why_not else share_cores(pool, near, top)
-    if shares is None:
-        left.why_not = why_not or f"{len(pool)} cores are too few for {task.local_size} tasks"
-        return left
-    return Binding(shares)
+        why_not = "--bind none"
+    shares = None if why_not else share_cores(pool.cores, near, top)
+    if shares:
+        own = shares[task.local_rank]
+        return Binding(own, len(physical_cores(frozenset(own), top)))
+    return Binding(
+        mine,
+        min(len(physical_cores(mine, top)), pool.count // task.local_size),
+        shared=pool.shared and task.local_size > 1,
+        why_not=why_not or f"{len(pool.cores)} cores are too few for {task.local_size} tasks",
+    )
+
+
+def _wanted(task: Task, gpus: Gpus, site: Site | None) -> tuple[list[frozenset[int] | None], str]:
+    """Return `(the cores near each task's GPU, why the site's table of them does not hold)`."""
+    tasks = range(task.local_size)
+    table = site["cores_of_gpu"] if site and gpus.names else []
+    if len(table) == len(gpus.names) > 0:
+        return [frozenset(table[i % len(table)]) for i in tasks], ""
+    why_not = ""
+    if site and table:
+        why_not = (
+            f"{len(gpus.names)} of the node's {len(table)} GPUs are visible, and the table of GPUs "
+            f"and cores of {site['name']} holds on whole nodes alone"
+        )
+    if not gpus.near or (len(gpus.near) < task.local_size and not gpus.common):
+        # Each may see a GPU of its own, and nobody tells which the others have.
+        return [None for _ in tasks], why_not
+    return [gpus.near[i % len(gpus.near)] for i in tasks], why_not
+
+
+def _find_pool(
+    task: Task,
+    environment: Mapping[str, str],
+    mine: frozenset[int],
+    reserved: frozenset[int],
+    top: str,
+) -> _Pool:
+    usable = _without(mine, reserved, top)
+    count = len(physical_cores(usable, top))
+    masks = step_masks(environment)
+    if masks and mine == masks[task.local_rank % len(masks)] and len({*masks}) > 1:
+        cores = mine.union(*masks)
+        if len(masks) != task.local_size or sum(map(len, masks)) != len(cores):
+            why_not = "srun was told masks that overlap, or are fewer than tasks"
+            return _Pool(cores, len(physical_cores(cores, top)), shared=False, why_not=why_not)
+        cores = _without(cores, reserved, top)
+        uneven = len({len(mask) for mask in masks}) > 1
+        why_not = "srun was told masks of different sizes" if uneven else ""
+        return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
+    granted = _granted(task, environment)
+    if granted is not None and count > granted:
+        why_not = (
+            f"the job has {granted} cores here and may run on {count}: which are its own is not "
+            "told, and the others may be other jobs'"
+        )
+        return _Pool(usable, granted, shared=True, why_not=why_not)
+    everything = granted or os.cpu_count() or 1
+    if task.local_size > 1 and max(len(mine), count) < everything and _binds(task, mine):
+        why_not = f"{task.started_by} has bound each by itself, and does not tell the others' cores"
+        return _Pool(usable, everything, shared=False, why_not=why_not)
+    return _Pool(usable, count, shared=True)
+
+
+def _binds(task: Task, mine: frozenset[int]) -> bool:
+    """Tell whether the launcher has bound each task to cores of its own."""
+    if task.started_by not in _MPI:
+        return task.started_by == "Slurm"
+    try:
+        # What mpirun's own process may run on, all its tasks have together.
+        return os.sched_getaffinity(os.getppid()) != mine
+    except OSError:
+        return True
+
+
+def _granted(task: Task, environment: Mapping[str, str]) -> int | None:
+    """Return how many cores the job has on this node; None where nobody tells."""
+    cores = environment.get("SLURM_CPUS_ON_NODE", "")
+    if is_number(cores):
+        return int(cores)
+    slots = environment.get("NSLOTS", "") if environment.get("JOB_ID") else ""
+    # Grid Engine counts the slots of all nodes together.
+    return max(1, int(slots) // (task.node_count or 1)) if is_number(slots) else None
+
+
+def step_masks(environment: Mapping[str, str]) -> list[frozenset[int]]:
+    """Return the cores that srun has bound each task of this node to; none: it did not."""
+    kind = environment.get("SLURM_CPU_BIND_TYPE", "")
+    items = filter(None, environment.get("SLURM_CPU_BIND_LIST", "").split(","))
+    try:
+        if kind.startswith("mask_cpu"):
+            return [frozenset(parse_cores(item)) for item in items]
+        if kind.startswith("map_cpu"):
+            return [frozenset({int(item, 0)}) for item in items]
+    except (InputError, ValueError):
+        pass
+    return []
 
 
 def _why_leave(
     task: Task,
     gpus: Gpus,
     near: Sequence[frozenset[int] | None],
-    environment: Mapping[str, str],
-    *,
-    shared: bool,
+    masks: Sequence[frozenset[int]],
+    top: str,
 ) -> str:
-    """Return why the tasks' cores are good as they are, or cannot be bettered; empty: they can."""
-    if task.local_size == 1:
-        return "the only task of its node has all of its cores"
-    if shared:
-        return ""
+    """Return why cores that each task has of its own are to stay; empty: others are better."""
     if not any(near):
-        return f"each has cores of its own, and {gpus.why_unknown or 'no GPU to be near to'}"
-    if len(gpus.names) == 1:
-        return "each sees a GPU of its own, and nobody tells which the others have"
-    masks = _step_masks(environment)
-    if all(not wanted or mask <= wanted for mask, wanted in zip(masks, near, strict=False)):
-        return f"{task.started_by} has put each near its GPU"
-    return ""
-
-
-def _pool(
-    task: Task, environment: Mapping[str, str], mine: frozenset[int]
-) -> tuple[frozenset[int], bool, str]:
-    """Return `(the tasks' cores together, whether each may use all, why they cannot be dealt)`."""
-    masks = _step_masks(environment)
-    if masks and mine == masks[task.local_rank % len(masks)] and len(set(masks)) > 1:
-        union = _union(masks)
-        if len(masks) != task.local_size or sum(map(len, masks)) != len(union):
-            return union, False, "srun was told masks that overlap, or are fewer than tasks"
-        if len({len(mask) for mask in masks}) > 1:
-            return union, False, "srun was told masks of different sizes"
-        return union, False, ""
-    granted = _granted(task, environment)
-    if granted is not None and len(mine) > granted:
-        return mine, True, (
-            f"the job has {granted} cores here and may run on {len(mine)}: which are its own "
-            "is not told, and the others are other jobs'"
-        )
-    everything = len(mine) >= (granted or os.cpu_count() or 1)
-    if task.started_by in {"Open MPI", "MPI (Hydra)", "PMI"} and not everything:
-        return mine, False, f"{task.started_by} has bound each to cores of its own"
-    return mine, True, ""
-
-
-def _granted(task: Task, environment: Mapping[str, str]) -> int | None:
-    """Return how many cores the job has on this node; None where nobody tells."""
-    text = environment.get("SLURM_CPUS_ON_NODE", "")
-    if not text and environment.get("JOB_ID") and (task.node_count or 1) == 1:
-        text = environment.get("NSLOTS", "")
-    return int(text) if text.isdigit() else None
-
-
-def _step_masks(environment: Mapping[str, str]) -> list[frozenset[int]]:
-    """Return the cores that srun has bound each task of this node to; none: it did not."""
-    if not environment.get("SLURM_CPU_BIND_TYPE", "").startswith("mask_cpu"):
-        return []
-    try:
-        masks = environment.get("SLURM_CPU_BIND_LIST", "").split(",")
-        return [frozenset(parse_cores(mask)) for mask in masks if mask]
-    except InputError:
-        return []
-
-
-def _union(sets: Sequence[frozenset[int]]) -> frozenset[int]:
-    return frozenset().union(*sets)
+        unknown = gpus.why_unknown or "which GPU is whose is not told"
+        why = unknown if gpus.names else "sees no GPU"
+        return f"each has cores of its own, and {why}"
+    for mask, wanted in zip(masks, near, strict=False):
+        if wanted and any(wanted.isdisjoint(core) for core in physical_cores(mask, top)):
+            return ""
+    return f"{task.started_by} has put each near its GPU"
 
 
 def share_cores(
@@ -165,48 +220,61 @@ def share_cores(
 ) -> list[tuple[int, ...]] | None:
     """Deal cores out: the same number to each task, near ones first; None where they are too few.
 
-    Hyper-threads of one core stay together. Tasks that want the same cores get neighbouring
-    ones, in their order; who finds none left gets what nobody wanted.
+    Hyper-threads of one core stay together, and are near where one of them is. Tasks that want
+    the same cores get neighbouring ones, in their order; who finds none left gets what nobody
+    wanted.
 
     Args:
         pool: the cores that there are.
         near: for each task, the cores that are near to its GPU; None: all are alike.
         top: what stands before `/sys`; empty but in tests.
     """
-    groups = physical_cores(pool, top)
-    each = len(groups) // max(1, len(near))
+    free = physical_cores(pool, top)
+    each = len(free) // max(1, len(near))
     if each == 0:
         return None
     shares: list[list[tuple[int, ...]]] = [[] for _ in near]
-    free = list(groups)
     for only_near in (True, False):
         for share, wanted in zip(shares, near, strict=True):
-            if only_near and wanted is None:
-                continue
-            for group in list(free):
-                if len(share) == each:
-                    break
-                if not only_near or (wanted and wanted.issuperset(group)):
-                    share.append(group)
-                    free.remove(group)
-    return [tuple(sorted(core for group in share for core in group)) for share in shares]
+            if only_near:
+                fit = [core for core in free if wanted and not wanted.isdisjoint(core)]
+            else:
+                fit = free
+            taken = fit[: each - len(share)]
+            share.extend(taken)
+            free = [core for core in free if core not in taken]
+    return [tuple(sorted(thread for core in share for thread in core)) for share in shares]
 
 
 def physical_cores(pool: frozenset[int], top: str = "") -> list[tuple[int, ...]]:
     """Return logical CPUs by the physical core that they are threads of, in rising order."""
-    folder = f"{top}/sys/devices/system/cpu"
-    if _read(f"{folder}/smt/active").strip() != "1":
+    if not _has_threads(top):
         return [(core,) for core in sorted(pool)]
     groups: list[tuple[int, ...]] = []
     seen: set[int] = set()
     for core in sorted(pool):
-        if core in seen:
-            continue
-        text = _read(f"{folder}/cpu{core}/topology/thread_siblings_list").strip()
-        threads = tuple(sorted(pool & {core, *parse_cores(text)}))
-        groups.append(threads)
-        seen.update(threads)
+        if core not in seen:
+            threads = tuple(sorted(pool & _threads_of(core, top)))
+            groups.append(threads)
+            seen.update(threads)
     return groups
+
+
+def _without(pool: frozenset[int], reserved: frozenset[int], top: str) -> frozenset[int]:
+    """Return a pool without the cores that are reserved, all of their threads included."""
+    if not reserved or not _has_threads(top):
+        return pool - reserved
+    return frozenset(core for core in pool if reserved.isdisjoint(_threads_of(core, top)))
+
+
+def _has_threads(top: str) -> bool:
+    return _read(f"{top}/sys/devices/system/cpu/smt/active").strip() == "1"
+
+
+def _threads_of(core: int, top: str) -> frozenset[int]:
+    """Return a logical CPU with those that share its physical core."""
+    path = f"{top}/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"
+    return frozenset({core, *parse_cores(_read(path))})
 
 
 def _read(path: str) -> str:
@@ -217,31 +285,38 @@ def _read(path: str) -> str:
         return ""
 
 
-def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[tuple[int, ...]]:
-    """Read the cores of each local rank: one line each, as `0-6` or as a mask `0x7f`."""
+def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[int]:
+    """Read this task's cores: a line for each local rank, as `0-6` or as a mask `0x7f`."""
+    expected = "auto, none, or a file with the cores of each local rank"
     try:
         with open(name, encoding="utf-8") as file:  # noqa: PTH123 - pathlib loads late
             lines = [line.partition("#")[0].strip() for line in file]
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(
-            f"--bind {name}: {why}", "auto, none, or a file with the cores of each local rank"
-        ) from None
-    shares = [tuple(parse_cores(line)) for line in lines if line]
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InputError(f"--bind {name}: {why}", expected) from None
+    shares: list[list[int]] = []
+    for number, line in enumerate(lines, start=1):
+        if line:
+            try:
+                shares.append(parse_cores(line))
+            except InputError as error:
+                raise InputError(f"--bind {name}, line {number}: {error}") from None
     if len(shares) < task.local_size:
         raise InputError(
             f"--bind {name}: {len(shares)} lines with cores, and {task.local_size} tasks on a node",
             "a line for each local rank",
         )
-    for rank, share in enumerate(shares[: task.local_size]):
-        if strange := sorted({*share} - allowed):
-            raise InputError(
-                f"--bind {name}: local rank {rank} is to run on core {strange[0]}",
-                f"one of this job's: {_ranges(allowed)}",
-            )
-    return shares[: task.local_size]
+    cores = shares[task.local_rank]
+    strange = sorted({*cores} - allowed)
+    if strange or not cores:
+        which = f"core {strange[0]}" if strange else "no core"
+        raise InputError(
+            f"--bind {name}: local rank {task.local_rank} is to run on {which}",
+            f"cores that are this job's: {_shown(allowed)}",
+        )
+    return cores
 
 
-def _ranges(cores: frozenset[int]) -> str:
+def _shown(cores: frozenset[int]) -> str:
     ordered = sorted(cores)
     return ",".join(map(str, ordered[:16])) + (",…" if len(ordered) > 16 else "")

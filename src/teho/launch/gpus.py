@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from teho.errors import InputError
+from teho.schedulers.hostlist import is_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,18 +18,23 @@ __all__ = ["Gpus", "find_gpus", "parse_cores"]
 
 _NONE = {"", "-1", "NoDevFiles"}
 """What schedulers write where a task has no GPU."""
+_MOST_CORES = 8192
+"""As Linux has it (CONFIG_NR_CPUS on x86)."""
+_SLURM_GPUS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
 class Gpus:
     """The GPUs that are visible to this task, in the order in which programs count them."""
 
-    __slots__ = ("names", "near", "variable", "why_unknown")
+    __slots__ = ("common", "names", "near", "variable", "why_unknown")
 
     def __init__(
         self,
         variable: str,
         names: list[str],
         near: list[frozenset[int] | None],
+        *,
+        common: bool = True,
         why_unknown: str = "",
     ) -> None:
         self.variable = variable
@@ -37,6 +43,8 @@ class Gpus:
         """What stands in that variable for each."""
         self.near = near
         """Cores of the NUMA node that each hangs on; None where that is not known."""
+        self.common = common
+        """Whether the other tasks of this node surely see the same ones."""
         self.why_unknown = why_unknown
 
 
@@ -50,30 +58,67 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
         environment: of this process.
         top: what stands before `/proc` and `/sys`; empty but in tests.
     """
-    nvidia = _nvidia_addresses(top)
+    nvidia = _nvidia(top)
     amd = [] if nvidia else _amd_addresses(top)
-    get = environment.get
-    cuda, rocr = get("CUDA_VISIBLE_DEVICES"), get("ROCR_VISIBLE_DEVICES")
-    if amd or (rocr is not None and not nvidia):
-        variable, visible, addresses = "ROCR_VISIBLE_DEVICES", rocr, amd
-        if visible is None:
-            visible = get("HIP_VISIBLE_DEVICES", cuda)
+    variable = _variable(environment, has_nvidia=bool(nvidia), has_amd=bool(amd))
+    # A GPU that the job is shut off from has no address, and no number in its programs.
+    seen = [gpu["address"] for gpu in nvidia] or [address for address in amd if address]
+    text = environment.get(variable)
+    if text is not None:
+        names = _listed(text)
+    elif environment.get("SLURM_JOB_ID") and not any(map(environment.get, _SLURM_GPUS)):
+        names = []
     else:
-        variable, visible, addresses = "CUDA_VISIBLE_DEVICES", cuda, nvidia
-    if visible is None:
-        names = [str(index) for index in range(len(addresses))]
-    else:
-        names = [] if visible.strip() in _NONE else [n.strip() for n in visible.split(",")]
+        names = [str(index) for index in range(len(seen))]
     if not names:
         return Gpus("", [], [])
     own = _node_numbers(environment)
-    numbers = own if len(own) == len(names) else names
-    if own and len(own) != len(names):
-        why = f"{len(names)} GPUs are visible, and {len(own)} are the step's"
-        return Gpus(variable, names, [None] * len(names), why)
-    near = [_near(number, addresses, top) for number in numbers]
+    common = len(own) == len(names) if own else text is None
+    if own and not common:
+        why = f"{len(own)} GPUs are the step's, and this task sees {len(names)}"
+    elif nvidia and len({gpu.get("Model") for gpu in nvidia}) > 1 and not _in_order(environment):
+        why = "CUDA counts the fastest GPU first, and the models differ"
+    elif own:
+        # Slurm counts device files, CUDA counts along the bus.
+        minors = {gpu.get("Device Minor", ""): gpu["address"] for gpu in nvidia}
+        found = [minors.get(number) or _at(number, amd) for number in own]
+        return _described(variable, names, found, common=common, top=top)
+    else:
+        found = [_address(name, seen, nvidia) for name in names]
+        return _described(variable, names, found, common=common, top=top)
+    return Gpus(variable, names, [None] * len(names), common=common, why_unknown=why)
+
+
+def _variable(environment: Mapping[str, str], *, has_nvidia: bool, has_amd: bool) -> str:
+    """Return the variable that makes GPUs visible here."""
+    if has_amd:
+        names = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+        return next((name for name in names if name in environment), names[0])
+    if has_nvidia or "CUDA_VISIBLE_DEVICES" in environment:
+        return "CUDA_VISIBLE_DEVICES"
+    return "ROCR_VISIBLE_DEVICES" if "ROCR_VISIBLE_DEVICES" in environment else ""
+
+
+def _listed(text: str) -> list[str]:
+    """Return the entries up to the first that is none: runtimes read no further."""
+    names: list[str] = []
+    for entry in map(str.strip, text.split(",")):
+        if entry in _NONE:
+            break
+        names.append(entry)
+    return names
+
+
+def _in_order(environment: Mapping[str, str]) -> bool:
+    return environment.get("CUDA_DEVICE_ORDER", "").upper() == "PCI_BUS_ID"
+
+
+def _described(
+    variable: str, names: list[str], addresses: list[str], *, common: bool, top: str
+) -> Gpus:
+    near = [_near(address, top) for address in addresses]
     why = "" if all(near) else "the system does not tell which cores lie near the GPUs"
-    return Gpus(variable, names, near, why)
+    return Gpus(variable, names, near, common=common, why_unknown=why)
 
 
 def _node_numbers(environment: Mapping[str, str]) -> list[str]:
@@ -85,46 +130,63 @@ def _node_numbers(environment: Mapping[str, str]) -> list[str]:
         return []
 
 
-def _nvidia_addresses(top: str) -> list[str]:
-    """Return PCI addresses in the order of the driver's numbers, which is that of the bus."""
+def _nvidia(top: str) -> list[dict[str, str]]:
+    """Return what the driver tells of each GPU, in the order of the bus."""
+    folder = f"{top}/proc/driver/nvidia/gpus"
     try:
-        return sorted(os.listdir(f"{top}/proc/driver/nvidia/gpus"))  # noqa: PTH208 - loads late
+        addresses = sorted(os.listdir(folder))  # noqa: PTH208 - loads late
     except OSError:
         return []
+    gpus = []
+    for address in addresses:
+        lines = _read(f"{folder}/{address}/information").splitlines()
+        pairs = (line.partition(":") for line in lines)
+        facts = {name.strip(): value.strip() for name, _, value in pairs}
+        gpus.append({**facts, "address": address.lower()})
+    return gpus
 
 
 def _amd_addresses(top: str) -> list[str]:
-    """Return PCI addresses in ROCm's order: that of KFD's nodes, those of CPUs left out."""
+    """Return PCI addresses in ROCm's order: that of KFD's nodes, those of CPUs left out.
+
+    KFD does not tell of a GPU that the job is shut off from (EPERM): its address is empty.
+    """
     nodes = f"{top}/sys/class/kfd/kfd/topology/nodes"
     try:
-        numbers = sorted(filter(str.isdigit, os.listdir(nodes)), key=int)  # noqa: PTH208 - loads late
+        numbers = sorted(filter(is_number, os.listdir(nodes)), key=int)  # noqa: PTH208 - loads late
     except OSError:
         return []
     addresses = []
     for number in numbers:
         lines = _read(f"{nodes}/{number}/properties").splitlines()
-        facts = dict(line.split(None, 1) for line in lines if " " in line.strip())
-        if facts.get("simd_count", "0").strip() == "0":
+        pairs = [line.split() for line in lines]
+        facts = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and is_number(pair[1])}
+        if facts and not facts.get("simd_count"):
             continue
-        place, domain = int(facts.get("location_id", "0")), int(facts.get("domain", "0"))
-        addresses.append(f"{domain:04x}:{place >> 8 & 255:02x}:{place >> 3 & 31:02x}.{place & 7}")
+        place, domain = facts.get("location_id", 0), facts.get("domain", 0)
+        address = f"{domain:04x}:{place >> 8 & 255:02x}:{place >> 3 & 31:02x}.{place & 7}"
+        addresses.append(address if facts else "")
     return addresses
 
 
-def _near(name: str, addresses: list[str], top: str) -> frozenset[int] | None:
-    """Return the cores near one GPU, named by its number or its UUID."""
-    if name.isdigit():
-        address = addresses[int(name)] if int(name) < len(addresses) else ""
-    else:
-        folder = f"{top}/proc/driver/nvidia/gpus"
-        address = next((a for a in addresses if name in _read(f"{folder}/{a}/information")), "")
-    if not address:
-        return None
-    device = f"{top}/sys/bus/pci/devices/{address.lower()}"
-    if _read(f"{device}/numa_node").strip() in {"", "-1"}:
+def _at(number: str, addresses: list[str]) -> str:
+    return addresses[int(number)] if int(number) < len(addresses) else ""
+
+
+def _address(name: str, addresses: list[str], nvidia: list[dict[str, str]]) -> str:
+    """Return the address of a GPU that goes by its number or its UUID; empty: it is not known."""
+    if is_number(name):
+        return _at(name, addresses)
+    return next((gpu["address"] for gpu in nvidia if gpu.get("GPU UUID", "").startswith(name)), "")
+
+
+def _near(address: str, top: str) -> frozenset[int] | None:
+    """Return the cores near one GPU."""
+    device = f"{top}/sys/bus/pci/devices/{address}"
+    if not address or _read(f"{device}/numa_node").strip() in {"", "-1"}:
         return None
     try:
-        return frozenset(parse_cores(_read(f"{device}/local_cpulist").strip())) or None
+        return frozenset(parse_cores(_read(f"{device}/local_cpulist"))) or None
     except InputError:
         return None
 
@@ -147,7 +209,7 @@ def parse_cores(text: str) -> list[int]:
     text = text.strip()
     if text.startswith("0x"):
         try:
-            mask = int(text, 16)
+            mask = int(text if len(text) < _MOST_CORES // 4 else "too long", 16)
         except ValueError:
             raise InputError(f"{text[:40]!r}", "a mask such as 0x00fe") from None
         return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
@@ -155,7 +217,9 @@ def parse_cores(text: str) -> list[int]:
     for item in filter(None, text.split(",")):
         first, dash, last = item.partition("-")
         last = last if dash else first
-        if not (first.isdigit() and last.isdigit() and int(first) <= int(last) < 1 << 16):
+        if not (is_number(first) and is_number(last) and int(first) <= int(last) < _MOST_CORES):
             raise InputError(f"{text[:40]!r}", "cores such as 0-3,8")
         numbers += range(int(first), int(last) + 1)
+        if len(numbers) > _MOST_CORES:
+            raise InputError(f"{text[:40]!r}", "each core once")
     return numbers

@@ -6,18 +6,22 @@ import os
 import sys
 
 from teho.errors import InputError, TehoError
-from teho.launch.binding import bind, physical_cores
+from teho.launch.binding import bind
 from teho.launch.caches import create, find_caches
+from teho.launch.containers import container_variables, is_container, is_inside
 from teho.launch.gpus import find_gpus
 from teho.launch.site import find_generation, find_site
 from teho.launch.variables import (
+    inner_processes,
+    jax_devices,
     meeting_place,
     rank_variables,
+    starts_torchrun,
     thread_variables,
-    torchrun_processes,
     torchrun_variables,
 )
-from teho.schedulers.task import is_batch_script, read_task
+from teho.schedulers.hostlist import is_number
+from teho.schedulers.task import at_rank, is_batch_script, read_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,15 +36,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Launch", "launch", "prepare"]
 
-_CONTAINERS = frozenset({"apptainer", "singularity"})
-_CLEAN = frozenset({"-e", "--cleanenv", "-C", "--containall", "-c", "--contain"})
-_BOUND_ANYWAY = ("/tmp", "/var/tmp")  # noqa: S108 - what Apptainer mounts, and nothing written there
+_LAST_PORT = 65_535
 
 
 class Launch:
     """Everything that one task is given before its program starts."""
 
-    __slots__ = ("binding", "caches", "gpus", "notes", "site", "task", "variables")
+    __slots__ = ("binding", "caches", "gpus", "notes", "port", "site", "task", "variables")
 
     def __init__(
         self,
@@ -48,16 +50,17 @@ class Launch:
         binding: Binding,
         gpus: Gpus,
         caches: Caches,
-        variables: dict[str, str],
         site: Site | None,
     ) -> None:
         self.task = task
         self.binding = binding
         self.gpus = gpus
         self.caches = caches
-        self.variables = variables
-        """What is set beside the environment that is there."""
         self.site = site
+        self.variables: dict[str, str] = {}
+        """What is set beside the environment that is there."""
+        self.port: int | None = None
+        """Where the others come to this task; None: they do not, or somebody listens already."""
         self.notes: list[str] = []
         """What the user should know, a sentence each."""
 
@@ -73,16 +76,15 @@ def launch(options: Options, environment: Mapping[str, str]) -> int:
         from teho.launch.table import print_table
 
         return print_table(options, environment, host)
-    mine = os.sched_getaffinity(0)
-    ready = prepare(options, environment, host, frozenset(mine))
-    problem = create(ready.caches)
-    if problem:
-        ready.notes.append(f"caches stay where they were: {problem}")
-        for name in ready.caches.variables:
-            ready.variables.pop(name, None)
+    mine = frozenset(os.sched_getaffinity(0))
+    ready = prepare(options, environment, host, mine)
+    unusable: dict[str, str] = {}
+    while problem := create(ready.caches):
+        unusable |= problem
+        ready = prepare(options, environment, host, mine, unusable)
     _bind_here(ready, mine)
-    if ready.task.rank == 0 and ready.task.size > 1:
-        _check_port(ready, host)
+    if ready.port is not None:
+        _check_port(ready, ready.port, host)
     if ready.task.rank == 0 and not options.quiet:
         for note in ready.notes:
             _say(note)
@@ -91,12 +93,17 @@ def launch(options: Options, environment: Mapping[str, str]) -> int:
         from teho.launch.check_command import check_command
 
         ready.variables["TEHO_HOSTS"] = ",".join(ready.task.hosts)
+        ready.variables["TEHO_STEP"] = ready.task.key
         command = check_command(command, environment)
-    return _become(command, {**environment, **ready.variables})
+    return _become(command, {**_as_found(environment), **ready.variables})
 
 
 def prepare(
-    options: Options, environment: Mapping[str, str], host: str, mine: frozenset[int]
+    options: Options,
+    environment: Mapping[str, str],
+    host: str,
+    mine: frozenset[int],
+    unusable: Mapping[str, str] | None = None,
 ) -> Launch:
     """Return all that this task gets; nothing is changed yet.
 
@@ -105,118 +112,120 @@ def prepare(
         environment: of this process.
         host: name of this machine.
         mine: cores that this process may run on now.
+        unusable: folders that are not to be had, and why.
 
     Raises:
         TehoError: the environment contradicts itself, or an option cannot be kept.
     """
     task = read_task(environment, host)
-    return prepare_task(task, options, environment, host, mine)
+    try:
+        ready = prepare_task(task, options, environment, mine, unusable or {})
+    except InputError as error:
+        raise at_rank(error, task.rank, host) from None
+    ready.notes += _notes(ready, options, environment)
+    ready.notes += [
+        f"{folder} cannot hold caches: {why}" for folder, why in (unusable or {}).items()
+    ]
+    return ready
 
 
 def prepare_task(
     task: Task,
     options: Options,
     environment: Mapping[str, str],
-    host: str,
     mine: frozenset[int],
+    unusable: Mapping[str, str],
 ) -> Launch:
-    """Return all that one task gets; see `prepare`."""
-    site = find_site(environment, host)
-    in_container = _is_container(options.command) or bool(
-        environment.get("SINGULARITY_CONTAINER") or environment.get("APPTAINER_CONTAINER")
-    )
+    """Return all that one task gets, but for notes; see `prepare`."""
+    site = find_site(environment, os.uname().nodename)
+    contained = is_container(options.command)
     generation = None
-    if options.generation or in_container:
+    if options.generation or contained or is_inside(environment):
         generation = find_generation(site, options.generation)
     gpus = find_gpus(environment)
     binding = bind(options.bind, task, gpus, site, environment, mine)
-    caches = find_caches(site, generation, gpus, task, environment)
-    address, port = _meeting(task, environment, host)
-    variables = rank_variables(task, address, port)
-    inner = torchrun_processes(options.command, gpus)
-    if inner and task.local_size == 1:
-        variables = torchrun_variables(task, gpus, address, port)
+    caches = find_caches(site, generation, gpus, task, environment, unusable)
+    ready = Launch(task, binding, gpus, caches, site)
+    address, port = _meeting(task, environment)
+    torchrun = starts_torchrun(options.command) and task.local_size == 1
+    if torchrun:
+        variables = torchrun_variables(task, gpus, address, port, environment)
+    else:
+        variables = rank_variables(task, address, port)
+    if task.rank == 0 and (task.size > 1 or torchrun) and task.started_by != "torchrun":
+        # torchrun itself listens there for the tasks that it starts.
+        ready.port = int(port)
     variables |= caches.variables
-    variables |= thread_variables(_threads(binding, task, inner), environment)
-    own = site is not None and site["gpus_visible"] == "own"
-    if gpus.names and (options.gpus == "own" or (options.gpus == "auto" and own)):
-        variables[gpus.variable] = gpus.names[task.local_rank % len(gpus.names)]
+    inner = inner_processes(options.command, gpus, task, environment)
+    variables |= thread_variables(max(1, binding.threads // inner), environment)
+    variables |= _gpu_variables(ready, options, environment)
     for pair in options.env:
         name, _, value = pair.partition("=")
         variables[name] = value
-    if _is_container(options.command):
-        variables |= _for_container(options.command, variables, caches, environment)
-    ready = Launch(task, binding, gpus, caches, variables, site)
-    ready.notes += _notes(ready, environment)
+    if contained:
+        folders = caches.directories
+        variables |= container_variables(options.command, variables, folders, environment)
+    ready.variables = variables
     return ready
 
 
-def _meeting(task: Task, environment: Mapping[str, str], host: str) -> tuple[str, str]:
+def _gpu_variables(
+    ready: Launch, options: Options, environment: Mapping[str, str]
+) -> dict[str, str]:
+    task, gpus, site = ready.task, ready.gpus, ready.site
+    if not gpus.names:
+        return {}
+    found = {}
+    own = options.gpus == "own" or (
+        options.gpus == "auto" and site is not None and site["gpus_visible"] == "own"
+    )
+    if own:
+        found[gpus.variable] = gpus.names[task.local_rank % len(gpus.names)]
+    if "JAX_LOCAL_DEVICE_IDS" not in environment:
+        found["JAX_LOCAL_DEVICE_IDS"] = jax_devices(task, 1 if own else len(gpus.names))
+    return found
+
+
+def _meeting(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
     address, port = meeting_place(task, environment)
     if not address:
         raise InputError(
-            f"rank {task.rank} on {host}: {task.started_by} tells no names of its nodes",
+            f"{task.started_by} tells no names of its nodes",
             "MASTER_ADDR, the host of rank 0",
             "export MASTER_ADDR before the launch (`mpirun -x MASTER_ADDR …`)",
         )
-    if not port.isdigit() or not 0 < int(port) < 65_000:
-        raise InputError(
-            f"rank {task.rank} on {host}: MASTER_PORT is {port[:40]!r}", "a number up to 64999"
-        )
+    if any(sign.isspace() or sign in '"\\' for sign in address):
+        raise InputError(f"MASTER_ADDR is {address[:60]!r}", "the host of rank 0")
+    # TensorFlow's workers take the ports behind it.
+    most = _LAST_PORT - task.local_size
+    if not is_number(port) or not 0 < int(port) <= most:
+        raise InputError(f"MASTER_PORT is {port[:40]!r}", f"a number from 1 to {most}")
     return address, port
 
 
-def _threads(binding: Binding, task: Task, inner: int) -> int:
-    """Return how many physical cores each process of this task really has."""
-    cores = len(physical_cores(frozenset(binding.cores[task.local_rank])))
-    cores = min(cores, binding.granted or cores)
-    return max(1, cores // binding.shared_by // max(1, inner))
-
-
-def _notes(ready: Launch, environment: Mapping[str, str]) -> list[str]:
+def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> list[str]:
     notes = []
+    task = ready.task
     tasks = environment.get("SLURM_NTASKS", "1")
-    if is_batch_script(environment) and not ready.task.started_by and tasks not in {"", "1"}:
+    if is_batch_script(environment) and not task.started_by and tasks not in {"", "1"}:
         notes.append(
             f"this is one task, and the job has {tasks}: write `srun teho launch -- …` to start all"
         )
-    if ready.task.local_size > 1 and ready.binding.why_not:
+    if task.local_size > 1 and starts_torchrun(options.command):
+        notes.append(
+            f"{task.local_size} tasks of this node start a torchrun each, and one is to start all "
+            "of a node's processes: --ntasks-per-node=1"
+        )
+    if task.local_size > 1 and ready.binding.why_not and options.bind != "none":
         notes.append(f"tasks stay on the cores that they had: {ready.binding.why_not}")
     return notes
 
 
-def _is_container(command: Sequence[str]) -> bool:
-    return bool(command) and command[0].rpartition("/")[2] in _CONTAINERS
-
-
-def _for_container(
-    command: Sequence[str],
-    variables: Mapping[str, str],
-    caches: Caches,
-    environment: Mapping[str, str],
-) -> dict[str, str]:
-    """Return what brings variables and cache folders into a container that the command starts.
-
-    Apptainer hands its whole environment on, but where it is told not to; then variables need
-    its prefix. Folders need a bind mount.
-    """
-    found = {}
-    if _CLEAN.intersection(command):
-        for prefix in ("APPTAINERENV_", "SINGULARITYENV_"):
-            found |= {f"{prefix}{name}": value for name, value in variables.items()}
-    outside = [one for one in caches.directories if not one.startswith(_BOUND_ANYWAY)]
-    if outside:
-        for name in ("APPTAINER_BIND", "SINGULARITY_BIND"):
-            there = environment.get(name) or environment.get(f"{name}PATH", "")
-            found[name] = ",".join(filter(None, (there, *outside)))
-    return found
-
-
-def _bind_here(ready: Launch, mine: set[int]) -> None:
+def _bind_here(ready: Launch, mine: frozenset[int]) -> None:
     """Put this process on its cores; where the system grants others, leave it as it was."""
     if ready.binding.why_not:
         return
-    wanted = set(ready.binding.cores[ready.task.local_rank])
+    wanted = {*ready.binding.cores}
     try:
         os.sched_setaffinity(0, wanted)
         if os.sched_getaffinity(0) == wanted:
@@ -228,17 +237,15 @@ def _bind_here(ready: Launch, mine: set[int]) -> None:
     ready.notes.append(f"rank {ready.task.rank} stays on the cores that it had: {why}")
 
 
-def _check_port(ready: Launch, host: str) -> None:
+def _check_port(ready: Launch, port: int, host: str) -> None:
     """On the rank that the others come to: is the port free?
 
     Raises:
         InputError: another program has it.
     """
+    import _socket
     import errno
 
-    import _socket
-
-    port = int(ready.variables.get("MASTER_PORT", "0"))
     probe = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
         probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
@@ -246,7 +253,7 @@ def _check_port(ready: Launch, host: str) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise InputError(
-                f"rank 0 on {host}: port {port} is in use by another program",
+                f"rank {ready.task.rank} on {host}: port {port} is in use by another program",
                 "a free one, the same on all ranks",
                 "export MASTER_PORT=NUMBER before the launch",
             ) from None
@@ -254,23 +261,73 @@ def _check_port(ready: Launch, host: str) -> None:
         probe.close()
 
 
+def _as_found(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment as it was before Python: in the C locale it sets LC_CTYPE (PEP 538).
+
+    In a container without that locale, every shell and every Perl would complain of it.
+    """
+    found = {**environment}
+    if found.get("LC_CTYPE", "").upper().endswith(("UTF-8", "UTF8")):
+        try:
+            with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib loads late
+                names = [pair.partition(b"=")[0] for pair in file.read().split(b"\0")]
+        except OSError:
+            return found
+        if b"LC_CTYPE" not in names:
+            del found["LC_CTYPE"]
+    return found
+
+
 def _become(command: Sequence[str], environment: dict[str, str]) -> int:
     """Become the program, or say why not with the shell's own exit codes."""
+    import _signal  # type: ignore[import-not-found] # `signal` itself loads `enum`
+
+    # Python ignores these two at its start; programs expect to die of them.
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)
     try:
         os.execvpe(command[0], list(command), environment)  # noqa: S606 - it is the purpose
     except OSError as error:
-        import errno
-
-        if error.errno == errno.ENOEXEC:
-            # A script without `#!` goes to the shell, as execvp(3) has it.
-            return _become(("/bin/sh", *command), environment)
-        missing = error.errno in {errno.ENOENT, errno.ENOTDIR}
-        reason = "command not found" if missing else error.strerror
-        _say(f"{command[0]}: {reason}")
-        return 127 if missing else 126
+        return _explain(command, environment, error)
     except ValueError as error:
         raise TehoError(f"the program cannot be started: {error}") from None
 
 
+def _explain(command: Sequence[str], environment: dict[str, str], error: OSError) -> int:
+    """Say why there is no program; what has no `#!` goes to the shell, as execvp(3) has it."""
+    import errno
+
+    name, path = command[0], str(error.filename or command[0])
+    exists = "/" in name and os.path.exists(name)  # noqa: PTH110 - pathlib loads late
+    code = 126
+    if error.errno == errno.ENOEXEC:
+        if not _is_binary(path):
+            return _become(("/bin/sh", path, *command[1:]), environment)
+        reason = "built for another kind of machine"
+    elif error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        code = 126 if exists else 127
+        reason = "its interpreter does not exist" if exists else "command not found"
+    elif error.errno == errno.EACCES:
+        reason = "not executable"
+    else:
+        reason = error.strerror or str(error)
+    _say(f"{name}: {reason}")
+    return code
+
+
+def _is_binary(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib loads late
+            return b"\0" in file.read(128)
+    except OSError:
+        return True
+
+
 def _say(text: str) -> None:
-    print(f"teho: {text}", file=sys.stderr, flush=True)
+    """Write a line to stderr, where there is one: the program is to start without it too."""
+    try:
+        if sys.stderr:
+            sys.stderr.write(f"teho: {text}\n")
+            sys.stderr.flush()
+    except OSError:
+        return

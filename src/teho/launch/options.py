@@ -1,8 +1,8 @@
 """What `teho launch` was told, read without any library of command lines.
 
 Ten thousand tasks start at once, and click alone would take as long as all of the launch. What
-is not plain here (help, mistakes) is left to the command in `teho.cli.launch`, which knows the
-same options.
+is not plain here (help, mistakes, what prints and ends) is left to the command in
+`teho.cli.launch`, which knows the same options.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Options:
         self.command: tuple[str, ...] = ()
 
 
-_FLAGS = {"--dry-run": "dry_run", "--check": "check", "--quiet": "quiet", "-q": "quiet"}
+_FLAGS = {"--check": "check", "--quiet": "quiet", "-q": "quiet"}
 _VALUES = {"--bind": "bind", "--gpus": "gpus", "--generation": "generation"}
 
 
@@ -61,6 +61,6 @@ def parse(words: Sequence[str]) -> Options | None:
     sound = (
         options.gpus in {"auto", "all", "own"}
         and all("=" in pair and not pair.startswith("=") for pair in options.env)
-        and (options.dry_run or options.check or options.command)
+        and (options.check or options.command)
     )
     return options if sound else None

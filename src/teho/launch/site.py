@@ -57,18 +57,44 @@ def find_site(environment: Mapping[str, str], host: str) -> Site | None:
 def _read(text: str) -> Site:
     import json
 
+    pairs = {str: str}
+    generation = {"name": str, "variables": pairs, "directories": [str]}
+    shape = {
+        "name": str,
+        "recognised_by": pairs,
+        "hosts": [str],
+        "cores_of_gpu": [[int]],
+        "reserved_cores": [int],
+        "gpus_visible": str,
+        "scratch": str,
+        "scratch_in_memory": bool,
+        "generations": [generation],
+    }
     try:
-        site: Site = json.loads(text)
-        wanted = set(SITES[0])
-        if set(site) != wanted:
-            raise InputError(f"TEHO_SITE: {sorted(set(site) ^ wanted)}", f"the keys {wanted}")
-    except (ValueError, TypeError) as error:
+        site = json.loads(text)
+    except (ValueError, RecursionError):
+        site = None
+    if not _fits(site, shape):
         raise InputError(
-            f"TEHO_SITE does not read: {error}",
+            f"TEHO_SITE does not read: {text[:60]!r}",
             "the JSON that Teho's job scripts set",
             "unset it, or write the script anew with `teho plan --script`",
-        ) from error
-    return site
+        )
+    found: Site = site
+    return found
+
+
+def _fits(value: object, shape: object) -> bool:
+    """Tell whether what was read is built like a shape of types, lists and objects."""
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+    if not isinstance(shape, dict):
+        return type(value) is shape
+    if not isinstance(value, dict):
+        return False
+    if str in shape:
+        return all(type(one) is str for one in value.values())
+    return value.keys() == shape.keys() and all(_fits(value[key], shape[key]) for key in shape)
 
 
 def _has_variables(site: Site, environment: Mapping[str, str]) -> bool:
@@ -77,16 +103,16 @@ def _has_variables(site: Site, environment: Mapping[str, str]) -> bool:
 
 
 def _has_host(site: Site, host: str) -> bool:
-    for pattern in site["hosts"]:
+    names = {host, host.partition(".")[0]}
+    for pattern in map(str.lower, site["hosts"]):
         # Only what begins and ends alike is worth loading `fnmatch` for.
-        plain = pattern.partition("*")[0].partition("?")[0].partition("[")[0]
+        begin = pattern.partition("*")[0].partition("?")[0].partition("[")[0]
         end = pattern.rpartition("*")[2].rpartition("?")[2].rpartition("]")[2]
-        if not host.startswith(plain) or not host.endswith(end):
-            continue
-        from fnmatch import fnmatchcase
+        if any(name.startswith(begin) and name.endswith(end) for name in names):
+            from fnmatch import fnmatchcase
 
-        if any(fnmatchcase(name, pattern) for name in (host, host.partition(".")[0])):
-            return True
+            if any(fnmatchcase(name, pattern) for name in names):
+                return True
     return False
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from teho.launch.launch import Launch, prepare_task
+from teho.launch.binding import step_masks
+from teho.launch.launch import Launch, prepare, prepare_task
 from teho.launch.options import Options
-from teho.schedulers.task import Task, is_batch_script, read_task
+from teho.schedulers.hostlist import expand_counts
+from teho.schedulers.task import Task, deal_ranks, is_batch_script
 
-__all__ = ["all_tasks", "print_table"]
+__all__ = ["print_table"]
 
-_MOST_ROWS = 1024
+_MOST_ROWS = 256
 
 
 def print_table(options: Options, environment: Mapping[str, str], host: str) -> int:
@@ -28,60 +31,50 @@ def print_table(options: Options, environment: Mapping[str, str], host: str) -> 
     if is_batch_script(environment):
         environment = _as_step(environment)
     mine = frozenset(os.sched_getaffinity(0))
-    task = read_task(environment, host)
-    if task.rank:
+    first = prepare(options, environment, host, mine)
+    if first.task.rank:
         return 0
-    plans = [prepare_task(t, options, environment, host, mine) for t in all_tasks(task, environment)]
-    print("\n".join(_lines(plans, options, host)))
+    masks = step_masks(environment)
+    plans = []
+    for task in _tasks(first.task)[:_MOST_ROWS]:
+        bound = masks and mine == masks[first.task.local_rank % len(masks)]
+        cores = masks[task.local_rank % len(masks)] if bound else mine
+        plans.append(prepare_task(task, options, environment, cores, {}))
+    sys.stdout.write("\n".join([*_lines(first, plans, options, host), ""]))
     return 0
 
 
 def _as_step(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment that the first task of a `srun` without options would have."""
     first = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}
-    counts = environment.get("SLURM_TASKS_PER_NODE", "1")
-    from teho.schedulers.hostlist import expand_counts
-
-    total = str(sum(expand_counts(counts)))
+    total = str(sum(expand_counts(environment.get("SLURM_TASKS_PER_NODE", "1"))))
     return {**environment, "SLURM_STEP_NUM_TASKS": total, **first}
 
 
-def all_tasks(task: Task, environment: Mapping[str, str]) -> list[Task]:
-    """Return every task of the step by rank, as Slurm or mpirun deals them out.
-
-    Where nobody tells how many tasks each node has, only this one is known.
-    """
-    if not task.tasks_per_node:
-        return [task]
-    places: list[tuple[int, int]] = []
-    if environment.get("SLURM_DISTRIBUTION", "").startswith("cyclic"):
-        for local in range(max(task.tasks_per_node)):
-            places += [(n, local) for n, count in enumerate(task.tasks_per_node) if local < count]
-    else:
-        for node, count in enumerate(task.tasks_per_node):
-            places += [(node, local) for local in range(count)]
+def _tasks(task: Task) -> list[Task]:
+    """Return every task of the step by rank; this one alone, where nobody tells of the others."""
     tasks = []
-    for rank, (node, local) in enumerate(places):
+    for rank, (node, local) in enumerate(deal_ranks(task)):
         other = copy.copy(task)
         other.rank, other.node_rank, other.local_rank = rank, node, local
         other.local_size = task.tasks_per_node[node]
         tasks.append(other)
-    return tasks
+    return tasks or [task]
 
 
-def _lines(plans: Sequence[Launch], options: Options, host: str) -> Iterator[str]:
-    task = plans[0].task
+def _lines(first: Launch, plans: Sequence[Launch], options: Options, host: str) -> Iterator[str]:
+    task = first.task
     nodes = task.node_count or 1
     started = f", started by {task.started_by}" if task.started_by else ""
     of_all = f" on {nodes} {'node' if nodes == 1 else 'nodes'}"
     yield f"{task.size} {'rank' if task.size == 1 else 'ranks'}{of_all}{started}"
-    if plans[0].site:
-        yield f"Site: {plans[0].site['name']}"
+    if first.site:
+        yield f"Site: {first.site['name']}"
     yield ""
     yield from _table(plans, host)
-    if plans[0].notes:
+    if first.notes:
         yield ""
-        yield from (f"Note: {note}." for note in plans[0].notes)
+        yield from (f"Note: {note}." for note in first.notes)
     yield ""
     yield from _environment(plans)
     if options.command:
@@ -91,12 +84,12 @@ def _lines(plans: Sequence[Launch], options: Options, host: str) -> Iterator[str
 
 def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:
     rows = [["Rank", "Node", "Local rank", "Cores", "GPU", "Threads"]]
-    for plan in plans[:_MOST_ROWS]:
+    for plan in plans:
         task, names = plan.task, plan.gpus.names
         node = task.hosts[task.node_rank] if task.hosts else host
         gpu = names[task.local_rank % len(names)] if names else "–"
-        cores = ranges(plan.binding.cores[task.local_rank])
-        if plan.binding.shared_by > 1:
+        cores = _ranges(plan.binding.cores)
+        if plan.binding.shared:
             cores += " (shared)"
         threads = plan.variables.get("OMP_NUM_THREADS", "yours")
         rows.append([str(task.rank), node, str(task.local_rank), cores, gpu, threads])
@@ -107,8 +100,8 @@ def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
-    if len(plans) > _MOST_ROWS:
-        yield f"… and {len(plans) - _MOST_ROWS} more"
+    if len(plans) < plans[0].task.size:
+        yield f"… and {plans[0].task.size - len(plans)} more"
 
 
 def _environment(plans: Sequence[Launch]) -> Iterator[str]:
@@ -131,7 +124,7 @@ def _shown(text: str) -> str:
     return quote(text) if len(text) <= 200 else f"{quote(text[:160])}… ({len(text)} characters)"
 
 
-def ranges(cores: Sequence[int]) -> str:
+def _ranges(cores: Sequence[int]) -> str:
     """Write cores as people read them: 0–3,8."""
     parts: list[list[int]] = []
     for core in sorted(cores):

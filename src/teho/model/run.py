@@ -58,7 +58,11 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the program ended, as its supervisor saw it."""
+    """How the program ended, as its supervisor saw it.
+
+    A job that was recorded from outside has no supervisor of Teho's: there `job_state` is what the
+    scheduler says of it, and the rest is known as far as the scheduler tells.
+    """
 
     at: datetime
     """UTC."""
@@ -67,9 +71,11 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     """None when it died by a signal."""
     signal: int | None = None
-    cpu_s: float
+    job_state: str = ""
+    """Of a job that was recorded from outside: a value of `JobState`; `running`: it went on."""
+    cpu_s: float | None = None
     """CPU time of the program and of the descendants that were waited for (wait4)."""
-    peak_process_bytes: int
+    peak_process_bytes: int | None = None
     """Largest resident set of any one of its processes (wait4's ru_maxrss), which the kernel
     counts from before the program's exec: never under Teho's own 15 MB."""
 

@@ -1,14 +1,18 @@
-"""What the supervisor and its recorder say to each other: one JSON line a message.
+"""What the supervisor and its recorders say to each other: one JSON line a message.
 
-To the recorder: `{"end": elapsed_s}` when the program has ended. The pipe closing
-without it means that the supervisor is gone and the program may still run.
+To a recorder: `{"plan": …}`, or `{"orders": …}` to those of a job's other nodes;
+`{"end": elapsed_s}` when the program has ended. The pipe closing without it means that the
+supervisor is gone and the program may still run.
 From the recorder: `{"signal": number}` for each signal that reached it, which tells
 the supervisor that the whole group got it; `{"trouble": sentence, "elapsed_s": …}`;
 `{"released": true}` when it goes on for other tasks of the node.
+From those of a job's nodes, each with its `node`: `{"place": directory}` when it begins, troubles,
+and `{"sealed": whether}` when it has come to its end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -57,7 +61,8 @@ class LineReader:
     def messages(self) -> Iterator[dict[str, Any]]:
         """Yield the messages that have come in; sets `closed` when the writer is gone.
 
-        What is not taken now is there the next time.
+        What is not taken now is there the next time. A line that is none of ours comes as
+        `{"said": line}`.
         """
         while not self.closed:
             try:
@@ -70,6 +75,14 @@ class LineReader:
                 self.closed = True
             self._rest += chunk
         *lines, self._rest = self._rest.split(b"\n")
-        self._waiting.extend(map(json.loads, lines))
+        self._waiting.extend(map(_message, lines))
         while self._waiting:
             yield self._waiting.popleft()
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        message = json.loads(line)
+        if isinstance(message, dict):
+            return message
+    return {"said": line.decode(errors="replace")}

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["Plan"]
+from teho.model.run import Run
+
+__all__ = ["Orders", "Plan"]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,15 +23,35 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic time of the program's start: `elapsed_s` 0."""
     started_at: datetime
     """The same moment in UTC."""
-    supervisor_pid: int
+    supervisor_pid: int | None = None
+    """None where no program of this recording's own runs on this node."""
     ranks: tuple[int, ...] = ()
     """Of the step's task here, where no other task of the step can be on this node."""
     node_count: int = 1
     """Nodes of the recording."""
     began_here: bool = True
     """Whether this node began it; the clocks of all others are held against its."""
+    job: str = ""
+    """Of a job that is recorded as a whole: its processes count, whoever has started them."""
+    mark: str | None = None
+    """By which they are told from those of another recording; see `Members`."""
+    apart: tuple[int, ...] = ()
+    """Children of the supervisor that are no part of the program."""
 
     @property
     def run(self) -> Path:
         """The run's directory."""
         return Path(self.directory)
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """What the recorders of a job's nodes are told, all of them at once and alike."""
+
+    plan: Plan
+    """As far as it is the same for all; each finds out its own node, and its start."""
+    description: Run
+    """For nodes that do not see the run's directory: their part needs one of its own."""
+    home: str
+    """Where such a part is put."""
+    environment: dict[str, str]
+    """What the scheduler has told the job's script of the job, and does not tell a step."""

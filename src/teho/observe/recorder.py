@@ -23,16 +23,18 @@ from teho.model.device import Readings, Source
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Clock, Node, Trouble
 from teho.observe.clock import ClockServer, compare_clocks
+from teho.observe.members import Members
 from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Plan
 from teho.observe.sampler import Sampler
 from teho.observe.seat import Guest, Guests, Seat
+from teho.observe.watch import Watch
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
 from teho.store.layout import node_file, replace_file
 from teho.store.pack import Child, seal
 
-__all__ = ["record"]
+__all__ = ["Recorder", "record"]
 
 _FLUSH_S = 9.5
 """Rows reach the disk at least every 10 s: this, and the sample in flight."""
@@ -62,33 +64,53 @@ def record(control: int, back: int, program_pid: int, seat: Seat | None = None) 
         for message in reader.messages():
             if "plan" in message:
                 plan = msgspec.convert(message["plan"], Plan)
-                _Recorder(plan, reader, back, program_pid, guests).run()
+                Recorder(plan, reader, back, program_pid, guests).run()
                 return
 
 
-class _Recorder:
+class Recorder:
+    """One node's recorder.
+
+    Args:
+        plan: what it is to do.
+        control: what its supervisor says.
+        back: where it answers.
+        program_pid: the program's own process; None where none runs on this node.
+        guests: the other tasks of the step on this node.
+        watch: tells where there is no program when to go.
+
+    Attributes:
+        sealed: whether it has come to its end, with all rows in one file.
+    """
+
     def __init__(
         self,
         plan: Plan,
         control: LineReader,
         back: int,
-        program_pid: int,
-        guests: Guests | None,
+        program_pid: int | None = None,
+        guests: Guests | None = None,
+        watch: Watch | None = None,
     ) -> None:
+        self.sealed = False
         self._plan = plan
         self._control = control
         self._back = back
         self._program_pid = program_pid
         self._guests = guests
+        self._watch = watch
         self._has_ended = False
         self._released = False
         self._journal = Journal(plan.run, plan.node)
         self._sampler = Sampler(plan.node, plan.started_at, plan.period_s)
         self._told: set[str] = set()
         self._troubles: list[Trouble] = []
-        self._tree = ProcessTree(program_pid, plan.supervisor_pid, frozenset({os.getpid()}))
+        members = Members(plan.job, plan.mark) if plan.job else None
+        self._tree = ProcessTree(frozenset({os.getpid(), *plan.apart}), members)
+        if program_pid is not None and plan.supervisor_pid is not None:
+            self._tree.add(program_pid, plan.supervisor_pid)
         self._await_guests()
-        pids = [program_pid, *(guest.pid for guest in self._met)]
+        pids = [*([program_pid] if program_pid else []), *(guest.pid for guest in self._met)]
         self._sources, self._host, self._node = _find_sources(plan, pids, self._tree)
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
@@ -113,6 +135,7 @@ class _Recorder:
             self._tree.add(guest.pid, guest.supervisor, frozenset({guest.relay}))
 
     def run(self) -> None:
+        """Record until the program has ended, on this node or as its supervisor says."""
         self._begin_clocks()
         self._write_node()
         self._sampler.begin(self._read(), self._elapsed())
@@ -126,7 +149,7 @@ class _Recorder:
             if now < next_s:
                 continue
             self._journal.append(self._sampler.add(self._read(), now))
-            if now - flushed_s >= flush_s:
+            if now - flushed_s >= flush_s or self._is_warned:
                 self._flush()
                 flushed_s = now
             # A late sample is not made up for by a burst of them.
@@ -175,7 +198,7 @@ class _Recorder:
                 self._trouble(f"the recording was not sealed: {problem}; its live rows still read")
             else:
                 self._node = msgspec.structs.replace(self._node, sealed=True)
-        self._write_node()
+        self.sealed = self._write_node() and self._node.sealed
         if self._guests:
             self._guests.note_ends()
 
@@ -188,9 +211,9 @@ class _Recorder:
         self._meet_guests()
         if any("end" in message for message in self._control.messages()):
             self._has_ended = True
-        elif self._control.closed and not self._has_ended:
+        elif (self._control.closed or self._is_warned) and not self._has_ended:
             # The supervisor was killed. Its program may well run on, and so do we.
-            self._has_ended = not _is_alive(self._program_pid)
+            self._has_ended = self._is_over()
         others_run = self._guests is not None and self._guests.are_running
         if self._has_ended and not others_run:
             return True
@@ -202,6 +225,15 @@ class _Recorder:
             self._released = True
         return False
 
+    @property
+    def _is_warned(self) -> bool:
+        return self._watch is not None and self._watch.is_warned
+
+    def _is_over(self) -> bool:
+        if self._watch:
+            return self._watch.is_over(self._plan.period_s)
+        return self._program_pid is None or not _is_alive(self._program_pid)
+
     def _wait(self, wait_s: float) -> None:
         """Wait for a word of the supervisor or of another task."""
         open_ = [] if self._control.closed else [self._control.descriptor]
@@ -212,11 +244,13 @@ class _Recorder:
 
     def _read(self) -> Readings:
         readings: Readings = {}
-        pids = frozenset({self._program_pid})
+        pids = frozenset({self._program_pid} if self._program_pid else ())
         for source in self._sources:
             readings.update(source.read(pids))
             if source is self._host:
                 pids = self._host.pids
+                if self._watch:
+                    self._watch.look(self._tree)
         return readings
 
     def _flush(self) -> None:
@@ -236,9 +270,10 @@ class _Recorder:
         self._told.add(sentence)
         elapsed_s = round(self._elapsed(), 3)
         self._troubles.append(Trouble(elapsed_s=elapsed_s, what=sentence))
-        send(self._back, trouble=sentence, elapsed_s=elapsed_s)
+        send(self._back, node=self._plan.node, trouble=sentence, elapsed_s=elapsed_s)
 
-    def _write_node(self) -> None:
+    def _write_node(self) -> bool:
+        """Write down what is known of this node; return whether that could be done."""
         self._node = msgspec.structs.replace(
             self._node,
             ranks=self._guests.ranks if self._guests else self._plan.ranks,
@@ -252,6 +287,8 @@ class _Recorder:
             )
         except OSError as error:
             self._trouble(f"the node's description could not be written: {error}")
+            return False
+        return True
 
 
 def _ends_with_it(name: str) -> bool:
@@ -312,7 +349,7 @@ def _find_sources(
         allocation=allocation,
         devices=tuple(device for source in sources for device in source.devices),
         notes=tuple(notes),
-        program_pid=pids[0],
+        program_pid=pids[0] if pids else None,
         recorder_pid=os.getpid(),
     )
     return sources, host, node

@@ -21,7 +21,9 @@ from teho.config.privacy import (
 from teho.model.run import FORMAT_VERSION, End, Run, Step, Trouble
 from teho.model.run import Task as TaskEnd
 from teho.observe.plan import Plan
-from teho.observe.supervisor import Outcome, Supervisor
+from teho.observe.program import Outcome
+from teho.observe.supervisor import Supervisor
+from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_step
 from teho.store.layout import (
     create_run_directory,
@@ -45,6 +47,7 @@ __all__ = [
     "Recording",
     "await_others",
     "begin_recording",
+    "describe",
     "end_recording",
     "end_task",
     "ended",
@@ -68,34 +71,19 @@ class Recording(NamedTuple):
     """Whether this supervisor began it, and so tells of it at the end."""
 
 
-def begin_recording(
-    home: Path,
-    command: Sequence[str],
-    started_s: float,
-    *,
-    name: str,
-    tags: dict[str, str],
-    period_s: float,
-    task: Task,
-) -> Recording:
+def begin_recording(wanted: Wanted, started_s: float, task: Task) -> Recording:
     """Create the directory of a run, or find that of the step, and write down what runs.
 
     Args:
-        home: the directory of all recordings.
-        command: as typed.
+        wanted: what is to be recorded.
         started_s: monotonic time of the program's start.
-        name: what the user calls the run; may be empty.
-        tags: what else she wants to be kept with it.
-        period_s: time between two samples.
         task: which task of which step this is.
 
     Raises:
         OSError: it cannot be written.
     """
-    node = node_name(task)
-    run = _describe(
-        command, started_s, name=name, tags=tags, period_s=period_s, step=_step(task, node)
-    )
+    home, node = wanted.home, node_name(task)
+    run = msgspec.structs.replace(describe(wanted, started_s), step=_step(task, node))
     if run.step is None:
         directory, began = create_run_directory(home, run.id, msgspec.json.encode(run)), True
     else:
@@ -107,7 +95,7 @@ def begin_recording(
     plan = Plan(
         directory=str(directory.absolute()),
         node=node,
-        period_s=period_s,
+        period_s=wanted.period_s,
         started_s=started_s,
         started_at=run.started_at,
         supervisor_pid=os.getpid(),
@@ -139,37 +127,29 @@ def _step(task: Task, node: str) -> Step | None:
     )
 
 
-def _describe(
-    command: Sequence[str],
-    started_s: float,
-    *,
-    name: str,
-    tags: dict[str, str],
-    period_s: float,
-    step: Step | None,
-) -> Run:
+def describe(wanted: Wanted, started_s: float) -> Run:
+    """Return the description of a run that began at a monotonic time."""
     started_at = datetime.now(timezone.utc) - timedelta(seconds=time.monotonic() - started_s)
-    name = masked_text(name)
-    command = masked_command(command)
+    name = masked_text(wanted.name)
+    command = masked_command(wanted.command)
     return Run(
         format=FORMAT_VERSION,
         id=new_run_id(started_at, name or _label(command)),
         name=name,
-        tags=masked_tags(tags),
+        tags=masked_tags(wanted.tags),
         command=tuple(command),
         directory=masked_text(_directory()),
         started_at=started_at,
         host=safe_name(os.uname().nodename) or "node",
         supervisor_pid=os.getpid(),
         supervisor_stamp=supervisor_stamp(os.getpid()),
-        period_s=period_s,
+        period_s=wanted.period_s,
         environment=kept_environment(os.environ),
         versions={
             "teho": __version__,
             "python": platform.python_version(),
             "kernel": os.uname().release,
         },
-        step=step,
     )
 
 

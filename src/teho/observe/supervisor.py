@@ -15,15 +15,18 @@ import errno
 import os
 import resource
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from teho.observe.pipes import LineReader, send
+from teho.observe.program import CannotStart, Outcome, execute, restore_signals
 
-__all__ = ["CannotStart", "Outcome", "Supervisor", "die_like"]
+if TYPE_CHECKING:
+    from teho.observe.fleet import Fleet
+
+__all__ = ["Supervisor"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 # si_code of a signal that the kernel or a terminal sent (Linux, asm-generic/siginfo.h).
@@ -51,34 +54,6 @@ _WITNESS_VALID_S = 0.25
 _SEAL_WAIT_S = 10.0
 _SHARED_WAIT_S = 0.01
 """How often to look whether a recorder that serves others too has let us go."""
-
-
-class CannotStart(Exception):  # noqa: N818 - it is an outcome, with the shell's exit code for it
-    """The program could not be started; `exit_code` is the shell's: 127 or 126."""
-
-    def __init__(self, command: str, number: int) -> None:
-        """Explain an errno of exec as a shell would."""
-        exists = "/" in command and os.path.exists(command)  # noqa: PTH110 - pathlib loads late
-        self.exit_code = 127 if number in {errno.ENOENT, errno.ENOTDIR} and not exists else 126
-        if number == errno.ENOENT:
-            reason = "its interpreter does not exist" if exists else "command not found"
-        elif number == errno.EACCES:
-            reason = "not executable"
-        else:
-            reason = os.strerror(number)
-        super().__init__(f"{command}: {reason}")
-
-
-@dataclass
-class Outcome:
-    """How the program ended, and what went wrong with the recording."""
-
-    elapsed_s: float
-    exit_code: int | None
-    signal: int | None
-    cpu_s: float
-    peak_process_bytes: int
-    troubles: list[tuple[float, str]] = field(default_factory=list)
 
 
 class Supervisor:
@@ -130,13 +105,9 @@ class Supervisor:
         return self.program_pid
 
     def _become(self, command: Sequence[str], environment: Mapping[str, str], failure: int) -> None:
-        """In the child: undo what Python and we did to signals, and become the program."""
+        """In the child: undo what we did to signals, and become the program."""
         try:
-            # Python ignores these two at its start; programs expect to die of them.
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
+            restore_signals()
             signal.signal(signal.SIGCHLD, self._inherited_chld or signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
             execute(command, environment)
@@ -224,21 +195,29 @@ class Supervisor:
             troubles=self._troubles,
         )
 
-    def finish_recording(self, on_wait: Callable[[], None]) -> None:
-        """Let the recorder take its last sample and seal; `on_wait` is called every 0.1 s.
+    def finish_recording(self, on_wait: Callable[[], None], fleet: Fleet | None = None) -> None:
+        """Let the recorders take their last sample and seal; `on_wait` is called every 0.1 s.
 
-        A second Ctrl-C, or any deadly signal, ends the waiting; but a job's step that is
-        cancelled hears of it more than once, and what all its tasks share is finished first.
+        A second Ctrl-C, or any deadly signal, ends the waiting; but a job that is cancelled hears
+        of it more than once, and what its tasks or its nodes share is finished first.
         A recorder that goes on for other tasks of this node lets us go.
+
+        Args:
+            on_wait: called while there is nothing else to do.
+            fleet: the recorders of the job's other nodes.
         """
-        if not self._recorder or self._to_recorder is None:
-            return
-        send(self._to_recorder, end=self._ended_s - self.started_s)
-        os.close(self._to_recorder)
+        elapsed_s = self._ended_s - self.started_s
+        if self._to_recorder is not None:
+            send(self._to_recorder, end=elapsed_s)
+            os.close(self._to_recorder)
+        if fleet:
+            fleet.end(elapsed_s)
+        enough = {signal.SIGTERM, signal.SIGHUP} if not (self._is_shared or fleet) else set()
+        enough |= {signal.SIGINT} if not self._is_shared else set()
         deadline = time.monotonic() + _SEAL_WAIT_S
-        while self._recorder_status is None and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             self._hear()
-            if self._released:
+            if self._is_let_go and (fleet is None or fleet.is_over):
                 return
             info = signal.sigtimedwait(
                 {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP},
@@ -246,15 +225,20 @@ class Supervisor:
             )
             if info is None:
                 on_wait()
-            elif info.si_signo != signal.SIGCHLD and not self._is_shared:
+            self._reap()
+            if info is not None and info.si_signo in enough:
                 break
-            self._reap()
-        if self._recorder_status is None:
-            self._reap()
-        if self._recorder_status is None and not self._is_shared:
+        if fleet:
+            fleet.give_up()
+        if not self._is_let_go and not self._is_shared:
             os.kill(self._recorder, signal.SIGKILL)
             self.trouble("the recorder did not finish in time and was ended")
         self._hear()
+
+    @property
+    def _is_let_go(self) -> bool:
+        """Whether the recorder has ended, or goes on without us."""
+        return not self._recorder or self._recorder_status is not None or self._released
 
     def _went_to_all(self, number: int) -> bool:
         """Tell whether the recorder got this signal too, which means that the program did."""
@@ -349,23 +333,6 @@ def _has_terminal() -> bool:
     return True
 
 
-def execute(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Become a command as execvp(3) does: a script without `#!` goes to the shell.
-
-    Raises:
-        OSError: it cannot be executed.
-    """
-    try:
-        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - it is the purpose
-    except OSError as error:
-        if error.errno != errno.ENOEXEC:
-            raise
-    import shutil
-
-    script = shutil.which(command[0], path=environment.get("PATH")) or command[0]
-    os.execve("/bin/sh", ["sh", script, *command[1:]], dict(environment))  # noqa: S606
-
-
 def detach_streams(keep: Sequence[int]) -> None:
     """Let go of the user's streams and files, so that a pipe closes when the program closes it."""
     null = os.open(os.devnull, os.O_RDWR)
@@ -375,19 +342,3 @@ def detach_streams(keep: Sequence[int]) -> None:
         if descriptor > 2 and descriptor not in keep:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-
-
-def die_like(outcome: Outcome) -> None:
-    """End this process exactly as the program ended: same exit code, or same signal."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, AttributeError, ValueError):
-            stream.flush()
-    if outcome.signal is None:
-        os._exit(outcome.exit_code or 0)
-    # The program has left its core dump, if it was to leave one; ours would only be in the way.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    if outcome.signal not in {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(outcome.signal, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {outcome.signal})
-    os.kill(os.getpid(), outcome.signal)
-    os._exit(128 + outcome.signal)

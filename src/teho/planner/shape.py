@@ -13,7 +13,7 @@ from teho.units import parse_duration
 
 __all__ = ["Case", "Shape", "case_of", "fewest_nodes", "seconds"]
 
-_TASK_PER_GPU = frozenset({"srun", "horovod"})
+_TASK_PER_GPU = frozenset({"launch", "srun", "horovod"})
 """Launchers whose processes the scheduler starts; the others start their own on each node."""
 
 seconds = cache(parse_duration)
@@ -91,7 +91,7 @@ def case_of(request: Request, cluster: Cluster, partition: Partition, kind: Node
     most = _most_per_node(partition, kind)
     nodes = request.nodes or fewest_nodes(request.gpus, most)
     gpus_per_node = math.ceil(request.gpus / nodes)
-    tasks = gpus_per_node if request.launcher in _TASK_PER_GPU and gpus_per_node else 1
+    tasks = _tasks_per_node(request, cluster, gpus_per_node)
     cores = _cores_per_node(request, partition, kind, share, nodes, gpus_per_node)
     shape = Shape(
         nodes=nodes,
@@ -132,6 +132,12 @@ def _share_of(cluster: Cluster, kind: NodeKind) -> Share | None:
         if share.gpu == kind.gpu.type:
             return share
     return None
+
+
+def _tasks_per_node(request: Request, cluster: Cluster, gpus_per_node: int) -> int:
+    if request.launcher == "launch" and cluster.scheduler != "slurm":
+        return 1  # Grid Engine starts the script, and nothing there starts tasks
+    return gpus_per_node if request.launcher in _TASK_PER_GPU and gpus_per_node else 1
 
 
 def _automatic(

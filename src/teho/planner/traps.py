@@ -15,6 +15,9 @@ from teho.units import format_count, format_duration, plural
 
 __all__ = ["advice_for"]
 
+_START_PROCESSES = frozenset({"torchrun", "accelerate", "deepspeed"})
+"""Programs that start a process for each GPU of a node themselves."""
+
 
 def advice_for(case: Case) -> tuple[Advice, ...]:
     """Return the warnings for a request that fits."""
@@ -78,14 +81,25 @@ def _time(case: Case) -> Iterator[Advice]:
 
 
 def _launcher(case: Case) -> Iterator[Advice]:
-    request, nodes = case.request, case.shape.nodes
-    if request.launcher == "plain" and (request.gpus > 1 or nodes > 1):
+    request, nodes, on_slurm = case.request, case.shape.nodes, case.cluster.scheduler == "slurm"
+    alone = request.launcher == "plain" or (request.launcher == "launch" and not on_slurm)
+    if alone and (request.gpus > 1 or nodes > 1):
         what = f"{request.gpus} GPUs" if nodes == 1 else f"{nodes} nodes"
+        starters = "`--launcher torchrun` or `srun`" if on_slurm else "`--launcher torchrun`"
         yield Advice(
             kind="one_process_for_many",
             sentence=f"{what}, and one process: unless the program starts more itself, the rest "
-            "idles; `--launcher torchrun` or `srun` starts one for each GPU",
+            f"idles; {starters} starts one for each GPU",
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
+        )
+    program = request.command[0].rpartition("/")[2] if request.command else ""
+    if program in _START_PROCESSES and case.shape.tasks_per_node > 1:
+        yield Advice(
+            kind="processes_twice",
+            sentence=f"{program} starts a process for each GPU, and `--launcher "
+            f"{request.launcher}` starts {program} for each: `--launcher {program} -- train.py` "
+            "starts it once on each node",
+            source="CSC ml-multi.md 2026-08-20: --ntasks-per-node=1 with torchrun and accelerate",
         )
 
 

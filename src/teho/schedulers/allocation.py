@@ -15,6 +15,7 @@ from typing import Any
 
 from teho.errors import UnitError
 from teho.model.allocation import Allocation
+from teho.schedulers.hostlist import parse_pe_hostfile
 from teho.units import parse_bytes
 
 __all__ = ["LOCAL_JOB", "read_allocation"]
@@ -256,7 +257,7 @@ def _slots_here(variables: _Variables, slots: dict[str, int]) -> int | None:
 
 
 def _slots_by_host(variables: _Variables) -> dict[str, int]:
-    """Read PE_HOSTFILE: lines of host, slots, queue, processors (sge_pe(5))."""
+    """Read PE_HOSTFILE; what is wrong with it is a note."""
     name = variables.text("PE_HOSTFILE")
     if name is None:
         return {}
@@ -266,19 +267,12 @@ def _slots_by_host(variables: _Variables) -> dict[str, int]:
             variables.notes.append(f"PE_HOSTFILE {name[:60]!r} is not a file.")
             return {}
         with Path(name).open(encoding="utf-8", errors="replace") as file:
-            lines = file.read(_PE_HOSTFILE_BYTES).splitlines()
+            slots, strange = parse_pe_hostfile(file.read(_PE_HOSTFILE_BYTES))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         variables.notes.append(f"PE_HOSTFILE {name[:60]!r} does not read: {reason}.")
         return {}
-    slots: dict[str, int] = {}
-    for words in filter(None, map(str.split, lines)):
-        count = _count(words[1]) if len(words) > 1 else None
-        if count is None:
-            variables.notes.append(f"PE_HOSTFILE has a line {' '.join(words)[:60]!r}.")
-        else:
-            # One line for each queue of a host.
-            slots[words[0]] = slots.get(words[0], 0) + count
+    variables.notes += [f"PE_HOSTFILE has a line {line!r}." for line in strange]
     return slots
 
 

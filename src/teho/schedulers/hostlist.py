@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from teho.errors import InputError
 
-__all__ = ["expand_counts", "expand_hosts", "is_number", "parse_pe_hostfile"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["expand_counts", "expand_hosts", "is_number", "job_hosts", "parse_pe_hostfile"]
 
 _MOST = 100_000
 """Names or nodes; a longer list is a slip of the pen, and no cluster."""
@@ -111,6 +115,39 @@ def parse_pe_hostfile(text: str) -> tuple[dict[str, int], list[str]]:
         else:
             strange.append(" ".join(words)[:60])
     return slots, strange
+
+
+def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return `(the job's nodes, its slots on each)`, as Slurm or Grid Engine tell them.
+
+    Raises:
+        InputError: the list does not parse, or Grid Engine's file does not read.
+    """
+    get = environment.get
+    if listed := get("SLURM_JOB_NODELIST") or get("SLURM_NODELIST"):
+        hosts = expand_hosts(listed)
+        slots = expand_counts(get("SLURM_TASKS_PER_NODE") or "0")
+        return hosts, slots if len(slots) == len(hosts) else ()
+    name = get("PE_HOSTFILE")
+    if not name:
+        return (), ()
+    try:
+        with open(name, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - loads late
+            found, strange = parse_pe_hostfile(file.read(1 << 20))
+    except OSError as error:
+        if get("MASTER_ADDR"):
+            # The file may lie on the job's first node alone.
+            return (), ()
+        raise InputError(
+            f"PE_HOSTFILE {name}: {error.strerror}",
+            "a file to read, or MASTER_ADDR, the host of rank 0",
+            "export MASTER_ADDR before the launch (`mpirun -x MASTER_ADDR …`)",
+        ) from None
+    if strange:
+        raise InputError(
+            f"PE_HOSTFILE {name} has a line {strange[0]!r}", "host, slots, queue, processors"
+        )
+    return tuple(found), tuple(found.values())
 
 
 def is_number(text: str) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
 
 import msgspec
 
+from teho.clusters.launch_site import is_known_by_name, launch_site
 from teho.config.toml import did_you_mean
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Container, Software
@@ -48,6 +50,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler's options, without `#SBATCH` or `#$`."""
     site_lines: tuple[str, ...]
     """Lines that the cluster's every script needs."""
+    site: str
+    """The variable by which `teho launch` knows the cluster, as `NAME=value`; empty: not needed."""
     software: tuple[str, ...]
     """Lines that make the framework available."""
     lines: tuple[str, ...]
@@ -70,15 +74,15 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     cores_named: bool
     """Whether the request names cores, so that `SLURM_CPUS_PER_TASK` is there."""
     threads: str
-    """`OMP_NUM_THREADS` of each process, as an expression of bash."""
+    """`OMP_NUM_THREADS` of each process, as an expression of bash; empty: `teho launch` sets it."""
     meets: bool
     """Whether the processes need `MASTER_ADDR` and `MASTER_PORT`."""
     masks: str
     """Value of `--cpu-bind`; empty: none is documented, or none would be valid."""
     container: str
     """What stands before a command inside the software's container, with a space behind."""
-    recorder: str
-    """`teho run -- `, or empty."""
+    teho: str
+    """What of Teho's stands before the program: `teho run -- `, `teho launch -- `, both, none."""
     program: str
     """The user's command."""
     script: str
@@ -134,14 +138,14 @@ def _values(
 ) -> Values:
     stage = _stage(option, cluster, options)
     request, here = option.request, option.scheduler == "local"
-    several = option.nodes > 1 and software is not None and software.run_prefix != ""
-    container = cluster.environment[0] if several and cluster.environment else None
+    container = _container(option, cluster, software)
     own = request.launcher in _OWN_PROCESSES
     processes = max(1, option.gpus_per_node) if own else 1
     return Values(
         title=" ".join(cluster.title.split()),
         directives=_directives(option, cluster, options),
         site_lines=() if here else cluster.script_lines,
+        site=_site(option, cluster),
         software=software.lines if software else (),
         lines=request.lines,
         directories=tuple(map(_filled, container.directories)) if container else (),
@@ -158,7 +162,7 @@ def _values(
         meets=_meets(option, processes),
         masks=_masks(option, cluster),
         container=f"{software.run_prefix} " if software and software.run_prefix else "",
-        recorder=f"{' '.join(map(bash_word, options.teho))} run -- " if options.record else "",
+        teho=_teho(option, options),
         program=bash_command(request.command),
         script=" ".join(map(bash_word, _script_words(option))),
         signal_before_s=options.notice_s(option),
@@ -166,6 +170,20 @@ def _values(
         shell_is_told=options.shell_is_told(option),
         requeue=options.requeue,
     )
+
+
+def _site(option: Option, cluster: Cluster) -> str:
+    if option.request.launcher != "launch" or option.scheduler == "local":
+        return ""  # this machine may be another cluster's, or no one's
+    if is_known_by_name(cluster):
+        return f"TEHO_CLUSTER={bash_word(cluster.name)}"
+    return f"TEHO_SITE={bash_word(json.dumps(launch_site(cluster)))}"
+
+
+def _teho(option: Option, options: ScriptOptions) -> str:
+    path = " ".join(map(bash_word, options.teho))
+    wanted = {"run": options.record, "launch": option.request.launcher == "launch"}
+    return "".join(f"{path} {name} -- " for name, is_wanted in wanted.items() if is_wanted)
 
 
 def _directives(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[str, ...]:
@@ -216,6 +234,8 @@ def _script_words(option: Option) -> tuple[str, ...]:
 
 def _threads(option: Option, processes: int) -> str:
     """Return how many threads each process should have: the cores that are its own."""
+    if option.request.launcher == "launch":
+        return ""
     if option.scheduler == "slurm" and "cores" not in option.automatic:
         if processes == 1:
             return "$SLURM_CPUS_PER_TASK"
@@ -267,6 +287,15 @@ def _variables(container: Container) -> tuple[str, ...]:
     return tuple(f'{name}="{_filled(value)}"' for name, value in container.variables.items())
 
 
+def _container(option: Option, cluster: Cluster, software: Software | None) -> Container | None:
+    """Return what the software's container needs on several nodes; `teho launch` sees to it."""
+    if option.nodes == 1 or option.request.launcher == "launch":
+        return None
+    if software is None or not software.run_prefix or not cluster.environment:
+        return None
+    return cluster.environment[0]
+
+
 def _scratch(cluster: Cluster) -> str:
     disk = cluster.local_disk
     return f"${disk.variable}" if disk and disk.variable else (disk.path if disk else "")
@@ -311,6 +340,11 @@ def _remarks(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterat
         yield f"the job's name is written {held!r}: the scheduler cannot hold {name!r}"
     if options.stage and scheduler != "local" and not _has_disk(option, cluster):
         yield f"{cluster.title}'s nodes have no disk of their own: nothing is staged"
+    if option.request.launcher == "launch" and scheduler == "local" and option.tasks_per_node > 1:
+        yield (
+            f"the program is started once, and sees all {option.gpus_per_node} GPUs: this machine "
+            "has nothing that starts a task for each; `-- torchrun train.py` does"
+        )
     if options.after and scheduler == "grid_engine":
         yield "--after: Grid Engine starts the job when the others have ended, well or not"
     yield from _not_expanded(option, cluster)

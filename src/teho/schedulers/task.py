@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from teho.errors import InputError
-from teho.schedulers.hostlist import expand_counts, expand_hosts, is_number, parse_pe_hostfile
+from teho.schedulers.hostlist import expand_counts, expand_hosts, is_number, job_hosts
 
 TYPE_CHECKING = False  # type checkers take it for true; importing it from `typing` costs 3 ms
 if TYPE_CHECKING:
@@ -19,18 +19,31 @@ __all__ = ["Task", "at_rank", "deal_ranks", "is_batch_script", "is_step", "read_
 
 _PORTS = range(10_000, 30_000)
 """Below 32768, where Linux takes its ports for outgoing connections (ip_local_port_range)."""
-_PORTS_A_JOB, _PORTS_A_STEP = 7919, 4999
+_PORTS_A_JOB, _PORTS_A_STEP = 7649, 2027
+"""How far apart jobs and steps are: within 8 steps of 100 jobs in a row, no two ports are nearer
+than 16, of which TensorFlow takes one a task. Coprime to the ports: none repeats before all."""
 _TOO_MANY = 1_000_000
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 """From here on, Slurm's numbers stand for the batch script, the shell of salloc and the like."""
 
-_NAMES = (
+_NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     # Who started the tasks, and its variables: rank, size, local rank, local size, node's rank.
     # The innermost comes first: mpirun runs its daemons through srun, torchrun runs in tasks.
     (
         "torchrun",
         "TORCHELASTIC_RUN_ID",
         ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"),
+    ),
+    (
+        "horovodrun",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT",
+        (
+            "HOROVOD_RANK",
+            "HOROVOD_SIZE",
+            "HOROVOD_LOCAL_RANK",
+            "HOROVOD_LOCAL_SIZE",
+            "HOROVOD_CROSS_RANK",
+        ),
     ),
     (
         "Open MPI",
@@ -132,7 +145,7 @@ def is_batch_script(environment: Mapping[str, str]) -> bool:
 
 
 def read_task(environment: Mapping[str, str], host: str) -> Task:
-    """Return which task this process is: torchrun's, MPI's, Slurm's, or a program alone.
+    """Return which task this process is: of torchrun, horovodrun, MPI, Slurm, or a program alone.
 
     Args:
         environment: of this process.
@@ -250,10 +263,11 @@ def _by_names(
     rank, size = _number(environment, rank_name), _number(environment, size_name)
     local_rank = _number(environment, local_rank_name, default=rank)
     local_size = _number(environment, local_size_name, default=size)
-    if local_size == size:
-        # All are here, however many nodes the job has.
-        hosts, tasks_per_node, node_rank = (host,), (size,), 0
-    else:
+    hosts: tuple[str, ...] = (host,)
+    tasks_per_node: tuple[int, ...] = (size,)
+    node_rank = 0
+    if local_size != size:
+        # Otherwise all are here, however many nodes the job has.
         hosts, tasks_per_node = _nodes(environment, host, size, local_size)
         here = _position(host, hosts)
         node_rank = rank // max(local_size, 1) if here is None else here
@@ -273,7 +287,7 @@ def _by_names(
         tasks_per_node=tasks_per_node,
         dealt="block",
         job=job,
-        key=f"{started_by.split()[0].lower()}-{job or 'nojob'}-{step}" if step else "",
+        key=f"{started_by.partition(' ')[0].lower()}-{job or 'nojob'}-{step}" if step else "",
         port=_port(_slurm_job(environment) or job, step),
         rank_name=rank_name,
     )
@@ -298,7 +312,7 @@ def _nodes(
 
     A launcher may have been told to use some of the job's nodes alone.
     """
-    hosts, slots = _job_hosts(environment)
+    hosts, slots = job_hosts(environment)
     here = _position(host, hosts)
     if sum(slots) == size and here is not None and slots[here] == local_size:
         return hosts, slots
@@ -314,34 +328,6 @@ def _position(host: str, hosts: tuple[str, ...]) -> int | None:
     return names.index(name) if name in names else None
 
 
-def _job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return `(the job's nodes, its slots on each)`, as Slurm or Grid Engine tell them."""
-    if listed := environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST"):
-        hosts = expand_hosts(listed)
-        slots = expand_counts(environment.get("SLURM_TASKS_PER_NODE") or "0")
-        return hosts, slots if len(slots) == len(hosts) else ()
-    name = environment.get("PE_HOSTFILE")
-    if not name:
-        return (), ()
-    try:
-        with open(name, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - loads late
-            found, strange = parse_pe_hostfile(file.read(1 << 20))
-    except OSError as error:
-        if environment.get("MASTER_ADDR"):
-            # Grid Engine writes it on the job's first node alone.
-            return (), ()
-        raise InputError(
-            f"PE_HOSTFILE {name}: {error.strerror}",
-            "a file to read, or MASTER_ADDR, the host of rank 0",
-            "export MASTER_ADDR before the launch (`mpirun -x MASTER_ADDR …`)",
-        ) from None
-    if strange:
-        raise InputError(
-            f"PE_HOSTFILE {name} has a line {strange[0]!r}", "host, slots, queue, processors"
-        )
-    return tuple(found), tuple(found.values())
-
-
 def _namespace(environment: Mapping[str, str], started_by: str) -> str:
     """Return what tells this launch from others of the same job; empty: nothing does."""
     if started_by == "torchrun":
@@ -350,14 +336,16 @@ def _namespace(environment: Mapping[str, str], started_by: str) -> str:
         # `none` is the name of every run that got no other.
         known = run_id if run_id != "none" else environment.get("MASTER_PORT", "")
         return f"{known}.{restarts}"
+    if started_by == "horovodrun":
+        return environment["HOROVOD_GLOO_RENDEZVOUS_PORT"]
     names = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid", "PMI_JOBID")
     return next((environment[name] for name in names if environment.get(name)), "")
 
 
 def _port(job: str, step: str) -> int:
-    """Return a port of `_PORTS`: far apart for jobs that follow each other, and for their steps."""
-    # Both factors are coprime to the number of ports: jobs, and steps, repeat after all of them.
-    return _PORTS[(_PORTS_A_JOB * _as_number(job) + _PORTS_A_STEP * _as_number(step)) % len(_PORTS)]
+    """Return a port of `_PORTS`: apart for jobs that follow each other, and for their steps."""
+    place = _PORTS_A_JOB * _as_number(job) + _PORTS_A_STEP * _as_number(step)
+    return _PORTS[place % len(_PORTS)]
 
 
 def _as_number(text: str) -> int:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import shlex
-import signal
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
+from teho.explain.policy import OUTLIERS, Policy, load_policy
+from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s, stopped_early
+from teho.explain.totals import cores_used, energy_of, lacking, mean_of
+from teho.explain.wording import listed
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
-from teho.show.build_plots import plots_of
-from teho.show.view import Cell, Column, Fact, Table, View
+from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.show.build_plots import heat_map_of, plots_of
+from teho.show.build_step import clock_notes, ended_words, gaps, killed_words, node_count
+from teho.show.build_tables import tables_of
+from teho.show.view import Fact, View
 from teho.units import format_bytes, format_duration
 from teho.version import __version__
 
 __all__ = ["build_view"]
 
-T = TypeVar("T")
 VerdictSeverity = Literal["critical", "warning", "remark", "good", "unknown"]
 
 
@@ -31,6 +35,7 @@ def build_view(
     abstentions: Sequence[Abstention] = (),
     problems: Sequence[str] = (),
     plots: bool = True,
+    policy: Policy | None = None,
 ) -> View:
     """Lay out a whole report.
 
@@ -42,8 +47,10 @@ def build_view(
         abstentions: what the rules could not judge.
         problems: sentences about rows that did not read.
         plots: whether to draw every metric over time; text has no use for them.
+        policy: the thresholds by which rows of tables stand out; None: the shipped ones.
     """
     verdict, severity = _verdict(run, state, summary, findings)
+    limits = (policy or load_policy()).thresholds[OUTLIERS]
     return View(
         run_id=run.id,
         name=run.name,
@@ -52,12 +59,13 @@ def build_view(
         verdict=verdict,
         verdict_severity=severity,
         facts=tuple(_facts(run, state, summary)),
-        tables=tuple(_tables(summary)),
+        tables=tables_of(run, state, summary, limits),
         findings=tuple(findings),
         abstentions=tuple(abstentions),
-        troubles=tuple(_troubles(run, problems)),
-        notes=tuple(_notes(run)),
+        troubles=(*gaps(run, state, summary), *_troubles(run, problems)),
+        notes=(*clock_notes(run), *_notes(run)),
         plots=plots_of(summary) if plots else (),
+        heat_map=heat_map_of(summary) if plots else None,
         teho_version=__version__,
     )
 
@@ -68,11 +76,18 @@ def build_view(
 def _verdict(
     run: Run, state: RunState, summary: Summary, findings: Sequence[Finding]
 ) -> tuple[str, VerdictSeverity]:
-    grave = [finding for finding in findings if finding.severity is not Severity.REMARK]
+    grave = [
+        (finding.sentence, finding.severity)
+        for finding in findings
+        if finding.severity is not Severity.REMARK
+    ]
+    lost = killed_words(run, state)
+    if lost and (not grave or grave[0][1] is not Severity.CRITICAL):
+        grave.insert(0, (lost, Severity.CRITICAL))
     if grave:
         more = len(grave) - 1
         also = f" {more} more finding{'s' if more > 1 else ''} below." if more else ""
-        return grave[0].sentence + also, grave[0].severity.value
+        return grave[0][0] + also, grave[0][1].value
     used = _use(summary)
     if used is None:
         reason = "too short to be sampled" if run.end and run.nodes else "nothing was recorded"
@@ -80,8 +95,11 @@ def _verdict(
     too_short = any(finding.kind == "job_too_short" for finding in findings)
     if too_short:
         return f"{used}, but it was too short to judge.", "unknown"
-    ending = "nothing found to change" if state is RunState.FINISHED else _STATE_WORDS[state]
-    return f"{used}; {ending}.", "good" if run.nodes else "unknown"
+    absent = absent_hosts(run)
+    if state is not RunState.RUNNING and absent:
+        return f"{used}; {listed(absent)} left no recording.", "unknown"
+    words = "nothing found to change" if state is RunState.FINISHED else _STATE_WORDS[state]
+    return f"{used}; {words}.", "good" if run.nodes else "unknown"
 
 
 _STATE_WORDS = {
@@ -94,22 +112,17 @@ _STATE_WORDS = {
 def _use(summary: Summary) -> str | None:
     """Say in one clause what the run used; None when nothing was sampled."""
     time = f"in {format_duration(summary.elapsed_s)}"
-    busy = [
-        stat.mean
-        for gpu in summary.gpus
-        if isinstance(stat := _of(gpu.stats, "gpu_busy_percent"), Stat)
-    ]
-    if busy:
-        mean = sum(busy) / len(busy)
+    busy = mean_of(summary.gpus, "gpu_busy_percent") if summary.gpus else None
+    if isinstance(busy, float):
         if len(summary.gpus) == 1:
-            return f"The GPU was busy {mean:.0f} % of the time {time}"
-        return f"The {len(summary.gpus)} GPUs were busy {mean:.0f} % of the time {time}"
-    used = [node.cpu_cores_used for node in summary.nodes]
-    figures = [value for value in used if not isinstance(value, Missing)]
-    if not figures:
+            return f"The GPU was busy {busy:.0f} % of the time {time}"
+        return f"The {len(summary.gpus)} GPUs were busy {busy:.0f} % of the time {time}"
+    nodes = [node for node in summary.nodes if not isinstance(node.cpu_cores_used, Missing)]
+    if not nodes:
         return None
-    cores = sum(node.cores for node in summary.nodes)
-    return f"The program kept {sum(figures):.1f} of {cores} cores busy {time}"
+    used = sum(node.cpu_cores_used for node in nodes if isinstance(node.cpu_cores_used, float))
+    cores = sum(node.cores for node in nodes)
+    return f"The program kept {used:.1f} of {cores} cores busy {time}"
 
 
 # Facts
@@ -120,18 +133,23 @@ def _facts(run: Run, state: RunState, summary: Summary) -> Iterable[Fact]:
     yield Fact("ended", "Ended", _ending(run, state))
     yield from _job_facts(run)
     cores = sum(node.cores for node in summary.nodes)
-    if len(run.nodes) > 1:
-        yield Fact("nodes", "Nodes", len(run.nodes))
+    nodes = node_count(run)
+    if nodes > 1:
+        recorded = len(run.nodes)
+        yield Fact(
+            "nodes", "Nodes", nodes, note="" if recorded == nodes else f"{recorded} recorded"
+        )
+    if run.step and run.has_tasks:
+        yield Fact("task_count", "Tasks", run.step.task_count)
     yield Fact(
-        "cores_used", "Cores used", _cores_used(summary), note=f"of {cores}" if cores else ""
+        "cores_used", "Cores used", cores_used(run, summary), note=f"of {cores:,}" if cores else ""
     )
     peak, limit = _memory(summary)
     note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
     if summary.gpus:
         yield Fact("gpu_count", "GPUs", len(summary.gpus))
-        yield Fact("gpu_busy_percent", "GPU busy", _mean_busy(summary.gpus), "%")
-        yield Fact("gpu_energy_j", "GPU energy", _energy(summary.gpus), "J")
+        yield from _gpu_facts(run, state, summary)
     yield from _accounting_facts(run, state, summary, limit)
 
 
@@ -139,12 +157,22 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
     """Yield what `seff` tells and people can do without."""
     cores = sum(node.cores for node in summary.nodes)
     yield Fact("state_words", "State", _accounting_state(run, state), aside=True)
-    yield Fact("node_count", "Nodes", len(run.nodes), aside=True)
+    yield Fact("node_count", "Nodes", node_count(run), aside=True)
     if cores:
         yield Fact("cores_per_node", "Cores per node", cores // len(summary.nodes), aside=True)
         yield Fact("core_walltime_s", "Core time", cores * summary.elapsed_s, "s", aside=True)
     yield Fact("cpu_used_s", "CPU time", summary.cpu_s, "s", aside=True)
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
+
+
+def _gpu_facts(run: Run, state: RunState, summary: Summary) -> Iterable[Fact]:
+    gpus = summary.gpus
+    seen = sum(isinstance(gpu.stats.get("gpu_busy_percent"), Stat) for gpu in gpus)
+    note = f"{seen} of {len(gpus)} GPUs" if 0 < seen < len(gpus) else ""
+    yield Fact("gpu_busy_percent", "GPU busy", mean_of(gpus, "gpu_busy_percent"), "%", note)
+    energy = lacking(run) or energy_of(gpus)
+    cut = stopped_early(run, state, summary) and not isinstance(energy, Missing)
+    yield Fact("gpu_energy_j", "GPU energy", energy, "J", "at least" if cut else "")
 
 
 def _job_facts(run: Run) -> Iterable[Fact]:
@@ -160,35 +188,25 @@ def _job_facts(run: Run) -> Iterable[Fact]:
 
 
 def _ending(run: Run, state: RunState) -> str:
+    if run.step and any(task.end for task in run.tasks):
+        return ended_words(run, run.step, state)
     if run.end is None:
         return (
             "still running" if state is RunState.RUNNING else "not known, the recorder was cut off"
         )
-    if run.end.signal is not None:
-        try:
-            return f"by {signal.Signals(run.end.signal).name}"
-        except ValueError:
-            return f"by signal {run.end.signal}"
-    return f"exit code {run.end.exit_code}"
+    return ending(run.end)
 
 
 def _accounting_state(run: Run, state: RunState) -> str:
     """Say the state in the words of Slurm's accounting."""
-    if run.end is None:
+    end = run.end or first_failure(run)
+    if end is None or state is RunState.RUNNING:
         return "RUNNING" if state is RunState.RUNNING else "UNKNOWN"
-    if run.end.signal is not None:
-        return f"FAILED (signal {run.end.signal})"
-    word = "COMPLETED" if run.end.exit_code == 0 else "FAILED"
-    return f"{word} (exit code {run.end.exit_code})"
-
-
-def _cores_used(summary: Summary) -> Cell:
-    """Add up the nodes' cores; a sum that lacks a part would be wrong, not smaller."""
-    figures = [node.cpu_cores_used for node in summary.nodes]
-    missing = [figure for figure in figures if isinstance(figure, Missing)]
-    if missing or not figures:
-        return missing[0] if missing else Missing(Reason.UNRECORDED, "no node was recorded")
-    return sum(figure for figure in figures if not isinstance(figure, Missing))
+    if end.exit_code is None and end.signal is None:
+        return (end.job_state or "unknown").upper()
+    if end.signal is not None:
+        return f"FAILED (signal {end.signal})"
+    return f"{'FAILED' if failed(end) else 'COMPLETED'} (exit code {end.exit_code})"
 
 
 def _memory(summary: Summary) -> tuple[Figure, Figure]:
@@ -209,212 +227,38 @@ def _share_of_memory(node: NodeSummary) -> float:
     return peak if isinstance(limit, Missing) else peak / limit
 
 
-def _mean_busy(gpus: Sequence[GpuSummary]) -> Figure:
-    stats = [_of(gpu.stats, "gpu_busy_percent") for gpu in gpus]
-    figures = [stat.mean for stat in stats if isinstance(stat, Stat)]
-    missing = [stat for stat in stats if isinstance(stat, Missing)]
-    return sum(figures) / len(figures) if figures else missing[0]
-
-
-def _energy(gpus: Sequence[GpuSummary]) -> Figure:
-    """Add up the GPUs' energy; a sum that lacks a part would be wrong, not smaller."""
-    missing = [gpu.energy_j for gpu in gpus if isinstance(gpu.energy_j, Missing)]
-    if missing:
-        return missing[0]
-    return sum(gpu.energy_j for gpu in gpus if not isinstance(gpu.energy_j, Missing))
-
-
-# Tables
-
-
-def _tables(summary: Summary) -> Iterable[Table]:
-    if summary.gpus:
-        yield _gpu_table(summary)
-    if summary.nodes:
-        yield _cpu_table(summary)
-        yield _memory_table(summary)
-        yield _io_table(summary)
-
-
-def _gpu_table(summary: Summary) -> Table:
-    integrated = any(gpu.energy_source == "integrated power" for gpu in summary.gpus)
-    return Table(
-        key="gpus",
-        title="GPUs",
-        columns=(
-            Column(key="node", label="Node"),
-            Column(key="gpu", label="GPU"),
-            *_statistics("load", "GPU busy", "%", decimals=2),
-            *_statistics("memory", "GPU memory", "bytes", shown_in="GiB", decimals=2),
-            Column(key="energy", label="Energy", unit="J", shown_in="Wh", decimals=2),
-            Column(key="power_mean", label="Power", unit="W", decimals=0),
-            Column(key="model", label="Model"),
-        ),
-        rows=tuple(
-            {
-                "node": node.name,
-                "gpu": gpu.position,
-                **_stat_cells("load", _of(gpu.stats, "gpu_busy_percent")),
-                **_stat_cells("memory", _of(gpu.stats, "gpu_memory_used_bytes")),
-                "energy": gpu.energy_j,
-                "power_mean": _mean(_of(gpu.stats, "gpu_power_w")),
-                "model": gpu.device.name,
-            }
-            for node in summary.nodes
-            for gpu in node.gpus
-        ),
-        note="Busy is the share of time with at least one kernel running: it does not tell how "
-        "much of the GPU that kernel used."
-        + (" Energy is integrated from power: there is no counter." if integrated else ""),
-    )
-
-
-def _cpu_table(summary: Summary) -> Table:
-    return Table(
-        key="cpus",
-        title="CPU",
-        columns=(
-            Column(key="node", label="Node"),
-            Column(key="cores", label="Cores"),
-            Column(key="used", label="Used by program", unit="", decimals=2),
-            *_statistics("busy", "Cores busy", "%", decimals=1),
-            Column(key="iowait", label="I/O wait", unit="%", decimals=1),
-            Column(key="threads", label="Threads", decimals=0),
-        ),
-        rows=tuple(
-            {
-                "node": node.name,
-                "cores": node.cores,
-                "used": node.cpu_cores_used,
-                **_stat_cells("busy", _of(node.stats, "cpu_busy_percent")),
-                "iowait": _mean(_of(node.stats, "cpu_iowait_percent")),
-                "threads": _largest(_of(node.stats, "job_threads")),
-            }
-            for node in summary.nodes
-        ),
-        note="Busy counts everybody's work on the job's cores; threads are the most at one time.",
-    )
-
-
-_LIMIT_WORDS = {
-    "cgroup": "the job's cgroup",
-    "scheduler": "what the job asked for",
-    "node": "the whole node",
-}
-
-
-def _memory_table(summary: Summary) -> Table:
-    return Table(
-        key="memory",
-        title="Memory",
-        columns=(
-            Column(key="node", label="Node"),
-            Column(key="peak", label="Peak", unit="bytes"),
-            Column(key="limit", label="Limit", unit="bytes"),
-            Column(key="share", label="Used", unit="%", decimals=1),
-            Column(key="source", label="Limit is"),
-            Column(key="cache", label="Page cache", unit="bytes"),
-        ),
-        rows=tuple(
-            {
-                "node": node.name,
-                "peak": node.memory_peak_bytes,
-                "limit": node.memory_limit_bytes,
-                "share": _percent(node.memory_peak_bytes, node.memory_limit_bytes),
-                "source": _LIMIT_WORDS.get(node.memory_limit_source),
-                "cache": _largest(_of(node.stats, "job_cache_bytes")),
-            }
-            for node in summary.nodes
-        ),
-        note="Peak leaves page cache out: the kernel gives it back when memory is needed.",
-    )
-
-
-_IO = (
-    ("read", "job_read_bytes", "Read", "Program"),
-    ("written", "job_write_bytes", "Written", "Program"),
-    ("netfs_read", "netfs_read_bytes", "Read", "Network file systems"),
-    ("netfs_written", "netfs_write_bytes", "Written", "Network file systems"),
-    ("received", "net_receive_bytes", "In", "Network"),
-    ("sent", "net_send_bytes", "Out", "Network"),
-)
-
-
-def _io_table(summary: Summary) -> Table:
-    return Table(
-        key="io",
-        title="Input and output",
-        columns=(
-            Column(key="node", label="Node"),
-            *(Column(key=key, label=label, band=band, unit="bytes") for key, _, label, band in _IO),
-        ),
-        rows=tuple(
-            {"node": node.name, **{key: _of(node.totals, metric) for key, metric, _, _ in _IO}}
-            for node in summary.nodes
-        ),
-        note="Program: storage alone, what the page cache served left out. The others are the "
-        "whole node's.",
-    )
-
-
-def _statistics(
-    prefix: str, band: str, unit: str, *, shown_in: str = "", decimals: int
-) -> Iterable[Column]:
-    for key, label in (("mean", "Mean"), ("std", "stdDev"), ("max", "Max")):
-        yield Column(
-            key=f"{prefix}_{key}",
-            label=label,
-            band=band,
-            unit=unit,
-            shown_in=shown_in,
-            decimals=decimals,
-        )
-
-
-def _stat_cells(prefix: str, stat: Stat | Missing) -> dict[str, Cell]:
-    if isinstance(stat, Missing):
-        return {f"{prefix}_{key}": stat for key in ("mean", "std", "max")}
-    return {f"{prefix}_mean": stat.mean, f"{prefix}_std": stat.std, f"{prefix}_max": stat.max}
-
-
-def _mean(stat: Stat | Missing) -> Cell:
-    return stat.mean if isinstance(stat, Stat) else stat
-
-
-def _largest(stat: Stat | Missing) -> Cell:
-    return stat.max if isinstance(stat, Stat) else stat
-
-
-def _percent(part: Figure, whole: Figure) -> Cell:
-    if isinstance(part, Missing):
-        return part
-    if isinstance(whole, Missing) or whole <= 0:
-        return whole if isinstance(whole, Missing) else None
-    return 100 * part / whole
-
-
-def _of(figures: Mapping[str, T], name: str) -> T | Missing:
-    """Return a figure, or that nobody took it down."""
-    return figures.get(name, Missing(Reason.UNRECORDED, "not among the metrics looked at"))
-
-
 # Notes
 
 
 def _troubles(run: Run, problems: Sequence[str]) -> Iterable[str]:
-    several = len(run.nodes) > 1
-    seen: set[str] = set()
-    for where, troubles in (("", run.troubles), *((n.name, n.troubles) for n in run.nodes)):
+    offsets_s = {node.name: offset_s(run, node) for node in run.nodes}
+    told: dict[str, float] = {}
+    places: dict[str, list[str]] = {}
+    parts = (
+        *((node.name, node.troubles) for node in run.nodes),
+        *((task.node, task.troubles) for task in run.tasks),
+        ("", run.troubles),
+    )
+    for name, troubles in parts:
         for trouble in troubles:
             # The recorder tells its supervisor too, so that one of the two survives.
-            if trouble.what not in seen:
-                seen.add(trouble.what)
-                prefix = f"{where}: " if several and where else ""
-                yield f"{prefix}After {format_duration(trouble.elapsed_s)}: {trouble.what}."
+            told.setdefault(trouble.what, max(0.0, trouble.elapsed_s + offsets_s.get(name, 0.0)))
+            places.setdefault(trouble.what, []).extend([name] if name else [])
+    for what, after_s in told.items():
+        yield f"{_prefix(run, places[what])}After {format_duration(after_s)}: {what}."
     yield from dict.fromkeys(problems)
 
 
 def _notes(run: Run) -> Iterable[str]:
+    places: dict[str, list[str]] = {}
     for node in run.nodes:
-        prefix = f"{node.name}: " if len(run.nodes) > 1 else ""
-        yield from (prefix + note for note in (*node.allocation.notes, *node.notes))
+        for note in (*node.allocation.notes, *node.notes):
+            places.setdefault(note, []).append(node.name)
+    for note, names in places.items():
+        yield f"{_prefix(run, names)}{note}"
+
+
+def _prefix(run: Run, names: Sequence[str]) -> str:
+    """Name the nodes that a sentence is about, where it is not about all of them."""
+    unique = list(dict.fromkeys(names))
+    return f"{listed(unique)}: " if 0 < len(unique) < len(run.nodes) else ""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from teho.model.metric import METRICS, Metric
+from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
 from teho.model.summary import Summary
 from teho.show.view import Plot, PlotSeries
 
-__all__ = ["plots_of"]
+__all__ = ["heat_map_of", "plots_of"]
 
 Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
 
@@ -30,6 +31,43 @@ _GROUPS: tuple[tuple[str, Group], ...] = (
     ("node_", "Memory"),
     ("oom_", "Memory"),
 )
+
+
+_HEAT_BINS = 120
+"""Columns of a heat map: as many as are still wider than a hair on a telephone."""
+
+
+def heat_map_of(summary: Summary) -> Plot | None:
+    """Return how busy each of several GPUs was, in few bins; None for one GPU, or none seen."""
+    metric = METRICS_BY_NAME["gpu_busy_percent"]
+    series = tuple(_plot_series(summary, metric, every=True))
+    if len(series) < 2 or not any(value is not None for one in series for value in one.values):
+        return None
+    width = math.ceil(summary.bin_count / _HEAT_BINS)
+    starts = range(0, summary.bin_count, width)
+    return Plot(
+        key=metric.name,
+        title="Every GPU over time",
+        unit=metric.unit,
+        meaning=metric.meaning,
+        group="GPU",
+        elapsed_s=[
+            round((start + min(start + width, summary.bin_count)) / 2 * summary.bin_s, 3)
+            for start in starts
+        ],
+        series=tuple(
+            PlotSeries(
+                one.label,
+                _rounded([_mean(one.values[start : start + width]) for start in starts]),
+            )
+            for one in series
+        ),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def plots_of(summary: Summary) -> tuple[Plot, ...]:
@@ -74,7 +112,9 @@ def _plot_unit(metric: Metric) -> str:
     return {"J": "W", "s": "cores", "": "per s"}.get(metric.unit, f"{metric.unit}/s")
 
 
-def _plot_series(summary: Summary, metric: Metric) -> Iterable[PlotSeries]:
+def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> Iterable[PlotSeries]:
+    """Yield a line for each device that recorded a metric, or for `every` one."""
+    nothing: list[float | None] = [None] * summary.bin_count
     several = len(summary.nodes) > 1
     for node in summary.nodes:
         if metric.scope == "node":
@@ -82,9 +122,9 @@ def _plot_series(summary: Summary, metric: Metric) -> Iterable[PlotSeries]:
                 yield PlotSeries(node.name, _rounded(node.series[metric.name]))
             continue
         for gpu in node.gpus:
-            if metric.name in gpu.series:
+            if every or metric.name in gpu.series:
                 label = f"{node.name} GPU {gpu.position}" if several else f"GPU {gpu.position}"
-                yield PlotSeries(label, _rounded(gpu.series[metric.name]))
+                yield PlotSeries(label, _rounded(gpu.series.get(metric.name, nothing)))
 
 
 def _rounded(values: Sequence[float | None]) -> list[float | None]:

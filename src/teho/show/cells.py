@@ -29,6 +29,7 @@ __all__ = [
     "severity_of",
     "threshold_text",
     "without_shared",
+    "worst_first",
 ]
 
 NOTHING = "\N{EN DASH}"
@@ -127,9 +128,9 @@ def bands(columns: tuple[Column, ...]) -> list[tuple[str, tuple[Column, ...]]]:
 
 
 def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
-    """Take out the texts that are the same in every row, to stand once beside the title.
+    """Take out the texts and counts that are the same in every row, to stand beside the title.
 
-    The first column stays where there is one row, because it says whose row it is.
+    The first column stays where there is one row, because it says whose row it is; so do counts.
 
     Returns:
         The texts, each behind its label, and the columns that are left.
@@ -137,12 +138,19 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
     shared, columns = [], []
     for position, column in enumerate(table.columns):
         cells = [row.get(column.key) for row in table.rows]
-        same = isinstance(cells[0], str) and cells.count(cells[0]) == len(cells)
+        kinds = str if len(cells) == 1 else (str, int)
+        same = isinstance(cells[0], kinds) and cells.count(cells[0]) == len(cells)
         if same and not column.unit and (position or len(cells) > 1):
             shared.append(f"{plain(column.label)} {plain(str(cells[0]))}")
         else:
             columns.append(column)
     return shared, tuple(columns)
+
+
+def worst_first(table: Table) -> list[int]:
+    """Return the places of all rows: those that stand out first, then the others in order."""
+    odd = set(table.outliers)
+    return [*table.outliers, *(place for place in range(len(table.rows)) if place not in odd)]
 
 
 def explanations(table: Table) -> list[str]:

@@ -24,7 +24,9 @@ from teho.show.cells import (
     severity_of,
     threshold_text,
     without_shared,
+    worst_first,
 )
+from teho.show.html_heat import heat_section
 from teho.show.html_plots import plot_data, plots_section
 from teho.show.markup import scrolling, text
 from teho.show.view import Cell, Column, Fact, Table, View
@@ -43,6 +45,7 @@ def render_html(view: View) -> str:
     title = f"{text(view.name or view.run_id)} · Teho"
     sections = [
         *_section("Findings", "findings", _findings(view.findings)),
+        *_section("Every GPU over time", "heats", heat_section(view.heat_map)),
         *_section("What it used", "used", _tables(view.tables)),
         *_section("Over time", "plots", plots_section(view.plots)),
         *_section("Trouble with the recording", "troubles", _list(view.troubles)),
@@ -74,7 +77,7 @@ def render_html(view: View) -> str:
 {"".join(sections)}
 </main>
 <footer>Teho {text(view.teho_version)} · run <code>{text(view.run_id)}</code></footer>
-<script type="application/json" id="data">{plot_data(view.plots)}</script>
+<script type="application/json" id="data">{plot_data(view.plots, view.heat_map)}</script>
 <!-- uPlot, which draws the plots:
 {_asset("vendor/LICENSE.uPlot")} -->
 <script>{scripts[0]}</script>
@@ -176,15 +179,7 @@ def _tables(tables: Sequence[Table]) -> str:
 def _table(table: Table) -> str:
     shared, columns = without_shared(table)
     numeric = {column.key: is_numeric(column, table.rows) for column in columns}
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            _cell(row.get(column.key), column, numeric=numeric[column.key], heads=position == 0)
-            for position, column in enumerate(columns)
-        )
-        + "</tr>\n"
-        for row in table.rows
-    )
+    rows = "".join(_row(table, place, columns, numeric) for place in worst_first(table))
     below = [*([table.note] if table.note else []), *explanations(table)]
     notes = "".join(f"<li>{text(sentence)}</li>" for sentence in below)
     head = _table_head(columns, numeric)
@@ -194,6 +189,16 @@ def _table(table: Table) -> str:
 {f'<ul class="below">{notes}</ul>' if notes else ""}
 </div>
 """
+
+
+def _row(table: Table, place: int, columns: tuple[Column, ...], numeric: dict[str, bool]) -> str:
+    row = table.rows[place]
+    cells = "".join(
+        _cell(row.get(column.key), column, numeric=numeric[column.key], heads=position == 0)
+        for position, column in enumerate(columns)
+    )
+    odd = ' class="outlier"' if place in table.outliers else ""
+    return f"<tr{odd}>{cells}</tr>\n"
 
 
 def _table_head(columns: tuple[Column, ...], numeric: dict[str, bool]) -> str:

@@ -8,11 +8,12 @@ from typing import Union
 
 import msgspec
 
+from teho.explain.wording import capital
 from teho.show.cells import plain, quantity
 from teho.show.markup import scrolling, text
 from teho.show.view import Plot, PlotSeries
 
-__all__ = ["plot_data", "plots_section"]
+__all__ = ["numbers_of", "plot_data", "plots_section"]
 
 _GROUPS = ("GPU", "CPU", "Memory", "I/O and network")
 _THINNED_ROWS = 24
@@ -46,24 +47,27 @@ def plots_section(plots: Sequence[Plot]) -> str:
     return hint + "".join(groups)
 
 
-def plot_data(plots: Iterable[Plot]) -> str:
-    """Write the points of all plots as JSON that may stand in a script element.
+def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
+    """Write the points of all plots and of the heat map as JSON that may stand in a script element.
 
     A point is a whole number of its plot's `step`, which makes the page a third as long
     as the recorded figures would, and is finer than a screen.
     """
-    data = {"plots": [_entry(number, plot) for number, plot in enumerate(plots)]}
+    data = {
+        "plots": [_entry(f"plot{number}", plot) for number, plot in enumerate(plots)],
+        "heat": None if heat_map is None else _entry("heat", heat_map),
+    }
     # In a script element only `<` can end the data; JSON has another way to write it.
     return msgspec.json.encode(data).decode().replace("<", "\\u003c")
 
 
-def _entry(number: int, plot: Plot) -> dict[str, object]:
+def _entry(place: str, plot: Plot) -> dict[str, object]:
     lines = [_finite(series.values) for series in plot.series]
     largest = max((abs(end) for line in lines for end in _ends(line)), default=0.0)
     magnitude = math.floor(math.log10(max(largest, _SMALLEST)))
     step = 10.0 ** (magnitude + 1 - _DIGITS)
     return {
-        "id": f"plot{number}",
+        "id": place,
         "unit": plain(plot.unit),
         "elapsed_s": plot.elapsed_s,
         "step": step,
@@ -90,22 +94,19 @@ def _ends(values: list[Value]) -> tuple[float, ...]:
 
 
 def _figure(number: int, plot: Plot) -> str:
-    title = text(_capital(plot.title))
+    title = text(capital(plot.title))
     return f"""<figure>
 <figcaption><div class="title"><h4>{title}</h4></div>
-<p>{text(_capital(plot.meaning))}</p></figcaption>
+<p>{text(capital(plot.meaning))}</p></figcaption>
 <div class="canvas" id="plot{number}" role="img" \
 aria-label="{title} over time, a line per device; the numbers follow below"></div>
-<details><summary>Show the numbers</summary>{_numbers(plot)}</details>
+<details><summary>Show the numbers</summary>{numbers_of(plot)}</details>
 </figure>
 """
 
 
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
-
-
-def _numbers(plot: Plot) -> str:
+def numbers_of(plot: Plot) -> str:
+    """Write the numbers of a plot as tables."""
     rows = "".join(_extent(series, plot.unit) for series in plot.series)
     heads = "".join(f'<th scope="col" class="n">{word}</th>' for word in ("mean", "least", "most"))
     table = scrolling(

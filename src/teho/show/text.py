@@ -74,7 +74,8 @@ def _short(view: View, width: int) -> Iterator[list[Text]]:
         said = view.verdict.startswith(finding.sentence)
         yield [*([] if said else _sentence(finding, width)), *_action(finding, width)]
     for table in view.tables:
-        if table.key == "gpus" and 0 < len(table.rows) <= _SHORT_GPUS:
+        few = 0 < len(table.rows) <= _SHORT_GPUS
+        if table.key == "nodes" or (table.key == "gpus" and few):
             yield _table(table, width)
     yield _listed("Trouble with the recording", view.troubles, width)
     left = [
@@ -133,6 +134,8 @@ def _action(finding: Finding, width: int) -> list[Text]:
 
 def _table(table: Table, width: int) -> list[Text]:
     lines = table_lines(table, width)
+    if table.rest:
+        lines += flow(words(f"… {table.rest}"), width, Text(), style="dim", hang=2)
     below = [table.note] if table.note else []
     for sentence in [*below, *explanations(table)]:
         lines += flow(words(sentence), width, _INDENT, style="dim", hang=4)

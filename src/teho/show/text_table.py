@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from teho.model.missing import Missing
-from teho.show.cells import bands, column_text, heading_unit, is_numeric, plain, without_shared
+from teho.show.cells import (
+    bands,
+    column_text,
+    heading_unit,
+    is_numeric,
+    plain,
+    without_shared,
+    worst_first,
+)
 from teho.show.view import Column, Table
 
 __all__ = ["table_lines"]
@@ -19,7 +27,7 @@ _GAP = "  "
 class _Laid:
     """A column with its texts and its width, in terminal cells."""
 
-    def __init__(self, column: Column, table: Table, most: int) -> None:
+    def __init__(self, column: Column, table: Table, places: Sequence[int], most: int) -> None:
         self.band = _shortened(plain(column.band), most)
         self.unit = heading_unit(column)
         self.right = is_numeric(column, table.rows)
@@ -27,7 +35,7 @@ class _Laid:
         # A band's heading carries the unit; a column that stands alone has it below its name.
         self.upper, self.lower = ("", label) if self.band or not self.unit else (label, self.unit)
         self.is_key = not column.band and not column.unit
-        cells = [row.get(column.key) for row in table.rows]
+        cells = [table.rows[place].get(column.key) for place in places]
         self.texts = [_shortened(column_text(cell, column), most) for cell in cells]
         self.faint = [cell is None or isinstance(cell, Missing) for cell in cells]
         self.width = max(cell_len(text) for text in (self.upper, self.lower, *self.texts))
@@ -41,18 +49,21 @@ def table_lines(table: Table, width: int) -> list[Text]:
     """Lay out a table with its title.
 
     A text that is the same in every row stands once, beside the title. Columns that
-    do not fit side by side follow below, with the leading columns again.
+    do not fit side by side follow below, with the leading columns again. Of many rows, a
+    few stand for all.
     """
     shared, columns = without_shared(table)
+    columns = tuple(column for column in columns if not column.aside)
+    places = table.shown or worst_first(table)
     # The last column may take what is left: a line that is too long is cut at its end.
     most = [*[max(width // 3, 8)] * (len(columns) - 1), width]
-    laid = [_Laid(column, table, most=most[i]) for i, column in enumerate(columns)]
+    laid = [_Laid(column, table, places, most=most[i]) for i, column in enumerate(columns)]
     lines = [_title(table, shared)]
     for number, block in enumerate(_blocks(_groups(columns, laid), width)):
         if number:
             lines.append(Text())
         lines.extend(_headings(block))
-        lines.extend(_row(block, index) for index in range(len(table.rows)))
+        lines.extend(_row(block, index) for index in range(len(places)))
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return lines
@@ -112,13 +123,15 @@ def _headings(block: list[list[_Laid]]) -> Iterator[Text]:
         space = _span(group) - cell_len(heading)
         upper.append(heading + (" " + fill * (space - 1) if space else ""))
     if any(text.strip() for text in upper):
-        yield Text(_GAP.join(upper), "dim")
-    yield Text(_GAP.join(c.padded(c.lower) for group in block for c in group), "dim")
+        yield Text(_GAP.join(upper).rstrip(), "dim")
+    yield Text(_GAP.join(c.padded(c.lower) for group in block for c in group).rstrip(), "dim")
 
 
 def _row(block: list[list[_Laid]], index: int) -> Text:
-    return Text(_GAP).join(
+    line = Text(_GAP).join(
         Text(column.padded(column.texts[index]), "dim" if column.faint[index] else "")
         for group in block
         for column in group
     )
+    line.rstrip()
+    return line

@@ -48,17 +48,26 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """Unit that a face writes them in, such as GiB for bytes (`units.convert`); empty: `unit`."""
     decimals: int | None = None
     """Fixed number of decimals, so that a column of figures lines up; None: as the unit reads."""
+    aside: bool = False
+    """Where there is little room, as on a terminal, this column is left out."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table; each row is an object from column key to cell."""
 
     key: str
-    """Stable name: `gpus`, `cpus`, `memory` or `io`."""
+    """Stable name: `nodes`, `gpus`, `tasks`, `cpus`, `memory` or `io`."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Cell], ...]
+    """Node by node, in the order of GPUs or ranks."""
     note: str = ""
+    outliers: tuple[int, ...] = ()
+    """Places in `rows` of those that differ most from the others, most first."""
+    shown: tuple[int, ...] = ()
+    """Places in `rows` of those that stand for all where there is little room; empty: all do."""
+    rest: str = ""
+    """What then stands for the others, such as `and 58 nodes alike: GPU busy 91 % to 95 %`."""
 
 
 class PlotSeries(msgspec.Struct, frozen=True):
@@ -104,4 +113,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """What could not be seen here and other remarks on the recording, one sentence each."""
     plots: tuple[Plot, ...] = ()
+    heat_map: Plot | None = None
+    """How busy each of several GPUs was, in fewer and wider time bins than the plots have."""
     teho_version: str = ""

@@ -91,13 +91,15 @@ def _end_of_all(run: Run, tasks: Sequence[Task]) -> End | None:
     failed = [end for end in ends if end.exit_code != 0]
     told = min(failed or ends, key=lambda end: end.at)
     at = max(end.at for end in ends)
+    cpu_s = [end.cpu_s for end in ends if end.cpu_s is not None]
+    peaks = [end.peak_process_bytes for end in ends if end.peak_process_bytes is not None]
     return End(
         at=at,
         elapsed_s=max(0.0, (at - run.started_at).total_seconds()),
         exit_code=told.exit_code,
         signal=told.signal,
-        cpu_s=sum(end.cpu_s for end in ends),
-        peak_process_bytes=max(end.peak_process_bytes for end in ends),
+        cpu_s=sum(cpu_s) if len(cpu_s) == len(ends) else None,
+        peak_process_bytes=max(peaks, default=None),
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from teho.explain.policy import Policy
 from teho.explain.rules import (
+    communication_bound,
     cores_unused,
     cpu_busy_gpu_idle,
     gpu_invisible,
@@ -28,7 +29,10 @@ from teho.explain.rules import (
     memory_near_limit,
     memory_overasked,
     out_of_memory,
+    rank_imbalance,
     serial_program,
+    task_failed,
+    task_imbalance,
     too_many_threads,
 )
 from teho.explain.rules._look import Gpu, Located
@@ -65,6 +69,7 @@ class Suppression(NamedTuple):
 
 RULES: tuple[Rule, ...] = (
     out_of_memory,
+    task_failed,
     gpu_invisible,
     gpu_never_used,
     gpu_one_idle,
@@ -72,6 +77,9 @@ RULES: tuple[Rule, ...] = (
     gpu_low_use,
     io_wait_gpu_idle,
     cpu_busy_gpu_idle,
+    communication_bound,
+    rank_imbalance,
+    task_imbalance,
     memory_near_limit,
     serial_program,
     cores_unused,
@@ -92,6 +100,9 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_low_use",
             "io_wait_gpu_idle",
             "cpu_busy_gpu_idle",
+            "communication_bound",
+            "rank_imbalance",
+            "task_imbalance",
             "serial_program",
             "cores_unused",
             "too_many_threads",
@@ -108,15 +119,30 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_low_use",
             "io_wait_gpu_idle",
             "cpu_busy_gpu_idle",
+            "communication_bound",
+            "rank_imbalance",
         ),
         "never is less than low, and a GPU that the program does not use waits for nothing",
     ),
     Suppression(
         "gpu_used_only_at_first",
-        ("gpu_one_idle", "gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle"),
+        (
+            "gpu_one_idle",
+            "gpu_low_use",
+            "io_wait_gpu_idle",
+            "cpu_busy_gpu_idle",
+            "communication_bound",
+            "rank_imbalance",
+        ),
         "the mean is low because the GPU was given up, not because it was fed badly",
     ),
-    Suppression("gpu_one_idle", ("gpu_low_use",), "idle is less than low"),
+    Suppression(
+        "gpu_one_idle",
+        ("gpu_low_use", "communication_bound", "rank_imbalance"),
+        "idle is less than low, and uneven",
+    ),
+    Suppression("io_wait_gpu_idle", ("communication_bound",), "storage explains the waiting"),
+    Suppression("cpu_busy_gpu_idle", ("communication_bound",), "the CPU explains the waiting"),
     Suppression("out_of_memory", ("memory_near_limit",), "the limit was reached"),
     Suppression("serial_program", ("cores_unused",), "it says why the cores are unused"),
 )

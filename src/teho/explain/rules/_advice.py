@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from teho.explain.rules._look import Gpu, allocation_of
@@ -11,21 +12,32 @@ from teho.model.run import Run
 from teho.model.summary import NodeSummary
 from teho.units import GIB
 
-__all__ = ["ask_cores", "ask_memory", "later_job", "loader_workers", "more_memory", "use_gpus"]
+__all__ = [
+    "ask_cores",
+    "ask_memory",
+    "later_job",
+    "loader_workers",
+    "more_memory",
+    "process_for_each",
+    "use_gpus",
+]
 
 
-def use_gpus(scheduler: str | None, per_node: int, used: Sequence[Gpu]) -> str:
+def use_gpus(scheduler: str | None, used: Sequence[Gpu], nodes_held: int) -> str:
     """Say how to hold only as many GPUs as are used.
 
     Args:
         scheduler: of the run's allocation.
-        per_node: GPUs to ask for on each node, at least 1.
-        used: the GPUs in use, shown to the program where there is no scheduler to ask.
+        used: the GPUs in use, at least one.
+        nodes_held: nodes that the job holds.
     """
+    nodes_used = Counter(of.node.name for of in used)
+    per_node = max(nodes_used.values())
     if scheduler == "slurm":
+        nodes = f" with `--nodes={len(nodes_used)}`" if len(nodes_used) < nodes_held else ""
         return (
             f"ask for `--gpus-per-node={per_node}`, or `--gres=gpu:TYPE:{per_node}` with the "
-            "type that the script names now"
+            f"type that the script names now{nodes}"
         )
     if scheduler == "grid_engine":
         return (
@@ -39,6 +51,22 @@ def use_gpus(scheduler: str | None, per_node: int, used: Sequence[Gpu]) -> str:
     # The driver's own index counts by PCI address, CUDA by speed unless it is told otherwise.
     places = ",".join(str(of.gpu.device.index) for of in used)
     return f"set `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={places}`"
+
+
+def process_for_each(scheduler: str | None, node: NodeSummary, nodes_held: int) -> str:
+    """Say how to start one process for each GPU of the run.
+
+    Args:
+        scheduler: of the run's allocation.
+        node: one of its nodes.
+        nodes_held: nodes that the job holds.
+    """
+    gpus = len(node.gpus)
+    if nodes_held == 1:
+        return f"`torchrun --nproc-per-node={gpus}`"
+    if scheduler == "slurm":
+        return f"`srun --ntasks-per-node={gpus} teho launch -- CMD`"
+    return f"`torchrun --nnodes={nodes_held} --nproc-per-node={gpus}`"
 
 
 def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:

@@ -8,13 +8,14 @@ from typing import Literal, NamedTuple, TypeVar, Union
 
 import msgspec
 
+from teho.explain.wording import MOST_NAMED, joined, listed, numbered, span
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
-from teho.units import format_duration, format_quantity
+from teho.units import format_duration
 
 __all__ = [
     "Gpu",
@@ -23,6 +24,7 @@ __all__ = [
     "Place",
     "Series",
     "allocation_of",
+    "each_of",
     "ever",
     "known",
     "name_all",
@@ -34,9 +36,6 @@ __all__ = [
 Series = list[Union[float, None]]
 _T = TypeVar("_T")
 _P = TypeVar("_P", bound="Place")
-
-_NAMED = 4
-"""How many places a sentence names before it says `and 12 more`."""
 
 
 class Located(Finding, frozen=True, kw_only=True):
@@ -178,7 +177,7 @@ class Look:
             return Abstention(kind=self.kind, lacked="; ".join(self._grouped_lacks()))
         unseen = tuple(
             Evidence(f"not judged: {what}, {place}", missing)
-            for what, place, missing in islice(self._lacks, _NAMED)
+            for what, place, missing in islice(self._lacks, MOST_NAMED)
         )
         first = msgspec.structs.replace(findings[0], evidence=findings[0].evidence + unseen)
         return [first, *findings[1:]]
@@ -201,7 +200,7 @@ class Look:
         for what, place, missing in self._lacks:
             why = missing.detail or str(missing)
             places.setdefault((what, why), []).append(place)
-        return [f"{what} of {_listed(names)}: {why}" for (what, why), names in places.items()]
+        return [f"{what} of {listed(names)}: {why}" for (what, why), names in places.items()]
 
 
 def known(
@@ -235,11 +234,33 @@ def allocation_of(run: Run, node_name: str) -> Allocation:
 
 
 def name_all(places: Sequence[Place]) -> str:
-    """Name GPUs or nodes in a sentence: `GPUs 1 and 2 on r01g01`, `r01g01, … and 12 more`."""
+    """Name GPUs or nodes in a sentence.
+
+    `GPUs 0–3 on r01g01`, `GPUs 1 and 2 on each of r01g01 and r01g02`, `r01g01, … and 12 more`.
+    """
     gpus = [place for place in places if isinstance(place, Gpu)]
-    if len(gpus) > 1 and len({of.node.name for of in gpus}) == 1:
-        return f"GPUs {_listed([str(of.gpu.position) for of in gpus])} on {gpus[0].node.name}"
-    return _listed([place.name for place in places])
+    if not gpus:
+        return listed([place.name for place in places])
+    positions: dict[str, list[int]] = {}
+    for of in gpus:
+        positions.setdefault(of.node.name, []).append(of.gpu.position)
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for node, numbers in positions.items():
+        alike.setdefault(tuple(numbers), []).append(node)
+    groups = [_gpus_on(at, nodes) for at, nodes in alike.items()]
+    left = sum(len(at) * len(nodes) for at, nodes in list(alike.items())[MOST_NAMED:])
+    return joined([*groups[:MOST_NAMED], *([f"{left} more"] if left else [])])
+
+
+def _gpus_on(numbers: Sequence[int], nodes: Sequence[str]) -> str:
+    several = "s" if len(numbers) > 1 else ""
+    each = "each of " if len(nodes) > 1 else ""
+    return f"GPU{several} {numbered(numbers)} on {each}{listed(nodes, 'nodes')}"
+
+
+def each_of(nodes: Sequence[NodeSummary]) -> str:
+    """Name nodes that a figure holds for one by one: `r01g01`, `each of r01g01 and r01g02`."""
+    return f"{'each of ' if len(nodes) > 1 else ''}{name_all(nodes)}"
 
 
 def the_gpus(nodes: Sequence[NodeSummary]) -> str:
@@ -247,27 +268,14 @@ def the_gpus(nodes: Sequence[NodeSummary]) -> str:
     return f"The GPU{'' if [len(of.gpus) for of in nodes] == [1] else 's'} on {name_all(nodes)}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > _NAMED:
-        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
-    if len(names) > 1:
-        return f"{', '.join(names[:-1])} and {names[-1]}"
-    return names[0]
-
-
 def per_place(label: str, unit: str, values: Sequence[tuple[_P, float]]) -> tuple[Evidence, ...]:
     """Give each place's figure; of more than four places only the lowest and the highest."""
-    if len(values) <= _NAMED:
+    if len(values) <= MOST_NAMED:
         return tuple(Evidence(f"{label}, {place.name}", value, unit) for place, value in values)
     figures = [value for _, value in values]
+    if min(figures) == max(figures):
+        return (Evidence(f"{label}, each of {len(values)}", figures[0], unit),)
     return (
         Evidence(f"{label}, lowest of {len(values)}", min(figures), unit),
         Evidence(f"{label}, highest of {len(values)}", max(figures), unit),
     )
-
-
-def span(values: Iterable[float], unit: str) -> str:
-    """Write one figure or a range: `12 %`, `12 % to 31 %`."""
-    figures = list(values)
-    low, high = (format_quantity(value, unit) for value in (min(figures), max(figures)))
-    return low if low == high else f"{low} to {high}"

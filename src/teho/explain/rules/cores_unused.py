@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from teho.explain.rules import _advice
-from teho.explain.rules._look import Gpu, Look, allocation_of, name_all, per_place, span
+from teho.explain.rules._look import Gpu, Look, allocation_of, each_of, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -92,7 +92,7 @@ def _finding(look: Look, severity: Severity, uses: list[_Use]) -> Finding:
     return look.finding(
         severity,
         f"The program kept {span([use.used for use in uses], '')} of "
-        f"{span([use.asked for use in uses], '')} cores busy on {name_all(nodes)}.",
+        f"{span([use.asked for use in uses], '')} cores busy on {each_of(nodes)}.",
         evidence=(
             *per_place("cores used, mean", "cores", [(use.node, use.used) for use in uses]),
             *per_place("cores used, busiest", "cores", [(use.node, use.needed) for use in uses]),

@@ -21,9 +21,14 @@ _VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVIC
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Compare the GPUs that the scheduler gave with those that the program sees."""
+    """Compare the GPUs that the scheduler gave with those that the program sees.
+
+    Of several tasks on a node the recorder sees with the eyes of one: where each may see as many
+    others, nothing is known to be hidden.
+    """
     look = Look(KIND, run, summary, thresholds)
     alike: dict[tuple[int, int], list[NodeSummary]] = {}
+    tasks = {node.name: max(1, len(node.ranks)) for node in run.nodes}
     for node in summary.nodes:
         allocation = allocation_of(run, node.name)
         held, seen = allocation.gpus_held, len(node.gpus)
@@ -32,6 +37,8 @@ def judge(
         if held is None:
             if seen:
                 look.figure(node, "number of GPUs held", Missing(Reason.UNRECORDED))
+        elif seen < held <= seen * tasks[node.name]:
+            look.figure(node, "GPUs that its other tasks see", Missing(Reason.UNRECORDED))
         elif held - seen >= look.limit("hidden_min"):
             alike.setdefault((held, seen), []).append(node)
     return look.outcome(
@@ -44,9 +51,7 @@ def _finding(look: Look, held: int, seen: int, nodes: list[NodeSummary]) -> Find
     given = {name: environment[name] for name in _VARIABLES if name in environment}
     visible = [Gpu(nodes[0], gpu) for gpu in nodes[0].gpus]
     fewer = (
-        _advice.use_gpus(look.scheduler, seen, visible)
-        if seen
-        else "leave the GPU out of the request"
+        _advice.use_gpus(look.scheduler, visible, 1) if seen else "leave the GPU out of the request"
     )
     return look.finding(
         Severity.CRITICAL,

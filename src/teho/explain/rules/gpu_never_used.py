@@ -70,13 +70,9 @@ def _action(look: Look, idle: list[Gpu]) -> str:
             '`python -c "import torch; print(torch.cuda.is_available())"`, and that it moves its '
             f"work there, as `model.to('cuda')`. If it is not meant to use a GPU, {ask}."
         )
-    nodes_used = {of.node.name for of in used}
-    per_node = max(sum(of.node.name == name for of in used) for name in nodes_used)
-    nodes = ""
-    if scheduler == "slurm" and len(nodes_used) < len(look.summary.nodes):
-        nodes = f" with `--nodes={len(nodes_used)}`"
-    asked = _advice.use_gpus(scheduler, per_node, used)
+    asked = _advice.use_gpus(scheduler, used, len(look.run.nodes))
+    each = _advice.process_for_each(scheduler, idle[0].node, len(look.run.nodes))
     return (
-        f"Hold what is used: {asked}{nodes}. Or use what is held, with a process for each GPU: "
-        f"`torchrun --nproc-per-node={len(idle[0].node.gpus)}` and DistributedDataParallel."
+        f"Hold what is used: {asked}. Or use what is held, with a process for each GPU: {each} "
+        "and DistributedDataParallel."
     )

@@ -1,4 +1,4 @@
-"""Some of a node's GPUs were idle while the others worked."""
+"""Some of a run's GPUs were idle while the others worked."""
 
 from __future__ import annotations
 
@@ -18,31 +18,21 @@ KIND = "gpu_one_idle"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Find GPUs with an idle mean beside at least one busy one on the same node."""
+    """Find GPUs with an idle mean beside at least one busy one, on whatever node of the run."""
     look = Look(KIND, run, summary, thresholds)
-    idle: list[tuple[Gpu, float]] = []
-    busy: list[tuple[Gpu, float]] = []
-    for node in summary.nodes:
-        if len(node.gpus) < 2:
-            continue
-        means = []
-        for gpu in node.gpus:
-            of = Gpu(node, gpu)
-            stat = look.stat(of, "gpu_busy_percent")
-            if stat is not None:
-                means.append((of, stat.mean))
-        working = [pair for pair in means if pair[1] >= look.limit("others_busy_percent")]
-        if working:
-            busy += working
-            idle += [pair for pair in means if pair[1] < look.limit("idle_below_percent")]
-    return look.outcome([_finding(look, idle, busy)] if idle else [])
+    if len(look.gpus) < 2:
+        return []
+    means = [(of, busy.mean) for of in look.gpus if (busy := look.stat(of, "gpu_busy_percent"))]
+    working = [pair for pair in means if pair[1] >= look.limit("others_busy_percent")]
+    idle = [pair for pair in means if pair[1] < look.limit("idle_below_percent")]
+    return look.outcome([_finding(look, idle, working)] if idle and working else [])
 
 
 def _finding(look: Look, idle: list[tuple[Gpu, float]], busy: list[tuple[Gpu, float]]) -> Finding:
     resting = [of for of, _ in idle]
     working = [of for of, _ in busy]
-    per_node = max(sum(of.node.name == node.name for of in working) for node in look.summary.nodes)
-    ask = _advice.use_gpus(look.scheduler, per_node, working)
+    ask = _advice.use_gpus(look.scheduler, working, len(look.run.nodes))
+    each = _advice.process_for_each(look.scheduler, resting[0].node, len(look.run.nodes))
     return look.finding(
         Severity.CRITICAL,
         f"{name_all(resting)} {'was' if len(resting) == 1 else 'were'} idle while "
@@ -57,10 +47,6 @@ def _finding(look: Look, idle: list[tuple[Gpu, float]], busy: list[tuple[Gpu, fl
             ),
         ),
         judged_by=["idle_below_percent", "others_busy_percent"],
-        action=(
-            "Start a process for each GPU, "
-            f"`torchrun --nproc-per-node={len(resting[0].node.gpus)}` with "
-            f"DistributedDataParallel; or {ask}."
-        ),
+        action=f"Start a process for each GPU, {each} with DistributedDataParallel; or {ask}.",
         subjects=resting,
     )

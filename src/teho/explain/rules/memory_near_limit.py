@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.rules import _advice
-from teho.explain.rules._look import Look, name_all, per_place, span
+from teho.explain.rules._look import Look, each_of, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -35,7 +35,7 @@ def _finding(look: Look, near: list[tuple[NodeSummary, float, float]]) -> Findin
     needed_bytes = max(limit for _, _, limit in near) * (1 + look.limit("margin_percent") / 100)
     return look.finding(
         Severity.WARNING,
-        f"Memory reached {span(shares, '%')} of its limit on {name_all(nodes)}.",
+        f"Memory reached {span(shares, '%')} of its limit on {each_of(nodes)}.",
         evidence=(
             *per_place("memory used, highest", "bytes", [(node, used) for node, used, _ in near]),
             *per_place("memory limit", "bytes", [(node, limit) for node, _, limit in near]),

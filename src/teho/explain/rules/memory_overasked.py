@@ -55,11 +55,18 @@ def _use(look: Look, node: NodeSummary) -> _Use | None:
     used = look.figure(node, "memory used, highest", node.memory_peak_bytes)
     if not asked or used is None:
         return None
-    end = look.run.end
-    if end is not None and node.name == look.run.host:
-        # The kernel saw the peak of the largest process, also between two samples.
-        used = max(used, end.peak_process_bytes)
-    return _Use(node, used, asked)
+    # The kernel saw the peak of the largest process, also between two samples.
+    return _Use(node, max([used, *_process_peaks(look.run, node.name)]), asked)
+
+
+def _process_peaks(run: Run, node_name: str) -> list[int]:
+    """Return the largest resident sets that are known of a node's own processes."""
+    if run.has_tasks:
+        ends = [task.end for task in run.tasks if task.node == node_name]
+    else:
+        ends = [run.end] if node_name == run.host else []
+    peaks = [end.peak_process_bytes for end in ends if end is not None]
+    return [peak for peak in peaks if peak is not None]
 
 
 def _finding(look: Look, roomy: list[_Use]) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.rules import _advice
-from teho.explain.rules._look import Look, allocation_of, name_all, per_place, span
+from teho.explain.rules._look import Look, allocation_of, each_of, per_place, span
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -51,7 +51,7 @@ def _finding(look: Look, serial: list[tuple[NodeSummary, float, int]]) -> Findin
     threads = look.run.environment.get("OMP_NUM_THREADS")
     return look.finding(
         severity,
-        f"The program used one core of {span(cores, '')} on {name_all(nodes)}.",
+        f"The program used one core of {span(cores, '')} on {each_of(nodes)}.",
         evidence=(
             *per_place("cores used, mean", "cores", [(node, used) for node, used, _ in serial]),
             *per_place("cores of the job", "cores", [(node, float(n)) for node, _, n in serial]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.rules._look import Look, allocation_of, known, name_all, per_place, span
+from teho.explain.rules._look import Look, allocation_of, each_of, known, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
@@ -34,7 +34,7 @@ def _finding(look: Look, crowded: list[tuple[NodeSummary, float]]) -> Finding:
     per_core = [(node, threads / node.cores) for node, threads in crowded]
     return look.finding(
         Severity.WARNING,
-        f"On {name_all(nodes)}, {span([threads for _, threads in crowded], '')} threads of the "
+        f"On {each_of(nodes)}, {span([threads for _, threads in crowded], '')} threads of the "
         f"program wanted to run on {span([node.cores for node in nodes], '')} cores.",
         evidence=(
             *per_place("runnable threads, mean", "threads", crowded),

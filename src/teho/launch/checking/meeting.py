@@ -30,7 +30,7 @@ _IMPORT_S = 300.0
 """Thousands of ranks that import torch from one file system at once can take minutes."""
 _LATE_S = 5.0
 """How long to wait for the rest once something is wrong in the meeting."""
-_AFTERMATH_S = 1.0
+_AFTERMATH_S = 3.0
 """How long to hear others out once one has failed."""
 _PINGS = 10
 _PING_S = 5.0
@@ -263,7 +263,7 @@ class Meeting:
             self._find("stuck", f"{who} finished {doing} after {patience_s:.0f} s", advice)
         if gone or failed or silent:
             raise _BrokenError
-        return said
+        return dict(sorted(said.items()))
 
     def _find_failed(self, failed: dict[int, dict[str, Any]]) -> None:
         """Name those who failed; only those whose program was killed, if there are such."""

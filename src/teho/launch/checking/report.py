@@ -84,9 +84,11 @@ class Result:
         """One sentence: all is well, or the first thing that is wrong."""
         if self.findings:
             return f"{self.findings[0].sentence}."
+        if self.task.world_size == 1:
+            return "One rank alone: there is nobody to reach."
         nodes = len(self.by_node())
-        ranks = f"{self.task.world_size} rank{'s' if self.task.world_size > 1 else ''}"
-        return f"{ranks} on {nodes} node{'s' if nodes > 1 else ''} reach each other."
+        where = f"{nodes} nodes" if nodes > 1 else "1 node"
+        return f"{self.task.world_size} ranks on {where} reach each other."
 
     def by_node(self) -> dict[int, list[int]]:
         """Return the ranks that came, by the rank of their node."""
@@ -140,6 +142,12 @@ def as_text(result: Result) -> str:
 
 
 def _details(result: Result) -> Iterator[str]:
+    count = len(result.by_node())
+    if count > _MOST_NODES:
+        yield (
+            f"The table has the {_MOST_NODES} of {count} nodes with the slowest links; "
+            "--json has all."
+        )
     if result.met_s is not None and result.last is not None and len(result.hellos) > 1:
         yield f"All were there after {_time(result.met_s)}; {result.name(result.last)} came last."
     for node, clock in sorted(result.clocks.items()):
@@ -210,10 +218,6 @@ def _node_rows(result: Result) -> list[tuple[str, ...]]:
     if len(nodes) > _MOST_NODES:
         nodes.sort(key=lambda item: min(result.link_bytes_per_s.get(r, 0.0) for r in item[1]))
         nodes = sorted(nodes[:_MOST_NODES])
-        result.remarks.append(
-            f"the table has the {_MOST_NODES} nodes with the slowest links of "
-            f"{len(result.by_node())}; --json has all"
-        )
     rows: list[tuple[str, ...]] = [
         ("node", "ranks", "cores", "device", "link", "round trip", "work")
     ]
@@ -287,7 +291,7 @@ def _rank_json(result: Result, rank: int) -> dict[str, Any]:
 
 
 def _rate(bytes_per_s: float) -> str:
-    if bytes_per_s < 0.0995e9:
+    if bytes_per_s < 0.9995e9:
         return f"{_three_digits(bytes_per_s / 1e6)} MB/s"
     return f"{_three_digits(bytes_per_s / 1e9)} GB/s"
 

@@ -22,7 +22,7 @@ _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _CONNECT_S = 10.0
 _SILENCE_S = 400.0
-"""More than rank 0 gives any stage: if it says nothing for so long, it is gone without a trace."""
+"""With the timeout, more than rank 0 gives any stage: it is gone then, without a trace."""
 _TAIL_BYTES = 2000
 _KILLED_S = 5.0
 
@@ -38,9 +38,10 @@ class StoppedError(Exception):
 class Seat:
     """This rank's connection to rank 0."""
 
-    def __init__(self, task: CheckTask, connection: socket.socket) -> None:
-        """Speak for a task through a connection to rank 0."""
+    def __init__(self, task: CheckTask, connection: socket.socket, timeout_s: float) -> None:
+        """Speak for a task through a connection to rank 0, which gives each stage so long."""
         self._task = task
+        self._silence_s = _SILENCE_S + timeout_s
         self._connection = connection
         self.wire = Wire(connection.fileno(), connection.fileno())
 
@@ -54,14 +55,14 @@ class Seat:
         try:
             self.wire.send(about, **data)
             while True:
-                message = self.wire.wait(_SILENCE_S)
+                message = self.wire.wait(self._silence_s)
                 if message["about"] == "stop":
                     raise StoppedError
                 if message["about"] != "ping":
                     return message
                 self.wire.send("pong", at_s=time.time())
         except TimeoutError:
-            raise SeatError(self._lost(f"said nothing for {_SILENCE_S:.0f} s")) from None
+            raise SeatError(self._lost(f"said nothing for {self._silence_s:.0f} s")) from None
         except (EOFError, ForeignError, OSError):
             raise SeatError(self._lost("ended, or its node did")) from None
 
@@ -105,9 +106,9 @@ class Seat:
         ):
             poll.register(descriptor, select.POLLIN)
         while True:
-            ready = {descriptor for descriptor, _ in poll.poll(_SILENCE_S * 1000)}
+            ready = {descriptor for descriptor, _ in poll.poll(self._silence_s * 1000)}
             if not ready:
-                raise SeatError(self._lost(f"said nothing for {_SILENCE_S:.0f} s"))
+                raise SeatError(self._lost(f"said nothing for {self._silence_s:.0f} s"))
             if complaints in ready:
                 chunk = os.read(complaints, 1 << 16)
                 tail = (tail + chunk)[-_TAIL_BYTES:]
@@ -148,7 +149,7 @@ def take_seat(task: CheckTask, timeout_s: float) -> Seat:
         SeatError: it cannot be reached in time, or somebody else is there.
     """
     connection = _connect(task, timeout_s)
-    seat = Seat(task, connection)
+    seat = Seat(task, connection, timeout_s)
     try:
         greeting = seat.wire.wait(min(_CONNECT_S, timeout_s))
     except (EOFError, ForeignError, OSError) as error:

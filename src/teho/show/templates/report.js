@@ -262,9 +262,28 @@
     charts.push(chart);
   };
 
+  /* ---- the heat map tells what lies under the pointer ---- */
+  const readHeat = ({ id, elapsed_s: middles, unit, series }) => {
+    const map = document.getElementById(id);
+    const readout = element("div", { class: "readout" });
+    map.closest("figure").querySelector(".title").append(readout);
+    const step = 2 * middles[0] || 1, last = middles.length - 1;
+    const end = 2 * middles[last] - step * last;
+    const cell = (at, size, whole, count) => Math.max(0, Math.min(count - 1, Math.floor((at / size) * whole)));
+    map.addEventListener("pointermove", (event) => {
+      const box = map.getBoundingClientRect();
+      const line = series[cell(event.clientY - box.top, box.height, series.length, series.length)];
+      const column = cell(event.clientX - box.left, box.width, end / step, middles.length);
+      const value = line.values[column];
+      readout.textContent = [line.label, `at ${duration(middles[column])}`,
+        value === null ? "not recorded" : quantity(value, unit)].join(" · ");
+    });
+    map.addEventListener("pointerleave", () => { readout.textContent = ""; });
+  };
+
   /* One plot a turn, so that a page with thousands of lines answers while it draws. */
-  const plots = JSON.parse(document.getElementById("data").textContent).plots;
-  for (const { step, series } of plots) {
+  const { plots, heat } = JSON.parse(document.getElementById("data").textContent);
+  for (const { step, series } of heat ? [...plots, heat] : plots) {
     for (const line of series) line.values = line.values.map((value) => (value === null ? null : value * step));
   }
   const drawFrom = (index) => {
@@ -272,6 +291,7 @@
     draw(plots[index]);
     setTimeout(drawFrom, 0, index + 1);
   };
+  if (heat) readHeat(heat);
   drawFrom(0);
 
   const repaint = () => { readPalette(); charts.forEach((chart) => chart.redraw(false, true)); };

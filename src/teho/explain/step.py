@@ -1,0 +1,144 @@
+"""A step of several tasks on several nodes: whose clock, who ended how, and who is missing.
+
+What is said here holds for a run of one program too: it has one node and no tasks.
+"""
+
+from __future__ import annotations
+
+import signal
+from datetime import datetime
+
+from teho.model.run import End, Node, Run, RunState
+from teho.model.summary import NodeSummary, Summary
+
+__all__ = [
+    "absent_hosts",
+    "ahead_s",
+    "ending",
+    "failed",
+    "first_failure",
+    "moment_s",
+    "offset_s",
+    "rank_at",
+    "silent_ranks",
+    "stopped_early",
+]
+
+_LAG_S = 15.0
+"""A recorder writes its rows every 10 s: what is missing at a kill is no more than that."""
+_LAG_PART = 0.002
+"""A row of a long run stands for up to this part of it, and is written when it is whole."""
+_SILENT_S = 90.0
+"""While a run goes on: rows come late where a file system is slow to show them."""
+
+
+_JOB_STATES = {
+    "running": "the job went on",
+    "suspended": "the job was suspended",
+    "completing": "the job has ended",
+    "completed": "the job has ended",
+    "failed": "the job failed",
+    "cancelled": "the job was cancelled",
+    "timed_out": "at the job's time limit",
+    "out_of_memory": "the job ran out of memory",
+    "node_failed": "a node of the job failed",
+    "preempted": "the job was preempted",
+}
+
+
+def ahead_s(run: Run, node_name: str) -> float:
+    """Return how far a node's clock is ahead of the run's, which is that of its first node.
+
+    0 where nobody could find out.
+    """
+    return next(
+        (node.clock.ahead_s for node in run.nodes if node.name == node_name and node.clock), 0.0
+    )
+
+
+def moment_s(run: Run, node_name: str, at: datetime) -> float:
+    """Return a node's UTC time as seconds after the run's start, by the run's clock."""
+    return (at - run.started_at).total_seconds() - ahead_s(run, node_name)
+
+
+def offset_s(run: Run, node: Node) -> float:
+    """Return what is added to a node's `elapsed_s` to make it seconds after the run's start."""
+    return moment_s(run, node.name, node.started_at)
+
+
+def failed(end: End) -> bool:
+    """Tell whether a program ended in any other way than with exit code 0."""
+    return end.exit_code not in {0, None} or end.signal is not None
+
+
+def ending(end: End) -> str:
+    """Say how a program ended: `exit code 0`, `by SIGKILL`, `the job went on`."""
+    if end.signal is None and end.exit_code is None:
+        return _JOB_STATES.get(end.job_state, "not known")
+    if end.signal is None:
+        return f"exit code {end.exit_code}"
+    try:
+        return f"by {signal.Signals(end.signal).name}"
+    except ValueError:
+        return f"by signal {end.signal}"
+
+
+def first_failure(run: Run) -> End | None:
+    """Return how the first task that failed ended; None where none is known to have."""
+    failures = [
+        (moment_s(run, task.node, task.end.at), task.rank, task.end)
+        for task in run.tasks
+        if task.end is not None and failed(task.end)
+    ]
+    return min(failures)[2] if failures else None
+
+
+def rank_at(run: Run, node_name: str, position: int) -> int | None:
+    """Return the rank whose place on a node is that of a GPU, where there is one for each GPU."""
+    node = next((node for node in run.nodes if node.name == node_name), None)
+    if node is None or len(node.ranks) != len(node.devices) or position >= len(node.ranks):
+        return None
+    return sorted(node.ranks)[position]
+
+
+def silent_ranks(run: Run) -> dict[str, tuple[int, ...]]:
+    """Return the ranks that told no end, by node; those that no node knows stand under ``""``."""
+    if run.step is None or not run.has_tasks:
+        return {}
+    told = {task.rank for task in run.tasks if task.end is not None}
+    left = set(range(run.step.task_count)) - told
+    silent = {node.name: tuple(sorted(left & set(node.ranks))) for node in run.nodes}
+    nowhere = left.difference(*(node.ranks for node in run.nodes))
+    return {name: ranks for name, ranks in {**silent, "": tuple(sorted(nowhere))}.items() if ranks}
+
+
+def absent_hosts(run: Run) -> tuple[str, ...]:
+    """Return the step's nodes that left no recording, in the order of their tasks."""
+    if run.step is None:
+        return ()
+    there = {_short(node.name) for node in run.nodes}
+    return tuple(host for host in run.step.hosts if _short(host) not in there)
+
+
+def _short(host: str) -> str:
+    """Return a host's name without its domain: some give it, some do not."""
+    return host.partition(".")[0]
+
+
+def stopped_early(run: Run, state: RunState, summary: Summary) -> tuple[NodeSummary, ...]:
+    """Return the nodes of several whose rows stop although the run went on.
+
+    A recorder that came to its end is not among them: its tasks ended before the others.
+    """
+    lag_s = _LAG_S + 2 * run.period_s + _LAG_PART * summary.elapsed_s
+    if state is RunState.RUNNING:
+        lag_s = max(lag_s, _SILENT_S)
+    cut_off = {node.name for node in run.nodes if not node.sealed}
+    return tuple(
+        node
+        for node in summary.nodes
+        if len(run.nodes) > 1
+        and node.name in cut_off
+        and node.last_s is not None
+        and summary.elapsed_s - node.last_s > lag_s
+    )

@@ -1,0 +1,56 @@
+"""Figures of a whole run, from those of its nodes and GPUs.
+
+A sum that lacks a part would be wrong, not smaller: it is missing, and says of whom.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from teho.explain.step import absent_hosts
+from teho.explain.wording import listed
+from teho.model.missing import Missing, Reason
+from teho.model.run import Run
+from teho.model.summary import Figure, GpuSummary, Stat, Summary
+
+__all__ = ["cores_used", "energy_of", "lacking", "mean_of"]
+
+
+def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
+    """Return a gauge's mean over GPUs, each weighted by the time for which it was recorded.
+
+    GPUs that did not record it have no part in it; missing where none did.
+    """
+    nobody = Missing(Reason.UNRECORDED, "not among the metrics looked at")
+    found = [gpu.stats.get(metric, nobody) for gpu in gpus]
+    stats = [stat for stat in found if isinstance(stat, Stat)]
+    if not stats:
+        return next((stat for stat in found if isinstance(stat, Missing)), nobody)
+    covered_s = math.fsum(stat.covered_s for stat in stats)
+    if covered_s <= 0:
+        return math.fsum(stat.mean for stat in stats) / len(stats)
+    return math.fsum(stat.mean * stat.covered_s for stat in stats) / covered_s
+
+
+def energy_of(gpus: Sequence[GpuSummary]) -> Figure:
+    """Add up the GPUs' energy, in joules."""
+    return _sum([gpu.energy_j for gpu in gpus])
+
+
+def cores_used(run: Run, summary: Summary) -> Figure:
+    """Add up the mean number of cores that the program kept busy on each node."""
+    return lacking(run) or _sum([node.cpu_cores_used for node in summary.nodes])
+
+
+def lacking(run: Run) -> Missing | None:
+    """Return why no sum over all nodes can be had, where some left no recording."""
+    absent = absent_hosts(run)
+    return Missing(Reason.UNRECORDED, f"{listed(absent)} left no recording") if absent else None
+
+
+def _sum(figures: Sequence[Figure]) -> Figure:
+    missing = [figure for figure in figures if isinstance(figure, Missing)]
+    if missing or not figures:
+        return missing[0] if missing else Missing(Reason.UNRECORDED, "no node was recorded")
+    return math.fsum(figure for figure in figures if not isinstance(figure, Missing))

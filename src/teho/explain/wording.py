@@ -1,0 +1,86 @@
+"""How nodes, ranks and figures are put into a sentence, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from teho.units import format_quantity
+
+__all__ = [
+    "MOST_NAMED",
+    "capital",
+    "joined",
+    "listed",
+    "numbered",
+    "ranks_on",
+    "span",
+    "the_ranks",
+]
+
+MOST_NAMED = 4
+"""How many places a sentence names before it says `and 12 more`."""
+
+
+def joined(names: Sequence[str]) -> str:
+    """Join names: `a`, `a and b`, `a, b and c`."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def listed(names: Sequence[str], noun: str = "") -> str:
+    """Join names, the first few of many: `a, b, c, d and 12 more`.
+
+    Args:
+        names: at least one.
+        noun: what the ones that are not named are, such as `nodes`.
+    """
+    if len(names) <= MOST_NAMED:
+        return joined(names)
+    more = f"{len(names) - MOST_NAMED} more {noun}".rstrip()
+    return joined([*names[:MOST_NAMED], more])
+
+
+def numbered(numbers: Iterable[int]) -> str:
+    """Join whole numbers, neighbours as a range: `0–7 and 9`, `0, 2, 4, 6 and 12 more`."""
+    parts = [part for run in _runs(numbers) for part in _parts(run)]
+    texts = [str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts]
+    left = sum(map(len, parts[MOST_NAMED:]))
+    return joined([*texts[:MOST_NAMED], *([f"{left} more"] if left else [])])
+
+
+def _runs(numbers: Iterable[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def _parts(run: list[int]) -> list[list[int]]:
+    # Two neighbours are no range: `0 and 1` reads better than `0–1`.
+    return [run] if len(run) > 2 else [[number] for number in run]
+
+
+def the_ranks(ranks: Iterable[int]) -> str:
+    """Name ranks: `rank 7`, `ranks 0–7 and 9`."""
+    numbers = set(ranks)
+    return f"rank{'' if len(numbers) == 1 else 's'} {numbered(numbers)}"
+
+
+def ranks_on(ranks: Iterable[int], nodes: Iterable[str]) -> str:
+    """Name ranks with their nodes: `ranks 8–15 on r01g02`; without, where no node is known."""
+    places = [node for node in dict.fromkeys(nodes) if node]
+    return f"{the_ranks(ranks)} on {listed(places)}" if places else the_ranks(ranks)
+
+
+def capital(words: str) -> str:
+    """Begin a sentence with these words."""
+    return words[:1].upper() + words[1:]
+
+
+def span(values: Iterable[float], unit: str) -> str:
+    """Write one figure or a range: `12 %`, `12 % to 31 %`."""
+    figures = list(values)
+    low, high = (format_quantity(value, unit) for value in (min(figures), max(figures)))
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,110 @@
+"""What the view says of a step's tasks and nodes: how they ended, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from teho.explain.step import absent_hosts, ending, silent_ranks, stopped_early
+from teho.explain.wording import MOST_NAMED, capital, listed, ranks_on, span, the_ranks
+from teho.model.run import Run, RunState, Step
+from teho.model.summary import Summary
+from teho.units import format_duration
+
+__all__ = ["clock_notes", "ended_words", "gaps", "killed_words", "node_count"]
+
+_CLOCKS_APART_S = 1.0
+"""From here on a clock's offset is worth a note: one sample's length."""
+
+
+def node_count(run: Run) -> int:
+    """Return the number of nodes that the run had, recorded or not."""
+    told = max(len(run.step.hosts), run.step.node_count or 0) if run.step else 0
+    return max(told, len(run.nodes))
+
+
+def ended_words(run: Run, step: Step, state: RunState) -> str:
+    """Say how the tasks of a step ended: `31 tasks with exit code 0, rank 7 by SIGKILL`."""
+    endings: dict[str, list[int]] = {}
+    for task in run.tasks:
+        if task.end is not None:
+            how = ending(task.end)
+            # What ended it stands behind `by`, what it returned behind `with`.
+            endings.setdefault(how if task.end.signal else f"with {how}", []).append(task.rank)
+    silent = sorted(rank for ranks in silent_ranks(run).values() for rank in ranks)
+    groups = sorted(endings.items(), key=lambda group: -len(group[1]))
+    if not silent and len(groups) == 1:
+        return f"all {step.task_count} tasks {groups[0][0]}"
+    words = [
+        f"{len(ranks)} tasks {how}" if not place and len(ranks) > 1 else f"{the_ranks(ranks)} {how}"
+        for place, (how, ranks) in enumerate(groups)
+    ]
+    if silent and state is RunState.RUNNING:
+        words.append(f"{len(silent)} still running")
+    elif silent:
+        words.append(f"no word from {the_ranks(silent)}")
+    return ", ".join(words)
+
+
+def killed_words(run: Run, state: RunState) -> str:
+    """Say that some tasks of several never told an end; empty where all did, or none."""
+    silent = silent_ranks(run) if state is RunState.INTERRUPTED else {}
+    ranks = [rank for some in silent.values() for rank in some]
+    if run.step is None or not 0 < len(ranks) < run.step.task_count:
+        return ""
+    return f"{capital(ranks_on(ranks, silent))} told no end: killed, or lost with the node."
+
+
+def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
+    """Yield a sentence for everything that a recording of several nodes or tasks lacks."""
+    running = state is RunState.RUNNING
+    if absent := absent_hosts(run):
+        yield f"{listed(absent)} left no recording{' so far' if running else ''}."
+    elif run.step and not run.step.hosts and (lost := node_count(run) - len(run.nodes)):
+        yield f"{lost} of {node_count(run)} nodes left no recording."
+    if stopped := stopped_early(run, state, summary):
+        names = listed([node.name for node in stopped])
+        yield (
+            f"The rows of {names} stop after {span([node.last_s or 0.0 for node in stopped], 's')} "
+            f"of {format_duration(summary.elapsed_s)}: the recorder or the node was killed"
+            f"{', or its files come late' if running else ''}."
+        )
+    if run.step and not running:
+        yield from _silence(run.step, silent_ranks(run))
+
+
+def _silence(step: Step, silent: dict[str, tuple[int, ...]]) -> Iterable[str]:
+    ranks = [rank for some in silent.values() for rank in some]
+    killed = "killed before they could tell"
+    if step.task_count > 1 and len(ranks) == step.task_count:
+        yield f"No word from any of the {len(ranks)} tasks: {killed}."
+    elif len(silent) > MOST_NAMED:
+        yield f"No word from {ranks_on(ranks, silent)}: {killed}."
+    else:
+        for name, some in silent.items():
+            yield f"No word from {ranks_on(some, [name])}: {killed}."
+
+
+def clock_notes(run: Run) -> Iterable[str]:
+    """Yield what is known of clocks that differ, and of those that nobody could compare."""
+    if run.step is None or len(run.nodes) < 2:
+        return
+    first = run.step.began_on
+    for node in run.nodes:
+        clock = node.clock
+        if clock and abs(clock.ahead_s) > _CLOCKS_APART_S:
+            side = "ahead of" if clock.ahead_s > 0 else "behind"
+            yield (
+                f"The clock of {node.name} is {format_duration(abs(clock.ahead_s))} {side} that "
+                f"of {first} (to within {format_duration(clock.uncertainty_s)}); its rows are "
+                "moved by that."
+            )
+    unknown = [node.name for node in run.nodes if node.clock is None and node.name != first]
+    if unknown:
+        yield (
+            f"Nobody could compare {_clocks_of(unknown)} with that of {first}: rows stand "
+            "where the node's own clock has them."
+        )
+
+
+def _clocks_of(names: Sequence[str]) -> str:
+    return f"the clock{'' if len(names) == 1 else 's'} of {listed(names)}"

@@ -1,0 +1,26 @@
+#!/bin/bash
+# A job for LUMI-G. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=project_462000123
+#SBATCH --partition=small-g
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=7
+#SBATCH --mem=240G
+#SBATCH --gpus-per-node=4
+#SBATCH --time=1:00:00
+
+# The software.
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
+
+# Which cluster this is, for `teho launch`.
+export TEHO_CLUSTER=lumi
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# The program, once for each GPU; `teho launch` gives each its rank, cores, threads and caches.
+srun teho launch -- singularity run $SIF python train.py

@@ -1,0 +1,44 @@
+#!/bin/bash
+# A job for Narval. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=12
+#SBATCH --mem=496G
+#SBATCH --gpus-per-node=a100:4
+#SBATCH --time=1:00:00
+#SBATCH --signal=B:USR1@60
+#SBATCH --requeue
+#SBATCH --open-mode=append
+
+# The software.
+module load StdEnv/2023 python
+srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF
+virtualenv --no-download $SLURM_TMPDIR/env
+source $SLURM_TMPDIR/env/bin/activate
+pip install --no-index torch
+EOF
+source $SLURM_TMPDIR/env/bin/activate
+
+# Which cluster this is, for `teho launch`.
+export TEHO_CLUSTER=narval
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# 60 s before the time limit, Slurm tells this shell, and it tells the program,
+# which is to write its checkpoint and end. Then the job is queued again.
+ending() {
+  trap '' USR1
+  kill -USR1 "$program"
+  wait "$program"
+  status=$?
+  scontrol requeue "$SLURM_JOB_ID"
+  exit "$status"
+}
+trap ending USR1
+
+# The program, once for each GPU; `teho launch` gives each its rank, cores, threads and caches.
+srun teho launch -- python train.py &
+program=$!
+wait "$program"

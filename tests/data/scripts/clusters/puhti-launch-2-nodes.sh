@@ -1,0 +1,24 @@
+#!/bin/bash
+# A job for Puhti. Submit it with: sbatch FILE
+
+# What it asks for; memory, GPUs and disk are those of each node.
+#SBATCH --account=project_2001234
+#SBATCH --partition=gpu
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=10
+#SBATCH --mem=372G
+#SBATCH --gres=gpu:v100:4
+#SBATCH --time=2:00:00
+
+# The software.
+module purge
+module load pytorch
+
+# Which cluster this is, for `teho launch`.
+export TEHO_CLUSTER=puhti
+# srun gives a task the cores that this says, not those of the request.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+
+# The program, once for each GPU; `teho launch` gives each its rank, cores, threads and caches.
+srun teho launch -- python train.py

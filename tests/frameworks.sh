@@ -1,0 +1,21 @@
+#!/bin/sh
+# The frameworks whose launchers the tests start, into .frameworks/, a Python of their own: users
+# of Teho need none of them. What cannot be installed is said, and its tests skip and say so too.
+set -eu
+
+python=${1:-python3}
+if [ .frameworks/tried -nt requirements/frameworks.txt ]; then exit 0; fi
+echo "Installing frameworks for the tests into .frameworks: some minutes, once"
+[ -x .frameworks/bin/python ] || "$python" -m venv .frameworks
+pip() { .frameworks/bin/python -m pip --disable-pip-version-check -q "$@"; }
+
+grep -v '^#' requirements/frameworks.txt | while read -r requirement; do # what can be had is had
+    # In a build environment of its own, DeepSpeed would bring another PyTorch along.
+    pip install --no-build-isolation "$requirement" >.frameworks/log 2>&1 </dev/null ||
+        echo "$requirement could not be installed: $(tail -n 1 .frameworks/log)"
+done
+# Horovod is read, not run: its sources do not build with a PyTorch of today.
+pip download --no-deps --no-build-isolation --no-binary :all: -d .frameworks/sources \
+    horovod==0.28.1 >.frameworks/log 2>&1 ||
+    echo "Horovod's sources could not be had: $(tail -n 1 .frameworks/log)"
+touch .frameworks/tried

@@ -1,0 +1,14 @@
+"""The example with DDP, for a few steps: `python ddp.py NOTES`."""
+
+from __future__ import annotations
+
+import sys
+
+from noting import NOTES, STEPS, note_environment
+
+if __name__ == "__main__":
+    import train_ddp
+
+    note_environment()
+    sys.argv[1:] = ["--steps", str(STEPS), "--gradients", str(NOTES)]
+    train_ddp.main()

@@ -1,0 +1,129 @@
+"""Every launcher on a twin of Puhti: two nodes of four GPUs, and a real training on each rank.
+
+Each rank must end with the gradient of a single process that trains on the same batches, and be
+given the environment of its launcher's golden file. The commands are those of docs/launch.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from launched import PROGRAMS, Launched, Stage, jax_gradient, train_alone
+from slurm_twin import SlurmTwin
+
+from support import lacks_framework
+from teho.clusters.catalogue import load_cluster
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --partition=gpu --account=project_2001234 --time=5 --gres=gpu:v100:4
+#SBATCH --nodes={nodes} --ntasks-per-node={tasks} --output={notes}.out
+export NOTES={notes}
+{line}
+"""
+ACCELERATE_LAUNCH = """\
+srun teho launch -- bash -c 'accelerate launch --multi_gpu --num_processes 8 \\
+  --num_machines "$WORLD_SIZE" --machine_rank "$RANK" \\
+  --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" \\
+  with_accelerate.py "$NOTES"'"""
+
+
+class Case(NamedTuple):
+    """A batch job."""
+
+    line: str
+    tasks: int
+    """That Slurm starts on each node: one, where a launcher of its own starts the ranks."""
+    nodes: int = 2
+    framework: str = "torch"
+    ranks: int = 4
+    """On each node."""
+
+
+CASES = {
+    "srun": Case('srun teho launch -- python ddp.py "$NOTES"', 4),
+    "torchrun-one-node": Case('srun teho launch -- torchrun ddp.py "$NOTES"', 1, nodes=1),
+    "torchrun": Case('srun teho launch -- torchrun ddp.py "$NOTES"', 1),
+    "accelerate": Case(
+        'srun teho launch -- python with_accelerate.py "$NOTES"', 4, framework="accelerate"
+    ),
+    "accelerate-launch": Case(ACCELERATE_LAUNCH, 1, framework="accelerate"),
+    "deepspeed": Case(
+        'srun teho launch -- python with_deepspeed.py "$NOTES"', 4, framework="deepspeed"
+    ),
+    "jax": Case('srun teho launch -- python with_jax.py "$NOTES"', 1, framework="jax", ranks=1),
+    "mpirun": Case('mpirun teho launch -- python ddp.py "$NOTES"', 4),
+}
+
+
+def _why_not(name: str) -> str:
+    if name == "mpirun" and shutil.which("mpirun") is None:
+        return "no mpirun here; tests/debian-packages.sh installs it"
+    return lacks_framework(CASES[name].framework)
+
+
+@pytest.fixture(scope="module")
+def stage(torch_python: Path) -> Iterator[Stage]:
+    # A short path, for Open MPI's sockets.
+    with tempfile.TemporaryDirectory(prefix="launch-") as folder:
+        yield Stage(Path(folder), torch_python)
+
+
+@pytest.fixture(scope="module")
+def expected(stage: Stage) -> np.ndarray:
+    return train_alone(stage).gradients[0]
+
+
+@pytest.fixture(scope="module")
+def ended(slurm: None, stage: Stage) -> dict[str, Launched]:
+    """Run all jobs, one after the other, as each takes all GPUs of its nodes."""
+    with (
+        tempfile.TemporaryDirectory(prefix="twin-") as folder,
+        SlurmTwin(load_cluster("puhti", {}), Path(folder), live={"gpu": 2}, asleep=False) as twin,
+    ):
+        twin.environment.update(stage.environment)
+        jobs = {name: _submit(twin, stage, name) for name in CASES if not _why_not(name)}
+        end_s = time.monotonic() + 400
+        while twin.run("squeue", "-h").stdout.strip() and time.monotonic() < end_s:
+            time.sleep(0.2)
+        print(twin.run("sacct","-X","-o","jobname,state,elapsed").stdout)  # TMP
+    return {
+        name: Launched(stage, name, (stage.folder / f"{name}.out").read_text()) for name in jobs
+    }
+
+
+def _submit(twin: SlurmTwin, stage: Stage, name: str) -> str:
+    case = CASES[name]
+    script = SCRIPT.format(
+        nodes=case.nodes, tasks=case.tasks, notes=stage.notes(name), line=case.line
+    )
+    sent = twin.run("sbatch", "--parsable", f"--chdir={PROGRAMS}", stdin=script)
+    assert sent.returncode == 0, sent.stderr
+    return sent.stdout.strip()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_rank_has_the_gradient_of_one_process(
+    name: str, ended: dict[str, Launched], expected: np.ndarray
+) -> None:
+    if reason := _why_not(name):
+        pytest.skip(reason)
+    case = CASES[name]
+    if case.framework == "jax":
+        expected = jax_gradient()
+    ended[name].check_gradients(case.nodes * case.ranks, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_rank_is_told_who_it_is(name: str, ended: dict[str, Launched]) -> None:
+    if reason := _why_not(name):
+        pytest.skip(reason)
+    ended[name].check_ranks(CASES[name].nodes, CASES[name].ranks)
+    ended[name].check_golden(name)
