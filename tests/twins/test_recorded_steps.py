@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -77,6 +78,11 @@ class Site:
 
     def run(self, job: str) -> Run:
         return read_run(self.directory(job))
+
+    def report(self, job: str, form: str = "text") -> str:
+        answer = self.twin.run(sys.executable, "-m", "teho", "report", job, "--format", form)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
 
     def said(self, job: str) -> str:
         return (self.folder / f"job-{job}.out").read_text()
@@ -156,6 +162,9 @@ def test_the_job_is_cancelled(site: Site) -> None:
     assert all(node.sealed for node in run.nodes)
     assert run.end is not None
     assert run.end.signal == signal.SIGTERM
+    facts = {fact["key"]: fact["value"] for fact in json.loads(site.report(job, "json"))["facts"]}
+    assert facts["scheduler_state"].startswith("cancelled")
+    assert facts["task_count"] == NODES * 2
 
 
 def test_a_node_dies(site: Site) -> None:
@@ -188,3 +197,4 @@ def test_the_time_limit_comes(site: Site) -> None:
     assert run.end is not None
     assert run.end.signal == signal.SIGTERM
     assert 50 < run.end.elapsed_s < 90
+    assert "ended at its time limit" in " ".join(site.report(job).split())
