@@ -7,10 +7,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from teho.version import __version__
 
+TYPE_CHECKING = False  # type checkers take it for true; `teho launch` has no time for `typing`
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -49,8 +49,8 @@ def test_what_is_plain_is_read_as_click_does(words: list[str], monkeypatch: pyte
     "words",
     [
         [], ["--"], ["-q"], ["--help"], ["-h"], ["--gpus", "some", "true"], ["--bind"],
-        ["--nosuch"], ["--env", "A", "true"], ["--env", "=1", "true"], ["--env="], ["--quiet=1", "true"],
-        ["-qq", "true"], ["-", "true"], ["--bin", "x", "true"], ["--gpus="],
+        ["--nosuch"], ["--env", "A", "true"], ["--env", "=1", "true"], ["--env="],
+        ["--quiet=1", "true"], ["-qq", "true"], ["-", "true"], ["--bin", "x", "true"], ["--gpus="],
         ["--dry-run", "--", "true"],
     ],
     ids=" ".join,

@@ -62,6 +62,7 @@ class SlurmTwin:
         directory: a folder for it; its path is to be short.
         live: how many nodes of each kind run jobs; None: as `live_nodes` says.
         asleep: whether the site's other nodes are there, none of which ever starts a job.
+        apart: whether each node sees its own processes alone, as nodes of a cluster do.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class SlurmTwin:
         *,
         live: Mapping[str, int] | None = None,
         asleep: bool = True,
+        apart: bool = False,
     ) -> None:
         self.cluster = cluster
         self.directory = directory
@@ -87,6 +89,7 @@ class SlurmTwin:
         self._database = SlurmDatabase(directory / "db")
         self._daemons: list[Daemon] = []
         self._log = directory / "log"
+        self._apart = ["--pid", "--fork", "--mount-proc", "--kill-child"] if apart else []
 
     def __enter__(self) -> SlurmTwin:
         self._log.mkdir(parents=True, exist_ok=True)
@@ -269,14 +272,15 @@ ResumeTimeout=65000
         names = slurm_conf.live_names(self.cluster, self._counts)
         for name in names:
             log = self._log / f"{name}.out"
-            argv = [*self._as_host(name), "slurmd", "-D", "-N", name]
+            argv = [*self._as_host(name, *self._apart), "slurmd", "-D", "-N", name]
             self._daemons.append(Daemon(argv, log, self.environment))
         wait_until(self._nodes_are_up, self._daemons, "the nodes", 120.0)
 
-    def _as_host(self, name: str) -> list[str]:
+    def _as_host(self, name: str, *namespaces: str) -> list[str]:
         """Return what puts a command on a host of this name, which knows the nodes' names."""
         hosts = str(self.directory / "hosts")
-        return ["unshare", "--uts", "--mount", "sh", "-ec", _AS_HOST, "sh", name, hosts]
+        shared = ["sh", "-ec", _AS_HOST, "sh", name, hosts]
+        return ["unshare", "--uts", "--mount", *namespaces, *shared]
 
     def _controller_answers(self) -> bool:
         return self.run("scontrol", "ping").returncode == 0

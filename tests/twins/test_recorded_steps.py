@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import nvml_stub
 import pytest
 from launched import PROGRAMS
 from slurm_twin import SlurmTwin
-from support import lacks_framework
 
+from support import lacks_framework
 from teho.clusters.catalogue import load_cluster
 from teho.model.run import Run, RunState
 from teho.store.read import read_run, run_state

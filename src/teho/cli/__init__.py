@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
     "list": ("Keep", "list", "The runs that are recorded."),
     "show": ("Keep", "show", "What is known of one run, and where its files lie."),
+    "merge": ("Keep", "merge", "One recording out of parts, where nodes share no files."),
     "rm": ("Keep", "rm", "Delete recordings."),
     "completion": ("Set up", "completion", "Tab completion for your shell."),
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from teho.model.run import Run
+    from teho.model.run import End, Run
 
 __all__ = ["command"]
 
@@ -73,6 +73,8 @@ def _row(path: Path, run: Run | None) -> dict[str, Any]:
         "elapsed_s": end.elapsed_s if end else None,
         "exit_code": end.exit_code if end else None,
         "signal": end.signal if end else None,
+        "nodes": max(len(run.nodes), len(run.step.hosts) if run.step else 0),
+        "tasks": run.step.task_count if run.step else 1,
         "gpus": sum(len(node.devices) for node in run.nodes),
         "tags": run.tags,
         "command": list(run.command),
@@ -89,23 +91,32 @@ def _print(runs: list[tuple[Path, Run | None]]) -> None:
     for path, run in runs:
         row = _row(path, run)
         if run is None:
-            rows.append((row["id"], "", "damaged", "", ""))
+            rows.append((row["id"], "", "damaged", "", "", "", ""))
             continue
         elapsed = "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"])
-        ending = row["state"]
-        if row["signal"] is not None:
-            ending = f"signal {row['signal']}"
-        elif row["exit_code"] is not None:
-            ending = "ok" if row["exit_code"] == 0 else f"exit {row['exit_code']}"
-        rows.append((row["id"], elapsed, ending, str(row["gpus"] or ""), shlex.join(run.command)))
-    heads = ("Run", "Time", "Ended", "GPUs", "Command")
-    widths = [max(len(head), *(len(row[i]) for row in rows)) for i, head in enumerate(heads[:-1])]
+        # One is the rule, and says nothing.
+        counts = (str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks"))
+        gpus, words = str(row["gpus"] or ""), shlex.join(run.command).replace("\n", " ")
+        rows.append((row["id"], elapsed, _ending(row, run.end), *counts, gpus, words))
+    heads = ("Run", "Time", "Ended", "Nodes", "Tasks", "GPUs", "Command")
+    shown = [i for i in range(7) if i not in {3, 4} or any(row[i] for row in rows)]
+    widths = [max(len(head), *(len(row[i]) for row in rows)) for i, head in enumerate(heads)]
     room = shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
-    for line_cells in (heads, *rows):
-        name, time, ending, gpus, command_line = line_cells
-        cells = [
-            f"{name:<{widths[0]}}", f"{time:>{widths[1]}}", f"{ending:<{widths[2]}}",
-            f"{gpus:>{widths[3]}}", command_line.replace("\n", " "),
-        ]  # fmt: skip
-        line = "  ".join(cells).rstrip()
+    for cells in (heads, *rows):
+        sides = [
+            cells[i] if i == 6 else f"{cells[i]:{'<' if i in {0, 2} else '>'}{widths[i]}}"
+            for i in shown
+        ]
+        line = "  ".join(sides).rstrip()
         click.echo(line if len(line) <= room else line[: room - 1] + "…")
+
+
+def _ending(row: dict[str, Any], end: End | None) -> str:
+    if row["signal"] is not None:
+        return f"signal {row['signal']}"
+    if row["exit_code"] is not None:
+        return "ok" if row["exit_code"] == 0 else f"exit {row['exit_code']}"
+    if end and end.job_state:
+        state = end.job_state.replace("_", " ")
+        return "job went on" if state == "running" else f"job {state}"
+    return str(row["state"])

@@ -28,6 +28,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:  
     """Delete RUNS, or all that are older; runs that still go on are kept."""
     from teho.config.settings import load_settings
     from teho.store.index import find_run, remove_run
+    from teho.store.steps import forget_steps_of
 
     home = load_settings().home_directory
     if bool(runs) == bool(older_than):
@@ -49,6 +50,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:  
         click.confirm(f"Delete {len(chosen)} recording(s)?", abort=True, err=True)
     for path in chosen:
         remove_run(path)
+        forget_steps_of(path.parent.parent, {path.name})
     say(f"deleted {len(chosen)} recording(s)")
 
 

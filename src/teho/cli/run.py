@@ -111,7 +111,7 @@ def _run(wanted: Wanted, settings: Settings, shown: str, *, quiet: bool) -> None
     tells = recording is not None and recording.began
     if recording and tells and not quiet and sys.stderr.isatty():
         say(f"recording {recording.run.id}, a sample every {wanted.period_s:g} s")
-    outcome = supervisor.wait()
+    outcome = supervisor.wait(fleet)
     supervisor.finish_recording(Progress(quiet=quiet), fleet)
     outcome.troubles.extend(fleet.troubles if fleet else ())
     _protected(

@@ -279,7 +279,7 @@ def _threads_of(core: int, top: str) -> frozenset[int]:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib loads late
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib loads late
             return file.read()
     except (OSError, ValueError):
         return ""

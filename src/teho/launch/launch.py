@@ -148,17 +148,21 @@ def prepare_task(
     ready = Launch(task, binding, gpus, caches, site)
     address, port = _meeting(task, environment)
     torchrun = starts_torchrun(options.command) and task.local_size == 1
+    own = _sees_own(options, gpus, site)
     if torchrun:
         variables = torchrun_variables(task, gpus, address, port, environment)
     else:
         variables = rank_variables(task, address, port)
+        if gpus.names and "JAX_LOCAL_DEVICE_IDS" not in environment:
+            variables["JAX_LOCAL_DEVICE_IDS"] = jax_devices(task, 1 if own else len(gpus.names))
     if task.rank == 0 and (task.size > 1 or torchrun) and task.started_by != "torchrun":
         # torchrun itself listens there for the tasks that it starts.
         ready.port = int(port)
     variables |= caches.variables
     inner = inner_processes(options.command, gpus, task, environment)
     variables |= thread_variables(max(1, binding.threads // inner), environment)
-    variables |= _gpu_variables(ready, options, environment)
+    if own:
+        variables[gpus.variable] = gpus.names[task.local_rank % len(gpus.names)]
     for pair in options.env:
         name, _, value = pair.partition("=")
         variables[name] = value
@@ -169,21 +173,10 @@ def prepare_task(
     return ready
 
 
-def _gpu_variables(
-    ready: Launch, options: Options, environment: Mapping[str, str]
-) -> dict[str, str]:
-    task, gpus, site = ready.task, ready.gpus, ready.site
-    if not gpus.names:
-        return {}
-    found = {}
-    own = options.gpus == "own" or (
-        options.gpus == "auto" and site is not None and site["gpus_visible"] == "own"
-    )
-    if own:
-        found[gpus.variable] = gpus.names[task.local_rank % len(gpus.names)]
-    if "JAX_LOCAL_DEVICE_IDS" not in environment:
-        found["JAX_LOCAL_DEVICE_IDS"] = jax_devices(task, 1 if own else len(gpus.names))
-    return found
+def _sees_own(options: Options, gpus: Gpus, site: Site | None) -> bool:
+    """Tell whether a rank is to see its own GPU alone, and not all of its node's."""
+    by_site = site is not None and site["gpus_visible"] == "own"
+    return bool(gpus.names) and (options.gpus == "own" or (options.gpus == "auto" and by_site))
 
 
 def _meeting(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -297,7 +290,7 @@ def _explain(command: Sequence[str], environment: dict[str, str], error: OSError
     """Say why there is no program; what has no `#!` goes to the shell, as execvp(3) has it."""
     import errno
 
-    name, path = command[0], str(error.filename or command[0])
+    name, path = command[0], os.fsdecode(error.filename or command[0])
     exists = "/" in name and os.path.exists(name)  # noqa: PTH110 - pathlib loads late
     code = 126
     if error.errno == errno.ENOEXEC:

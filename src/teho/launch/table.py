@@ -64,10 +64,10 @@ def _tasks(task: Task) -> list[Task]:
 
 def _lines(first: Launch, plans: Sequence[Launch], options: Options, host: str) -> Iterator[str]:
     task = first.task
-    nodes = task.node_count or 1
+    nodes = task.node_count or (1 if task.local_size == task.size else None)
     started = f", started by {task.started_by}" if task.started_by else ""
-    of_all = f" on {nodes} {'node' if nodes == 1 else 'nodes'}"
-    yield f"{task.size} {'rank' if task.size == 1 else 'ranks'}{of_all}{started}"
+    where = f" on {nodes} {'node' if nodes == 1 else 'nodes'}" if nodes else ""
+    yield f"{task.size} {'rank' if task.size == 1 else 'ranks'}{where}{started}"
     if first.site:
         yield f"Site: {first.site['name']}"
     yield ""
@@ -87,7 +87,9 @@ def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:
     for plan in plans:
         task, names = plan.task, plan.gpus.names
         node = task.hosts[task.node_rank] if task.hosts else host
-        gpu = names[task.local_rank % len(names)] if names else "–"
+        gpu = ",".join(names) or "–"
+        if names and task.local_size > 1:
+            gpu = names[task.local_rank % len(names)]
         cores = _ranges(plan.binding.cores)
         if plan.binding.shared:
             cores += " (shared)"

@@ -78,7 +78,7 @@ class Attached:
 
     def wait(self) -> bool:
         """Wait until the job has ended, or a signal ends the recording; return whether one did."""
-        while not self._fleet.is_over:
+        while self._fleet.tend() or not self._fleet.is_over:
             if signal.sigtimedwait(_ENDING, 0.2) is not None:
                 return True
         return False

@@ -12,43 +12,65 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from teho.observe.pipes import LineReader, send
 
 __all__ = ["Fleet"]
 
 _MOST_NAMED = 4
+_TRIES = 3
+_COMING_S = 60.0
+"""How long recorders may take to come up, on a busy cluster."""
 _REASON = re.compile(r"srun: (?:error|fatal): (.+)|(.*(?:unrecognized|invalid) option.*)")
+# srun gives all up where a single node does not answer.
+_UNREACHED = re.compile(r"Task launch for \S+ failed on node ([\w.-]+)")
 
 
 class Fleet:
-    """The recorders of some nodes.
+    """The recorders of some nodes; what goes wrong with them is told in `troubles`.
 
     Args:
-        command: what starts them.
-        environment: of that command.
+        command: returns what starts them on some nodes, and its environment.
         hosts: the nodes.
-        directory: the run's; what is put elsewhere is told.
+        directory: the run's.
+        orders: what they are to do.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
+        command: Callable[[Sequence[str]], tuple[Sequence[str], Mapping[str, str]]],
         hosts: Sequence[str],
         directory: str,
+        orders: Mapping[str, object],
     ) -> None:
-        """Start them; where that fails, `troubles` says so."""
-        self._directory = directory
+        """Start them."""
+        self._command = command
         self._hosts = tuple(hosts)
-        self._places: dict[str, str] = {}
+        self._directory = directory
+        self._orders = orders
+        self._begun: set[str] = set()
+        self._apart: dict[str, str] = {}
+        """Where the parts of nodes lie that do not see the run's directory."""
         self._sealed: set[str] = set()
         self._troubles: dict[str, list[tuple[float, str]]] = {}
         self._reasons: list[str] = []
+        self._unreached: list[str] = []
         self._began_s = time.monotonic()
+        self._tries = 0
+        self._to = -1
+        self._from: LineReader | None = None
         self.pid = 0
         """Of the command; 0: it could not be started."""
+        try:
+            self._start(self._hosts)
+        except (OSError, NotImplementedError) as error:
+            self._reasons.append(f"srun: {getattr(error, 'strerror', None) or error}")
+
+    def _start(self, hosts: Sequence[str]) -> None:
+        """Start the recorders of some nodes, and tell them what to do."""
+        self._tries += 1
+        command, environment = self._command(hosts)
         to_read, self._to = os.pipe()
         from_read, from_write = os.pipe()
         self._from = LineReader(from_read)
@@ -67,35 +89,40 @@ class Fleet:
                 # Python ignores these two at its start.
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
             )
-        except (OSError, NotImplementedError) as error:
-            self._reasons.append(f"{command[0]}: {getattr(error, 'strerror', None) or error}")
-        os.close(to_read)
-        os.close(from_write)
-
-    @property
-    def descriptor(self) -> int:
-        """What has something to read when there is news."""
-        return self._from.descriptor
+        finally:
+            os.close(to_read)
+            os.close(from_write)
+        send(self._to, orders=self._orders)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to come: all have ended, or `srun` has."""
-        self.hear()
-        return self._from.closed
+        self._hear()
+        return self._from is None or self._from.closed
 
     @property
     def has_begun(self) -> bool:
         """Whether any of them records."""
-        return bool(self._places)
+        return bool(self._begun)
 
-    def send_orders(self, orders: Mapping[str, object]) -> None:
-        """Tell them what to do."""
-        send(self._to, orders=orders)
+    def tend(self) -> bool:
+        """See to it that they come up; return whether to look again soon."""
+        if self.is_over and not self._begun and self._unreached and self._tries < _TRIES:
+            left = [host for host in self._hosts if host not in self._unreached]
+            with contextlib.suppress(OSError):
+                self._close()
+                self._start(left)
+        coming = len(self._begun) < len(self._hosts) and not self.is_over
+        return coming and time.monotonic() - self._began_s < _COMING_S
 
     def end(self, elapsed_s: float) -> None:
         """Tell them that the program has ended."""
         if self._to >= 0:
             send(self._to, end=elapsed_s)
+        self._close()
+
+    def _close(self) -> None:
+        if self._to >= 0:
             os.close(self._to)
             self._to = -1
 
@@ -105,25 +132,27 @@ class Fleet:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGTERM)
 
-    def hear(self) -> None:
+    def _hear(self) -> None:
         """Take in what they say."""
-        for message in self._from.messages():
-            node = str(message.get("node"))
+        for message in self._from.messages() if self._from else ():
+            node, said = str(message.get("node")), str(message.get("said", ""))
             if "place" in message:
-                self._places[node] = message["place"]
+                self._begun.add(node)
+                if not message["shared"]:
+                    self._apart[node] = message["place"]
             elif message.get("sealed"):
                 self._sealed.add(node)
             elif "trouble" in message:
                 elapsed_s = message.get("elapsed_s", 0.0)
                 self._troubles.setdefault(node, []).append((elapsed_s, message["trouble"]))
-            elif match := _REASON.search(message.get("said", "")):
+            elif match := _REASON.search(said):
                 self._reasons.append((match.group(1) or match.group(2)).strip())
+                self._unreached += _UNREACHED.findall(said)
 
     @property
     def troubles(self) -> list[tuple[float, str]]:
         """What went wrong, for the report: `(seconds after the start, sentence)`."""
-        self.hear()
-        elapsed_s = time.monotonic() - self._began_s
+        self._hear()
         found = [
             (at_s, f"{node}: {what}")
             for node, some in self._troubles.items()
@@ -131,19 +160,18 @@ class Fleet:
             for at_s, what in some
         ]
         if absent := [
-            host for host in self._hosts if host not in self._places and host not in self._troubles
+            host for host in self._hosts if host not in self._begun and host not in self._troubles
         ]:
             said = f": {self._reasons[0]}" if self._reasons else ""
             found.append((0.0, f"no recorder came up on {_names(absent)}{said}"))
-        if cut_off := [node for node in self._places if node not in self._sealed]:
+        if cut_off := sorted(self._begun - self._sealed):
             what = f"the recorders of {_names(cut_off)} did not come to their end"
-            found.append((elapsed_s, what))
-        if apart := [
-            f"{node}:{place}" for node, place in self._places.items() if place != self._directory
-        ]:
+            found.append((time.monotonic() - self._began_s, what))
+        if self._apart:
+            places = [f"{node}:{place}" for node, place in sorted(self._apart.items())]
             what = (
-                f"{len(apart)} nodes do not see {self._directory}: their parts lie at "
-                f"{_names(apart)}; `teho merge` joins them"
+                f"{_names(sorted(self._apart))} did not see {self._directory}; what was recorded "
+                f"there lies at {_names(places)}, and `teho merge` joins it"
             )
             found.append((0.0, what))
         return found

@@ -41,11 +41,11 @@ def record_node(control: int, back: int) -> None:
         return
     name = safe_name(os.environ.get("SLURMD_NODENAME") or os.uname().nodename) or "node"
     try:
-        directory = _directory(orders)
+        directory, is_shared = _directory(orders)
     except OSError as error:
         send(back, node=name, trouble=f"{error.filename}: {error.strerror}", elapsed_s=0.0)
         return
-    send(back, node=name, place=str(directory))
+    send(back, node=name, place=str(directory), shared=is_shared)
     _correct_environment(orders)
     step = orders.description.step
     plan = msgspec.structs.replace(
@@ -82,16 +82,16 @@ def _correct_environment(orders: Orders) -> None:
     os.environ.update(orders.environment)
 
 
-def _directory(orders: Orders) -> Path:
-    """Return the run's directory, or where this node does not see it, one of its own.
+def _directory(orders: Orders) -> tuple[Path, bool]:
+    """Return the run's directory, or where this node does not see it, one of its own; and which.
 
     Raises:
         OSError: none can be made.
     """
     for _ in range(_LOOKS):
         if orders.plan.run.is_dir():
-            return orders.plan.run
+            return orders.plan.run, True
         time.sleep(_LOOK_S)
     directory = create_step_directory(Path(orders.home), orders.description.id)
     write_missing_description(directory, msgspec.json.encode(orders.description))
-    return directory.absolute()
+    return directory.absolute(), False

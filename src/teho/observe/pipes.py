@@ -6,8 +6,8 @@ supervisor is gone and the program may still run.
 From the recorder: `{"signal": number}` for each signal that reached it, which tells
 the supervisor that the whole group got it; `{"trouble": sentence, "elapsed_s": …}`;
 `{"released": true}` when it goes on for other tasks of the node.
-From those of a job's nodes, each with its `node`: `{"place": directory}` when it begins, troubles,
-and `{"sealed": whether}` when it has come to its end.
+From those of a job's nodes, each with its `node`: `{"place": directory, "shared": whether}` when
+it begins, troubles, and `{"sealed": whether}` when it has come to its end.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ _WITNESS_VALID_S = 0.25
 # Sealing takes seconds at most, and what is not sealed reads as well; a driver that hangs
 # must not hold the prompt.
 _SEAL_WAIT_S = 10.0
+_TEND_S = 0.5
 _SHARED_WAIT_S = 0.01
 """How often to look whether a recorder that serves others too has let us go."""
 
@@ -171,10 +172,20 @@ class Supervisor:
         """Keep a sentence for the report."""
         self._troubles.append((time.monotonic() - self.started_s, sentence))
 
-    def wait(self) -> Outcome:
-        """Wait for the program's end, passing on every signal that came to us alone."""
+    def wait(self, fleet: Fleet | None = None) -> Outcome:
+        """Wait for the program's end, passing on every signal that came to us alone.
+
+        Args:
+            fleet: the recorders of the job's other nodes, looked after while they come up.
+        """
+        expected = _PASSED_ON | {signal.SIGCHLD}
         while self._status is None:
-            info = signal.sigwaitinfo(_PASSED_ON | {signal.SIGCHLD})
+            if fleet and fleet.tend():
+                info = signal.sigtimedwait(expected, _TEND_S)
+            else:
+                info = signal.sigwaitinfo(expected)
+            if info is None:
+                continue
             if info.si_signo == signal.SIGCHLD:
                 self._reap()
             elif (

@@ -108,10 +108,11 @@ def send_fleet(
         teho: the command that starts this very Teho.
         told: variables of the job's script.
     """
-    command, environment = step_beside(
-        job.number, hosts, [*teho, "record-node"], {**os.environ, RECORDER: job.number}
-    )
-    fleet = Fleet(command, environment, hosts, plan.directory)
     orders = Orders(plan=plan, description=run, home=str(home.absolute()), environment=dict(told))
-    fleet.send_orders(msgspec.to_builtins(orders))
-    return fleet
+    words, environment = [*teho, "record-node"], {**os.environ, RECORDER: job.number}
+    return Fleet(
+        lambda some: step_beside(job.number, some, words, environment),
+        hosts,
+        plan.directory,
+        msgspec.to_builtins(orders),
+    )

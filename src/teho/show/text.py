@@ -146,7 +146,7 @@ def _listed(title: str, sentences: Iterable[str], width: int) -> list[Text]:
     lines: list[Text] = []
     for sentence in sentences:
         lines += flow(words(sentence), width, _INDENT, style="dim", hang=4)
-    return [Text(title, "dim"), *lines] if lines else []
+    return [*flow(words(title), width, Text(), style="dim"), *lines] if lines else []
 
 
 def _cropped(text: str, width: int) -> Text:

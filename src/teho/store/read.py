@@ -134,7 +134,7 @@ def run_state(run: Run, directory: Path) -> RunState:
             run.supervisor_pid
         )
         return RunState.RUNNING if alive else RunState.INTERRUPTED
-    if run.has_tasks and run.nodes and all(node.sealed for node in run.nodes):
+    if run.step is not None and run.nodes and all(node.sealed for node in run.nodes):
         # Every recorder came to its end; what tasks did not tell they will not tell any more.
         return RunState.INTERRUPTED
     newest = max(_touched_s(directory), default=run.started_at.timestamp())

@@ -220,7 +220,7 @@ class Meeting:
             raise _BrokenError
         elapsed_s = max(said["elapsed_s"] for said in told.values())
         algorithm = size_bytes / elapsed_s
-        # nccl-tests: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+        # nccl-tests of NVIDIA, doc/PERFORMANCE.md.
         bus = algorithm * 2 * (self._size - 1) / self._size if self._size > 1 else None
         self.result.timings.append(Timing(size_bytes, elapsed_s, algorithm, bus))
 
