@@ -158,7 +158,7 @@ def _scale(plot: Plot) -> str:
     )
     unseen = ""
     if any(_level(value) is None for value in _values(plot)):
-        unseen = '<span class="unseen"></span>not recorded'
+        unseen = '<span><span class="unseen"></span>not recorded</span>'
     return (
         f'<p class="scale">idle<svg width="{14 * _LEVELS}" height="12" aria-hidden="true">{boxes}'
         f"</svg>100 % busy{unseen}</p>"
