@@ -14,7 +14,6 @@ from teho.explain.step import (
     absent_hosts,
     ending,
     first_failure,
-    moment_s,
     offset_s,
     rank_at,
     silent_ranks,
@@ -37,14 +36,14 @@ def test_a_row_stands_where_it_was_by_the_run_s_clock(ahead_s, started_s, elapse
     node = msgspec.structs.replace(run.nodes[1], started_at=shown)
     run = msgspec.structs.replace(run, nodes=(run.nodes[0], node))
     assert elapsed_s + offset_s(run, node) == pytest.approx(started_s + elapsed_s, abs=1e-5)
-    assert moment_s(run, "b", shown) == pytest.approx(started_s, abs=1e-5)
+    assert run.moment_s("b", shown) == pytest.approx(started_s, abs=1e-5)
     assert offset_s(run, run.nodes[0]) == 0
 
 
 def test_without_a_clock_the_node_s_own_counts():
     run, _ = made(NodePart("a"), NodePart("b"))
-    assert moment_s(run, "b", STARTED + timedelta(seconds=5)) == 5
-    assert moment_s(run, "nowhere", STARTED + timedelta(seconds=5)) == 5
+    assert run.moment_s("b", STARTED + timedelta(seconds=5)) == 5
+    assert run.moment_s("nowhere", STARTED + timedelta(seconds=5)) == 5
 
 
 def test_silent_ranks_by_node():

@@ -6,18 +6,15 @@ What is said here holds for a run of one program too: it has one node and no tas
 from __future__ import annotations
 
 import signal
-from datetime import datetime
 
 from teho.model.run import End, Node, Run, RunState
 from teho.model.summary import NodeSummary, Summary
 
 __all__ = [
     "absent_hosts",
-    "ahead_s",
     "ending",
     "failed",
     "first_failure",
-    "moment_s",
     "offset_s",
     "rank_at",
     "silent_ranks",
@@ -46,24 +43,9 @@ _JOB_STATES = {
 }
 
 
-def ahead_s(run: Run, node_name: str) -> float:
-    """Return how far a node's clock is ahead of the run's, which is that of its first node.
-
-    0 where nobody could find out.
-    """
-    return next(
-        (node.clock.ahead_s for node in run.nodes if node.name == node_name and node.clock), 0.0
-    )
-
-
-def moment_s(run: Run, node_name: str, at: datetime) -> float:
-    """Return a node's UTC time as seconds after the run's start, by the run's clock."""
-    return (at - run.started_at).total_seconds() - ahead_s(run, node_name)
-
-
 def offset_s(run: Run, node: Node) -> float:
     """Return what is added to a node's `elapsed_s` to make it seconds after the run's start."""
-    return moment_s(run, node.name, node.started_at)
+    return run.moment_s(node.name, node.started_at)
 
 
 def failed(end: End) -> bool:
@@ -86,7 +68,7 @@ def ending(end: End) -> str:
 def first_failure(run: Run) -> End | None:
     """Return how the first task that failed ended; None where none is known to have."""
     failures = [
-        (moment_s(run, task.node, task.end.at), task.rank, task.end)
+        (run.moment_s(task.node, task.end.at), task.rank, task.end)
         for task in run.tasks
         if task.end is not None and failed(task.end)
     ]

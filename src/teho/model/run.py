@@ -185,6 +185,16 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tasks: tuple[Task, ...] = ()
     """Those of a step that told their end, by rank."""
 
+    def moment_s(self, node_name: str, at: datetime) -> float:
+        """Return a node's UTC time as seconds after the run's start, by the run's clock.
+
+        That is the clock of the node that began it; where the node's offset from it is not
+        known, the clocks are taken to agree.
+        """
+        clocks = (node.clock for node in self.nodes if node.name == node_name)
+        clock = next(clocks, None)
+        return (at - self.started_at).total_seconds() - (clock.ahead_s if clock else 0.0)
+
     @property
     def has_tasks(self) -> bool:
         """Whether its end is that of several tasks, which each tell their own."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from teho.explain.step import absent_hosts, ending, moment_s, silent_ranks
+from teho.explain.step import absent_hosts, ending, silent_ranks
 from teho.explain.totals import energy_of, mean_of
 from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
@@ -132,7 +132,7 @@ def _task_table(run: Run, state: RunState) -> Table:
             "rank": task.rank,
             "node": task.node,
             "ended": ending(task.end),
-            "elapsed": moment_s(run, task.node, task.end.at),
+            "elapsed": run.moment_s(task.node, task.end.at),
             "cpu": task.end.cpu_s,
             "process": task.end.peak_process_bytes,
         }

@@ -6,7 +6,9 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -85,17 +87,17 @@ def with_parts(run: Run, directory: Path) -> Run:
 
 def _end_of_all(run: Run, tasks: Sequence[Task]) -> End | None:
     """Return how a step ended: when its last task did, and as the first that failed."""
-    ends = [task.end for task in tasks if task.end]
+    ends = [(run.moment_s(task.node, task.end.at), task.end) for task in tasks if task.end]
     if run.step is None or len(ends) < run.step.task_count:
         return None
-    failed = [end for end in ends if end.exit_code != 0]
-    told = min(failed or ends, key=lambda end: end.at)
-    at = max(end.at for end in ends)
-    cpu_s = [end.cpu_s for end in ends if end.cpu_s is not None]
-    peaks = [end.peak_process_bytes for end in ends if end.peak_process_bytes is not None]
+    failed = [(moment_s, end) for moment_s, end in ends if end.exit_code != 0]
+    _, told = min(failed or ends, key=itemgetter(0))
+    last_s = max(0.0, *(moment_s for moment_s, _ in ends))
+    cpu_s = [end.cpu_s for _, end in ends if end.cpu_s is not None]
+    peaks = [end.peak_process_bytes for _, end in ends if end.peak_process_bytes is not None]
     return End(
-        at=at,
-        elapsed_s=max(0.0, (at - run.started_at).total_seconds()),
+        at=run.started_at + timedelta(seconds=last_s),
+        elapsed_s=last_s,
         exit_code=told.exit_code,
         signal=told.signal,
         cpu_s=sum(cpu_s) if len(cpu_s) == len(ends) else None,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from teho.explain.rules._look import Look
-from teho.explain.step import ending, failed, moment_s
+from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.run import End, Run
@@ -40,7 +40,7 @@ def judge(
     """
     look = Look(KIND, run, summary, thresholds)
     failures = sorted(
-        _Failure(moment_s(run, task.node, task.end.at), task.rank, task.node, task.end)
+        _Failure(run.moment_s(task.node, task.end.at), task.rank, task.node, task.end)
         for task in run.tasks
         if task.end is not None and failed(task.end)
     )

@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from teho.explain.rules._look import Look, span
-from teho.explain.step import failed, moment_s
+from teho.explain.step import failed
 from teho.explain.wording import capital, ranks_on
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.run import Run
@@ -34,7 +34,7 @@ def judge(
     """Compare the tasks of a step that all ended well, each with the median of them."""
     look = Look(KIND, run, summary, thresholds)
     tasks = [
-        _Told(task.rank, task.node, moment_s(run, task.node, task.end.at), task.end.cpu_s)
+        _Told(task.rank, task.node, run.moment_s(task.node, task.end.at), task.end.cpu_s)
         for task in run.tasks
         if task.end is not None and task.end.cpu_s is not None and not failed(task.end)
     ]
