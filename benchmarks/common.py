@@ -87,7 +87,8 @@ class Row:
         limits += ["≤ peer"] if self.below_peer else []
         ratio = ""
         if self.theirs and self.theirs.median > 0 and not self.theirs_text:
-            ratio = f"{self.ours.median / self.theirs.median:.2f}"
+            quotient = self.ours.median / self.theirs.median
+            ratio = f"{quotient:.2f}" if quotient >= 0.1 else digits(quotient)
         return (
             self.what,
             self.unit,
@@ -176,7 +177,8 @@ def stub_environment() -> Iterator[dict[str, str]]:
 
 def environment(folder: Path) -> dict[str, str]:
     """Return an environment whose recordings, settings and caches lie in `folder`, in no job."""
-    of_a_job = ("SLURM_", "SGE_", "JOB_", "TEHO_", "CUDA_VISIBLE", "XDG_", "CODECARBON_")
+    # PYTHONDONTWRITEBYTECODE, which users have not, would have each start compile our sources anew.
+    of_a_job = ("SLURM_", "SGE_", "JOB_", "TEHO_", "CUDA_VISIBLE", "XDG_", "CODECARBON_", "PYTHON")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(of_a_job)}
     return {
         **kept,

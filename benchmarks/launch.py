@@ -49,7 +49,7 @@ def measure(*, quick: bool) -> list[Row]:
         if not quick:
             interleave({**short, **long}, 2)  # byte code and the file system's cache
         ended = {**interleave(short, rounds), **interleave(long, 1 if quick else 7)}
-        last_s = interleave(together, 1 if quick else 7)
+        last_s = interleave(together, 1 if quick else 5)
     wall_ms = {
         name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
     }
@@ -97,6 +97,7 @@ def _start_together(argv: Sequence[str], env: Mapping[str, str], ranks: int) -> 
                 "LOCAL_WORLD_SIZE": str(ranks),
             },
             stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for rank in range(ranks)
     ]

@@ -4,18 +4,19 @@
 set -eu
 
 python=${1:-python3}
-if [ .frameworks/tried -nt requirements/frameworks.txt ]; then exit 0; fi
+if [ -n "$(find .frameworks/tried -newer requirements/frameworks.txt 2>/dev/null)" ]; then exit 0; fi
 echo "Installing frameworks for the tests into .frameworks: some minutes, once"
 [ -x .frameworks/bin/python ] || "$python" -m venv .frameworks
 pip() { .frameworks/bin/python -m pip --disable-pip-version-check -q "$@"; }
+reason() { grep -im 1 error .frameworks/log || tail -n 1 .frameworks/log; }
 
 grep -v '^#' requirements/frameworks.txt | while read -r requirement; do # what can be had is had
     # In a build environment of its own, DeepSpeed would bring another PyTorch along.
     pip install --no-build-isolation "$requirement" >.frameworks/log 2>&1 </dev/null ||
-        echo "$requirement could not be installed: $(tail -n 1 .frameworks/log)"
+        echo "$requirement could not be installed: $(reason)"
 done
 # Horovod is read, not run: its sources do not build with a PyTorch of today.
 pip download --no-deps --no-build-isolation --no-binary :all: -d .frameworks/sources \
     horovod==0.28.1 >.frameworks/log 2>&1 ||
-    echo "Horovod's sources could not be had: $(tail -n 1 .frameworks/log)"
+    echo "Horovod's sources could not be had: $(reason)"
 touch .frameworks/tried

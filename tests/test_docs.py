@@ -57,6 +57,12 @@ def test_every_documented_command_exists() -> None:
     assert called <= set(COMMANDS), called - set(COMMANDS)
 
 
+def test_the_table_of_ranks_is_as_documented() -> None:
+    page = (ROOT / "docs" / "launch.md").read_text()
+    (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert (ROOT / "tests/data/launch/table-lumi.txt").read_text().startswith(shown)
+
+
 def test_every_page_is_in_the_site() -> None:
     site = (ROOT / "mkdocs.yml").read_text()
     for page in (ROOT / "docs").rglob("*.md"):

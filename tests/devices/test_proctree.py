@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stubs.proc_tree import FakeProc, FakeProcess, stat_line
-from teho.devices import proctree
-from teho.devices.proctree import METRICS, ProcessTree, parse_stat
+from teho.devices import procstat, proctree
+from teho.devices.procstat import parse_stat
+from teho.devices.proctree import METRICS, ProcessTree
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 
@@ -100,8 +102,8 @@ def test_an_orphan_still_counts(fake: FakeProc):
 def test_foreign_pids_are_read_once(fake: FakeProc, monkeypatch: pytest.MonkeyPatch):
     fake.add(FakeProcess(40, 1))
     read = []
-    slurp = proctree._slurp
-    monkeypatch.setattr(proctree, "_slurp", lambda path: read.append(path) or slurp(path))
+    slurp = procstat.slurp
+    monkeypatch.setattr(procstat, "slurp", lambda path: read.append(path) or slurp(path))
     tree = follow(fake)
     for _ in range(5):
         tree.read()
@@ -247,7 +249,7 @@ def test_a_process_that_ends_during_the_reads_is_counted_once(
     fake.add(FakeProcess(21, ROOT, ticks=80))
     tree = follow(fake)
     tree.read()
-    slurp, ended = proctree._slurp, []
+    slurp, ended = procstat.slurp, []
 
     def end_around_reading(path: str) -> bytes:
         ours = path.endswith("/21/io") and not ended
@@ -257,7 +259,7 @@ def test_a_process_that_ends_during_the_reads_is_counted_once(
             fake.end(21)
         return data or slurp(path)
 
-    monkeypatch.setattr(proctree, "_slurp", end_around_reading)
+    monkeypatch.setattr(procstat, "slurp", end_around_reading)
     for _ in range(3):
         assert tree.read()["job_cpu_s"] == pytest.approx(80 * TICK_S)
     assert ended
@@ -269,7 +271,7 @@ def test_a_process_that_ends_between_listing_and_reading_is_not_lost(
     fake.add(FakeProcess(21, ROOT, ticks=80))
     tree = follow(fake)
     tree.read()
-    slurp, ended = proctree._slurp, []
+    slurp, ended = procstat.slurp, []
 
     def end_before_reading(path: str) -> bytes:
         if path.endswith("/21/stat") and not ended:
@@ -277,7 +279,7 @@ def test_a_process_that_ends_between_listing_and_reading_is_not_lost(
             fake.end(21)
         return slurp(path)
 
-    monkeypatch.setattr(proctree, "_slurp", end_before_reading)
+    monkeypatch.setattr(procstat, "slurp", end_before_reading)
     for _ in range(3):
         assert tree.read()["job_cpu_s"] == pytest.approx(80 * TICK_S)
     assert ended
@@ -337,14 +339,14 @@ def test_all_gone_is_zero_and_not_missing(fake: FakeProc):
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, ending: str, error: int) -> None:
-    slurp = proctree._slurp
+    slurp = procstat.slurp
 
     def refusing(path: str) -> bytes:
         if path.endswith(ending):
             raise OSError(error, os.strerror(error), path)
         return slurp(path)
 
-    monkeypatch.setattr(proctree, "_slurp", refusing)
+    monkeypatch.setattr(procstat, "slurp", refusing)
 
 
 def test_forbidden_io_is_said_and_the_rest_counts(fake: FakeProc, monkeypatch):
@@ -626,3 +628,95 @@ def test_real_program_is_followed_after_its_supervisor_was_killed(real):
     readings = run.tree.read()
     assert run.tree.pids == {run.pids[0]}
     assert readings["job_cpu_s"] >= 0.1 - 2 * TICK_S
+
+
+# --- processes that descend from no supervisor --------------------------------------------
+
+
+def of_a_job(fake: FakeProc, *members: int) -> ProcessTree:
+    """Return a tree in which these processes count although nobody of Teho's is above them."""
+    known = {f"{fake.path}/{pid}" for pid in members}
+    return ProcessTree(frozenset({RECORDER}), known.__contains__, str(fake.path))
+
+
+def test_who_belongs_is_counted_with_all_descendants(fake: FakeProc):
+    fake.add(FakeProcess(60, 1, ticks=100))  # the scheduler's own
+    fake.add(FakeProcess(61, 60, ticks=200))
+    fake.add(FakeProcess(62, 61, ticks=400))
+    tree = of_a_job(fake, 61)
+    readings = tree.read()
+    assert tree.pids == {61, 62}
+    assert readings["job_cpu_s"] == pytest.approx(600 * TICK_S)
+    fake.add(FakeProcess(63, 62, ticks=10))
+    tree.read()
+    assert tree.pids == {61, 62, 63}
+
+
+def test_nobody_there_is_zero_and_not_a_failure(fake: FakeProc):
+    readings = of_a_job(fake).read()
+    assert readings["job_cpu_s"] == 0
+    assert readings["job_processes"] == 0
+    assert readings["job_write_bytes"] == 0
+
+
+def test_the_excluded_are_not_even_asked_about(fake: FakeProc):
+    fake.add(FakeProcess(31, RECORDER))
+    tree = of_a_job(fake, RECORDER, 31)
+    tree.read()
+    assert tree.pids == frozenset()
+
+
+def test_programs_and_members_are_counted_together(fake: FakeProc):
+    fake.add(FakeProcess(61, 1, ticks=200))
+    tree = of_a_job(fake, 61)
+    tree.add(ROOT, REAPER)
+    tree.read()
+    assert tree.pids == {ROOT, 61}
+
+
+def test_what_a_member_used_stays_counted_after_its_end(fake: FakeProc):
+    fake.add(FakeProcess(61, 1, ticks=200, io=50))
+    tree = of_a_job(fake, 61)
+    tree.read()
+    fake.end(61, waited=False)
+    assert tree.read()["job_cpu_s"] == pytest.approx(200 * TICK_S)
+    fake.add(FakeProcess(61, 1, start=101, ticks=30))
+    assert tree.read()["job_cpu_s"] == pytest.approx(230 * TICK_S)
+
+
+def test_a_young_process_is_asked_about_again(fake: FakeProc):
+    """Between fork and exec it has the environment of the scheduler's daemon."""
+    asked: list[str] = []
+    young = int(time.clock_gettime(time.CLOCK_BOOTTIME) / TICK_S)
+    fake.add(FakeProcess(61, 1, start=young))
+    fake.add(FakeProcess(62, 1, start=100))
+
+    def belongs(directory: str) -> bool:
+        asked.append(Path(directory).name)
+        return False
+
+    tree = ProcessTree(belongs=belongs, proc=str(fake.path))
+    tree.read()
+    tree.read()
+    assert asked.count("61") == 2
+    assert asked.count("62") == 1
+
+
+def test_a_member_whose_parent_is_hidden_is_found(fake: FakeProc):
+    fake.add(FakeProcess(61, 60))  # 60 is root's, and /proc hides it
+    tree = of_a_job(fake, 61)
+    tree.read()
+    tree.read()
+    assert tree.pids == {61}
+
+
+def test_a_zombie_alone_is_nobody(fake: FakeProc):
+    fake.add(FakeProcess(61, 1))
+    tree = of_a_job(fake, 61)
+    tree.read()
+    assert not tree.is_deserted
+    fake.processes[61].state = "Z"
+    fake.write(61)
+    tree.read()
+    assert tree.pids == {61}
+    assert tree.is_deserted

@@ -83,6 +83,7 @@ def test_masks_that_are_right_stay(tmp_path: Path, masks: tuple[str, ...]):
     bindings = on_lumi(masks, str(tmp_path))
     assert tuple(map(mask_of, bindings)) == masks
     assert {binding.why_not for binding in bindings} == {"Slurm has put each near its GPU"}
+    assert all(binding.is_well for binding in bindings)
 
 
 def test_hyper_threads_of_lumi_go_with_their_cores(tmp_path: Path):
@@ -240,8 +241,9 @@ FORTY = frozenset(range(40))
         # mpirun binds to a core, or to a processor that others have too.
         (4, "Open MPI", {"SLURM_CPUS_ON_NODE": "40"}, {3}, "Open MPI has bound each", False, 1),
         (8, "Open MPI", {"SLURM_CPUS_ON_NODE": "40"}, {*range(20)}, "Open MPI has", False, 5),
-        (2, "Slurm", {"SLURM_CPUS_ON_NODE": "40"}, {*range(9)}, "Slurm has bound each", False, 9),
-        (50, "Slurm", {"SLURM_CPUS_ON_NODE": "40"}, FORTY, "40 cores are too few", True, 1),
+        (2, "Slurm", {"SLURM_CPUS_ON_NODE": "40", "SLURM_CPU_BIND_TYPE": "sockets"}, {*range(9)},
+         "Slurm has bound each", False, 9),
+        (50, "Slurm", {"SLURM_CPUS_ON_NODE": "40"}, FORTY, "50 tasks have 40 cores", True, 1),
         (2, "Slurm", bound_by_srun(("0x3", "0x6")), {0, 1}, "srun was told masks that", False, 1),
         (3, "Slurm", bound_by_srun(("0x3", "0xc")), {0, 1}, "srun was told masks that", False, 1),
         (2, "Slurm", bound_by_srun(("0x3", "0x1c")), {0, 1}, "masks of different", False, 2),
@@ -257,6 +259,8 @@ def test_what_is_left_as_it_was(
     assert why in binding.why_not
     assert binding.cores == tuple(sorted(mine))
     assert (binding.shared, binding.threads) == (shared, threads)
+    # Without a GPU, cores of one's own are as good as others.
+    assert binding.is_well == (size == 1 or not shared)
 
 
 @pytest.mark.parametrize(
@@ -277,15 +281,23 @@ def test_why_good_cores_stay(tmp_path: Path, gpus: Gpus, why: str):
     environment = bound_by_srun(("0x3", "0xc"))
     binding = bind("auto", task(0, 2), gpus, None, environment, frozenset({0, 1}), str(tmp_path))
     assert binding.why_not == why
+    assert binding.is_well == (gpus is NONE)
 
 
-def test_all_tasks_agree_where_each_sees_a_gpu_of_its_own(tmp_path: Path):
-    # A wrapper that sets CUDA_VISIBLE_DEVICES to the local rank: no task knows the others' GPUs.
+@pytest.mark.parametrize("per_task", [1, 2])
+def test_all_tasks_agree_where_each_sees_a_gpu_of_its_own(tmp_path: Path, per_task: int):
+    # --gpus-per-task: no task knows which GPUs the others have.
     top = str(puhti(tmp_path))
     found = []
-    for rank in range(4):
-        gpus = find_gpus({"CUDA_VISIBLE_DEVICES": str(rank)}, top)
-        found.append(bind("auto", task(rank, 4, "PMI"), gpus, None, {}, FORTY, top).cores)
+    for rank in range(4 // per_task):
+        own = ",".join(str(rank * per_task + number) for number in range(per_task))
+        environment = {
+            "CUDA_VISIBLE_DEVICES": own, "SLURM_STEP_GPUS": own, "SLURM_GPUS_ON_NODE": "4",
+            "SLURM_CPUS_ON_NODE": "40",
+        }  # fmt: skip
+        gpus = find_gpus(environment, top)
+        one = task(rank, 4 // per_task)
+        found.append(bind("auto", one, gpus, None, environment, FORTY, top).cores)
     assert sorted(core for cores in found for core in cores) == sorted(FORTY)
 
 
@@ -302,6 +314,21 @@ def test_who_may_run_where_its_parent_may_is_not_bound(
         for rank in range(4)
     ]
     assert found == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"SLURM_CPU_BIND_TYPE": "none"}, bound_by_srun(("0xff",)), bound_by_srun(("0xff",) * 2)],
+)
+def test_where_srun_binds_nobody_all_is_dealt_out(tmp_path: Path, kind: dict[str, str]):
+    # A machine with fewer cores than its Slurm believes, as a twin is.
+    environment = {"SLURM_CPUS_ON_NODE": "40", **kind}
+    eight = frozenset(range(8))
+    found = [
+        bind("auto", task(rank, 2), NONE, None, environment, eight, str(tmp_path)).cores
+        for rank in range(2)
+    ]
+    assert found == [(0, 1, 2, 3), (4, 5, 6, 7)]
 
 
 def test_a_parent_that_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -108,14 +108,21 @@ def test_numbers_of_device_files_are_slurms(v100s: str, tmp_path: Path):
 
 
 def test_each_task_may_see_its_own(v100s: str):
-    # --gpus-per-task: the step has four, and this task one, nobody tells which.
-    gpus = find_gpus({CUDA: "0", "SLURM_STEP_GPUS": "0,1,2,3"}, v100s)
-    assert gpus.near == [None]
-    assert gpus.why_unknown == "4 GPUs are the step's, and this task sees 1"
-    assert not gpus.common
+    # --gpus-per-task=2: Slurm 22.05 tells each task of its own, and how many the node has.
+    step = {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": "4", "SLURM_JOB_GPUS": "0,1,2,3"}
+    gpus = find_gpus({**step, CUDA: "2,3", "SLURM_STEP_GPUS": "2,3"}, v100s)
+    assert (sides(gpus), gpus.common) == ([1, 1], False)
+    assert find_gpus({**step, CUDA: "0,1,2,3", "SLURM_STEP_GPUS": "0,1,2,3"}, v100s).common
+    # A step of two of the job's four.
+    two = {**step, "SLURM_GPUS_ON_NODE": "2", "SLURM_STEP_GPUS": "0,1"}
+    assert find_gpus({**two, CUDA: "0,1"}, v100s).common
+    # A wrapper that shows each its own.
     assert not find_gpus({CUDA: "2"}, v100s).common
+    assert find_gpus({CUDA: "2,3"}, v100s).common
     assert find_gpus({}, v100s).common
-    assert find_gpus({CUDA: "0,1", "SLURM_STEP_GPUS": "2,3"}, v100s).common
+    gpus = find_gpus({**step, CUDA: "0", "SLURM_STEP_GPUS": "0,1,2,3"}, v100s)
+    assert (gpus.near, gpus.common) == ([None], False)
+    assert gpus.why_unknown == "4 GPUs are the step's, and this task sees 1"
 
 
 def test_models_that_differ_are_counted_by_speed(tmp_path: Path):

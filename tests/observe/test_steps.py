@@ -5,63 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from step_tasks import only_run, start, wait
 from teho.model.run import RunState
 from teho.store.read import read_run, rows_of_node, run_state
 
 SLEEP = "import time; time.sleep({seconds})"
-
-
-def environment(home: Path, rank: int, *, nodes: int, per_node: int, step: str = "0") -> dict:
-    """Return what srun gives to one task of a step; the nodes are names for this machine."""
-    return {
-        **os.environ,
-        "TEHO_HOME": str(home),
-        "SLURM_JOB_ID": "4711",
-        "SLURM_CLUSTER_NAME": "test",
-        "SLURM_STEP_ID": step,
-        "SLURM_STEP_NUM_TASKS": str(nodes * per_node),
-        "SLURM_STEP_NODELIST": f"n[1-{nodes}]" if nodes > 1 else "n1",
-        "SLURM_STEP_TASKS_PER_NODE": f"{per_node}(x{nodes})",
-        "SLURM_PROCID": str(rank),
-        "SLURM_LOCALID": str(rank % per_node),
-        "SLURM_NODEID": str(rank // per_node),
-    }
-
-
-def start(
-    home: Path, programs: Sequence[str], *, nodes: int, step: str = "0"
-) -> list[subprocess.Popen[str]]:
-    per_node = len(programs) // nodes
-    teho = [sys.executable, "-m", "teho", "run", "--every", "100ms", "--"]
-    return [
-        subprocess.Popen(
-            [*teho, sys.executable, "-c", program],
-            env=environment(home, rank, nodes=nodes, per_node=per_node, step=step),
-            text=True,
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        for rank, program in enumerate(programs)
-    ]
-
-
-def wait(tasks: Sequence[subprocess.Popen[str]]) -> tuple[list[int], list[str]]:
-    said = [task.communicate(timeout=60)[1] for task in tasks]
-    return [task.returncode for task in tasks], said
-
-
-def only_run(home: Path) -> Path:
-    (run,) = (home / "runs").iterdir()
-    return run
 
 
 def test_eight_tasks_on_two_nodes_make_one_recording(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ TORCHRUN = {
     "MASTER_ADDR": "n1",
     "MASTER_PORT": "29500",
 }
+HOROVODRUN = {
+    "HOROVOD_GLOO_RENDEZVOUS_PORT": "40001",
+    "HOROVOD_RANK": "5",
+    "HOROVOD_SIZE": "8",
+    "HOROVOD_LOCAL_RANK": "1",
+    "HOROVOD_LOCAL_SIZE": "4",
+    "HOROVOD_CROSS_RANK": "1",
+    "HOROVOD_CROSS_SIZE": "2",
+}
 BY_HAND = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
 HOST = "n2.oak.example"
 
@@ -78,6 +87,8 @@ def place(task: Task) -> tuple[str, int, int, int, int, int]:
         (PMI, "PMI", ()),
         ({**STEP, "SLURM_PROCID": "1", **TORCHRUN}, "torchrun", ("n1", "n2")),
         (TORCHRUN, "torchrun", ()),
+        (HOROVODRUN, "horovodrun", ()),
+        ({**STEP, "SLURM_PROCID": "1", **HOROVODRUN}, "horovodrun", ("n1", "n2")),
         (BY_HAND, "RANK and WORLD_SIZE", ()),
         ({**JOB, **BY_HAND}, "RANK and WORLD_SIZE", ("n1", "n2")),
     ],
@@ -150,6 +161,9 @@ def test_open_mpi_in_grid_engine(tmp_path: Path):
     assert first_task.tasks_per_node == second_task.tasks_per_node == (5, 3)
     assert (first_task.node_rank, second_task.node_rank) == (0, 1)
     assert first_task.port == second_task.port
+    # Fewer tasks than slots, as many on each node.
+    hosts.write_text("n1 20 q UNDEFINED\nn2 20 q UNDEFINED\n")
+    assert read_task(job, "n2").tasks_per_node == (4, 4)
     # A host list that does not fit is none: mpirun may use some of the nodes alone.
     hosts.write_text("n1 4 q U\nn2 4 q U\nn3 4 q U\n")
     task = read_task(job, "n2")
@@ -186,6 +200,14 @@ def test_uneven_tasks_are_dealt_as_slurm_says(distribution: str, places: list[tu
         assert deal_ranks(task) == places
 
 
+def test_ranks_that_mpirun_deals_to_nodes_in_turn():
+    by_node = {**JOB, **OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_RANK": "2"}
+    assert deal_ranks(read_task(by_node, HOST)) == []
+    task = read_task({**by_node, "OMPI_MCA_rmaps_base_mapping_policy": "node:OVERSUBSCRIBE"}, HOST)
+    assert deal_ranks(task)[:4] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert deal_ranks(task)[5] == (1, 2)
+
+
 def test_ranks_that_are_dealt_otherwise_are_not_guessed():
     task = read_task({**STEP, "SLURM_NODEID": "0", "SLURM_LOCALID": "2"}, HOST)
     assert deal_ranks(task) == []
@@ -219,6 +241,8 @@ def test_launches_of_one_job_have_keys_of_their_own():
     nameless = {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none"}
     other = {**nameless, "MASTER_PORT": "29501"}
     assert read_task(nameless, HOST).key != read_task(other, HOST).key
+    other = {**HOROVODRUN, "HOROVOD_GLOO_RENDEZVOUS_PORT": "40002"}
+    assert read_task(HOROVODRUN, HOST).key != read_task(other, HOST).key
     # Nothing tells one launch from the next here, so there is no key.
     assert read_task(HYDRA, HOST).key == read_task(BY_HAND, HOST).key == ""
 
@@ -273,7 +297,9 @@ VALUES = st.one_of(
     st.integers(-3, 20).map(str),
     st.sampled_from(["4(x2)", "n[1-2]", "n[1-", "4(x", "none", "4294967290", "²", "9" * 5000]),
 )
-STARTERS = [{}, BATCH, STEP, OPEN_MPI, HYDRA, TORCHRUN, BY_HAND, {**JOB, **OPEN_MPI}]
+STARTERS = [
+    {}, BATCH, STEP, OPEN_MPI, HYDRA, TORCHRUN, HOROVODRUN, BY_HAND, {**JOB, **OPEN_MPI},
+]  # fmt: skip
 NAMES = sorted({name for one in STARTERS for name in one} | {"SLURM_DISTRIBUTION", "JOB_ID"})
 
 

@@ -37,6 +37,11 @@ def why_not() -> str:
     lacking = [name for name in _PROGRAMS if shutil.which(name) is None]
     if lacking:
         return f"no {', '.join(lacking)} here; tests/debian-packages.sh installs them"
+    tried = subprocess.run(
+        ["unshare", "--uts", "--mount", "true"], check=False, capture_output=True
+    )
+    if tried.returncode:
+        return "nodes need names of their own, and namespaces are not granted here"
     return ""
 
 

@@ -1,11 +1,12 @@
 """Every launcher on a twin of Puhti: two nodes of four GPUs, and a real training on each rank.
 
 Each rank must end with the gradient of a single process that trains on the same batches, and be
-given the environment of its launcher's golden file. The commands are those of docs/launch.md.
+given the environment of its launcher's golden file.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import time
@@ -29,10 +30,9 @@ export NOTES={notes}
 {line}
 """
 ACCELERATE_LAUNCH = """\
-srun teho launch -- bash -c 'accelerate launch --multi_gpu --num_processes 8 \\
-  --num_machines "$WORLD_SIZE" --machine_rank "$RANK" \\
-  --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" \\
-  with_accelerate.py "$NOTES"'"""
+srun teho launch -- bash -c 'accelerate launch --multi_gpu \\
+  --num_machines $WORLD_SIZE --num_processes $((4 * WORLD_SIZE)) --machine_rank $RANK \\
+  --main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT with_accelerate.py "$NOTES"'"""
 
 
 class Case(NamedTuple):
@@ -107,6 +107,12 @@ def _submit(twin: SlurmTwin, stage: Stage, name: str) -> str:
     sent = twin.run("sbatch", "--parsable", f"--chdir={PROGRAMS}", stdin=script)
     assert sent.returncode == 0, sent.stderr
     return sent.stdout.strip()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_command_is_a_documented_one(name: str) -> None:
+    page = (PROGRAMS.parents[1] / "docs" / "launch.md").read_text()
+    assert re.sub(r'\w+\.py "\$NOTES"', "train.py", CASES[name].line) in page
 
 
 @pytest.mark.parametrize("name", CASES)

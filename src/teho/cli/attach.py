@@ -10,7 +10,6 @@ from teho.cli import say
 from teho.cli.own_path import own_path
 from teho.cli.progress import Progress
 from teho.cli.report import print_text
-from teho.config.settings import Settings
 from teho.errors import InputError, MissingCommandError
 from teho.model.job import JobState
 from teho.observe.attach import Attached
@@ -24,13 +23,12 @@ _JOB = re.compile(r"\d{1,15}(_\d{1,9})?", re.ASCII)
 _NOT_YET = frozenset({JobState.PENDING, JobState.HELD})
 
 
-def attach(asked: str, wanted: Wanted, settings: Settings, shown: str) -> None:
+def attach(asked: str, wanted: Wanted, shown: str) -> None:
     """Record a job until it ends, or until Ctrl-C, and report.
 
     Args:
         asked: the job, as the user names it.
         wanted: what is to be recorded; its command is the job's script.
-        settings: for the report.
         shown: `none`, `short` or `full`.
 
     Raises:
@@ -50,7 +48,7 @@ def attach(asked: str, wanted: Wanted, settings: Settings, shown: str) -> None:
     is_asked = attached.wait()
     run = attached.finish(Progress(quiet=quiet), is_asked=is_asked)
     if not quiet:
-        loaded = LoadedRun(attached.recording.directory, settings, run)
+        loaded = LoadedRun(attached.recording.directory, wanted.settings, run)
         print_text(loaded.view_with(plots=False), sys.stderr, full=shown == "full")
 
 

@@ -13,7 +13,7 @@ import click
 
 from teho.cli import say
 from teho.cli.progress import Progress
-from teho.config.settings import Settings, load_settings, parse_period
+from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
 from teho.observe.members import RECORDED, is_recorded, new_mark
 from teho.observe.program import CannotStart, Outcome, become, die_like
@@ -78,7 +78,7 @@ def command(
     if name == "last":
         raise InputError("--name last", "another name: `last` is the newest run")
     wanted = Wanted(
-        settings.home_directory,
+        settings,
         argv,
         name,
         labels,
@@ -88,9 +88,9 @@ def command(
     if job is not None:
         from teho.cli.attach import attach
 
-        attach(job, wanted, settings, shown)
+        attach(job, wanted, shown)
     else:
-        _run(wanted, settings, shown, quiet=quiet)
+        _run(wanted, shown, quiet=quiet)
 
 
 def _split_tag(tag: str) -> tuple[str, str]:
@@ -100,7 +100,7 @@ def _split_tag(tag: str) -> tuple[str, str]:
     return key, value
 
 
-def _run(wanted: Wanted, settings: Settings, shown: str, *, quiet: bool) -> None:
+def _run(wanted: Wanted, shown: str, *, quiet: bool) -> None:
     """Run the program, report, and end as it ended."""
     try:
         supervisor, task, mark = _start(wanted.command)
@@ -124,7 +124,7 @@ def _run(wanted: Wanted, settings: Settings, shown: str, *, quiet: bool) -> None
     shown_whole = _protected(
         supervisor,
         "the report failed",
-        lambda: _print_report(recording, settings, task, outcome, full=shown == "full"),
+        lambda: _print_report(recording, wanted, task, outcome, full=shown == "full"),
     )
     if not shown_whole:
         for _, trouble in outcome.troubles:
@@ -250,7 +250,7 @@ def _end(
 
 
 def _print_report(
-    recording: Recording | None, settings: Settings, task: Task, outcome: Outcome, *, full: bool
+    recording: Recording | None, wanted: Wanted, task: Task, outcome: Outcome, *, full: bool
 ) -> bool:
     """Print the report; return whether there was a recording to report on."""
     if recording is None:
@@ -264,7 +264,7 @@ def _print_report(
         await_others(recording, outcome)
     else:
         run = ended(run, outcome)
-    loaded = LoadedRun(recording.directory, settings, run)
+    loaded = LoadedRun(recording.directory, wanted.settings, run)
     recorded, nodes = len(loaded.run.nodes), task.node_count or 0
     is_part = run.has_tasks and recorded < nodes
     if not is_part or task.node_rank == 0:

@@ -8,17 +8,19 @@ and then files of the program's own processes and of new ones alone.
 
 from __future__ import annotations
 
-import errno
+import operator
 import os
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from teho.devices import procstat
 from teho.devices.procfile import missing_because
+from teho.devices.procstat import GONE, ProcStat, read_io, read_stat, runnable_threads
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
-__all__ = ["METRICS", "ProcStat", "ProcessTree", "parse_stat"]
+__all__ = ["METRICS", "ProcessTree"]
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -28,9 +30,6 @@ _YOUNG_TICKS = 10 * _TICKS_PER_S
 _OPEN_FILES_SAMPLES = 10
 # The state of one thread takes about 7 µs to read: no more than this many a sample on average.
 _THREADS_PER_SAMPLE = 32
-# A process that ended, or (where /proc hides those of others) that changed its user.
-_GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})
-
 _IO_METRICS = (
     "job_read_calls_bytes",
     "job_write_calls_bytes",
@@ -50,70 +49,14 @@ METRICS = (
 )
 
 
-class ProcStat(NamedTuple):
-    """What is needed of /proc/PID/stat (see proc(5))."""
+class _Use(NamedTuple):
+    """What processes have used."""
 
-    state: bytes
-    parent: str
-    own_ticks: int
-    """CPU time of all its threads, ended ones included, in clock ticks."""
-    children_ticks: int
-    """CPU time of the children that it waited for, and of theirs."""
-    threads: int
-    start: bytes
-    """Ticks after boot; together with the pid it names one process."""
+    ticks: int = 0
+    io: tuple[int, ...] = (0,) * len(_IO_METRICS)
 
-    @property
-    def is_dead(self) -> bool:
-        """A zombie; a process of which only the main thread has ended is none."""
-        return self.state in b"ZX" and self.threads <= 1
-
-
-def parse_stat(data: bytes) -> ProcStat:
-    """Read /proc/PID/stat.
-
-    The name in parentheses may hold anything, parentheses and newlines too, but only
-    numbers follow the last parenthesis.
-
-    Raises:
-        ValueError: this is not such a file.
-    """
-    # fields[0] is the third field of the manual page, the state.
-    fields = data[data.rfind(b")") + 1 :].split(None, 20)
-    if len(fields) < 20:
-        raise ValueError(f"not a process's stat: {data[:80]!r}")
-    return ProcStat(
-        fields[0],
-        fields[1].decode("ascii"),
-        int(fields[11]) + int(fields[12]),
-        int(fields[13]) + int(fields[14]),
-        int(fields[17]),
-        fields[19],
-    )
-
-
-def _slurp(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, 4096)
-    finally:
-        os.close(fd)
-
-
-def _read_stat(directory: str) -> ProcStat | None:
-    """Return a process's state, or None where it is gone."""
-    try:
-        return parse_stat(_slurp(directory + "/stat"))
-    except OSError as error:
-        if error.errno in _GONE:
-            return None
-        raise
-
-
-def _read_io(directory: str) -> tuple[int, ...]:
-    """Return rchar, wchar, read_bytes and write_bytes of a process or thread."""
-    words = _slurp(directory + "/io").split()
-    return int(words[1]), int(words[3]), int(words[9]), int(words[11])
+    def plus(self, ticks: int, io: tuple[int, ...]) -> _Use:
+        return _Use(self.ticks + ticks, tuple(map(operator.add, self.io, io)))
 
 
 class _Counter:
@@ -161,7 +104,7 @@ class _Reaper:
 
     def read(self) -> None:
         """Bring the figures up to date; once it is gone they stay as they were."""
-        stat = None if self.gone else _read_stat(self._directory)
+        stat = None if self.gone else read_stat(self._directory)
         if stat is None or stat.start != (self._start or stat.start):
             self.gone = True
             return
@@ -170,8 +113,8 @@ class _Reaper:
         self.ticks = stat.children_ticks - self._ticks_before
         try:
             # The process's figures hold those of its children, its thread's do not.
-            own = _read_io(f"{self._directory}/task/{self.pid}")
-            whole = _read_io(self._directory)
+            own = read_io(f"{self._directory}/task/{self.pid}")
+            whole = read_io(self._directory)
         except OSError as error:
             # Its stat was just read, so it is there.
             self.io_missing = missing_because(error, f"{self._directory}/io")
@@ -200,6 +143,7 @@ class ProcessTree:
 
     Attributes:
         pids: the program's processes at the last read, zombies included.
+        is_deserted: whether none of them was more than a zombie.
     """
 
     def __init__(
@@ -209,6 +153,7 @@ class ProcessTree:
         proc: str = "/proc",
     ) -> None:
         self.pids: frozenset[int] = frozenset()
+        self.is_deserted = True
         self._proc = proc
         self._belongs = belongs
         self._reapers: list[_Reaper] = []
@@ -216,6 +161,10 @@ class ProcessTree:
         # Pids stay text, as the listing gives them and paths need them.
         self._known: dict[str, bytes] = {}
         """Pid -> start; parents stand before their children."""
+        self._members: dict[str, _Use] = {}
+        """What those that `belongs` knew had used when they were seen last."""
+        self._left = _Use()
+        """What those of them have used that are no more: nobody of ours waits for them."""
         self._foreign: set[str] = set(self._never)
         self._undecided: set[str] = set()
         self._scans = 0
@@ -238,7 +187,7 @@ class ProcessTree:
             del self._known[pid]
         # What was another's until now may be its: everything is looked at once more.
         self._foreign = set(self._never)
-        stat = _read_stat(f"{self._proc}/{root_pid}")
+        stat = read_stat(f"{self._proc}/{root_pid}")
         if stat:
             self._known[str(root_pid)] = stat.start
 
@@ -265,13 +214,13 @@ class ProcessTree:
         for reaper in self._reapers:
             reaper.read()
         for pid in self._known.keys() - names:
-            del self._known[pid]
+            self._lose(pid)
         # A pid may be used again between two listings.
         self._foreign = self._foreign & names if self._scans % _RECHECK_SCANS else set(self._never)
         self._scans += 1
         new: dict[str, ProcStat] = {}
         for pid in names - self._foreign - self._known.keys():
-            stat = _read_stat(f"{self._proc}/{pid}") if pid.isdigit() else None
+            stat = read_stat(f"{self._proc}/{pid}") if pid.isdigit() else None
             if stat:
                 new[pid] = stat
             else:
@@ -306,16 +255,26 @@ class ProcessTree:
             if self._belongs and self._belongs(f"{self._proc}/{pid}"):
                 theirs = line[: len(line) - place]
                 self._known.update((one, new[one].start) for one in reversed(theirs))
+                self._members[pid] = _Use()
                 return
             if self._belongs is None or _age_ticks(new[pid]) > _YOUNG_TICKS:
                 self._foreign.add(pid)
+
+    def _lose(self, pid: str) -> None:
+        """Forget a process that has ended, and keep what a member used."""
+        del self._known[pid]
+        used = self._members.pop(pid, None)
+        if used:
+            self._left = self._left.plus(used.ticks, used.io)
 
     def _is_decided(self, pid: str) -> bool:
         return pid in self._known or pid in self._foreign
 
     def _sample(self) -> dict[str, Reading]:
-        ticks, complete = sum(reaper.ticks for reaper in self._reapers), True
-        io = [(0,) * len(_IO_METRICS), *(reaper.io for reaper in self._reapers)]
+        complete = True
+        total = _Use()
+        for reaper in self._reapers:
+            total = total.plus(reaper.ticks, reaper.io)
         io_missing = next((one.io_missing for one in self._reapers if one.io_missing), None)
         live: dict[str, ProcStat] = {}
         resident: list[int] = []
@@ -323,32 +282,38 @@ class ProcessTree:
         pids = []
         for pid, start in tuple(self._known.items()):
             directory = f"{self._proc}/{pid}"
-            stat = _read_stat(directory)
+            stat = read_stat(directory)
             if stat is None or stat.start != start:
-                self._known.pop(pid)
+                self._lose(pid)
                 complete = False
                 continue
             pids.append(int(pid))
-            ticks += stat.own_ticks + stat.children_ticks
+            seen = self._members.get(pid)
+            used = _Use(stat.own_ticks + stat.children_ticks, seen.io if seen else _Use().io)
             try:
                 if not stat.is_dead:
-                    pages = _slurp(directory + "/statm").split(None, 3)
+                    pages = procstat.slurp(directory + "/statm").split(None, 3)
                     resident.append(int(pages[1]) * _PAGE_BYTES)
                     shared.append(int(pages[2]) * _PAGE_BYTES)
                     live[pid] = stat
                 if not io_missing:
-                    io.append(_read_io(directory))
+                    used = _Use(used.ticks, read_io(directory))
             except PermissionError as error:
                 io_missing = missing_because(error, directory + "/io")
             except OSError as error:
-                if error.errno not in _GONE:
+                if error.errno not in GONE:
                     raise
                 complete = False
+            if seen:
+                self._members[pid] = used
+            total = total.plus(used.ticks, used.io)
         self.pids = frozenset(pids)
-        self._cpu.update(ticks, complete=complete)
+        self.is_deserted = not live
+        total = total.plus(self._left.ticks, self._left.io)
+        self._cpu.update(total.ticks, complete=complete)
         if not io_missing:
-            for counter, column in zip(self._io, zip(*io, strict=True), strict=True):
-                counter.update(sum(column), complete=complete)
+            for counter, amount in zip(self._io, total.io, strict=True):
+                counter.update(amount, complete=complete)
         threads = sum(stat.threads for stat in live.values())
         readings: dict[str, Reading] = {
             "job_cpu_s": self._cpu.value / _TICKS_PER_S,
@@ -371,7 +336,7 @@ class ProcessTree:
             # A program of 1,000 threads is looked at every 32nd sample, at the cost of 32 a sample.
             self._runnable_wait = -(-threads // _THREADS_PER_SAMPLE)
             readings["job_runnable_threads"] = sum(
-                _runnable_threads(f"{self._proc}/{pid}", stat) for pid, stat in live.items()
+                runnable_threads(f"{self._proc}/{pid}", stat) for pid, stat in live.items()
             )
         self._open_files_wait -= 1
         if self._open_files_wait <= 0:
@@ -384,21 +349,6 @@ def _age_ticks(stat: ProcStat) -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S - int(stat.start)
 
 
-def _runnable_threads(directory: str, stat: ProcStat) -> int:
-    """Count a process's threads that run or wait for a core."""
-    if stat.threads == 1:
-        return stat.state == b"R"
-    count = 0
-    try:
-        for thread in os.listdir(directory + "/task"):
-            data = _slurp(f"{directory}/task/{thread}/stat")
-            count += data[data.rfind(b")") + 2 :].startswith(b"R")
-    except OSError as error:
-        if error.errno not in _GONE:
-            raise
-    return count
-
-
 def _open_files(directories: Sequence[str]) -> Reading:
     count = 0
     for directory in directories:
@@ -407,6 +357,6 @@ def _open_files(directories: Sequence[str]) -> Reading:
         except PermissionError as error:
             return missing_because(error, directory)
         except OSError as error:
-            if error.errno not in _GONE:
+            if error.errno not in GONE:
                 raise
     return count

@@ -29,10 +29,16 @@ _MPI = frozenset({"MPI (Hydra)", "Open MPI", "PMI"})
 class Binding:
     """The cores of one task."""
 
-    __slots__ = ("cores", "shared", "threads", "why_not")
+    __slots__ = ("cores", "is_well", "shared", "threads", "why_not")
 
     def __init__(
-        self, cores: Iterable[int], threads: int, *, shared: bool = False, why_not: str = ""
+        self,
+        cores: Iterable[int],
+        threads: int,
+        *,
+        shared: bool = False,
+        why_not: str = "",
+        is_well: bool = True,
     ) -> None:
         self.cores = tuple(sorted(cores))
         """Logical CPUs that it may run on."""
@@ -42,6 +48,8 @@ class Binding:
         """Whether other tasks of this node run on the same ones."""
         self.why_not = why_not
         """Why they were left as they are; empty where Teho binds them."""
+        self.is_well = is_well
+        """Whether there is nothing about it that the user could mend."""
 
 
 class _Pool:
@@ -93,12 +101,16 @@ def bind(
     pool = _find_pool(task, environment, mine, reserved, top)
     near, why_not = _wanted(task, gpus, site)
     why_not = pool.why_not or why_not
+    is_well = task.local_size == 1 or not (pool.shared or gpus.names)
     if task.local_size == 1:
         why_not = "the only task of its node has all of its cores"
-    elif not why_not and not pool.shared:
-        why_not = _why_leave(task, gpus, near, masks, top)
+    elif not why_not and not pool.shared and not any(near):
+        unknown = gpus.why_unknown or "which GPU is whose is not told"
+        why_not = f"each has cores of its own, and {unknown if gpus.names else 'sees no GPU'}"
+    elif not why_not and not pool.shared and _are_near(masks, near, top):
+        why_not, is_well = f"{task.started_by} has put each near its GPU", True
     if how == "none":
-        why_not = "--bind none"
+        why_not, is_well = "--bind none", True
     shares = None if why_not else share_cores(pool.cores, near, top)
     if shares:
         own = shares[task.local_rank]
@@ -107,7 +119,8 @@ def bind(
         mine,
         min(len(physical_cores(mine, top)), pool.count // task.local_size),
         shared=pool.shared and task.local_size > 1,
-        why_not=why_not or f"{len(pool.cores)} cores are too few for {task.local_size} tasks",
+        why_not=why_not or f"{task.local_size} tasks have {len(pool.cores)} cores together",
+        is_well=is_well,
     )
 
 
@@ -123,8 +136,8 @@ def _wanted(task: Task, gpus: Gpus, site: Site | None) -> tuple[list[frozenset[i
             f"{len(gpus.names)} of the node's {len(table)} GPUs are visible, and the table of GPUs "
             f"and cores of {site['name']} holds on whole nodes alone"
         )
-    if not gpus.near or (len(gpus.near) < task.local_size and not gpus.common):
-        # Each may see a GPU of its own, and nobody tells which the others have.
+    if not gpus.near or not gpus.common:
+        # Where each sees a GPU of its own, nobody tells which the others have.
         return [None for _ in tasks], why_not
     return [gpus.near[i % len(gpus.near)] for i in tasks], why_not
 
@@ -156,16 +169,21 @@ def _find_pool(
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1
-    if task.local_size > 1 and max(len(mine), count) < everything and _binds(task, mine):
+    fewer = task.local_size > 1 and max(len(mine), count) < everything
+    if fewer and _binds(task, environment, mine):
         why_not = f"{task.started_by} has bound each by itself, and does not tell the others' cores"
         return _Pool(usable, everything, shared=False, why_not=why_not)
     return _Pool(usable, count, shared=True)
 
 
-def _binds(task: Task, mine: frozenset[int]) -> bool:
+def _binds(task: Task, environment: Mapping[str, str], mine: frozenset[int]) -> bool:
     """Tell whether the launcher has bound each task to cores of its own."""
+    if task.started_by == "Slurm":
+        # One mask for all, as `--cpu-bind=none` has it, keeps none of them apart.
+        kind = environment.get("SLURM_CPU_BIND_TYPE", "none")
+        return kind not in {"", "none"} and len({*step_masks(environment)}) != 1
     if task.started_by not in _MPI:
-        return task.started_by == "Slurm"
+        return False
     try:
         # What mpirun's own process may run on, all its tasks have together.
         return os.sched_getaffinity(os.getppid()) != mine
@@ -197,22 +215,14 @@ def step_masks(environment: Mapping[str, str]) -> list[frozenset[int]]:
     return []
 
 
-def _why_leave(
-    task: Task,
-    gpus: Gpus,
-    near: Sequence[frozenset[int] | None],
-    masks: Sequence[frozenset[int]],
-    top: str,
-) -> str:
-    """Return why cores that each task has of its own are to stay; empty: others are better."""
-    if not any(near):
-        unknown = gpus.why_unknown or "which GPU is whose is not told"
-        why = unknown if gpus.names else "sees no GPU"
-        return f"each has cores of its own, and {why}"
-    for mask, wanted in zip(masks, near, strict=False):
-        if wanted and any(wanted.isdisjoint(core) for core in physical_cores(mask, top)):
-            return ""
-    return f"{task.started_by} has put each near its GPU"
+def _are_near(
+    masks: Sequence[frozenset[int]], near: Sequence[frozenset[int] | None], top: str
+) -> bool:
+    """Tell whether the cores that srun gave each task are all near its GPU."""
+    return not any(
+        wanted and any(wanted.isdisjoint(core) for core in physical_cores(mask, top))
+        for mask, wanted in zip(masks, near, strict=False)
+    )
 
 
 def share_cores(

@@ -73,8 +73,10 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
     if not names:
         return Gpus("", [], [])
     own = _node_numbers(environment)
-    common = len(own) == len(names) if own else text is None
-    if own and not common:
+    # With --gpus-per-task and the like, each has its own, and the node has more.
+    on_node = environment.get("SLURM_GPUS_ON_NODE")
+    common = str(len(names)) == on_node if on_node else text is None or len(names) > 1
+    if own and len(own) != len(names):
         why = f"{len(own)} GPUs are the step's, and this task sees {len(names)}"
     elif nvidia and len({gpu.get("Model") for gpu in nvidia}) > 1 and not _in_order(environment):
         why = "CUDA counts the fastest GPU first, and the models differ"

@@ -209,7 +209,7 @@ def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> l
             f"{task.local_size} tasks of this node start a torchrun each, and one is to start all "
             "of a node's processes: --ntasks-per-node=1"
         )
-    if task.local_size > 1 and ready.binding.why_not and options.bind != "none":
+    if not ready.binding.is_well:
         notes.append(f"tasks stay on the cores that they had: {ready.binding.why_not}")
     return notes
 

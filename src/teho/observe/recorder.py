@@ -231,7 +231,7 @@ class Recorder:
 
     def _is_over(self) -> bool:
         if self._watch:
-            return self._watch.is_over(self._plan.period_s)
+            return self._watch.is_over
         return self._program_pid is None or not _is_alive(self._program_pid)
 
     def _wait(self, wait_s: float) -> None:
@@ -335,6 +335,13 @@ def _find_sources(
         else:
             sources.append(source)
             notes.extend(source.notes)
+    nodes = allocation.node_count or 1
+    if allocation.scheduler == "grid_engine" and nodes > plan.node_count:
+        notes.append(
+            f"The job has {nodes} nodes, {allocation.node_list}, and only {plan.node} is recorded: "
+            "Grid Engine starts nothing beside a job's own tasks. `mpirun teho run -- COMMAND` "
+            "records them all."
+        )
     if len(sources) == 1:
         # Where one vendor's GPUs are found, the other's absence is no news.
         notes.append("No GPU: " + "; ".join(refusals))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from teho.config.settings import Settings
+
 __all__ = ["Wanted"]
 
 
 class Wanted(NamedTuple):
     """What is to be recorded, and how."""
 
-    home: Path
-    """The directory of all recordings."""
+    settings: Settings
     command: tuple[str, ...]
     """As typed."""
     name: str
@@ -20,3 +21,12 @@ class Wanted(NamedTuple):
     tags: dict[str, str]
     period_s: float
     """Time between two samples."""
+
+    @property
+    def home(self) -> Path:
+        """The directory of all recordings.
+
+        Raises:
+            InputError: there is none.
+        """
+        return self.settings.home_directory

@@ -28,22 +28,29 @@ class Watch:
             signal.SIGCONT,
         }
         signal.pthread_sigmask(signal.SIG_BLOCK, held)
-        self.is_warned = False
-        """Whether the step is about to be killed: what is not written soon is lost."""
-        self._seen_s = time.monotonic()
+        self._warned_s: float | None = None
+        self._looked_s = self._seen_s = time.monotonic()
         threading.Thread(target=self._listen, args=(held,), name="watch", daemon=True).start()
 
     def _listen(self, held: frozenset[signal.Signals]) -> None:
         while True:
             if signal.sigwait(held) in _WARNINGS:
-                self.is_warned = True
+                self._warned_s = time.monotonic()
+
+    @property
+    def is_warned(self) -> bool:
+        """Whether the step is about to be killed: what is not written soon is lost."""
+        return self._warned_s is not None
 
     def look(self, tree: ProcessTree) -> None:
         """Take notice of the processes that were there just now."""
-        if tree.pids:
-            self._seen_s = time.monotonic()
+        self._looked_s = time.monotonic()
+        if not tree.is_deserted:
+            self._seen_s = self._looked_s
 
-    def is_over(self, period_s: float) -> bool:
-        """Tell whether to go, after a warning or with nobody to say so."""
-        patience_s = period_s if self.is_warned else _DESERTED_S
-        return time.monotonic() - self._seen_s > patience_s
+    @property
+    def is_over(self) -> bool:
+        """Whether to go: nobody is left after a warning, or for long with nobody to lead us."""
+        if self._warned_s is not None:
+            return self._seen_s < self._looked_s and self._warned_s < self._looked_s
+        return time.monotonic() - self._seen_s > _DESERTED_S

@@ -69,7 +69,7 @@ def begin_job(
     fleet = None
     if job.others:
         fleet = send_fleet(job, job.others, wanted.home, run, plan, teho=teho, told=told)
-        plan = msgspec.structs.replace(plan, apart=(fleet.pid,))
+        plan = msgspec.structs.replace(plan, apart=(fleet.pid,) if fleet.pid else ())
     return Recording(directory, run, plan if job.host else None, began=True), fleet
 
 

@@ -118,7 +118,7 @@ def step_beside(
     kept = {
         name: value
         for name, value in environment.items()
-        if name == "SLURM_CONF" or not name.startswith(("SLURM_", "SRUN_"))
+        if name == "SLURM_CONF" or not name.startswith(("SLURM_", "SLURMD_", "SRUN_"))
     }
     return ["sh", "-c", _IF_IT_SHARES_ALL, "srun", *options, *command], kept
 

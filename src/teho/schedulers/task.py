@@ -276,6 +276,8 @@ def _by_names(
         # It counts its nodes as they came, and not as the job lists them.
         hosts, tasks_per_node = (), ()
     job, step = _job(environment), _namespace(environment, started_by)
+    # What `mpirun --map-by` was told.
+    policy = environment.get("OMPI_MCA_rmaps_base_mapping_policy", "")
     return Task(
         started_by=started_by,
         rank=rank,
@@ -285,7 +287,7 @@ def _by_names(
         node_rank=told,
         hosts=hosts,
         tasks_per_node=tasks_per_node,
-        dealt="block",
+        dealt="cyclic" if policy.startswith("node") else "block",
         job=job,
         key=f"{started_by.partition(' ')[0].lower()}-{job or 'nojob'}-{step}" if step else "",
         port=_port(_slurm_job(environment) or job, step),
@@ -375,11 +377,7 @@ def _number(environment: Mapping[str, str], *names: str, default: int | None = N
 
 
 def _check(task: Task) -> None:
-    """Refuse numbers that cannot be.
-
-    Raises:
-        InputError: what is wrong.
-    """
+    """Refuse numbers that cannot be."""
     if task.rank >= task.size:
         found = f"{task.started_by} says rank {task.rank} of {task.size}"
     elif task.local_rank >= task.local_size:

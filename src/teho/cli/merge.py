@@ -1,0 +1,42 @@
+"""`teho merge`: one recording out of the parts that nodes kept for themselves."""
+
+from __future__ import annotations
+
+import click
+
+from teho.cli import say
+from teho.cli.complete import complete_run
+from teho.errors import InputError
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho merge last ./part-of-r01g02
+  scp -r r01g02:.local/share/teho/runs/20261120-101944-train-k3f9 part-of-r01g02"""
+)
+@click.argument("parts", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
+def command(parts: tuple[str, ...]) -> None:
+    """Join the parts of one job step, where its nodes share no files; print the new run's id.
+
+    Each RUN is a run or its directory, copied here from the node that kept it. They stay as
+    they are.
+    """
+    from teho.config.settings import load_settings
+    from teho.explain.step import absent_hosts
+    from teho.store.index import find_run
+    from teho.store.merge import merge_parts
+    from teho.store.read import read_run
+
+    home = load_settings().home_directory
+    directories = list(dict.fromkeys(find_run(part, home) for part in parts))
+    if len(directories) < 2:
+        raise InputError("teho merge: one part", "two or more", "name the runs, or directories")
+    merged = merge_parts(directories, home)
+    run = read_run(merged)
+    if absent := absent_hosts(run):
+        nodes = len(run.nodes) + len(absent)
+        say(f"{len(absent)} of {nodes} nodes are still missing: {', '.join(absent)}")
+    click.echo(run.id)

@@ -1,0 +1,96 @@
+"""One process in /proc: its state, its use of CPU and I/O, its threads."""
+
+# ruff: noqa: PTH208 -- names are wanted, thousands of them; a Path for each costs more than the rest
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import NamedTuple
+
+__all__ = ["GONE", "ProcStat", "parse_stat", "read_io", "read_stat", "runnable_threads", "slurp"]
+
+# A process that ended, or (where /proc hides those of others) that changed its user.
+GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})
+
+
+class ProcStat(NamedTuple):
+    """What is needed of /proc/PID/stat (see proc(5))."""
+
+    state: bytes
+    parent: str
+    own_ticks: int
+    """CPU time of all its threads, ended ones included, in clock ticks."""
+    children_ticks: int
+    """CPU time of the children that it waited for, and of theirs."""
+    threads: int
+    start: bytes
+    """Ticks after boot; together with the pid it names one process."""
+
+    @property
+    def is_dead(self) -> bool:
+        """A zombie; a process of which only the main thread has ended is none."""
+        return self.state in b"ZX" and self.threads <= 1
+
+
+def parse_stat(data: bytes) -> ProcStat:
+    """Read /proc/PID/stat.
+
+    The name in parentheses may hold anything, parentheses and newlines too, but only
+    numbers follow the last parenthesis.
+
+    Raises:
+        ValueError: this is not such a file.
+    """
+    # fields[0] is the third field of the manual page, the state.
+    fields = data[data.rfind(b")") + 1 :].split(None, 20)
+    if len(fields) < 20:
+        raise ValueError(f"not a process's stat: {data[:80]!r}")
+    return ProcStat(
+        fields[0],
+        fields[1].decode("ascii"),
+        int(fields[11]) + int(fields[12]),
+        int(fields[13]) + int(fields[14]),
+        int(fields[17]),
+        fields[19],
+    )
+
+
+def slurp(path: str) -> bytes:
+    """Return a file's first 4 KiB: all of what the kernel writes of one process."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+def read_stat(directory: str) -> ProcStat | None:
+    """Return a process's state, or None where it is gone."""
+    try:
+        return parse_stat(slurp(directory + "/stat"))
+    except OSError as error:
+        if error.errno in GONE:
+            return None
+        raise
+
+
+def read_io(directory: str) -> tuple[int, ...]:
+    """Return rchar, wchar, read_bytes and write_bytes of a process or thread."""
+    words = slurp(directory + "/io").split()
+    return int(words[1]), int(words[3]), int(words[9]), int(words[11])
+
+
+def runnable_threads(directory: str, stat: ProcStat) -> int:
+    """Count a process's threads that run or wait for a core."""
+    if stat.threads == 1:
+        return stat.state == b"R"
+    count = 0
+    try:
+        for thread in os.listdir(directory + "/task"):
+            data = slurp(f"{directory}/task/{thread}/stat")
+            count += data[data.rfind(b")") + 2 :].startswith(b"R")
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
+    return count

@@ -1,0 +1,57 @@
+"""`teho list`, `teho show` and `teho rm` of a step of several tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from step_tasks import only_run, start, wait
+
+
+def test_a_step_is_listed_shown_and_deleted(teho, home: Path) -> None:
+    assert teho("run", "-q", "--", "true").returncode == 0
+    assert "Nodes" not in teho("list").stdout
+    codes, _ = wait(start(home, ["import time; time.sleep(0.5)"] * 4, nodes=2))
+    assert codes == [0] * 4
+
+    heads, _, row = (line.split() for line in teho("list").stdout.splitlines())
+    assert heads == ["Run", "Time", "Ended", "Nodes", "Tasks", "GPUs", "Command"]
+    assert "ok" in row
+    assert row[row.index("ok") + 1 :][:2] == ["2", "4"]
+    alone, step = json.loads(teho("list", "--format", "json").stdout)
+    assert (alone["nodes"], alone["tasks"]) == (1, 1)
+    assert (step["nodes"], step["tasks"], step["state"]) == (2, 4, "finished")
+
+    shown = json.loads(teho("show", step["id"]).stdout)
+    assert shown["step"]["key"] == "slurm-test-4711.0"
+    assert [task["rank"] for task in shown["tasks"]] == [0, 1, 2, 3]
+    assert [node["name"] for node in shown["nodes"]] == ["n1", "n2"]
+
+    link = home / "steps" / "slurm-test-4711.0"
+    assert link.readlink() == Path(step["id"])
+    assert teho("rm", "--yes", alone["id"]).returncode == 0
+    assert link.is_symlink()
+    assert teho("rm", "--yes", step["id"]).returncode == 0
+    assert not link.is_symlink()
+    assert not (home / "runs" / step["id"]).exists()
+
+
+def test_a_run_of_a_job_that_went_on(teho, home: Path) -> None:
+    """As `teho run --job` leaves it after Ctrl-C: nobody knows how the job ended."""
+    assert teho("run", "-q", "--", "sleep", "1.5").returncode == 0
+    path = only_run(home) / "run.json"
+    run = json.loads(path.read_bytes())
+    end = run["end"]
+    run["end"] = {"at": end["at"], "elapsed_s": end["elapsed_s"], "job_state": "running"}
+    path.write_text(json.dumps(run))
+    assert "job went on" in teho("list").stdout
+    for form, words in (
+        ("text", "Ended the job went on"),
+        ("html", "the job went on"),
+        ("json", "the job went on"),
+        ("seff", "RUNNING"),
+    ):
+        report = teho("report", "--format", form)
+        assert report.returncode == 0, report.stderr
+        assert words in report.stdout
+        assert "None" not in report.stdout
