@@ -1,6 +1,7 @@
 # Every target sets up what it needs: Python 3.10+ with venv, and make, are enough.
 PYTHON ?= python3
 BIN := .venv/bin
+FRAMEWORKS ?= yes
 
 .PHONY: demo test check bench docs lock clean
 
@@ -10,7 +11,7 @@ demo: .venv/demo  ## Record a small real training of about a minute and print it
 
 test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	sh tests/debian-packages.sh
-	sh tests/frameworks.sh $(PYTHON)
+	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
 	$(MAKE) --no-print-directory check
 	$(BIN)/pytest -n 2 --dist loadfile
 

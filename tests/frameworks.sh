@@ -1,7 +1,10 @@
 #!/bin/sh
 # The frameworks whose launchers the tests start, into .frameworks/, a Python of their own: users
 # of Teho need none of them. What cannot be installed is said, and its tests skip and say so too.
+# Where PyTorch would come with gigabytes of CUDA, `make test FRAMEWORKS=no` leaves all of it out.
 set -eu
+
+if [ "${FRAMEWORKS:-yes}" = no ]; then exit 0; fi
 
 python=${1:-python3}
 if [ -n "$(find .frameworks/tried -newer requirements/frameworks.txt 2>/dev/null)" ]; then exit 0; fi
