@@ -20,6 +20,7 @@ def test_messages_that_come_together_are_taken_one_by_one() -> None:
     assert reader.wait(5)
     assert next(reader.messages()) == {"plan": {"node": "n1"}}
     # The program may have ended before the recorder had its plan: the end must not be lost.
+    assert reader.has_messages
     assert reader.wait(5)
     assert list(reader.messages()) == [{"end": 1.5}]
     assert reader.closed
@@ -35,6 +36,20 @@ def test_a_message_in_two_parts() -> None:
     assert not reader.wait(0)
     assert not reader.closed
     os.close(write)
+    os.close(reader.descriptor)
+
+
+def test_lines_of_others_come_as_they_are() -> None:
+    """As srun's own words among those of the recorders that it has started."""
+    reader, write = pair()
+    os.write(write, b'srun: error: no\n{"node": "n2", "sealed": true}\n[1, 2]\n\xff\n')
+    os.close(write)
+    assert list(reader.messages()) == [
+        {"said": "srun: error: no"},
+        {"node": "n2", "sealed": True},
+        {"said": "[1, 2]"},
+        {"said": "\ufffd"},
+    ]
     os.close(reader.descriptor)
 
 

@@ -52,9 +52,14 @@ class LineReader:
         self._rest = b""
         self._waiting: deque[dict[str, Any]] = deque()
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether something was read already and not taken yet, of which poll(2) knows nothing."""
+        return bool(self._waiting)
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until there is something to read or the writer is gone; return whether."""
-        if self._waiting or self.closed:
+        if self.has_messages or self.closed:
             return True
         return wait_for([self.descriptor], timeout_s)
 

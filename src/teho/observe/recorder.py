@@ -236,6 +236,8 @@ class Recorder:
 
     def _wait(self, wait_s: float) -> None:
         """Wait for a word of the supervisor or of another task."""
+        if self._control.has_messages:
+            return
         open_ = [] if self._control.closed else [self._control.descriptor]
         open_ += self._guests.descriptors if self._guests else []
         if self._control.closed:
