@@ -27,7 +27,7 @@ from teho.observe.members import Members
 from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Plan
 from teho.observe.sampler import Sampler
-from teho.observe.seat import Guest, Guests, Seat
+from teho.observe.seat import Guest, Guests, Seat, visible_to_any
 from teho.observe.watch import Watch
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
@@ -111,7 +111,7 @@ class Recorder:
             self._tree.add(program_pid, plan.supervisor_pid)
         self._await_guests()
         pids = [*([program_pid] if program_pid else []), *(guest.pid for guest in self._met)]
-        self._sources, self._host, self._node = _find_sources(plan, pids, self._tree)
+        self._sources, self._host, self._node = _find_sources(plan, pids, self._tree, self._met)
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
 
@@ -317,11 +317,12 @@ def _cores_of(pids: Sequence[int]) -> tuple[int, ...]:
 
 
 def _find_sources(
-    plan: Plan, pids: Sequence[int], tree: ProcessTree
+    plan: Plan, pids: Sequence[int], tree: ProcessTree, guests: Sequence[Guest]
 ) -> tuple[list[Source], HostSource, Node]:
     """Open everything that this node can be asked, and describe the node."""
     cores = _cores_of(pids)
     environment = {name: readable(value) for name, value in os.environ.items()}
+    environment = visible_to_any(environment, guests)
     host = HostSource(tree, cores, environment)
     facts = describe_host()
     allocation = read_allocation(

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import socket
 import struct
 import time
+from collections.abc import Mapping, Sequence
 
 from teho.observe.pipes import LineReader, send, wait_for
 
-__all__ = ["Guest", "Guests", "Seat", "stand_by"]
+__all__ = ["VISIBLE", "Guest", "Guests", "Seat", "stand_by", "visible_to_any"]
+
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 _TRIES = 20
 _BACKLOG = 4096
@@ -86,7 +90,8 @@ def stand_by(control: int, program_pid: int, seat: Seat) -> None:
     """
     supervisor, recorder = LineReader(control), LineReader(seat.descriptor)
     pids = {"pid": program_pid, "supervisor": os.getppid(), "relay": os.getpid()}
-    send(seat.descriptor, rank=seat.rank, **pids)
+    visible = {name: os.environ[name] for name in VISIBLE if name in os.environ}
+    send(seat.descriptor, rank=seat.rank, visible=visible, **pids)
     while not supervisor.closed:
         open_ = [reader.descriptor for reader in (supervisor, recorder) if not reader.closed]
         wait_for(open_)
@@ -112,6 +117,8 @@ class Guest:
         self.rank = 0
         self.pid = 0
         """The program's own process; 0: it has not introduced itself yet."""
+        self.visible: dict[str, str] = {}
+        """Variables that say which GPUs it sees."""
         self.supervisor = 0
         self.relay = 0
         self.has_ended = False
@@ -123,6 +130,7 @@ class Guest:
         for message in self.reader.messages():
             if "pid" in message:
                 self.rank, self.pid = message["rank"], message["pid"]
+                self.visible = message["visible"]
                 self.supervisor, self.relay = message["supervisor"], message["relay"]
             elif "end" in message:
                 self.has_ended = self.waits = True
@@ -199,3 +207,17 @@ class Guests:
     def close(self) -> None:
         """Take in nobody any more."""
         self._listener.close()
+
+
+def visible_to_any(environment: Mapping[str, str], guests: Sequence[Guest]) -> dict[str, str]:
+    """Return an environment in which the GPUs of all tasks are visible.
+
+    Where each task sees a GPU of its own, a recorder would else know of one alone.
+    """
+    found = dict(environment)
+    for name in VISIBLE:
+        told = [guest.visible[name] for guest in guests if name in guest.visible]
+        if name in environment and told:
+            lists = (text.split(",") for text in (environment[name], *told) if text)
+            found[name] = ",".join(dict.fromkeys(itertools.chain(*lists)))
+    return found
