@@ -172,8 +172,12 @@ def test_job_without_a_whole_gpu_runs(
 def _threads(job: Ran, call: Call) -> int:
     """Return the cores of each process: a launcher on each node shares them out."""
     if job.option.request.launcher == "launch":
-        # It counts the cores that are really there, and those of the twin are not.
-        real = len(physical_cores(frozenset(os.sched_getaffinity(0))))
+        # It counts the cores that are really there, and those of the twin are not. One that
+        # the cluster keeps for its system is never a job's.
+        nodes = load_cluster(job.option.cluster, {}).nodes
+        kind = next(kind for kind in nodes if kind.name == job.option.node_kind)
+        mine = frozenset(os.sched_getaffinity(0)) - {*kind.reserved_cores}
+        real = len(physical_cores(mine))
         return max(1, min(job.option.cpus_per_task, real // job.option.tasks_per_node))
     own = call.argv[0] in {"torchrun", "accelerate", "deepspeed"}
     return job.option.cpus_per_task // (job.option.gpus_per_node if own else 1)

@@ -74,7 +74,7 @@ def _running(asked: str) -> RunningJob:
     job, state = look_up(asked)
     if state in _NOT_YET:
         raise InputError(f"job {asked} waits", "a job that runs", "put `teho run` into its script")
-    if state.ended or not job.hosts:
+    if state.ended or state is JobState.COMPLETING or not job.hosts:
         raise InputError(
             f"job {asked} has ended ({state.value.replace('_', ' ')})",
             "a job that runs",
