@@ -24,9 +24,9 @@ _PREFACE = """\
 
 <!-- Written by `make bench`; do not edit. -->
 
-What Teho costs, beside what others cost, each section measured in one go: medians, with
-the least and the most in brackets. A ratio is Teho's median over the peer's.
-`make bench` makes this page anew.
+What Teho costs, beside what others cost, each section measured in one go, on the machine that
+it names: medians, with the least and the most in brackets. A ratio is Teho's median over the
+peer's. `make bench` makes this page anew.
 """
 
 
@@ -38,18 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of the docs")
     options = parser.parse_args(arguments)
-    described = machine()
     sections = _sections_of(options.write) if options.only and options.write else {}
     for name in options.only or NAMES:
         say(name)
+        described = machine()
         module = import_module(name)
         rows = module.measure(quick=options.quick)
-        sections[_heading(name)] = _section(name, module.__doc__ or "", rows)
+        sections[_heading(name)] = _section(name, module.__doc__ or "", rows, described)
         print(sections[_heading(name)], flush=True)
     if options.write:
-        facts = "\n".join(f"- {fact}" for fact in described)
         ordered = [sections[h] for h in map(_heading, NAMES) if h in sections]
-        page = [_PREFACE, facts, "", *ordered]
+        page = [_PREFACE, *ordered]
         options.write.write_text("\n".join(page), encoding="utf-8")
         say(f"wrote {options.write}")
     return 0
@@ -65,11 +64,12 @@ def _heading(name: str) -> str:
     return f"## {name.replace('_', ' ').capitalize()}"
 
 
-def _section(name: str, about: str, rows: Sequence[Row]) -> str:
+def _section(name: str, about: str, rows: Sequence[Row], described: Sequence[str]) -> str:
     title, _, details = about.strip().partition("\n\n")
     lines = [_heading(name), "", title, ""]
     lines += [_line(_HEADS), _line(["---"] * len(_HEADS)), *(_line(row.cells()) for row in rows)]
-    return "\n".join([*lines, "", details, ""]) if details else "\n".join([*lines, ""])
+    lines += ["", f"*{'; '.join(described)}*", ""]
+    return "\n".join([*lines, details, ""]) if details else "\n".join(lines)
 
 
 def _line(cells: Sequence[str]) -> str:
