@@ -21,6 +21,8 @@ from teho.model.run import Run, RunState
 from teho.store.read import read_run, run_state
 
 NODES = 4
+EACH = int(os.environ.get("TEHO_TEST_RANKS", "3"))
+"""Ranks of the training on each node: 8 by hand, fewer where other tests wait."""
 SCRIPT = """\
 #!/bin/bash
 #SBATCH --partition=gpu --account=project_2001234 --time={minutes} --gres=gpu:v100:1
@@ -122,14 +124,15 @@ def check_whole(run: Run, tasks: int) -> None:
     assert all(abs(node.clock.ahead_s) < 0.05 for node in run.nodes if node.clock)
 
 
-def test_a_training_of_32_ranks_on_4_nodes(site: Site, torch_python: Path, tmp_path: Path) -> None:
+def test_a_training_on_4_nodes(site: Site, torch_python: Path, tmp_path: Path) -> None:
     if reason := lacks_framework("torch"):
         pytest.skip(reason)
-    command = f"{sys.executable} -m teho launch -- {torch_python} ddp.py {tmp_path}"
-    job = site.submit(command, tasks=8)
+    # Gloo waits in a loop: so many ranks on two cores would starve the tests beside this one.
+    command = f"nice -n 19 {sys.executable} -m teho launch -- {torch_python} ddp.py {tmp_path}"
+    job = site.submit(command, tasks=EACH)
     site.wait(job)
     run = site.run(job)
-    check_whole(run, 8)
+    check_whole(run, EACH)
     assert run.end is not None
     assert run.end.exit_code == 0, site.said(job)
     assert all(node.sealed for node in run.nodes)
