@@ -169,7 +169,7 @@ def _record_it(
     """Have the program recorded; return what is known of that."""
     seat = None
     if is_step(task) and task.local_size > 1:
-        seat = _protected(supervisor, "this task records for itself", lambda: _take_seat(task))
+        seat = _protected(supervisor, "this task records for itself", lambda: _take_seat(task, wanted))
     supervisor.start_recorder(
         partial(_record, seat=seat),
         keep=(seat.descriptor,) if seat else (),
@@ -187,11 +187,13 @@ def _record_it(
     return begun or (None, None)
 
 
-def _take_seat(task: Task) -> Seat:
+def _take_seat(task: Task, wanted: Wanted) -> Seat:
     from teho.observe.recording import node_name
     from teho.observe.seat import Seat
 
-    return Seat(f"{task.key} {node_name(task)}", task.rank, task.local_size)
+    # Tasks that record into different homes make recordings of their own.
+    key = f"{task.key} {node_name(task)} {wanted.home.absolute()}"
+    return Seat(key, task.rank, task.local_size)
 
 
 def _begin(

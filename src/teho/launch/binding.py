@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from teho.errors import InputError
-from teho.launch.gpus import parse_cores
+from teho.launch.gpus import parse_cores, read_text
 from teho.schedulers.hostlist import is_number
 
 TYPE_CHECKING = False
@@ -278,21 +278,13 @@ def _without(pool: frozenset[int], reserved: frozenset[int], top: str) -> frozen
 
 
 def _has_threads(top: str) -> bool:
-    return _read(f"{top}/sys/devices/system/cpu/smt/active").strip() == "1"
+    return read_text(f"{top}/sys/devices/system/cpu/smt/active").strip() == "1"
 
 
 def _threads_of(core: int, top: str) -> frozenset[int]:
     """Return a logical CPU with those that share its physical core."""
     path = f"{top}/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"
-    return frozenset({core, *parse_cores(_read(path))})
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib loads late
-            return file.read()
-    except (OSError, ValueError):
-        return ""
+    return frozenset({core, *parse_cores(read_text(path))})
 
 
 def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[int]:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Gpus", "find_gpus", "parse_cores"]
+__all__ = ["Gpus", "find_gpus", "parse_cores", "read_text"]
 
 _NONE = {"", "-1", "NoDevFiles"}
 """What schedulers write where a task has no GPU."""
@@ -141,7 +141,7 @@ def _nvidia(top: str) -> list[dict[str, str]]:
         return []
     gpus = []
     for address in addresses:
-        lines = _read(f"{folder}/{address}/information").splitlines()
+        lines = read_text(f"{folder}/{address}/information").splitlines()
         pairs = (line.partition(":") for line in lines)
         facts = {name.strip(): value.strip() for name, _, value in pairs}
         gpus.append({**facts, "address": address.lower()})
@@ -160,7 +160,7 @@ def _amd_addresses(top: str) -> list[str]:
         return []
     addresses = []
     for number in numbers:
-        lines = _read(f"{nodes}/{number}/properties").splitlines()
+        lines = read_text(f"{nodes}/{number}/properties").splitlines()
         pairs = [line.split() for line in lines]
         facts = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and is_number(pair[1])}
         if facts and not facts.get("simd_count"):
@@ -185,15 +185,15 @@ def _address(name: str, addresses: list[str], nvidia: list[dict[str, str]]) -> s
 def _near(address: str, top: str) -> frozenset[int] | None:
     """Return the cores near one GPU."""
     device = f"{top}/sys/bus/pci/devices/{address}"
-    if not address or _read(f"{device}/numa_node").strip() in {"", "-1"}:
+    if not address or read_text(f"{device}/numa_node").strip() in {"", "-1"}:
         return None
     try:
-        return frozenset(parse_cores(_read(f"{device}/local_cpulist"))) or None
+        return frozenset(parse_cores(read_text(f"{device}/local_cpulist"))) or None
     except InputError:
         return None
 
 
-def _read(path: str) -> str:
+def read_text(path: str) -> str:
     """Return a small file's text; empty where it does not read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - loads late

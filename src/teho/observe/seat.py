@@ -15,6 +15,7 @@ import socket
 import struct
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from teho.observe.pipes import LineReader, send, wait_for
 
@@ -134,7 +135,7 @@ class Guest:
                 self.supervisor, self.relay = message["supervisor"], message["relay"]
             elif "end" in message:
                 self.has_ended = self.waits = True
-        if self.reader.closed and not os.path.exists(f"/proc/{self.pid}"):  # noqa: PTH110
+        if self.reader.closed and not Path(f"/proc/{self.pid}").exists():
             # Its supervisor was killed, and its program is gone too.
             self.has_ended = True
 
@@ -203,10 +204,6 @@ class Guests:
         """Let go of those whose end is known."""
         for guest in self._guests:
             guest.note()
-
-    def close(self) -> None:
-        """Take in nobody any more."""
-        self._listener.close()
 
 
 def visible_to_any(environment: Mapping[str, str], guests: Sequence[Guest]) -> dict[str, str]:

@@ -40,6 +40,8 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
         ]
     if run.has_tasks and (tasks := _task_table(run, state)).rows:
         grave = [place for place, row in enumerate(tasks.rows) if row["ended"] != "exit code 0"]
+        if all(row["ended"] == tasks.rows[0]["ended"] for row in tasks.rows):
+            grave = []  # where all were ended alike, as a cancelled job's are, none stands out
         grave.sort(key=lambda place: _after_s(tasks.rows[place]))
         place = sum(table.key in {"nodes", "gpus"} for table in tables)
         tables.insert(place, ranked(tasks, *_TASKS[1:], limits, first=grave))
