@@ -169,7 +169,9 @@ def _record_it(
     """Have the program recorded; return what is known of that."""
     seat = None
     if is_step(task) and task.local_size > 1:
-        seat = _protected(supervisor, "this task records for itself", lambda: _take_seat(task, wanted))
+        seat = _protected(
+            supervisor, "this task records for itself", lambda: _take_seat(task, wanted)
+        )
     supervisor.start_recorder(
         partial(_record, seat=seat),
         keep=(seat.descriptor,) if seat else (),
