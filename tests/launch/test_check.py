@@ -81,6 +81,23 @@ def test_through_teho_launch(step):
     assert "all 2 links of the ring at once" in output
 
 
+def test_options_of_the_check_go_through_teho_launch(step):
+    some = step(2)
+    words = ["--json", "--timeout", "1min", "--for=200ms"]
+    some.command = [*TEHO, "launch", "--check", *words]
+    (code, output, _), (other_code, _, _) = results(some.start_all())
+    assert (code, other_code) == (0, 0)
+    assert json.loads(output)["world_size"] == 2
+
+
+def test_a_rank_that_never_comes_is_not_waited_for_beyond_the_timeout(step):
+    some = step(2)
+    some.command = [*TEHO, "launch", "--check", "--timeout=2s"]
+    ((code, output, _),) = results([some.start(0)])
+    assert code == 1
+    assert "within 2 s" in output
+
+
 def test_one_rank_alone(step):
     alone = step(2)
     size = {"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}

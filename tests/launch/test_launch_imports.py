@@ -10,6 +10,7 @@ import pytest
 
 TEHO_OWN = {
     "teho",
+    "teho.become",
     "teho.cli",
     "teho.errors",
     "teho.launch",
@@ -28,7 +29,7 @@ TEHO_OWN = {
     "teho.version",
 }
 # `os` loads `warnings` where it looks for a program on the PATH.
-OF_PYTHON = {"__future__", "warnings", "_warnings", "_signal"}
+OF_PYTHON = {"__future__", "warnings", "_warnings", "_signal", "errno"}
 STEP = {
     "SLURM_JOB_ID": "1234",
     "SLURM_STEP_ID": "0",

@@ -51,7 +51,7 @@ def test_what_is_plain_is_read_as_click_does(words: list[str], monkeypatch: pyte
         [], ["--"], ["-q"], ["--help"], ["-h"], ["--gpus", "some", "true"], ["--bind"],
         ["--nosuch"], ["--env", "A", "true"], ["--env", "=1", "true"], ["--env="],
         ["--quiet=1", "true"], ["-qq", "true"], ["-", "true"], ["--bin", "x", "true"], ["--gpus="],
-        ["--dry-run", "--", "true"],
+        ["--dry-run", "--", "true"], ["--check", "--json"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -68,4 +68,5 @@ def test_every_option_is_known_to_both():
     }
     for name, parameter in options.items():
         words = [name] if parameter.is_flag else [name, "A=all" if name == "--env" else "all"]
-        assert (parse([*words, "true"]) is None) == (name == "--dry-run")
+        rare = name in {"--dry-run", "--timeout", "--for", "--json"}
+        assert (parse([*words, "true"]) is None) == rare

@@ -124,6 +124,17 @@ def test_tasks_that_failed_come_first_in_the_order_of_their_ends():
     assert "killed before it could tell" in silent.detail
 
 
+def test_where_all_tasks_ended_alike_none_stands_out():
+    cancelled = [task(rank, signal=15) for rank in range(8)]
+    one_survived = [*cancelled[:7], task(7)]
+    alike, mixed = (
+        scenario(NodePart("a", ranks=range(8)), step=step(8, "a"), tasks=tasks)
+        for tasks in (cancelled, one_survived)
+    )
+    assert table_of(view_of(alike), "tasks").outliers == ()
+    assert table_of(view_of(mixed), "tasks").outliers == (0, 1, 2, 3, 4, 5, 6)
+
+
 def test_while_it_runs_only_ended_tasks_are_listed():
     run, summary = one_task_killed()
     view = view_of((run, summary), RunState.RUNNING)

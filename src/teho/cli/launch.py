@@ -9,6 +9,7 @@ import click
 
 from teho.launch.launch import launch
 from teho.launch.options import Options
+from teho.units import parse_duration
 
 __all__ = ["command"]
 
@@ -52,6 +53,9 @@ Examples:
     is_flag=True,
     help="Instead of a program, see who reaches whom, how fast, and which rank is slowest.",
 )
+@click.option("--timeout", metavar="TIME", help="With --check: how long to wait for all ranks.")
+@click.option("--for", "length", metavar="TIME", help="With --check: length of a measurement.")
+@click.option("--json", "as_json", is_flag=True, help="With --check: print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was left as it is.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -61,6 +65,9 @@ def command(
     generation: str,
     dry_run: bool,  # noqa: FBT001 - click's signature
     check: bool,  # noqa: FBT001
+    timeout: str | None,
+    length: str | None,
+    as_json: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     argv: tuple[str, ...],
 ) -> None:
@@ -73,8 +80,22 @@ def command(
             raise click.BadParameter(f"{pair!r} is not NAME=VALUE.", param_hint="'--env'")
     if not (argv or dry_run or check):
         raise click.UsageError("Missing argument '-- COMMAND…'.")
+    words = ["--json"] if as_json else []
+    for option, name, text in (("--timeout", "--timeout", timeout), ("--for", "--seconds", length)):
+        if text is not None:
+            words.append(f"{name}={_positive(text, option)!r}")
+    if words and not check:
+        raise click.UsageError("--timeout, --for and --json belong to --check.")
     options = Options()
+    options.check_words = tuple(words)
     options.bind, options.gpus, options.env = bind, gpus, list(pairs)
     options.generation, options.dry_run, options.check = generation, dry_run, check
     options.quiet, options.command = quiet, argv
     sys.exit(launch(options, os.environ))
+
+
+def _positive(text: str, option: str) -> float:
+    length_s = parse_duration(text, option)
+    if length_s <= 0:
+        raise click.BadParameter(f"{text!r} is no time.", param_hint=f"'{option}'")
+    return length_s

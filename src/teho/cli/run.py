@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from teho.become import CannotStart, become
 from teho.cli import say
 from teho.cli.progress import Progress
 from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
 from teho.observe.members import RECORDED, is_recorded, new_mark
-from teho.observe.program import CannotStart, Outcome, become, die_like
+from teho.observe.program import Outcome, die_like
 from teho.observe.supervisor import Supervisor
 from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_batch_script, is_step, read_task

@@ -320,15 +320,19 @@ def _core_means(host: _Block | None) -> tuple[float, ...]:
     if lists.null_count:
         known = pc.is_valid(lists)
         spans, lists = spans.filter(known), lists.filter(known)
-    lengths = pc.unique(pc.list_value_length(lists)).to_pylist()
-    weight = pc.sum(spans).as_py() or 0.0
-    if len(lengths) != 1 or weight <= 0:
-        return ()
-    cores, flat = lengths[0], lists.flatten()
-    return tuple(
-        pc.sum(pc.multiply(pc.cast(flat[core::cores], pa.float64()), spans)).as_py() / weight
-        for core in range(cores)
-    )
+    means: list[float] = []
+    # Cores of tasks that came late are at the lists' end, and lack in those before.
+    lengths = pc.list_value_length(lists)
+    for count in sorted(pc.unique(lengths).to_pylist()):
+        has_them = pc.greater_equal(lengths, count)
+        of, weights = lists.filter(has_them), spans.filter(has_them)
+        weight = pc.sum(weights).as_py()
+        if weight <= 0:
+            return ()
+        for core in range(len(means), count):
+            values = pc.cast(pc.list_element(of, core), pa.float64())
+            means.append(pc.sum(pc.multiply(values, weights)).as_py() / weight)
+    return tuple(means)
 
 
 def _cores_used(totals: Mapping[str, Figure], host: _Block | None) -> Figure:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from teho.errors import InputError, TehoError
+from teho.become import CannotStart, become
+from teho.errors import InputError
 from teho.launch.binding import bind
 from teho.launch.caches import create, find_caches
 from teho.launch.containers import container_variables, is_container, is_inside
@@ -25,7 +26,7 @@ from teho.schedulers.task import at_rank, is_batch_script, read_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from teho.launch.binding import Binding
     from teho.launch.caches import Caches
@@ -94,8 +95,12 @@ def launch(options: Options, environment: Mapping[str, str]) -> int:
 
         ready.variables["TEHO_HOSTS"] = ",".join(ready.task.hosts)
         ready.variables["TEHO_STEP"] = ready.task.key
-        command = check_command(command, environment)
-    return _become(command, {**_as_found(environment), **ready.variables})
+        command = (*check_command(command, environment), *options.check_words)
+    try:
+        become(command, {**_as_found(environment), **ready.variables})
+    except CannotStart as error:
+        _say(str(error))
+        return error.exit_code
 
 
 def prepare(
@@ -269,51 +274,6 @@ def _as_found(environment: Mapping[str, str]) -> dict[str, str]:
         if b"LC_CTYPE" not in names:
             del found["LC_CTYPE"]
     return found
-
-
-def _become(command: Sequence[str], environment: dict[str, str]) -> int:
-    """Become the program, or say why not with the shell's own exit codes."""
-    import _signal  # type: ignore[import-not-found] # `signal` itself loads `enum`
-
-    # Python ignores these two at its start; programs expect to die of them.
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)
-    try:
-        os.execvpe(command[0], list(command), environment)  # noqa: S606 - it is the purpose
-    except OSError as error:
-        return _explain(command, environment, error)
-    except ValueError as error:
-        raise TehoError(f"the program cannot be started: {error}") from None
-
-
-def _explain(command: Sequence[str], environment: dict[str, str], error: OSError) -> int:
-    """Say why there is no program; what has no `#!` goes to the shell, as execvp(3) has it."""
-    import errno
-
-    name, path = command[0], os.fsdecode(error.filename or command[0])
-    exists = "/" in name and os.path.exists(name)  # noqa: PTH110 - pathlib loads late
-    code = 126
-    if error.errno == errno.ENOEXEC:
-        if not _is_binary(path):
-            return _become(("/bin/sh", path, *command[1:]), environment)
-        reason = "built for another kind of machine"
-    elif error.errno in {errno.ENOENT, errno.ENOTDIR}:
-        code = 126 if exists else 127
-        reason = "its interpreter does not exist" if exists else "command not found"
-    elif error.errno == errno.EACCES:
-        reason = "not executable"
-    else:
-        reason = error.strerror or str(error)
-    _say(f"{name}: {reason}")
-    return code
-
-
-def _is_binary(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib loads late
-            return b"\0" in file.read(128)
-    except OSError:
-        return True
 
 
 def _say(text: str) -> None:

@@ -17,7 +17,9 @@ __all__ = ["Options", "parse"]
 class Options:
     """The options of `teho launch`; see `teho launch --help`."""
 
-    __slots__ = ("bind", "check", "command", "dry_run", "env", "generation", "gpus", "quiet")
+    __slots__ = (
+        "bind", "check", "check_words", "command", "dry_run", "env", "generation", "gpus", "quiet",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.bind = "auto"
@@ -30,6 +32,8 @@ class Options:
         """Which of the site's sets of variables; empty: the current one; `none`: none."""
         self.dry_run = False
         self.check = False
+        self.check_words: tuple[str, ...] = ()
+        """What the check is told, as its own options."""
         self.quiet = False
         self.command: tuple[str, ...] = ()
 

@@ -110,19 +110,22 @@ class Recorder:
         if program_pid is not None and plan.supervisor_pid is not None:
             self._tree.add(program_pid, plan.supervisor_pid)
         self._await_guests()
-        pids = [*([program_pid] if program_pid else []), *(guest.pid for guest in self._met)]
-        self._sources, self._host, self._node = _find_sources(plan, pids, self._tree, self._met)
+        self._cores = _cores_of(self._pids)
+        self._environment = self._find_environment()
+        self._sources, self._host, self._node = self._find_sources()
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
 
     def _await_guests(self) -> None:
         """Let the other tasks of this node come forward: their cores are the job's too."""
         self._met: list[Guest] = []
+        self._met_late = False
         deadline_s = time.monotonic() + _ARRIVAL_S
         while self._guests and not self._guests.all_here and time.monotonic() < deadline_s:
             self._wait(0.1)
             self._meet_guests()
             self._guests.note_ends()
+        self._met_late = False
 
     def _meet_guests(self) -> None:
         if self._guests is None:
@@ -132,7 +135,41 @@ class Recorder:
             if guest in self._met:
                 continue
             self._met.append(guest)
+            self._met_late = True
             self._tree.add(guest.pid, guest.supervisor, frozenset({guest.relay}))
+
+    @property
+    def _pids(self) -> list[int]:
+        """The programs' own processes, one a task."""
+        own = [self._program_pid] if self._program_pid else []
+        return [*own, *(guest.pid for guest in self._met)]
+
+    def _find_environment(self) -> dict[str, str]:
+        environment = {name: readable(value) for name, value in os.environ.items()}
+        return visible_to_any(environment, self._met)
+
+    def _find_sources(self) -> tuple[list[Source], HostSource, Node]:
+        return _find_sources(self._plan, self._pids, self._tree, self._cores, self._environment)
+
+    def _look_anew(self) -> None:
+        """Take in the cores and GPUs of tasks that came after the first sample."""
+        self._met_late = False
+        # Readings of cores are lists in this order: new ones go to its end.
+        late = [core for core in _cores_of(self._pids) if core not in self._cores]
+        environment = self._find_environment()
+        if not late and environment == self._environment:
+            return
+        self._cores, self._environment = (*self._cores, *late), environment
+        for source in self._sources:
+            source.close()
+        known = self._node
+        self._sources, self._host, node = self._find_sources()
+        here = {device.id for device in node.devices}
+        gone = (device for device in known.devices if device.id not in here)
+        self._node = msgspec.structs.replace(
+            node, devices=(*gone, *node.devices), clock_port=known.clock_port
+        )
+        self._write_node()
 
     def run(self) -> None:
         """Record until the program has ended, on this node or as its supervisor says."""
@@ -148,6 +185,8 @@ class Recorder:
             now = self._elapsed()
             if now < next_s:
                 continue
+            if self._met_late:
+                self._look_anew()
             self._journal.append(self._sampler.add(self._read(), now))
             if now - flushed_s >= flush_s or self._is_warned:
                 self._flush()
@@ -317,12 +356,13 @@ def _cores_of(pids: Sequence[int]) -> tuple[int, ...]:
 
 
 def _find_sources(
-    plan: Plan, pids: Sequence[int], tree: ProcessTree, guests: Sequence[Guest]
+    plan: Plan,
+    pids: Sequence[int],
+    tree: ProcessTree,
+    cores: tuple[int, ...],
+    environment: Mapping[str, str],
 ) -> tuple[list[Source], HostSource, Node]:
     """Open everything that this node can be asked, and describe the node."""
-    cores = _cores_of(pids)
-    environment = {name: readable(value) for name, value in os.environ.items()}
-    environment = visible_to_any(environment, guests)
     host = HostSource(tree, cores, environment)
     facts = describe_host()
     allocation = read_allocation(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
 import resource
 import signal
@@ -20,8 +19,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from teho.become import CannotStart, become, restore_signals
 from teho.observe.pipes import LineReader, send
-from teho.observe.program import CannotStart, Outcome, execute, restore_signals
+from teho.observe.program import Outcome
 
 if TYPE_CHECKING:
     from teho.observe.fleet import Fleet
@@ -53,6 +53,7 @@ _WITNESS_VALID_S = 0.25
 # must not hold the prompt.
 _SEAL_WAIT_S = 10.0
 _TEND_S = 0.5
+_FAILURE_BYTES = 4096
 _SHARED_WAIT_S = 0.01
 """How often to look whether a recorder that serves others too has let us go."""
 
@@ -98,25 +99,26 @@ class Supervisor:
         if self.program_pid == 0:
             self._become(command, environment, failure_write)
         os.close(failure_write)
-        failure = os.read(failure_read, 16)
+        failure = os.read(failure_read, _FAILURE_BYTES)
         os.close(failure_read)
         if failure:
-            os.waitpid(self.program_pid, 0)
-            raise CannotStart(command[0], int(failure))
+            _, ended = os.waitpid(self.program_pid, 0)
+            raise CannotStart(os.waitstatus_to_exitcode(ended), os.fsdecode(failure))
         return self.program_pid
 
     def _become(self, command: Sequence[str], environment: Mapping[str, str], failure: int) -> None:
         """In the child: undo what we did to signals, and become the program."""
+        exit_code = 127
         try:
             restore_signals()
             signal.signal(signal.SIGCHLD, self._inherited_chld or signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
-            execute(command, environment)
-        except Exception as error:  # noqa: BLE001 - an empty name, a byte 0: never started either
-            number = getattr(error, "errno", None) or errno.ENOENT
-            os.write(failure, str(number).encode())
+            become(command, environment)
+        except CannotStart as error:
+            exit_code = error.exit_code
+            os.write(failure, os.fsencode(str(error))[:_FAILURE_BYTES])
         finally:
-            os._exit(127)
+            os._exit(exit_code)
 
     def start_recorder(
         self,
