@@ -173,6 +173,13 @@ def test_cores_one_by_one(tmp_path: Path) -> None:
     assert node.core_mean_percent == (100, 25)
 
 
+def test_cores_that_came_late(tmp_path: Path) -> None:
+    lists = [[80], [40], [60, 10], [20, 30]]
+    rows = [row(t, device="node", core_busy_percent=busy) for t, busy in enumerate(lists, 1)]
+    (node,) = summary_of(rows, tmp_path, elapsed_s=4).nodes
+    assert node.core_mean_percent == (50, 20)
+
+
 def test_no_rows_at_all(tmp_path: Path) -> None:
     summary = summary_of([], tmp_path, elapsed_s=0.01, sealed=False)
     (node,) = summary.nodes

@@ -64,6 +64,22 @@ def test_a_stopped_recorder_leaves_a_gap() -> None:
     assert row["span_s"] == 2  # not an hour that nobody watched
 
 
+def test_a_sample_that_took_long_ends_no_row() -> None:
+    one = sampler()
+    one.begin({"node": {"job_cpu_s": 0.0}}, 0)
+
+    def add(at_s: float, cpu_s: float, took_s: float) -> list[float]:
+        readings = {"node": {"job_cpu_s": cpu_s, "job_threads": cpu_s}}
+        return [row["job_cpu_s"] for row in one.add(readings, at_s, took_s)]
+
+    assert add(1, 2.0, 0.01) == [2.0]
+    # It began to be read at 2 s and was read at 12 s: 20 s of CPU time in one would be 20 cores.
+    assert add(2, 22.0, 10.0) == []
+    assert add(12, 22.5, 0.01) == [22.5]
+    # Where all take long, rows come nevertheless.
+    assert [add(at, 30.0, 2.0) for at in (14, 16, 18, 20)] == [[], [], [], [30.0]]
+
+
 def test_cores_are_averaged_core_by_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("teho.observe.sampler.samples_per_row", lambda *_: 2)
     one = sampler()

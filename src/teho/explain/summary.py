@@ -320,19 +320,27 @@ def _core_means(host: _Block | None) -> tuple[float, ...]:
     if lists.null_count:
         known = pc.is_valid(lists)
         spans, lists = spans.filter(known), lists.filter(known)
-    means: list[float] = []
-    # Cores of tasks that came late are at the lists' end, and lack in those before.
     lengths = pc.list_value_length(lists)
-    for count in sorted(pc.unique(lengths).to_pylist()):
-        has_them = pc.greater_equal(lengths, count)
-        of, weights = lists.filter(has_them), spans.filter(has_them)
-        weight = pc.sum(weights).as_py()
-        if weight <= 0:
-            return ()
-        for core in range(len(means), count):
-            values = pc.cast(pc.list_element(of, core), pa.float64())
-            means.append(pc.sum(pc.multiply(values, weights)).as_py() / weight)
-    return tuple(means)
+    counts = sorted(pc.unique(lengths).to_pylist())
+    sums: list[float] = []
+    weights: list[float] = []
+    # Cores of tasks that came late are at the lists' end, and lack in those before.
+    for cores in counts:
+        flat, shares = lists, spans
+        if len(counts) > 1:
+            alike = pc.equal(lengths, cores)
+            flat, shares = lists.filter(alike), spans.filter(alike)
+        flat = flat.flatten()
+        sums += [0.0] * (cores - len(sums))
+        weights += [0.0] * (cores - len(weights))
+        weight = pc.sum(shares).as_py()
+        for core in range(cores):
+            values = pc.cast(flat[core::cores], pa.float64())
+            sums[core] += pc.sum(pc.multiply(values, shares)).as_py()
+            weights[core] += weight
+    if not all(weight > 0 for weight in weights):
+        return ()
+    return tuple(total / weight for total, weight in zip(sums, weights, strict=True))
 
 
 def _cores_used(totals: Mapping[str, Figure], host: _Block | None) -> Figure:

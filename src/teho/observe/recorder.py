@@ -187,7 +187,8 @@ class Recorder:
                 continue
             if self._met_late:
                 self._look_anew()
-            self._journal.append(self._sampler.add(self._read(), now))
+            readings = self._read()
+            self._journal.append(self._sampler.add(readings, now, self._elapsed() - now))
             if now - flushed_s >= flush_s or self._is_warned:
                 self._flush()
                 flushed_s = now

@@ -40,6 +40,9 @@ def samples_per_row(rows_written: int, values_per_row: int) -> int:
     return 1 << min(rows_written // tier, _TIERS)
 
 
+_LATE_SAMPLES = 3
+"""On a machine that is always too slow, rows come nevertheless."""
+
 # Powers of two: such numbers end in zero bits, which cost nothing on disk.
 _TIME_STEP_S = 1 / 1024
 _COUNTER_STEP = 1 / 64
@@ -85,6 +88,7 @@ class Sampler:
         self._period_s = period_s
         self._rows_written = 0
         self._samples = 0
+        self._late_samples = 0
         self._row_began_s: float | None = None
         self._means: dict[tuple[str, str], _Mean] = {}
         self._cores: list[float] = []
@@ -102,10 +106,22 @@ class Sampler:
         self._take(readings, elapsed_s, baseline=True)
         self._row_began_s = elapsed_s
 
-    def add(self, readings: Readings, elapsed_s: float) -> list[dict[str, Any]]:
-        """Take one sample, and return the rows that it completes (often none, or all devices')."""
+    def add(
+        self, readings: Readings, elapsed_s: float, took_s: float = 0.0
+    ) -> list[dict[str, Any]]:
+        """Take one sample, and return the rows that it completes (often none, or all devices').
+
+        Args:
+            readings: of all sources.
+            elapsed_s: when they began to be read.
+            took_s: how long that took. Where somebody held us up meanwhile, nobody knows when
+                a counter was read, and its rate could be anything: the next sample ends the row.
+        """
         self._take(readings, elapsed_s, baseline=False)
         self._samples += 1
+        self._late_samples = self._late_samples + 1 if took_s > self._period_s else 0
+        if 0 < self._late_samples <= _LATE_SAMPLES:
+            return []
         if self._samples < samples_per_row(self._rows_written, self._values_per_row):
             return []
         return self.finish(elapsed_s)
