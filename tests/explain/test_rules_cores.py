@@ -14,6 +14,7 @@ from explain.scenario_parts import (
     judged,
     repeated,
     scenario,
+    step,
     untouched_gpu,
 )
 from teho.explain.rules import cores_unused, serial_program, too_many_threads
@@ -84,6 +85,15 @@ class TestSerialProgram:
 
 
 class TestCoresUnused:
+    @pytest.mark.parametrize(("tasks", "needed"), [(1, 1), (8, 8), (39, 39), (40, None)])
+    def test_a_core_for_each_task_is_the_least(self, tasks, needed):
+        made = scenario(
+            NodePart("a", cores_used=0.3, ranks=range(tasks)), step=step(tasks, "a"), tasks=[]
+        )
+        verdict = judged(cores_unused, made)
+        found_cores = [figures(finding)["cores used, busiest, a"] for finding in verdict]
+        assert found_cores == ([needed] if needed else [])
+
     @pytest.mark.parametrize(
         ("used", "severity"),
         [

@@ -145,6 +145,7 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
     Suppression("cpu_busy_gpu_idle", ("communication_bound",), "the CPU explains the waiting"),
     Suppression("out_of_memory", ("memory_near_limit",), "the limit was reached"),
     Suppression("serial_program", ("cores_unused",), "it says why the cores are unused"),
+    Suppression("too_many_threads", ("cores_unused",), "it says why the cores are unused"),
 )
 """Who gives way to whom; judged in this order, before all other rules."""
 

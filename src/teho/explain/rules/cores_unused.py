@@ -25,7 +25,9 @@ class _Use(NamedTuple):
     used: float
     """Mean number of busy cores."""
     needed: int
-    """Cores busy in the busiest time bin, rounded up."""
+    """Cores busy in the busiest time bin, rounded up; at least one a task."""
+    tasks: int
+    """Tasks of the recorded step on this node; 0: it is no step."""
 
     @property
     def percent(self) -> float:
@@ -39,13 +41,14 @@ def judge(
 
     Outside a job nobody asked for cores. On a node whose GPUs are used, cores are
     there to feed them: they are only judged where the GPUs are well fed and the job
-    asked for more than Jobstats' number for each.
+    asked for more than Jobstats' number for each. A core for each task is the least that
+    a job can have.
     """
     look = Look(KIND, run, summary, thresholds)
     bands: dict[Severity, list[_Use]] = {severity: [] for severity in Severity}
     for node in summary.nodes:
         use = _use(look, node)
-        if use is None or use.percent >= look.limit("used_percent"):
+        if use is None or use.percent >= look.limit("used_percent") or use.asked <= use.tasks:
             continue
         used = look.gpu_used(node)
         if used is False:
@@ -67,7 +70,9 @@ def _use(look: Look, node: NodeSummary) -> _Use | None:
     rates = [rate for rate in node.series.get("job_cpu_s", ()) if rate is not None]
     # A bin's rate is a few hundredths off: 8.02 busy cores are 8.
     needed = math.ceil(max([used, *rates]) - 0.05)
-    return _Use(node, allocation.cores_asked or node.cores, used, max(1, needed))
+    tasks = next((len(of.ranks) for of in look.run.nodes if of.name == node.name), 0)
+    asked = allocation.cores_asked or node.cores
+    return _Use(node, asked, used, max(1, tasks, needed), tasks)
 
 
 def _more_than_the_gpus_need(look: Look, use: _Use) -> bool:
