@@ -49,7 +49,14 @@ for task in tasks:
 for task in tasks:
     task.wait()
 """
-BURN = "import time\nwhile time.process_time() < 0.7: pass\ntime.sleep(1)"
+# It begins when all recorders have, and gives them time to see what it took.
+BURN = """\
+import os, pathlib, time
+run = pathlib.Path(os.environ['TEHO_HOME'], 'runs')
+while len(list(run.glob('*/live/*'))) < 3: time.sleep(0.1)
+end = time.process_time() + 0.7
+while time.process_time() < end: pass
+time.sleep(1.5)"""
 
 
 @pytest.fixture

@@ -80,6 +80,7 @@ class Site:
 
     def __init__(self, name: str, folder: Path, environment: Mapping[str, str], user: str) -> None:
         folder.mkdir(exist_ok=True)
+        self._waiting = 0
         self.folder, self.home, who = folder, folder / "teho home", pwd.getpwnam(user)
         os.chown(folder, who.pw_uid, who.pw_gid)
         ids = (f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}", "--clear-groups")
@@ -147,15 +148,23 @@ class Site:
 
     def waits(self) -> tuple[str, Told]:
         """Return the number of a job, and what was told of another that waited for it, held."""
-        first = self.submit("--name", "first", "--", "sleep", "8")
+        first, let_go = self.first_to_wait("--name", "first")
         second = self.submit("--after", "first", "--", "echo", "second")
 
         def act() -> None:
             self.hold(second)
+            let_go()
             until(lambda: "held" in self.teho("status", second).log)
             self.release(second)
 
         return first, self.while_followed(second, act)
+
+    def first_to_wait(self, *options: str) -> tuple[str, Callable[[], None]]:
+        """Submit a job for another to wait for; return its number, and what lets it end."""
+        self._waiting += 1
+        go = self.folder / f"go-{self._waiting}"
+        waiting = f"until [ -e '{go}' ]; do sleep 0.2; done"
+        return self.submit(*options, "--", "bash", "-c", waiting), go.touch
 
     def again(self) -> Told:
         """Run a job that is told before its end, and then begins again."""
@@ -256,11 +265,12 @@ class OnGridEngine(Site):
 
     def to_its_limit(self) -> Told:
         # The site takes no job of less than 15 min: this one is cut short while it waits.
-        first = self.submit("--", "sleep", "4")
+        first, let_go = self.first_to_wait()
         number = self.submit("--after", first, "--", "bash", "-c", "echo up; sleep 300")
 
         def act() -> None:
             assert self.run("qalter", "-l", "h_rt=0:0:5,h_vmem=2G", number).code == 0
+            let_go()
 
         return self.while_followed(number, act)
 
