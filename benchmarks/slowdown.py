@@ -12,10 +12,11 @@ what goes on in the machine for longer than that meets both alike. Teho's figure
 mean over the middle half of the awake seconds of how much less was done than in their
 neighbours, in per cent and divided by ten, with its 95 % interval (bootstrap). *Itself* is
 the same for the seconds that were stopped again: the truth is 0, so its interval is what
-this machine can tell. Where that reaches the budget, or the budget lies within Teho's interval, neither yes nor
-no is said. A recorder that goes on takes a sample more at once, eleven in a second instead of
-ten, so that Teho's figure is too high rather than too low. The supervisor sleeps in all of
-them; what Teho costs once, at the start and the end, stands under *Start* and *Recorder*.
+this machine can tell. Where that reaches the budget, or the budget lies within Teho's
+interval, neither yes nor no is said. A recorder that goes on takes a sample more at once,
+eleven in a second instead of ten, so that Teho's figure is too high rather than too low. The
+supervisor sleeps in all of them; what Teho costs once, at the start and the end, stands under
+*Start* and *Recorder*.
 """
 
 from __future__ import annotations
