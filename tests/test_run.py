@@ -39,7 +39,7 @@ def test_eight_gpus_in_all_four_formats(teho, stub: Path, tmp_path: Path) -> Non
     example = Path(__file__).parents[1] / "examples" / "train_digits.py"
     ran = teho(
         "run", "--every", "200ms", "--name", "eight", "--", sys.executable, example,
-        "--seconds", "5", env=under(stub, "h100x8_one_idle.txt"),
+        "--epochs", "1", "--seconds", "5", env=under(stub, "h100x8_one_idle.txt"),
     )  # fmt: skip
     assert ran.returncode == 0
     assert "test accuracy" in ran.stdout
