@@ -1,4 +1,4 @@
-"""The host itself as a source of readings: CPU, memory, processes, I/O and network."""
+"""The host itself as a source of readings: CPU, memory, processes, I/O, network and energy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 from teho.devices.cgroup import MemoryCgroup
 from teho.devices.cpu import Cpu
 from teho.devices.disks import Disks
+from teho.devices.host_energy import HostEnergy
 from teho.devices.netfs import NetworkFileSystems
 from teho.devices.network import Network
 from teho.devices.procfile import ProcFile, read_text
@@ -94,6 +95,7 @@ class HostSource:
             Disks(root),
             NetworkFileSystems(root),
             network,
+            HostEnergy(root),
         )
 
     @property
@@ -121,6 +123,10 @@ class HostSource:
                 missing = Missing(Reason.FAILED, f"{type(part).__name__}: {error}")
                 readings.update(dict.fromkeys(part.metrics, missing))
         return {"node": readings}
+
+    def alerts(self) -> list[str]:
+        """Return nothing: what happens to a host shows in its readings."""
+        return []
 
     def close(self) -> None:
         """Close all files."""

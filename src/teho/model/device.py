@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Union
+from typing import Literal, Protocol, Union
 
 import msgspec
 
@@ -34,6 +34,15 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent_id: str | None = None
     """UUID of the physical GPU, for a MIG instance."""
     power_limit_w: float | None = None
+    architecture: str = ""
+    """CUDA compute capability such as `9.0`, or the name of AMD's instruction set such as `gfx90a`;
+    empty where not known."""
+    package_id: str | None = None
+    """What devices have in common that share one sensor of power and energy, such as the two dies
+    of an MI250X; None: this one has its own."""
+    energy_of: Literal["device", "package", "module"] = "device"
+    """What its energy counter counts: itself, all devices of its package, or its module with the
+    CPU (GH200)."""
 
 
 class Source(Protocol):
@@ -59,6 +68,10 @@ class Source(Protocol):
         Args:
             pids: the program's live processes, for per-process readings.
         """
+        ...
+
+    def alerts(self) -> list[str]:
+        """Return what has happened since the last call and must not be missed, as sentences."""
         ...
 
     def close(self) -> None:

@@ -144,6 +144,22 @@ METRICS: tuple[Metric, ...] = (
         integer=True,
     ),
     Metric(
+        "cpu_energy_j", "J", "counter", "node", "CPU energy",
+        "energy of the node's CPU packages by their own counters, whoever's work it was",
+    ),
+    Metric(
+        "memory_energy_j", "J", "counter", "node", "memory energy",
+        "energy of the node's memory by its own counters, whoever's work it was",
+    ),
+    Metric(
+        "node_energy_j", "J", "counter", "node", "node energy",
+        "energy of the whole node by its own counter, whoever's work it was",
+    ),
+    Metric(
+        "node_power_w", "W", "gauge", "node", "node power",
+        "power drawn by the whole node, whoever's work it was",
+    ),
+    Metric(
         "gpu_busy_percent", "%", "gauge", "gpu", "GPU busy",
         "share of time in which at least one kernel ran; it says nothing of how much of the GPU "
         "that kernel used",
@@ -151,6 +167,41 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "gpu_memory_busy_percent", "%", "gauge", "gpu", "GPU memory busy",
         "share of time in which the GPU's memory was read or written",
+    ),
+    Metric(
+        "gpu_sm_active_percent", "%", "gauge", "gpu", "SM activity",
+        "share of the multiprocessors (NVIDIA's SMs, AMD's compute units) that had work, averaged "
+        "over time: how much of the GPU was in use",
+    ),
+    Metric(
+        "gpu_sm_occupancy_percent", "%", "gauge", "gpu", "SM occupancy",
+        "warps that were resident on the multiprocessors, of those that would fit",
+    ),
+    Metric(
+        "gpu_tensor_percent", "%", "gauge", "gpu", "tensor cores",
+        "share of time in which the tensor cores' pipe was active, averaged over the "
+        "multiprocessors",
+    ),
+    Metric(
+        "gpu_fp64_percent", "%", "gauge", "gpu", "FP64 pipe",
+        "share of time in which the pipe for 64-bit floating point was active",
+    ),
+    Metric(
+        "gpu_fp32_percent", "%", "gauge", "gpu", "FP32 pipe",
+        "share of time in which the pipe for 32-bit floating point was active",
+    ),
+    Metric(
+        "gpu_fp16_percent", "%", "gauge", "gpu", "FP16 pipe",
+        "share of time in which the pipe for 16-bit floating point was active, tensor cores left "
+        "out",
+    ),
+    Metric(
+        "gpu_integer_percent", "%", "gauge", "gpu", "integer pipe",
+        "share of time in which the pipe for integers was active",
+    ),
+    Metric(
+        "gpu_dram_percent", "%", "gauge", "gpu", "memory bandwidth",
+        "traffic of the GPU's memory, of the most that it can carry",
     ),
     Metric(
         "gpu_memory_used_bytes", "bytes", "gauge", "gpu", "GPU memory used",
@@ -183,6 +234,34 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "gpu_pcie_send_bytes_per_s", "bytes/s", "gauge", "gpu", "PCIe from the GPU",
         "traffic from the GPU to the host",
+    ),
+    Metric(
+        "gpu_nvlink_receive_bytes_per_s", "bytes/s", "gauge", "gpu", "NVLink to the GPU",
+        "traffic from other GPUs to this one over NVLink",
+    ),
+    Metric(
+        "gpu_nvlink_send_bytes_per_s", "bytes/s", "gauge", "gpu", "NVLink from the GPU",
+        "traffic from this GPU to others over NVLink",
+    ),
+    Metric(
+        "gpu_ecc_corrected", "", "counter", "gpu", "corrected memory errors",
+        "errors of the GPU's memory that ECC put right", integer=True,
+    ),
+    Metric(
+        "gpu_ecc_uncorrected", "", "counter", "gpu", "uncorrected memory errors",
+        "errors of the GPU's memory that ECC could not put right", integer=True,
+    ),
+    Metric(
+        "gpu_nvlink_errors", "", "counter", "gpu", "NVLink errors",
+        "replays, recoveries and checksum errors on all NVLinks of the GPU", integer=True,
+    ),
+    Metric(
+        "gpu_xid_errors", "", "counter", "gpu", "Xid errors",
+        "errors that the driver reported of this GPU, whoever caused them", integer=True,
+    ),
+    Metric(
+        "gpu_job_busy_percent", "%", "gauge", "gpu", "busy with the job",
+        "share of time in which a kernel of this program's processes ran",
     ),
     Metric(
         "gpu_job_processes", "", "gauge", "gpu", "job's processes on the GPU",
