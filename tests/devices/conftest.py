@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import nvml_stub
 import pytest
+from nvml_bench import Bench
 
 from teho.devices.amd import AmdSource
 from teho.devices.host import HostSource
@@ -24,3 +27,19 @@ def closed_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for source in opened:
         if hasattr(source, "devices"):  # it came to be
             source.close()
+
+
+@pytest.fixture(scope="session")
+def stub_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
+    except nvml_stub.NoCompilerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def bench(stub_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = Bench(stub_folder, tmp_path, monkeypatch)
+    yield bench
+    for source in bench.sources:
+        source.close()

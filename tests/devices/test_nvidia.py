@@ -6,102 +6,43 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
-
-import pynvml
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stubs"))
 
 import nvml_stub
+import pynvml
+import pytest
+from nvml_bench import ACTIVITY, GPU_METRICS, JOB_BUSY, MIB, NVLINK, ONE, PCIE, RATES
 from nvml_stub import RECEIVE_PER_PERCENT, SEND_PER_PERCENT, Scenario, gpu_uuid, mig_uuid
 
-from teho.devices import nvidia
+from teho.devices import nvidia_signals
 from teho.devices.nvidia import NvidiaSource
 from teho.errors import DeviceError
-from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
 
-MIB = 1024**2
-GPU_METRICS = {metric.name for metric in metrics_of("gpu")}
-PCIE = {"gpu_pcie_receive_bytes_per_s", "gpu_pcie_send_bytes_per_s"}
-HOST_NAMESPACE = "pid:[4026531836]"
-
-
-@pytest.fixture(scope="session")
-def stub_folder(tmp_path_factory):
-    try:
-        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
-    except nvml_stub.NoCompilerError as error:
-        pytest.skip(str(error))
-
-
-class Bench:
-    """The unmodified pynvml over the stub, in this process, with a clock that we set."""
-
-    def __init__(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.monkeypatch = monkeypatch
-        self.tmp_path = tmp_path
-        self.root = tmp_path / "root"
-        self.set_namespace(HOST_NAMESPACE)
-        self.cpu_s = 0.0
-        self.sources: list[NvidiaSource] = []
-        library = ctypes.CDLL(str(folder / "libnvidia-ml.so.1"))
-        monkeypatch.setattr(pynvml, "nvmlLib", library)
-        monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-        monkeypatch.setattr(nvidia, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(nvidia, "thread_time", lambda: self.cpu_s)
-        self.at(0)
-
-    def at(self, now_s: float) -> None:
-        self.now_s = now_s
-        self.monkeypatch.setenv("TEHO_STUB_NVML_NOW", repr(now_s))
-
-    def set_namespace(self, text: str) -> None:
-        link = self.root / "proc" / "self" / "ns" / "pid"
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.unlink(missing_ok=True)
-        link.symlink_to(text)
-
-    def open(self, scenario: Scenario | str, **environment: str) -> NvidiaSource:
-        if isinstance(scenario, str):
-            scenario = Scenario.load(scenario)
-        path = scenario.write(self.tmp_path / "scenario.txt")
-        self.monkeypatch.setenv("TEHO_STUB_NVML", str(path))
-        source = NvidiaSource(environment, self.root)
-        self.sources.append(source)
-        return source
-
-    def read(self, source: NvidiaSource, now_s: float, *pids: int):
-        self.at(now_s)
-        return source.read(frozenset(pids))
-
-    def count_calls(self, name: str) -> list[None]:
-        """Return a list that grows with each call of a function of pynvml."""
-        calls: list[None] = []
-        function = getattr(pynvml, name)
-
-        def counted(*arguments):
-            calls.append(None)
-            return function(*arguments)
-
-        self.monkeypatch.setattr(pynvml, name, counted)
-        return calls
-
-
-@pytest.fixture
-def bench(stub_folder, tmp_path, monkeypatch):
-    bench = Bench(stub_folder, tmp_path, monkeypatch)
-    yield bench
-    for source in bench.sources:
-        source.close()
+GPM = {
+    "gpu_sm_active_percent": (2, 1),
+    "gpu_sm_occupancy_percent": (3, 1),
+    "gpu_integer_percent": (4, 1),
+    "gpu_tensor_percent": (5, 1),
+    "gpu_dram_percent": (10, 1),
+    "gpu_fp64_percent": (11, 1),
+    "gpu_fp32_percent": (12, 1),
+    "gpu_fp16_percent": (13, 1),
+    "gpu_nvlink_receive_bytes_per_s": (60, MIB),
+    "gpu_nvlink_send_bytes_per_s": (61, MIB),
+}
+"""Metrics, NVML's numbers for them, and what NVML's unit is in ours."""
 
 
 def expected(scenario: Scenario, gpu: int, now_s: float, before_s: float) -> dict[str, object]:
     step = scenario.at(gpu, now_s)
     busy = scenario.busy_percent_s(gpu, now_s) - scenario.busy_percent_s(gpu, before_s)
     mean_busy = busy / (now_s - before_s)
+    gpm = {
+        name: pytest.approx(scale * scenario.gpm_mean(gpu, metric, before_s, now_s), rel=1e-3)
+        for name, (metric, scale) in GPM.items()
+    }
     return {
+        **gpm,
         "gpu_busy_percent": int(step.busy_percent),
         "gpu_memory_busy_percent": int(step.busy_percent) // 2,
         "gpu_memory_used_bytes": step.used_bytes,
@@ -116,6 +57,11 @@ def expected(scenario: Scenario, gpu: int, now_s: float, before_s: float) -> dic
         "gpu_pcie_send_bytes_per_s": pytest.approx(mean_busy * SEND_PER_PERCENT, abs=2),
         "gpu_job_processes": 0,
         "gpu_job_memory_bytes": 0,
+        "gpu_job_busy_percent": 0,
+        "gpu_ecc_corrected": 0,
+        "gpu_ecc_uncorrected": 0,
+        "gpu_nvlink_errors": 0,
+        "gpu_xid_errors": 0,
     }
 
 
@@ -128,11 +74,13 @@ def test_every_figure_is_the_scenarios_own(bench, name):
     assert [device.id for device in source.devices] == [gpu_uuid(n) for n in range(scenario.gpus)]
     before_s = 0.0
     first = bench.read(source, before_s)
-    assert all(set(values) == GPU_METRICS - PCIE for values in first.values())
+    assert all(set(values) == GPU_METRICS - RATES for values in first.values())
     for now_s in (1.0, 3.5, 45.0, 55.25, 130.0):
         readings = bench.read(source, now_s)
         for gpu in range(scenario.gpus):
-            assert readings[gpu_uuid(gpu)] == expected(scenario, gpu, now_s, before_s)
+            # NVLink's errors are read link by link, and so with every tenth reading only.
+            values = {"gpu_nvlink_errors": 0, **readings[gpu_uuid(gpu)]}
+            assert values == expected(scenario, gpu, now_s, before_s)
         before_s = now_s
 
 
@@ -172,8 +120,9 @@ def test_an_old_gpu_and_driver_give_what_they_have(bench):
     sampled: dict[str, list[int]] = {device.id: [] for device in source.devices}
     for second in range(25):
         for id_, values in bench.read(source, float(second)).items():
-            assert set(values) in (GPU_METRICS, GPU_METRICS - PCIE)
-            assert not any(isinstance(value, Missing) for value in values.values())
+            assert GPU_METRICS - set(values) <= {*PCIE, JOB_BUSY}
+            lacking = {name for name, value in values.items() if isinstance(value, Missing)}
+            assert lacking == ACTIVITY | NVLINK
             if set(values) >= PCIE:
                 sampled[id_].append(second)
     assert len(asked) == 4, "asked once of each GPU, never again"
@@ -190,14 +139,8 @@ def test_an_old_gpu_and_driver_give_what_they_have(bench):
 
 
 def test_pcie_counters_that_cost_much_are_read_rarely(bench):
-    real = pynvml.nvmlDeviceGetFieldValues
-
-    def dear(*arguments):
-        bench.cpu_s += 0.0004
-        return real(*arguments)
-
-    bench.monkeypatch.setattr(pynvml, "nvmlDeviceGetFieldValues", dear)
-    scenario = Scenario.load("h100x8_busy")
+    bench.count_calls("nvmlDeviceGetFieldValues", cost_s=0.0004)
+    scenario = Scenario.load("h100x8_busy").plus("fail nvmlGpmQueryDeviceSupport * NOT_SUPPORTED")
     source = bench.open(scenario)
     seconds = {}
     for second in range(21):
@@ -211,8 +154,11 @@ def test_pcie_counters_that_cost_much_are_read_rarely(bench):
     assert received == pytest.approx(busy / 10 * RECEIVE_PER_PERCENT)
 
 
+NO_GPM = ONE.plus("fail nvmlGpmQueryDeviceSupport * NOT_SUPPORTED")
+
+
 def test_a_pcie_counter_that_wraps_gives_no_figure(bench):
-    source = bench.open(Scenario(("gpus 1", "0 0 50 100 300")))
+    source = bench.open(NO_GPM)
     bench.read(source, 10)
     # The counters follow the clock of the stub; putting that back alone is a wrap.
     bench.at(5)
@@ -241,11 +187,17 @@ def test_mig_instances_are_the_devices(bench):
     assert part["gpu_job_processes"] == 0
     assert part["gpu_sm_clock_mhz"] == 1410
     lacking = {name for name, value in part.items() if isinstance(value, Missing)}
-    assert lacking == {"gpu_busy_percent", "gpu_memory_busy_percent", "gpu_power_w", *PCIE} | {
+    assert lacking == RATES | {
+        "gpu_busy_percent",
+        "gpu_memory_busy_percent",
+        "gpu_power_w",
         "gpu_energy_j",
         "gpu_temperature_c",
         "gpu_thermal_throttle_percent",
         "gpu_power_throttle_percent",
+        "gpu_ecc_corrected",
+        "gpu_ecc_uncorrected",
+        "gpu_nvlink_errors",
     }
     assert {part[name].reason for name in lacking} == {Reason.UNSUPPORTED}
     assert "whole GPU" in part["gpu_energy_j"].detail
@@ -283,7 +235,9 @@ def test_a_lost_gpu_fails_and_the_others_go_on(bench):
     for now_s in (5.0, 6.0, 700.0):
         readings = bench.read(source, now_s)
         assert set(readings[gpu_uuid(2)]) == GPU_METRICS
-        for value in readings[gpu_uuid(2)].values():
+        for name, value in readings[gpu_uuid(2)].items():
+            if name == "gpu_xid_errors":
+                continue  # the driver would tell of the loss itself by one
             assert isinstance(value, Missing)
             assert value.reason is Reason.FAILED
             assert "lost" in value.detail
@@ -306,9 +260,6 @@ def test_a_gpu_that_does_not_open_is_told_in_the_drivers_words(bench):
     source = bench.open(Scenario.load("h100x4_one_lost").plus(refuse))
     assert len(source.devices) == 3
     assert source.notes == ("GPU 1 could not be opened: GPU is lost",)
-
-
-ONE = Scenario(("gpus 1", "0 0 50 1000 300 1500 50 0"))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +288,7 @@ ONE = Scenario(("gpus 1", "0 0 50 1000 300 1500 50 0"))
         ("field:186", "NO_PERMISSION", {"gpu_power_w"}, Reason.FORBIDDEN),
         ("field:186", "UNAVAILABLE", {"gpu_power_w"}, Reason.FAILED),
         ("field:186", "NOT_SUPPORTED", set(), None),
-        ("field:197", "NO_PERMISSION", PCIE, Reason.FORBIDDEN),
+        ("gpm:20", "NO_PERMISSION", {"gpu_pcie_send_bytes_per_s"}, Reason.FORBIDDEN),
         (
             "nvmlDeviceGetClockInfo",
             "TIMEOUT",
@@ -382,69 +333,21 @@ def test_what_failed_is_asked_again_and_what_is_not_offered_is_not(bench):
     assert (len(refused), len(failed)) == (1, 5)
 
 
-def with_processes(bench: Bench, *lines: str, scenario: Scenario = ONE) -> Scenario:
-    listed = bench.tmp_path / "processes"
-    listed.write_text("\n".join(lines))
-    return scenario.plus(f"processes 0 file {listed}")
-
-
-def test_an_old_driver_lists_processes_by_its_own_call(bench):
-    scenario = with_processes(bench, "101 1000", scenario=Scenario.load("v100x4"))
-    source = bench.open(scenario)
-    readings = bench.read(source, 1, 101)
-    assert readings[gpu_uuid(0)]["gpu_job_memory_bytes"] == 1000 * MIB
-    assert readings[gpu_uuid(1)]["gpu_job_processes"] == 0
-    source.close()  # or the stub would not read the next scenario
-    neither = scenario.plus("fail nvmlDeviceGetComputeRunningProcesses_v2 * FUNCTION_NOT_FOUND")
-    value = bench.read(bench.open(neither), 1, 101)[gpu_uuid(0)]["gpu_job_processes"]
-    assert (value.reason, value.detail) == (Reason.UNSUPPORTED, "the driver is too old to offer it")
-
-
-def test_only_the_programs_processes_count(bench):
-    source = bench.open(with_processes(bench, "101 1000", "102 24", "999 5000"))
-    values = bench.read(source, 1, 101, 102, 103)[gpu_uuid(0)]
-    assert values["gpu_job_processes"] == 2
-    assert values["gpu_job_memory_bytes"] == 1024 * MIB
-    values = bench.read(source, 2, 7)[gpu_uuid(0)]
-    assert (values["gpu_job_processes"], values["gpu_job_memory_bytes"]) == (0, 0)
-
-
-def test_memory_that_the_driver_does_not_tell_by_process_is_missing(bench):
-    source = bench.open(with_processes(bench, "101 1000", "102 -1"))
-    values = bench.read(source, 1, 101, 102)[gpu_uuid(0)]
-    assert values["gpu_job_processes"] == 2
-    assert values["gpu_job_memory_bytes"].reason is Reason.UNSUPPORTED
-    assert bench.read(source, 2, 101)[gpu_uuid(0)]["gpu_job_memory_bytes"] == 1000 * MIB
-
-
-@pytest.mark.parametrize("lines", [["4711 1000"], []])
-def test_in_a_container_no_match_proves_nothing(bench, lines):
-    bench.set_namespace("pid:[4026532999]")
-    source = bench.open(with_processes(bench, *lines))
-    values = bench.read(source, 1, 101)[gpu_uuid(0)]
-    for name in ("gpu_job_processes", "gpu_job_memory_bytes"):
-        assert values[name].reason is Reason.FAILED
-        assert "container" in values[name].detail
-
-
-def test_where_the_namespace_is_not_told_no_match_proves_nothing(bench):
-    (bench.root / "proc/self/ns/pid").unlink()
-    value = bench.read(bench.open(ONE), 1, 101)[gpu_uuid(0)]["gpu_job_processes"]
-    assert value.reason is Reason.FAILED
-
-
 def test_a_field_of_a_type_to_come_is_no_figure(bench):
-    bench.monkeypatch.setattr(nvidia, "_VALUE_FIELDS", ("dVal",))
+    bench.monkeypatch.setattr(nvidia_signals, "_VALUES", nvidia_signals._VALUES[:1])
     value = bench.read(bench.open(ONE), 1)[gpu_uuid(0)]["gpu_power_w"]
     assert value.reason is Reason.FAILED
 
 
-def test_in_a_container_a_match_shows_that_ids_agree(bench):
-    bench.set_namespace("pid:[4026532999]")
-    source = bench.open(with_processes(bench, "101 1000"))
-    assert bench.read(source, 1, 101)[gpu_uuid(0)]["gpu_job_processes"] == 1
-    with_processes(bench)
-    assert bench.read(source, 2, 101)[gpu_uuid(0)]["gpu_job_processes"] == 0
+@pytest.mark.parametrize("kind", range(7))
+def test_the_layout_of_a_field_is_the_bindings(kind):
+    member = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")[kind]
+    field = pynvml.c_nvmlFieldValue_t(fieldId=1, valueType=kind, nvmlReturn=6)
+    setattr(field.value, member, 1234)
+    kind_read, code, value = nvidia_signals._FIELD.unpack_from(field)
+    assert (kind_read, code) == (kind, 6)
+    assert nvidia_signals._VALUES[kind].unpack_from(value) == (1234,)
+    assert nvidia_signals._FIELD.size == ctypes.sizeof(field)
 
 
 @pytest.mark.parametrize(
@@ -494,11 +397,19 @@ def test_closing_twice_lets_go_once(bench):
     assert bench.read(second, 1)[gpu_uuid(0)]["gpu_busy_percent"] == 92
 
 
-def test_the_energy_of_a_superchip_is_told_to_be_the_modules(bench):
-    source = bench.open(ONE.plus("name 0 NVIDIA GH200 480GB"))
+def test_the_energy_of_a_superchip_is_the_modules_and_its_power_is_not(bench):
+    scenario = Scenario.load("gh200x2")
+    source = bench.open(scenario)
     assert source.notes == (
         "the energy counter of a GH200 is the whole module's, its CPU included",
     )
+    assert {device.energy_of for device in source.devices} == {"module"}
+    before = bench.read(source, 0)[gpu_uuid(1)]
+    after = bench.read(source, 60)[gpu_uuid(1)]
+    energy_j = after["gpu_energy_j"] - before["gpu_energy_j"]
+    assert energy_j == pytest.approx(scenario.energy_j(1, 60)) == pytest.approx((560 + 150) * 60)
+    # What takes the power for the counter's, as for any other GPU, is a quarter off.
+    assert after["gpu_power_w"] == 560
 
 
 PROGRAM = """

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 __all__ = [
+    "GPM_PER_PERCENT",
     "RECEIVE_PER_PERCENT",
     "SCENARIOS",
     "SEND_PER_PERCENT",
@@ -33,6 +36,22 @@ _MIB = 1024**2
 
 RECEIVE_PER_PERCENT, SEND_PER_PERCENT = 10e6, 2e6
 """PCIe traffic of a stub GPU: bytes/s for each percent of its load."""
+GPM_PER_PERCENT = {
+    2: 0.8,
+    3: 0.4,
+    4: 0.2,
+    5: 0.5,
+    10: 0.45,
+    11: 0.01,
+    12: 0.1,
+    13: 0.05,
+    20: SEND_PER_PERCENT / _MIB,
+    21: RECEIVE_PER_PERCENT / _MIB,
+    60: 40.0,
+    61: 30.0,
+}
+"""GPM's metrics by NVML's number (pynvml's NVML_GPM_METRIC_*): what each is for each percent of
+load where the trace does not tell; in %, and in MiB/s from 20 on."""
 
 
 class NoCompilerError(Exception):
@@ -97,6 +116,8 @@ class Step(NamedTuple):
     clock_mhz: float = 1980.0
     temperature_c: float = 45.0
     throttle: int = 0
+    gpm: Mapping[int, float] = MappingProxyType({})
+    """What the trace itself says of GPM's metrics."""
 
     @property
     def used_bytes(self) -> int:
@@ -145,9 +166,12 @@ class Scenario:
         for line in self.lines:
             words = line.partition("#")[0].split()
             if words and words[0][0].isdigit() and words[1] in {"*", str(gpu)}:
-                numbers = [float(word) for word in words[2:7]]
-                throttle = int(words[7], 0) if len(words) > 7 else 0
-                found.append(Step(float(words[0]), gpu, *numbers, throttle=throttle))
+                plain = [word for word in words if "=" not in word]
+                numbers = [float(word) for word in plain[2:7]]
+                throttle = int(plain[7], 0) if len(plain) > 7 else 0
+                pairs = (word.split("=") for word in words if "=" in word)
+                gpm = {int(metric): float(value) for metric, value in pairs}
+                found.append(Step(float(words[0]), gpu, *numbers, throttle=throttle, gpm=gpm))
         return found
 
     def at(self, gpu: int, t_s: float) -> Step:
@@ -156,27 +180,37 @@ class Scenario:
         return [step for step in self.steps(gpu) if step.at_s <= within_s][-1]
 
     def energy_j(self, gpu: int, t_s: float) -> float:
-        """Return the energy that one GPU has drawn in the first `t_s` seconds."""
-        return self._integral(gpu, t_s, "power_w")
+        """Return what one GPU's counter has counted in the first `t_s` seconds."""
+        rest_w = float(self._last(f"module_w {gpu}", self._last("module_w *", "0")))
+        return self._integral(gpu, t_s, lambda step: step.power_w) + rest_w * t_s
 
     def busy_percent_s(self, gpu: int, t_s: float) -> float:
         """Return the integral of one GPU's load over the first `t_s` seconds."""
-        return self._integral(gpu, t_s, "busy_percent")
+        return self._integral(gpu, t_s, lambda step: step.busy_percent)
 
-    def _integral(self, gpu: int, t_s: float, column: str) -> float:
+    def gpm_mean(self, gpu: int, metric: int, since_s: float, until_s: float) -> float:
+        """Return the mean of one of GPM's metrics, in its unit, over some time of the trace."""
+
+        def value(step: Step) -> float:
+            return step.gpm.get(metric, GPM_PER_PERCENT[metric] * step.busy_percent)
+
+        total = self._integral(gpu, until_s, value) - self._integral(gpu, since_s, value)
+        return total / (until_s - since_s)
+
+    def _integral(self, gpu: int, t_s: float, column: Callable[[Step], float]) -> float:
         if self.loops and t_s > self.end_s:
             once = self._integral(gpu, self.end_s, column)
             return once + self._integral(gpu, t_s - self.end_s, column)
         steps = self.steps(gpu)
         bounds = [min(step.at_s, t_s) for step in steps] + [t_s]
         return sum(
-            getattr(step, column) * (until - since)
+            column(step) * (until - since)
             for step, since, until in zip(steps, bounds, bounds[1:], strict=False)
         )
 
     def _last(self, key: str, otherwise: str) -> str:
         for line in reversed(self.lines):
             words = line.partition("#")[0].split()
-            if len(words) == 2 and words[0] == key:
-                return words[1]
+            if words[:-1] == key.split():
+                return words[-1]
         return otherwise

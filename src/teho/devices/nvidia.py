@@ -8,306 +8,154 @@ devices stands, nothing here raises.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import monotonic, thread_time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pynvml
 
-from teho.devices.nvidia_devices import Found, Handle, find_gpus, missing_for, no_driver
+from teho.devices.nvidia_devices import Found, Handle, Instance, find_gpus, missing_for, no_driver
+from teho.devices.nvidia_errors import XID_ERRORS, Xids, error_signals, link_count
+from teho.devices.nvidia_gpm import ACTIVITY_METRICS, NVLINK_METRICS, Gpm, why_no_gpm
+from teho.devices.nvidia_processes import JOB_BUSY, JobBusy, Pids, accounting_note
+from teho.devices.nvidia_signals import (
+    PCIE_METRICS,
+    Out,
+    Signal,
+    Traffic,
+    plain_signals,
+    power_signals,
+)
 from teho.devices.visible import visible_cuda
 from teho.errors import DeviceError
-from teho.model.device import Device, Reading, Readings
+from teho.model.device import Device, Readings
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
+
+if TYPE_CHECKING:
+    from teho.devices.dcgm import Dcgm
 
 __all__ = ["NvidiaSource"]
 
 _METRICS = tuple(metric.name for metric in metrics_of("gpu"))
 
-_NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
-"""NVML_VALUE_NOT_AVAILABLE of both widths: no figure, though the call succeeds."""
 _OF_WHOLE_GPU = Missing(
     Reason.UNSUPPORTED, "measured for the whole GPU alone, which other MIG instances share"
 )
-_NO_PROCESS_MEMORY = Missing(Reason.UNSUPPORTED, "the driver does not tell memory by process")
-_OTHER_PIDS = Missing(
-    Reason.FAILED,
-    "inside a container the driver's process ids are not those of the program's processes",
+_NOT_OF_INSTANCES = Missing(
+    Reason.UNSUPPORTED, "the driver does not tell it of processes on MIG instances"
 )
-
-_THERMAL_BITS = (
-    pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
-    | pynvml.nvmlClocksThrottleReasonHwThermalSlowdown
-)
-_POWER_BITS = (
-    pynvml.nvmlClocksThrottleReasonSwPowerCap | pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
-)
-
-_VALUE_FIELDS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Member of a field's union, by its `valueType`."""
-_SENT, _RECEIVED = pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
-
-_BUSY_METRICS = ("gpu_busy_percent", "gpu_memory_busy_percent")
-_PROCESS_METRICS = ("gpu_job_processes", "gpu_job_memory_bytes")
-_THROTTLE_METRICS = ("gpu_thermal_throttle_percent", "gpu_power_throttle_percent")
-_SEND, _RECEIVE = "gpu_pcie_send_bytes_per_s", "gpu_pcie_receive_bytes_per_s"
-
-# For 8 GPUs that is 1.2 ms, within the 3 ms a second that the whole recorder may take.
-_CHEAP_CALL_S = 150e-6
-
-# Inode of the first PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h.
-_HOST_PID_NAMESPACE = "pid:[4026531836]"
-
-_Out = dict[str, Reading]
-_Way = Callable[[Handle, _Out], None]
-
-
-def _number(value: int) -> int:
-    if value in _NOT_AVAILABLE:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
-    return value
-
-
-def _fields(handle: Handle, *ids: int) -> list[int]:
-    """Read some of NVML's field values; fails as a whole where one of them fails."""
-    numbers = []
-    for answer in pynvml.nvmlDeviceGetFieldValues(handle, ids):
-        if answer.nvmlReturn != pynvml.NVML_SUCCESS:
-            raise pynvml.NVMLError(answer.nvmlReturn)
-        if answer.valueType >= len(_VALUE_FIELDS):
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
-        numbers.append(_number(getattr(answer.value, _VALUE_FIELDS[answer.valueType])))
-    return numbers
-
-
-class _Signal:
-    """Some metrics that one call gives, and the calls to try in turn."""
-
-    __slots__ = ("metrics", "missing", "ways")
-
-    def __init__(self, metrics: tuple[str, ...], ways: tuple[_Way, ...]) -> None:
-        self.metrics = metrics
-        self.ways = list(ways)
-        self.missing: Missing | None = None
-        """Why no way is left to try."""
-
-    def read(self, handle: Handle, out: _Out) -> None:
-        """Put the readings into `out`; raises NVMLError only for a lost GPU."""
-        missing = self.missing
-        while self.ways:
-            try:
-                self.ways[0](handle, out)
-            except pynvml.NVMLError as error:
-                missing = missing_for(error.value)
-                if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
-                    raise
-                if missing.reason is not Reason.UNSUPPORTED:
-                    break
-                del self.ways[0]  # it never will be: asking again costs time at each sample
-                self.missing = missing
-            else:
-                return
-        if missing is not None:
-            out.update(dict.fromkeys(self.metrics, missing))
-
-
-def _utilization(handle: Handle, out: _Out) -> None:
-    rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
-    out["gpu_busy_percent"] = _number(rates.gpu)
-    out["gpu_memory_busy_percent"] = _number(rates.memory)
-
-
-def _memory(handle: Handle, out: _Out) -> None:
-    # The second version leaves the driver's own reserve out of `used`.
-    out["gpu_memory_used_bytes"] = _number(
-        pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2).used
-    )
-
-
-def _memory_old(handle: Handle, out: _Out) -> None:
-    out["gpu_memory_used_bytes"] = _number(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
-
-
-def _power(handle: Handle, out: _Out) -> None:
-    # The instant power: the averaged one takes milliseconds to read on new GPUs, and the
-    # mean over time comes from the energy counter anyway.
-    out["gpu_power_w"] = _fields(handle, pynvml.NVML_FI_DEV_POWER_INSTANT)[0] / 1000
-
-
-def _power_old(handle: Handle, out: _Out) -> None:
-    out["gpu_power_w"] = _number(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000
-
-
-def _energy(handle: Handle, out: _Out) -> None:
-    out["gpu_energy_j"] = _number(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000
-
-
-def _core_clock(handle: Handle, out: _Out) -> None:
-    out["gpu_sm_clock_mhz"] = _number(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))
-
-
-def _memory_clock(handle: Handle, out: _Out) -> None:
-    clock_mhz = pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)
-    out["gpu_memory_clock_mhz"] = _number(clock_mhz)
-
-
-def _temperature(handle: Handle, out: _Out) -> None:
-    celsius = pynvml.nvmlDeviceGetTemperatureV(handle, pynvml.NVML_TEMPERATURE_GPU)
-    out["gpu_temperature_c"] = _number(celsius)
-
-
-def _temperature_old(handle: Handle, out: _Out) -> None:
-    celsius = pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
-    out["gpu_temperature_c"] = _number(celsius)
-
-
-def _throttle(handle: Handle, out: _Out) -> None:
-    _throttle_from(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle), out)
-
-
-def _throttle_old(handle: Handle, out: _Out) -> None:
-    _throttle_from(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle), out)
-
-
-def _throttle_from(bits: int, out: _Out) -> None:
-    _number(bits)
-    out["gpu_thermal_throttle_percent"] = 100 if bits & _THERMAL_BITS else 0
-    out["gpu_power_throttle_percent"] = 100 if bits & _POWER_BITS else 0
-
-
-class _Traffic:
-    """PCIe traffic of one GPU: the mean since it was last read, where the driver counts bytes.
-
-    NVML's directions are the GPU's: what it sends goes to the host.
-    """
-
-    def __init__(self, handle: Handle) -> None:
-        self._before: tuple[float, list[int]] | None = None
-        self.signal = _Signal((_RECEIVE, _SEND), (self._counted, self._sampled))
-        self.every = 10
-        """Samples from one reading to the next, by what a reading costs."""
-        with contextlib.suppress(pynvml.NVMLError):
-            # Some drivers answer in 10 us, some wait for the GPU and take 0.4 ms of CPU time;
-            # the second call is the one to judge by, the first may set things up.
-            for _ in range(2):
-                began_s = thread_time()
-                self._counted(handle, {})
-                self.every = 1 if thread_time() - began_s < _CHEAP_CALL_S else 10
-        self._before = None
-
-    def _counted(self, handle: Handle, out: _Out) -> None:
-        sent_received = _fields(handle, _SENT, _RECEIVED)
-        now_s = monotonic()
-        before, self._before = self._before, (now_s, sent_received)
-        if before is None or before[0] == now_s:
-            return
-        sent, received = (
-            (new - old) / (now_s - before[0])
-            for new, old in zip(sent_received, before[1], strict=True)
-        )
-        # "Value can be wrapped", says nvml.h, but not at how many bits: no figure then.
-        if sent >= 0 and received >= 0:
-            out[_SEND], out[_RECEIVE] = sent, received
-
-    def _sampled(self, handle: Handle, out: _Out) -> None:
-        # Each of the two calls blocks for some 20 ms while the driver counts.
-        self.every = 10
-        for name, direction in (
-            (_SEND, pynvml.NVML_PCIE_UTIL_TX_BYTES),
-            (_RECEIVE, pynvml.NVML_PCIE_UTIL_RX_BYTES),
-        ):
-            out[name] = _number(pynvml.nvmlDeviceGetPcieThroughput(handle, direction)) * 1000
-
-
-class _Pids:
-    """Whether NVML's process ids are those that the program's processes have here.
-
-    In a container the driver may give the host's ids, or hide processes. There an id
-    that matches none of ours, or an empty list, proves nothing until one has matched.
-    """
-
-    def __init__(self, root: Path) -> None:
-        try:
-            namespace = str((root / "proc/self/ns/pid").readlink())
-        except OSError:
-            namespace = ""
-        self.comparable = namespace == _HOST_PID_NAMESPACE
-        self.own: frozenset[int] = frozenset()
-        """The program's live processes."""
-
-    # The binding's call without a version raises errors of another kind on old drivers.
-    def read(self, handle: Handle, out: _Out) -> None:
-        """Count the program's processes on one GPU, and their memory."""
-        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle), out)
-
-    def read_old(self, handle: Handle, out: _Out) -> None:
-        """Do the same by the older call."""
-        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v2(handle), out)
-
-    def _count(self, processes: list[Any], out: _Out) -> None:
-        own = [process.usedGpuMemory for process in processes if process.pid in self.own]
-        self.comparable = self.comparable or bool(own)
-        if self.comparable:
-            out["gpu_job_processes"] = len(own)
-            out["gpu_job_memory_bytes"] = _NO_PROCESS_MEMORY if None in own else sum(own)
-        else:
-            out.update(dict.fromkeys(_PROCESS_METRICS, _OTHER_PIDS))
+_NO_NVLINK = Missing(Reason.ABSENT, "this GPU has no NVLink")
+_NOT_IN_DCGM = Missing(Reason.FAILED, "DCGM tells nothing of this GPU so far")
 
 
 class _Gpu:
-    """One GPU or MIG instance, and what it is known not to answer."""
+    """One GPU or MIG instance, and what it is known not to answer.
 
-    def __init__(self, device: Device, handle: Handle, pids: _Pids, position: int) -> None:
-        self.id = device.id
+    Attributes:
+        no_gpm: why the driver does not tell how much of it is in use; None where it does.
+    """
+
+    def __init__(
+        self, device: Device, handle: Handle, instance: Instance | None, pids: Pids, position: int
+    ) -> None:
+        self.device = device
         self._handle = handle
-        self._lost: _Out = {}
-        self._known: _Out = {}
-        self._traffic: _Traffic | None = None
-        self._turn = -position
-        self._signals = [
-            _Signal(_BUSY_METRICS, (_utilization,)),
-            _Signal(("gpu_memory_used_bytes",), (_memory, _memory_old)),
-            _Signal(("gpu_sm_clock_mhz",), (_core_clock,)),
-            _Signal(("gpu_memory_clock_mhz",), (_memory_clock,)),
-            _Signal(("gpu_temperature_c",), (_temperature, _temperature_old)),
-            _Signal(_THROTTLE_METRICS, (_throttle, _throttle_old)),
-            _Signal(_PROCESS_METRICS, (pids.read, pids.read_old)),
-        ]
-        if device.parent_id is None:
-            self._signals.append(_Signal(("gpu_power_w",), (_power, _power_old)))
-            self._signals.append(_Signal(("gpu_energy_j",), (_energy,)))
-            self._traffic = _Traffic(handle)
+        self._lost: Out = {}
+        self._known: Out = {}
+        self._turn = self._first_turn = -position
+        self._gpm: Gpm | None = None
+        self._signals = [*plain_signals(), pids.signal()]
+        whole = instance.gpu if instance else handle
+        links = link_count(whole)
+        self.no_gpm = self._open_gpm(whole, instance, has_nvlink=links != 0)
+        if instance:
+            self._know_instance()
         else:
-            # Where a driver answers these for an instance, it means the whole GPU, and
-            # seven instances would count its energy seven times.
-            whole = ("gpu_power_w", "gpu_energy_j", _RECEIVE, _SEND)
-            self._known = dict.fromkeys(whole, _OF_WHOLE_GPU)
+            self._signals += self._of_whole_gpu(pids, links)
+        self._from_dcgm = [name for name in self._activity if name not in self._known]
 
-    def read(self) -> _Out:
+    def _open_gpm(
+        self, gpu: Handle, instance: Instance | None, *, has_nvlink: bool
+    ) -> Missing | None:
+        if why := why_no_gpm(gpu, self.device.architecture):
+            return why
+        try:
+            self._gpm = Gpm(gpu, instance, has_nvlink=has_nvlink)
+        except pynvml.NVMLError as error:
+            return missing_for(error.value)
+        self._signals.append(self._gpm.signal)
+        return None
+
+    def _know_instance(self) -> None:
+        # Where a driver answers these for an instance, it means the whole GPU, and
+        # seven instances would count its energy seven times.
+        errors = ("gpu_ecc_corrected", "gpu_ecc_uncorrected", "gpu_nvlink_errors")
+        shared = ("gpu_power_w", "gpu_energy_j", *PCIE_METRICS, *NVLINK_METRICS, *errors)
+        self._known |= dict.fromkeys(shared, _OF_WHOLE_GPU)
+        self._known[JOB_BUSY] = _NOT_OF_INSTANCES
+
+    def _of_whole_gpu(self, pids: Pids, links: int | None) -> list[Signal]:
+        signals = power_signals()
+        # GPM has PCIe traffic as well, in the call that is made anyway.
+        if self._gpm is None:
+            signals.append(Traffic(self._handle).signal)
+        if links == 0:
+            self._known |= dict.fromkeys((*NVLINK_METRICS, "gpu_nvlink_errors"), _NO_NVLINK)
+        return [*signals, JobBusy(self._handle, pids).signal, *error_signals(self._handle, links)]
+
+    @property
+    def _activity(self) -> tuple[str, ...]:
+        """What DCGM may tell where there is no GPM."""
+        return (*ACTIVITY_METRICS, *NVLINK_METRICS) if self.no_gpm else ()
+
+    def know_no_dcgm(self, why: str) -> None:
+        """Give up the figures that neither the driver nor DCGM tells."""
+        if self.no_gpm:
+            detail = f"{self.no_gpm.detail}, and DCGM is not at hand: {why}"
+            self._known |= dict.fromkeys(self._from_dcgm, Missing(self.no_gpm.reason, detail))
+
+    def add_dcgm(self, figures: Out | None, out: Out) -> None:
+        """Put what DCGM tells of this GPU into its readings."""
+        if figures is None:
+            out.update(dict.fromkeys(self._from_dcgm, _NOT_IN_DCGM))
+        else:
+            out.update({name: figures[name] for name in self._from_dcgm if name in figures})
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has fallen off its bus, which is for good."""
+        return bool(self._lost)
+
+    def read(self) -> Out:
         """Read every metric now."""
         if self._lost:
             return dict(self._lost)
         out = dict(self._known)
+        is_first = self._turn == self._first_turn
         try:
             for signal in self._signals:
-                signal.read(self._handle, out)
-            # Where it is dear, one GPU at a time: the turns begin at different numbers.
-            if self._traffic is not None and self._turn % self._traffic.every == 0:
-                self._traffic.signal.read(self._handle, out)
+                # What is dear is read of one GPU at a time: the turns begin at different numbers.
+                if self._turn % signal.every == 0 or (is_first and signal.counts):
+                    signal.read(self._handle, out)
         except pynvml.NVMLError as error:
             self._lost = dict.fromkeys(_METRICS, missing_for(error.value))
             return dict(self._lost)
         self._turn += 1
         return out
 
+    def close(self) -> None:
+        """Give back what the driver keeps for it."""
+        if self._gpm:
+            self._gpm.close()
+
 
 class NvidiaSource:
     """All NVIDIA GPUs of the job, as a `teho.model.device.Source`.
 
-    PCIe traffic is the mean since it was last read where the driver counts bytes, else a
-    sample of 20 ms; where either takes long, it comes with every tenth read only.
+    What is in use of a GPU comes from the driver from Hopper on, else from DCGM where there is
+    one. PCIe traffic is the mean since it was last read where the driver counts bytes, else a
+    sample of 20 ms. What takes long to read comes with every tenth read only.
 
     Args:
         environment: the program's environment, for `CUDA_VISIBLE_DEVICES` and its like.
@@ -327,6 +175,9 @@ class NvidiaSource:
         except pynvml.NVMLError as error:
             raise no_driver(error.value) from None
         self._open = True
+        self._gpus: list[_Gpu] = []
+        self._dcgm: Dcgm | None = None
+        self._xids: Xids | None = None
         try:
             found = find_gpus(root)
             self.devices, said = visible_cuda(environment, list(found.handles), found.legacy_names)
@@ -338,26 +189,70 @@ class NvidiaSource:
             if isinstance(error, pynvml.NVMLError):
                 raise no_driver(error.value) from None
             raise
-        self._pids = _Pids(root)
+        self._pids = Pids(root)
+        handles = {device: found.handles[device] for device in self.devices}
         self._gpus = [
-            _Gpu(device, found.handles[device], self._pids, position)
-            for position, device in enumerate(self.devices)
+            _Gpu(device, handle, found.instances.get(device.id), self._pids, position)
+            for position, (device, handle) in enumerate(handles.items())
         ]
+        self._xids = Xids(handles, found.instances)
+        self._open_dcgm(environment, found)
+        self.notes = (*self.notes, *accounting_note(handles))
+
+    def _open_dcgm(self, environment: Mapping[str, str], found: Found) -> None:
+        """Turn to DCGM for the GPUs of which the driver does not tell enough."""
+        lacking = [gpu for gpu in self._gpus if gpu.no_gpm]
+        if not lacking:
+            return
+        from teho.devices.dcgm import Dcgm
+
+        numbers = {
+            id_: instance.gpu_instance
+            for id_, instance in found.instances.items()
+            if instance.gpu_instance is not None
+        }
+        try:
+            self._dcgm = Dcgm([gpu.device for gpu in lacking], environment, numbers)
+        except DeviceError as error:
+            for gpu in lacking:
+                gpu.know_no_dcgm(error.found)
+        else:
+            self.notes = (*self.notes, *self._dcgm.notes)
 
     def read(self, pids: frozenset[int]) -> Readings:
         """Read every metric of every GPU now; see `Source.read`."""
+        if self._xids is None:  # closed
+            return {}
         self._pids.own = pids
-        return {gpu.id: gpu.read() for gpu in self._gpus}
+        readings = {gpu.device.id: gpu.read() for gpu in self._gpus}
+        if self._dcgm:
+            figures = self._dcgm.read()
+            for gpu in self._gpus:
+                if not gpu.is_lost:
+                    gpu.add_dcgm(figures.get(gpu.device.id), readings[gpu.device.id])
+        # A lost GPU's as well: the driver tells of its loss in this way.
+        for id_, count in self._xids.read().items():
+            readings[id_][XID_ERRORS] = count
+        return readings
+
+    def alerts(self) -> list[str]:
+        """Return the errors that the driver has reported since the last call."""
+        return self._xids.alerts() if self._xids else []
 
     def close(self) -> None:
         """Let go of the driver; safe to call twice. There is nothing to read after it."""
-        if self._open:
-            self._open, self._gpus = False, []
-            with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlShutdown()
+        if not self._open:
+            return
+        self._open = False
+        for part in (self._dcgm, self._xids, *self._gpus):
+            if part is not None:
+                part.close()
+        self._gpus, self._dcgm, self._xids = [], None, None
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
-def _no_gpu(found: Found, environment: Mapping[str, str], notes: tuple[str, ...]) -> DeviceError:
+def _no_gpu(found: Found, environment: Mapping[str, str], notes: Sequence[str]) -> DeviceError:
     why = "; ".join(notes)
     if not found.handles:
         text = "the NVIDIA driver shows no GPU to this user"
@@ -374,6 +269,6 @@ def _no_gpu(found: Found, environment: Mapping[str, str], notes: tuple[str, ...]
 
 def _cautions(devices: tuple[Device, ...]) -> list[str]:
     """Return what the reader of the figures has to know about some models."""
-    if any("GH200" in device.name for device in devices):
+    if any(device.energy_of == "module" for device in devices):
         return ["the energy counter of a GH200 is the whole module's, its CPU included"]
     return []

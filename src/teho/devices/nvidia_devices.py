@@ -12,7 +12,7 @@ from teho.errors import DeviceError
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Found", "Handle", "find_gpus", "missing_for", "no_driver"]
+__all__ = ["Found", "Handle", "Instance", "find_gpus", "missing_for", "no_driver"]
 
 Handle = Any
 """NVML's handle of a GPU or MIG instance."""
@@ -79,6 +79,15 @@ def no_driver(error: int) -> DeviceError:
     return DeviceError(found, next_step=next_step)
 
 
+class Instance(NamedTuple):
+    """Where a MIG instance belongs."""
+
+    gpu: Handle
+    gpu_index: int
+    gpu_instance: int | None
+    """NVML's number of the GPU instance; None where the driver does not tell."""
+
+
 class Found(NamedTuple):
     """All that the driver shows to this user."""
 
@@ -86,6 +95,8 @@ class Found(NamedTuple):
     """GPUs in NVML's order, each followed by its MIG instances."""
     legacy_names: dict[str, str]
     """`MIG-GPU-<uuid>/<gi>/<ci>` -> id of that instance."""
+    instances: dict[str, Instance]
+    """MIG instances by their ids."""
     notes: tuple[str, ...]
 
 
@@ -98,7 +109,7 @@ def find_gpus(root: Path) -> Found:
     Raises:
         pynvml.NVMLError: the driver does not even count its GPUs.
     """
-    found = Found({}, {}, ())
+    found = Found({}, {}, {}, ())
     notes: list[str] = []
     closed: list[int] = []
     for index in range(pynvml.nvmlDeviceGetCount()):
@@ -134,10 +145,12 @@ def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
             pci_bus_id=gpu.pci_bus_id,
             numa_node=gpu.numa_node,
             parent_id=gpu.id,
+            architecture=gpu.architecture,
         )
         found.handles[device] = part
         gpu_instance = _ask(pynvml.nvmlDeviceGetGpuInstanceId, part)
         compute_instance = _ask(pynvml.nvmlDeviceGetComputeInstanceId, part)
+        found.instances[device.id] = Instance(handle, gpu.index, gpu_instance)
         found.legacy_names[f"MIG-{gpu.id}/{gpu_instance}/{compute_instance}"] = device.id
 
 
@@ -146,15 +159,20 @@ def _describe(handle: Handle, index: int, root: Path) -> Device:
     # sysfs writes four digits of the domain where NVML's own text has eight.
     bus_id = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0" if pci else None
     limit_mw = _ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    capability = _ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle, otherwise=())
+    name = _ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
     return Device(
         id=_ask(pynvml.nvmlDeviceGetUUID, handle) or bus_id or f"nvidia-{index}",
         index=index,
-        name=_ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU",
+        name=name,
         vendor="nvidia",
         memory_bytes=_memory_bytes(handle),
         pci_bus_id=bus_id,
         numa_node=_numa_node(root / f"sys/bus/pci/devices/{bus_id}/numa_node"),
         power_limit_w=None if limit_mw is None else limit_mw / 1000,
+        architecture=".".join(map(str, capability)),
+        # The counter of a GH200 takes in its CPU: ml-energy/zeus, pull request 172.
+        energy_of="module" if "GH200" in name else "device",
     )
 
 
