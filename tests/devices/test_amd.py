@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from stubs.amd_tree import (
     AmdTree,
     RefusingKernel,
+    build_mi100,
     build_mi210,
     build_mi250x,
     build_mi300a,
+    build_mi300x,
     reason_of,
 )
 from teho.devices.amd import AmdSource
-from teho.devices.amd_topology import number_in, parse_number
+from teho.devices.amd_files import number_in, parse_number
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
 
@@ -44,10 +46,14 @@ def open_file_count() -> int:
 
 def test_every_metric_of_the_table_is_answered_and_no_other(tmp_path: Path) -> None:
     expected = {metric.name for metric in metrics_of("gpu")}
-    for number, build in enumerate((build_mi250x, build_mi210, build_mi300a)):
+    builders = (build_mi100, build_mi210, build_mi250x, build_mi300a, build_mi300x)
+    for number, build in enumerate(builders):
         root = tmp_path / str(number)
         root.mkdir()
-        source = open_amd(build(root))
+        tree = build(root)
+        source = open_amd(tree)
+        for gpu in tree.gpus:
+            gpu.run(1, power_w=100)
         for values in source.read(NOBODY).values():
             assert set(values) == expected
 
@@ -72,12 +78,21 @@ def test_readings_have_the_units_of_the_table(tmp_path: Path) -> None:
 
 def test_what_sysfs_does_not_offer_says_why(mi210: AmdTree) -> None:
     values = mi210.gpus[0].of(open_amd(mi210).read(NOBODY))
-    assert reason_of(values["gpu_energy_j"]) is Reason.ABSENT
     for metric in (
-        "gpu_thermal_throttle_percent",
-        "gpu_power_throttle_percent",
+        "gpu_sm_active_percent",
+        "gpu_tensor_percent",
+        "gpu_fp64_percent",
+        "gpu_fp32_percent",
+        "gpu_fp16_percent",
+        "gpu_integer_percent",
+        "gpu_dram_percent",
         "gpu_pcie_receive_bytes_per_s",
         "gpu_pcie_send_bytes_per_s",
+        "gpu_nvlink_receive_bytes_per_s",
+        "gpu_nvlink_send_bytes_per_s",
+        "gpu_nvlink_errors",
+        "gpu_xid_errors",
+        "gpu_job_busy_percent",
     ):
         assert reason_of(values[metric]) is Reason.UNSUPPORTED
     assert all(value.detail for value in values.values() if isinstance(value, Missing))
@@ -264,8 +279,10 @@ def test_bare_card_answers_absent_for_everything(mi210: AmdTree) -> None:
     (gpu.folder / "hwmon" / "hwmon3").rmdir()
     (gpu.folder / "hwmon").rmdir()
     values = mi210.gpus[0].of(open_amd(mi210).read(NOBODY))
-    assert all(isinstance(value, Missing) for value in values.values())
-    assert reason_of(values["gpu_power_w"]) is Reason.ABSENT
+    there = {name for name, value in values.items() if not isinstance(value, Missing)}
+    assert there == {"gpu_sm_occupancy_percent"}  # KFD has it: no process of the job
+    for metric in ("gpu_power_w", "gpu_energy_j", "gpu_power_throttle_percent"):
+        assert reason_of(values[metric]) is Reason.ABSENT
 
 
 NONSENSE = [

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from stubs.amd_models import GIB, MI210
 from stubs.amd_tree import (
     CPU_NODES,
-    GIB,
-    MI210,
     AmdTree,
     build_amd,
+    build_mi100,
     build_mi210,
     build_mi250x,
+    build_mi300a,
+    build_mi300x,
     reason_of,
 )
 from teho.devices.amd import AmdSource
@@ -142,10 +144,28 @@ def test_only_the_gpus_that_the_environment_names(tmp_path: Path) -> None:
     assert len(readings) == 2
 
 
-def test_part_of_a_two_die_node_is_said(tmp_path: Path) -> None:
-    tree = build_mi250x(tmp_path)
-    (note,) = open_amd(tree, ROCR_VISIBLE_DEVICES="0,1").notes
-    assert "2 of the node's 8 GPUs" in note
+def test_instruction_sets(tmp_path: Path) -> None:
+    builders = (build_mi100, build_mi250x, build_mi300a, build_mi300x)
+    for number, build in enumerate(builders):
+        root = tmp_path / str(number)
+        root.mkdir()
+        found = {device.architecture for device in open_amd(build(root)).devices}
+        assert found == {("gfx908", "gfx90a", "gfx942", "gfx942")[number]}
+
+
+def test_instruction_set_of_a_gpu_that_kfd_does_not_tell_of(tmp_path: Path) -> None:
+    tree = build_mi210(tmp_path, count=2)
+    tree.gpus[1].write("device", "0x1234")
+    tree.remove_kfd()
+    assert [device.architecture for device in open_amd(tree).devices] == ["gfx90a", ""]
+
+
+def test_apus_figures_are_those_of_its_cpu_cores_too(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "x").mkdir()
+    apu = open_amd(build_mi300a(tmp_path / "a")).devices[0]
+    card = open_amd(build_mi300x(tmp_path / "x")).devices[0]
+    assert (apu.energy_of, card.energy_of) == ("module", "device")
 
 
 def test_part_of_a_node_of_whole_cards_needs_no_note(tmp_path: Path) -> None:

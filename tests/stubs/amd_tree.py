@@ -6,55 +6,34 @@ open sees them:
     tree = build_mi250x(tmp_path, busy=[90, 80, 0, 0, 0, 0, 0, 0])
     source = AmdSource({}, root=tree.root)
     tree.gpus[0].write("gpu_busy_percent", 50)
+    tree.gpus[0].run(10, power_w=300)  # what its firmware counts
     tree.add_process(4711, {0: 2 * GIB})
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from stubs.amd_models import MI100, MI210, MI250X, MI300A, MI300X, Model
+from stubs.amd_table import Firmware
 from teho.model.device import Reading, Readings
 from teho.model.missing import Missing, Reason
 
-GIB = 1024**3
 CPU_NODES = 4
 """KFD counts the processors' NUMA nodes first."""
 
-
-@dataclass(frozen=True)
-class Model:
-    """What the files of one product hold; None is a file that it does not have."""
-
-    product: int
-    product_name: str | None
-    vram_bytes: int | None
-    power_file: str
-    power_w: float
-    power_cap_w: float
-    memory_clock_mhz: int | None
-    temperatures_c: Mapping[str, int]
-
-
-MI250X = Model(
-    0x7408, "", 64 * GIB, "power1_average", 300, 560, 1600, {"edge": 40, "junction": 48, "mem": 52}
-)
-MI210 = Model(
-    0x740F,
-    "AMD Instinct MI210",
-    64 * GIB,
-    "power1_average",
-    210,
-    300,
-    1600,
-    {"edge": 38, "junction": 44, "mem": 50},
-)
-MI300A = Model(0x74A0, None, 0, "power1_input", 350, 550, None, {"junction": 55, "mem": 60})
+# The figures of a real node: KFD knows the 4 links within a card as 200 GB/s, and one or two of
+# them, 50 or 100 GB/s, between cards; each die has one to a processor.
+WITHIN_CARD_MBPS = 200_000
+BETWEEN_CARDS_MBPS = (50_000, 100_000)
+TO_CPU_MBPS = 50_000
 
 _MI250X_BUSES = (0xC1, 0xC6, 0xC9, 0xCE, 0xD1, 0xD6, 0xD9, 0xDE)
 
@@ -67,7 +46,23 @@ class GpuTree:
     unique_id: int
     kfd_id: int
     folder: Path
+    firmware: Firmware
     node: Path | None = None
+
+    def run(self, elapsed_s: float, *, power_w: float = 0, **activity: float) -> None:
+        """Let time pass for the firmware, and write what it then says; see `Firmware.run`."""
+        self.firmware.run(elapsed_s, power_w=power_w, **activity)
+        self.write_table()
+
+    def write_table(self, table: bytes | None = None) -> None:
+        """Set what `gpu_metrics` answers: what the firmware says, or something else."""
+        content = self.firmware.table() if table is None else table
+        (self.folder / "gpu_metrics").write_bytes(content)
+
+    def write_errors(self, *, corrected: int, uncorrected: int) -> None:
+        """Set how many errors of its memory the driver has counted."""
+        (self.folder / "ras").mkdir(exist_ok=True)
+        _write(self.folder / "ras/umc_err_count", f"ue: {uncorrected}\nce: {corrected}")
 
     def path(self, name: str) -> Path:
         """Find a file by its name alone, or by its name in the sensors' folder."""
@@ -145,6 +140,42 @@ class AmdTree:
         for position, size_bytes in memory_bytes.items():
             _write(folder / f"vram_{self.gpus[position].kfd_id}", size_bytes)
 
+    def occupy(self, pid: int, compute_units: Mapping[int, int | str]) -> None:
+        """Let a process have wavefronts in flight: KFD position -> compute units full of them."""
+        for position, count in compute_units.items():
+            stats = self.kfd / "proc" / str(pid) / f"stats_{self.gpus[position].kfd_id}"
+            stats.mkdir(exist_ok=True)
+            _write(stats / "cu_occupancy", count)
+
+    def link(self, position: int, other: int, bandwidth_mbps: int) -> None:
+        """Let KFD know of a link between two GPUs, each by its position."""
+        for one, two in ((position, other), (other, position)):
+            self._add_link(one, CPU_NODES + two, bandwidth_mbps)
+
+    def _add_link(self, position: int, node: int, bandwidth_mbps: int) -> None:
+        own = self.gpus[position].node
+        assert own is not None
+        folder = own / "io_links" / str(node)
+        folder.mkdir(parents=True, exist_ok=True)
+        properties = {
+            "type": 11,
+            "node_from": CPU_NODES + position,
+            "node_to": node,
+            "weight": 15,
+            "max_bandwidth": bandwidth_mbps,
+        }
+        _write_properties(folder, properties)
+
+    def link_dies(self, cards: Iterable[tuple[int, int]]) -> None:
+        """Link the two dies of each card, all cards with each other, and all dies with a CPU."""
+        ways = itertools.cycle(BETWEEN_CARDS_MBPS)
+        for position, other in itertools.combinations(range(len(self.gpus)), 2):
+            self.link(position, other, next(ways))
+        for position, other in cards:
+            self.link(position, other, WITHIN_CARD_MBPS)
+        for position in range(len(self.gpus)):
+            self._add_link(position, position % CPU_NODES, TO_CPU_MBPS)
+
     def end_process(self, pid: int) -> None:
         shutil.rmtree(self.kfd / "proc" / str(pid))
 
@@ -152,14 +183,33 @@ class AmdTree:
         shutil.rmtree(self.root / "sys/class/kfd")
 
 
-def build_mi250x(root: Path, busy: Sequence[int] = (0,) * 8) -> AmdTree:
-    """Build a node of 4 MI250X cards, which are 8 GPUs; the odd ones report no power."""
-    tree = build_amd(root, MI250X, _MI250X_BUSES[: len(busy)])
-    for position, (gpu, percent) in enumerate(zip(tree.gpus, busy, strict=True)):
+def build_mi250x(
+    root: Path,
+    busy: Sequence[int] = (0,) * 8,
+    *,
+    cards: Sequence[tuple[int, int]] | None = None,
+    buses: Sequence[int] = _MI250X_BUSES,
+) -> AmdTree:
+    """Build a node of 4 MI250X cards, which are 8 GPUs; one of each card reports no power.
+
+    Args:
+        root: an empty folder.
+        busy: percent of each GPU; as many GPUs as there are numbers.
+        cards: positions of the two dies of each card, the reporting one first; in pairs of
+            neighbours by default.
+        buses: PCI bus of each GPU, in KFD's order.
+    """
+    tree = build_amd(root, MI250X, buses[: len(busy)])
+    for gpu, percent in zip(tree.gpus, busy, strict=True):
         gpu.write("gpu_busy_percent", percent)
-        if position % 2:
-            gpu.write("power1_average", 0)
-            gpu.write("power1_cap", 0)
+    dies = [(first, first + 1) for first in range(0, len(busy) - 1, 2)] if cards is None else cards
+    tree.link_dies(dies)
+    for _, silent in dies:
+        gpu = tree.gpus[silent]
+        gpu.write("power1_average", 0)
+        gpu.write("power1_cap", 0)
+        gpu.firmware.reports_energy = False
+        gpu.write_table()
     return tree
 
 
@@ -171,6 +221,16 @@ def build_mi210(root: Path, count: int = 2) -> AmdTree:
 def build_mi300a(root: Path, count: int = 4) -> AmdTree:
     """Build a node of APUs, which have no memory of their own."""
     return build_amd(root, MI300A, range(1, 1 + count))
+
+
+def build_mi300x(root: Path, count: int = 8) -> AmdTree:
+    """Build a node of whole cards whose firmware counts its own steps."""
+    return build_amd(root, MI300X, [0x05 + 0x10 * position for position in range(count)])
+
+
+def build_mi100(root: Path, count: int = 1) -> AmdTree:
+    """Build a node of cards whose energy counter holds 32 bits."""
+    return build_amd(root, MI100, [0x21 + 0x10 * position for position in range(count)])
 
 
 def build_amd(
@@ -211,6 +271,7 @@ def _add_gpu(tree: AmdTree, model: Model, position: int, bus: int) -> GpuTree:
         unique_id=0xF0DE_0000_0000_0000 + 0x1357 * bus,  # needs all 64 bits, as real ones do
         kfd_id=20000 + 111 * bus,
         folder=tree.root / "sys/devices/pci0000:00" / address,
+        firmware=Firmware(model.table, energy_bits=model.energy_bits),
     )
     _fill_folder(gpu, model, position)
     gpu.node = _add_node(
@@ -218,7 +279,9 @@ def _add_gpu(tree: AmdTree, model: Model, position: int, bus: int) -> GpuTree:
         CPU_NODES + position,
         {
             "cpu_cores_count": 0,
-            "simd_count": 440,
+            "simd_count": 4 * model.compute_units,
+            "simd_per_cu": 4,
+            "gfx_target_version": model.gfx_version,
             "vendor_id": 0x1002,
             "device_id": model.product,
             "location_id": bus << 8,
@@ -240,6 +303,7 @@ def _fill_folder(gpu: GpuTree, model: Model, position: int) -> None:
     gpu.write("numa_node", position // 2)
     gpu.write("gpu_busy_percent", 0)
     gpu.write("mem_busy_percent", 0)
+    gpu.write_table()
     if model.product_name is not None:
         gpu.write("product_name", model.product_name)
     if model.vram_bytes is not None:
@@ -260,8 +324,12 @@ def _fill_folder(gpu: GpuTree, model: Model, position: int) -> None:
 def _add_node(tree: AmdTree, number: int, properties: Mapping[str, int]) -> Path:
     node = tree.kfd / "topology/nodes" / str(number)
     node.mkdir(parents=True)
-    _write(node / "properties", "\n".join(f"{key} {value}" for key, value in properties.items()))
+    _write_properties(node, properties)
     return node
+
+
+def _write_properties(folder: Path, properties: Mapping[str, int]) -> None:
+    _write(folder / "properties", "\n".join(f"{key} {value}" for key, value in properties.items()))
 
 
 def _write(path: Path, value: float | str) -> None:

@@ -1,26 +1,24 @@
 """AMD GPUs, read from sysfs: no library, no root, no daemon.
 
 Files and units are those of the kernel's amdgpu documentation ("GPU Power/Thermal
-Controls and Monitoring") and of its KFD driver. Each file holds one whole number. It is
-opened once and read again in place, which sysfs answers afresh every time.
+Controls and Monitoring") and of its KFD driver. Most hold one whole number; `gpu_metrics` is a
+table. Each is opened once and read again in place, which sysfs answers afresh every time.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.devices.amd_topology import (
-    ANSWER_BYTES,
-    AmdGpu,
-    amd_cards,
-    find_amd_gpus,
-    number_in,
-    parse_number,
-)
+from teho.devices.amd_counters import Counters
+from teho.devices.amd_errors import MemoryErrors
+from teho.devices.amd_files import FOR_GOOD, number_in, read_number, why_missing
+from teho.devices.amd_packages import SILENT_DIE, pair_dies
+from teho.devices.amd_processes import NO_KFD, GpuOfJob, Processes, of_job
+from teho.devices.amd_topology import AmdGpu, amd_cards, find_amd_gpus
 from teho.devices.procfile import read_text
 from teho.devices.visible import visible_rocm
 from teho.errors import DeviceError
@@ -29,45 +27,53 @@ from teho.model.missing import Missing, Reason
 
 __all__ = ["AmdSource"]
 
-_HOST_PID_NAMESPACE = "pid:[4026531836]"
-"""The kernel's PROC_PID_INIT_INO: the namespace whose process numbers KFD uses."""
-
-_REASONS = {
-    errno.ENOENT: Reason.ABSENT,
-    errno.EACCES: Reason.FORBIDDEN,
-    errno.EPERM: Reason.FORBIDDEN,
-    errno.EOPNOTSUPP: Reason.UNSUPPORTED,
-}
-_FOR_GOOD = (Reason.UNSUPPORTED, Reason.ABSENT)
-_PROCESS_IS_GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
-
-_THROTTLE = Missing(
+_PCIE = Missing(
     Reason.UNSUPPORTED,
-    "amdgpu says why clocks are held down only in gpu_metrics, whose layout differs by GPU",
+    "pcie_bw blocks for a second while it counts, and gpu_metrics has both directions in one, "
+    "in whole GB/s",
 )
-_PCIE = Missing(Reason.UNSUPPORTED, "reading pcie_bw blocks for a second while it counts")
+_PIPES = Missing(
+    Reason.UNSUPPORTED,
+    "amdgpu does not tell which pipes are active; rocprofiler's counters would, in a program "
+    "that it instruments",
+)
+_NO_NVLINK = Missing(Reason.UNSUPPORTED, "AMD GPUs are linked by XGMI, not by NVLink")
 _NEVER_READ: dict[str, Reading] = {
-    "gpu_energy_j": Missing(Reason.ABSENT, "sysfs has no energy counter in text form"),
-    "gpu_thermal_throttle_percent": _THROTTLE,
-    "gpu_power_throttle_percent": _THROTTLE,
+    "gpu_sm_active_percent": Missing(
+        Reason.UNSUPPORTED,
+        "KFD counts wavefronts, not the compute units that have some; SM occupancy is what it says",
+    ),
+    "gpu_tensor_percent": _PIPES,
+    "gpu_fp64_percent": _PIPES,
+    "gpu_fp32_percent": _PIPES,
+    "gpu_fp16_percent": _PIPES,
+    "gpu_integer_percent": _PIPES,
     "gpu_pcie_receive_bytes_per_s": _PCIE,
     "gpu_pcie_send_bytes_per_s": _PCIE,
+    "gpu_nvlink_receive_bytes_per_s": _NO_NVLINK,
+    "gpu_nvlink_send_bytes_per_s": _NO_NVLINK,
+    "gpu_nvlink_errors": _NO_NVLINK,
+    "gpu_xid_errors": Missing(
+        Reason.UNSUPPORTED, "amdgpu reports errors in the kernel's log alone, which needs root"
+    ),
+    "gpu_job_busy_percent": Missing(
+        Reason.UNSUPPORTED, "KFD does not tell for how long a process had kernels running"
+    ),
 }
-_SILENT_DIE = Missing(
-    Reason.UNSUPPORTED, "this die reports no power: its card's other die reports for both"
+_IS_SHARE_OF_BANDWIDTH = Missing(
+    Reason.UNSUPPORTED, "what this GPU calls busy memory is the share of its bandwidth in use"
+)
+_IS_SHARE_OF_TIME = Missing(
+    Reason.UNSUPPORTED, "this GPU tells how long its memory was busy, not how much it carried"
 )
 _NO_POWER = Missing(Reason.FAILED, "the power sensor reads 0 W, which no GPU draws")
 _SHARED_MEMORY = Missing(
     Reason.UNSUPPORTED,
     "the driver counts no memory of the GPU's own; an APU such as MI300A uses the node's",
 )
-_NO_KFD = Missing(Reason.ABSENT, "KFD is not there, which would list the processes on a GPU")
-_KFD_COUNTS_NO_MEMORY = Missing(
-    Reason.ABSENT, "this kernel's KFD does not count the memory of a process"
-)
-_OTHER_PID_NAMESPACE = Missing(
-    Reason.UNSUPPORTED, "KFD numbers processes as the host does, this container otherwise"
-)
+_BANDWIDTH_FAMILY = ("gfx94", "gfx95")
+"""Where the driver fills the memory's activity from `DramBandwidthUtilization`, the share of the
+bandwidth of all HBM stacks (smu_v13_0_6_ppt.c, smu_v13_0_12_ppt.c): MI300 and after."""
 
 
 class _Spec(NamedTuple):
@@ -108,6 +114,7 @@ class AmdSource:
                 "one that the amdgpu driver runs",
                 "ask the scheduler for a GPU, or see what is there: ls /sys/class/drm",
             )
+        found, partners, doubts = pair_dies(found, cards)
         by_device = {gpu.device: gpu for gpu in found}
         chosen, said = visible_rocm(environment, list(by_device))
         if not chosen:
@@ -123,14 +130,22 @@ class AmdSource:
             by_card.setdefault(gpu.directory, []).append(gpu)
         parts = list(by_card.values())
         self.devices = tuple(gpus[0].device for gpus in parts)
-        self.notes = (*notes, *said, *_cautions(parts, len(cards)))
+        self.notes = (*notes, *doubts, *said, *_cautions(parts, partners, len(cards)))
         self._gpus = [_Gpu(gpus) for gpus in parts]
-        self._processes = _Processes(top)
+        self._processes = Processes(top)
 
     def read(self, pids: frozenset[int]) -> Readings:
         """Read every metric of every GPU now; see `Source.read`."""
-        of_job = self._processes.read(pids, self._gpus)
-        return {gpu.id: gpu.read(of_job[gpu.id]) for gpu in self._gpus}
+        by_gpu = self._processes.read(pids, [gpu.of_job for gpu in self._gpus])
+        return {gpu.id: gpu.read(by_gpu[gpu.id]) for gpu in self._gpus}
+
+    def read_energy(self) -> list[Reading]:
+        """Read the energy counters alone, in J, in the order of `devices`."""
+        return [gpu.read_energy() for gpu in self._gpus]
+
+    def alerts(self) -> list[str]:
+        """Return what has happened since the last call; see `Source.alerts`."""
+        return [sentence for gpu in self._gpus for sentence in gpu.take_alerts()]
 
     def close(self) -> None:
         """Close all files; safe to call twice. There is nothing to read after it."""
@@ -145,17 +160,30 @@ class _Gpu:
     def __init__(self, parts: list[AmdGpu]) -> None:
         gpu = parts[0]
         self.id = gpu.device.id
-        self.kfd_ids = [part.kfd_id for part in parts if part.kfd_id]
+        has_memory = not _shares_memory(gpu.directory)
+        self.of_job = GpuOfJob(
+            id=self.id,
+            kfd_ids=tuple(part.kfd_id for part in parts if part.kfd_id),
+            compute_units=sum(part.compute_units for part in parts),
+            counts_memory=has_memory,
+        )
         self._settled = dict(_NEVER_READ)
         self._signals: list[_Signal] = []
-        if not self.kfd_ids:
-            self._settled |= _of_job(_NO_KFD, _NO_KFD)
-        if _shares_memory(gpu.directory):
-            self._settled |= _of_job(_SHARED_MEMORY, _SHARED_MEMORY)
+        if not self.of_job.kfd_ids:
+            self._settled |= of_job(NO_KFD, NO_KFD, NO_KFD)
+        if not has_memory:
+            self._settled["gpu_job_processes"] = _SHARED_MEMORY
+            self._settled["gpu_job_memory_bytes"] = _SHARED_MEMORY
             self._settled["gpu_memory_used_bytes"] = _SHARED_MEMORY
+        if _memory_metric(gpu) == "gpu_dram_percent":
+            self._settled["gpu_memory_busy_percent"] = _IS_SHARE_OF_BANDWIDTH
+        else:
+            self._settled["gpu_dram_percent"] = _IS_SHARE_OF_TIME
         for spec in _specs(gpu):
             if spec.metric not in self._settled:
                 self._choose(spec)
+        self._counters = Counters(gpu, _memory_metric(gpu))
+        self._errors = MemoryErrors(self.id, gpu.directory)
 
     def _choose(self, spec: _Spec) -> None:
         """Ask each candidate once and keep the best; a refusal for good is not asked again."""
@@ -163,22 +191,33 @@ class _Gpu:
         answers = [signal.read() for signal in signals]
         best = min(range(len(signals)), key=lambda at: _rank(answers[at]))
         answer = answers[best]
-        if isinstance(answer, Missing) and answer.reason in _FOR_GOOD:
+        if isinstance(answer, Missing) and answer.reason in FOR_GOOD:
             self._settled[spec.metric] = answer
         else:
             self._signals.append(signals.pop(best))
         for signal in signals:
             signal.close()
 
-    def read(self, of_job: dict[str, Reading]) -> dict[str, Reading]:
-        values = of_job | self._settled
+    def read(self, on_it: dict[str, Reading]) -> dict[str, Reading]:
+        values = on_it | self._settled
         for signal in self._signals:
             values[signal.metric] = signal.read()
-        return values
+        self._counters.add_to(values)
+        return values | self._errors.read()
+
+    def read_energy(self) -> Reading:
+        return self._counters.read_energy()
+
+    def take_alerts(self) -> list[str]:
+        taken = [*self._counters.energy.alerts, *self._errors.alerts]
+        self._counters.energy.alerts.clear()
+        self._errors.alerts.clear()
+        return taken
 
     def close(self) -> None:
         for signal in self._signals:
             signal.close()
+        self._counters.close()
 
 
 class _Signal:
@@ -198,7 +237,7 @@ class _Signal:
         try:
             if self._descriptor < 0:
                 self._descriptor = os.open(self._path, os.O_RDONLY)
-            number = parse_number(os.pread(self._descriptor, ANSWER_BYTES, 0))
+            number = read_number(self._descriptor)
         except OSError as error:
             return self._refusal(error)
         except ValueError as error:
@@ -215,7 +254,7 @@ class _Signal:
         # says that the GPU is being reset or is suspended (amdgpu_pm.c).
         if error.errno == errno.EPERM and self._descriptor >= 0:
             return Missing(Reason.FAILED, f"{self._name}: the GPU is being reset or is suspended")
-        return _missing(error, self._name)
+        return why_missing(error, self._name)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -223,82 +262,28 @@ class _Signal:
             self._descriptor = -1
 
 
-class _Processes:
-    """The job's processes on its GPUs, from KFD's own list."""
-
-    def __init__(self, top: str) -> None:
-        self._directory = f"{top}/sys/class/kfd/kfd/proc"
-        try:
-            namespace = os.readlink(f"{top}/proc/self/ns/pid")  # noqa: PTH115 (no file: no path)
-        except OSError:
-            namespace = _HOST_PID_NAMESPACE
-        self._foreign = namespace != _HOST_PID_NAMESPACE
-
-    def read(self, pids: frozenset[int], gpus: Iterable[_Gpu]) -> dict[str, dict[str, Reading]]:
-        """Return, by device id, how many of `pids` hold memory there, and how many bytes."""
-        alive = self._alive(pids)
-        if isinstance(alive, Missing):
-            return {gpu.id: _of_job(alive, alive) for gpu in gpus}
-        tallies = {gpu.id: self._tally(gpu.kfd_ids, alive) for gpu in gpus}
-        # No file for this GPU means that it is unused; no file for any, though the processes are
-        # still there, that the kernel does not keep such files.
-        unlisted = _of_job(0, 0)
-        if alive and not any(tallies.values()) and self._alive(alive):
-            unlisted = _of_job(_KFD_COUNTS_NO_MEMORY, _KFD_COUNTS_NO_MEMORY)
-        return {gpu_id: tally or unlisted for gpu_id, tally in tallies.items()}
-
-    def _alive(self, pids: frozenset[int]) -> Missing | frozenset[int]:
-        """Return which of `pids` have opened KFD; most helpers of a program never do."""
-        if self._foreign:
-            return _OTHER_PID_NAMESPACE
-        try:
-            names = os.listdir(self._directory)  # noqa: PTH208 (no Path objects while sampling)
-        except OSError as error:
-            return _missing(error, "kfd/proc")
-        return pids.intersection(int(name) for name in names if name.isdecimal())
-
-    def _tally(self, kfd_ids: list[str], pids: frozenset[int]) -> dict[str, Reading]:
-        """Add up one GPU; empty where no process has a file for it.
-
-        These files are not kept open: processes come and go, and many ranks on many GPUs
-        would use up the file descriptors that the recorder may have.
-        """
-        sizes: dict[int, int] = {}
-        for pid in pids:
-            for kfd_id in kfd_ids:
-                try:
-                    size_bytes = number_in(f"{self._directory}/{pid}/vram_{kfd_id}")
-                except OSError as error:
-                    if error.errno in _PROCESS_IS_GONE:
-                        continue
-                    missing = _missing(error, "vram of a process")
-                    return _of_job(missing, missing)
-                except ValueError as error:
-                    missing = Missing(Reason.FAILED, f"vram of a process: {error}")
-                    return _of_job(missing, missing)
-                sizes[pid] = sizes.get(pid, 0) + size_bytes
-        if not sizes:
-            return {}
-        # KFD makes a file for every GPU that a process may use; memory shows which it does use.
-        return _of_job(sum(size > 0 for size in sizes.values()), sum(sizes.values()))
-
-
 def _specs(gpu: AmdGpu) -> tuple[_Spec, ...]:
     folder, hwmon = gpu.directory, gpu.hwmon
     return (
         _Spec("gpu_busy_percent", (f"{folder}/gpu_busy_percent",), maximum=100),
-        _Spec("gpu_memory_busy_percent", (f"{folder}/mem_busy_percent",), maximum=100),
+        _Spec(_memory_metric(gpu), (f"{folder}/mem_busy_percent",), maximum=100),
         _Spec("gpu_memory_used_bytes", (f"{folder}/mem_info_vram_used",)),
         _Spec(  # a product offers an average (MI200), the present power (MI300), or both
             "gpu_power_w",
             (f"{hwmon}/power1_average", f"{hwmon}/power1_input"),
             divisor=1_000_000,
-            zero=_SILENT_DIE if gpu.two_dies else _NO_POWER,
+            zero=SILENT_DIE if gpu.two_dies else _NO_POWER,
         ),
         _Spec("gpu_sm_clock_mhz", (f"{hwmon}/freq1_input",), divisor=1_000_000),
         _Spec("gpu_memory_clock_mhz", (f"{hwmon}/freq2_input",), divisor=1_000_000),
         _Spec("gpu_temperature_c", (_temperature_path(hwmon),), divisor=1000),
     )
+
+
+def _memory_metric(gpu: AmdGpu) -> str:
+    """Return what the activity of this GPU's memory is a measure of."""
+    tells_bandwidth = gpu.device.architecture.startswith(_BANDWIDTH_FAMILY)
+    return "gpu_dram_percent" if tells_bandwidth else "gpu_memory_busy_percent"
 
 
 def _temperature_path(hwmon: str) -> str:
@@ -320,14 +305,20 @@ def _shares_memory(directory: str) -> bool:
         return False
 
 
-def _cautions(parts: list[list[AmdGpu]], card_count: int) -> list[str]:
+def _cautions(
+    parts: Sequence[Sequence[AmdGpu]], partners: Mapping[str, str], card_count: int
+) -> list[str]:
     """Return what a reader has to know about cards that are not one GPU."""
     notes = []
-    if len(parts) < card_count and any(gpus[0].two_dies for gpus in parts):
+    addresses = {gpus[0].address for gpus in parts}
+    alone = [
+        gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.address) not in addresses
+    ]
+    if alone:
         notes.append(
-            "two AMD GPUs (dies) share a card, and one of them reports power for both; the job has "
-            f"{len(parts)} of the node's {card_count} GPUs, so its power may hold another job's "
-            "or lack some of its own"
+            "two AMD GPUs (dies) share a card, and one of them reports power and energy for both; "
+            f"the job has {len(parts)} of the node's {card_count} GPUs and of {len(alone)} cards "
+            "one die only, so its power and energy may hold another job's or lack some of its own"
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} parts of it count as one GPU, "
@@ -342,13 +333,4 @@ def _rank(answer: Reading) -> int:
     """Order answers: a number, a failure that may pass, not offered, not there."""
     if not isinstance(answer, Missing):
         return 0
-    return 2 + _FOR_GOOD.index(answer.reason) if answer.reason in _FOR_GOOD else 1
-
-
-def _of_job(processes: Reading, memory_bytes: Reading) -> dict[str, Reading]:
-    return {"gpu_job_processes": processes, "gpu_job_memory_bytes": memory_bytes}
-
-
-def _missing(error: OSError, what: str) -> Missing:
-    code = error.errno or 0
-    return Missing(_REASONS.get(code, Reason.FAILED), f"{what}: {os.strerror(code)}")
+    return 2 + FOR_GOOD.index(answer.reason) if answer.reason in FOR_GOOD else 1

@@ -9,45 +9,54 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from teho.devices.amd_files import (
+    hexadecimal_in,
+    names_in,
+    optional_number,
+    properties_in,
+)
 from teho.devices.procfile import read_text
 from teho.model.device import Device
 
-__all__ = ["ANSWER_BYTES", "AmdGpu", "amd_cards", "find_amd_gpus", "number_in", "parse_number"]
+__all__ = ["AmdGpu", "amd_cards", "find_amd_gpus"]
 
 _AMD = 0x1002
-_NAMES = {
-    0x738C: "AMD Instinct MI100",
-    0x7408: "AMD Instinct MI250X",
-    0x740C: "AMD Instinct MI250X",
-    0x740F: "AMD Instinct MI210",
-    0x74A0: "AMD Instinct MI300A",
-    0x74A1: "AMD Instinct MI300X",
+_PRODUCTS = {
+    0x738C: ("AMD Instinct MI100", "gfx908"),
+    0x7408: ("AMD Instinct MI250X", "gfx90a"),
+    0x740C: ("AMD Instinct MI250X", "gfx90a"),
+    0x740F: ("AMD Instinct MI210", "gfx90a"),
+    0x74A0: ("AMD Instinct MI300A", "gfx942"),
+    0x74A1: ("AMD Instinct MI300X", "gfx942"),
 }
-"""Product names by PCI device id (the public PCI id list), for where the driver gives none."""
+"""Name and instruction set by PCI device id (the public PCI id list; AMD's table of GPUs in the
+ROCm documentation), for where the driver gives none."""
 
 _TWO_DIES = frozenset({0x7408, 0x740C})
 """PCI device ids of cards that are two GPUs, one of which reports the power of both."""
+_WITH_CPU = frozenset({0x74A0})
+"""PCI device ids of packages whose power and energy are those of their CPU cores as well
+(`SocketPower` and `SocketEnergyAcc` in amdgpu's smu_v13_0_6_pmfw.h)."""
 
 _CARD = re.compile(r"card\d+")
-_HEXADECIMAL = re.compile(r"(0x)?[0-9a-fA-F]{1,16}")
-_PROPERTY = re.compile(r"^(\w+) (\d{1,20})$", re.MULTILINE)
-
-ANSWER_BYTES = 64
-"""More than any number takes, so that none is cut short."""
-_MOST_DIGITS = 18
-"""What surely fits a signed 64-bit column; no true answer comes near it."""
 
 
 class AmdGpu(NamedTuple):
     """A GPU as it stands in sysfs."""
 
     device: Device
+    address: str
+    """PCI address, as `0000:c1:00.0`."""
     directory: str
     """Folder of its PCI device."""
     hwmon: str
     """Folder of its sensors."""
+    node: str
+    """Folder in KFD's topology; empty without KFD."""
     kfd_id: str
     """Its name in KFD's process list; empty without KFD."""
+    compute_units: int
+    """All that the program may use; 0 where not known."""
     two_dies: bool
     """One of two GPUs on a card that reports power once, for both."""
 
@@ -56,9 +65,11 @@ class _Node(NamedTuple):
     """A GPU in KFD's topology."""
 
     address: str
-    """PCI address, as `0000:c1:00.0`."""
-    unique_id: int
-    kfd_id: str
+    directory: str = ""
+    unique_id: int = 0
+    kfd_id: str = ""
+    compute_units: int = 0
+    architecture: str = ""
 
 
 def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], list[str]]:
@@ -71,7 +82,7 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
     nodes, hidden_count = _kfd_nodes(top)
     notes = []
     if not nodes and not hidden_count and cards:
-        nodes = [_Node(address, 0, "") for address in sorted(cards)]
+        nodes = [_Node(address) for address in sorted(cards)]
         notes.append(
             "KFD's topology is not there: AMD GPUs are counted in the order of their PCI "
             "addresses, which may not be the order of ROCR_VISIBLE_DEVICES"
@@ -89,23 +100,34 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
 
 
 def _describe(index: int, node: _Node, directory: str) -> AmdGpu:
-    product = _hexadecimal(f"{directory}/device")
-    unique_id = node.unique_id or _hexadecimal(f"{directory}/unique_id")
+    product = hexadecimal_in(f"{directory}/device")
+    name, architecture = _PRODUCTS.get(product, (f"AMD GPU 0x{product:04x}", ""))
+    unique_id = node.unique_id or hexadecimal_in(f"{directory}/unique_id")
     # A folder that is not there answers ABSENT for each of its files.
-    hwmon = f"{directory}/hwmon/{min(_names(f'{directory}/hwmon'), default='hwmon0')}"
-    power_limit_uw = _optional(f"{hwmon}/power1_cap")
+    hwmon = f"{directory}/hwmon/{min(names_in(f'{directory}/hwmon'), default='hwmon0')}"
+    power_limit_uw = optional_number(f"{hwmon}/power1_cap")
     device = Device(
         id=f"GPU-{unique_id:016x}" if unique_id else node.address,
         index=index,
-        name=read_text(Path(directory, "product_name"))
-        or _NAMES.get(product, f"AMD GPU 0x{product:04x}"),
+        name=read_text(Path(directory, "product_name")) or name,
         vendor="amd",
-        memory_bytes=_optional(f"{directory}/mem_info_vram_total") or None,
+        memory_bytes=optional_number(f"{directory}/mem_info_vram_total") or None,
         pci_bus_id=node.address,
-        numa_node=_optional(f"{directory}/numa_node"),
+        numa_node=optional_number(f"{directory}/numa_node"),
         power_limit_w=power_limit_uw / 1_000_000 if power_limit_uw else None,
+        architecture=node.architecture or architecture,
+        energy_of="module" if product in _WITH_CPU else "device",
     )
-    return AmdGpu(device, directory, hwmon, node.kfd_id, product in _TWO_DIES)
+    return AmdGpu(
+        device=device,
+        address=node.address,
+        directory=directory,
+        hwmon=hwmon,
+        node=node.directory,
+        kfd_id=node.kfd_id,
+        compute_units=node.compute_units,
+        two_dies=product in _TWO_DIES,
+    )
 
 
 def _kfd_nodes(top: str) -> tuple[list[_Node], int]:
@@ -117,24 +139,44 @@ def _kfd_nodes(top: str) -> tuple[list[_Node], int]:
     directory = f"{top}/sys/class/kfd/kfd/topology/nodes"
     nodes = []
     hidden_count = 0
-    for name in sorted(filter(str.isdecimal, _names(directory)), key=int):
+    for name in sorted(filter(str.isdecimal, names_in(directory)), key=int):
+        folder = f"{directory}/{name}"
         try:
-            text = Path(directory, name, "properties").read_text("ascii", "replace")
+            properties = properties_in(f"{folder}/properties")
         except OSError as error:
             hidden_count += error.errno in {errno.EPERM, errno.EACCES}
             continue
-        properties = {key: int(value) for key, value in _PROPERTY.findall(text)}
-        if properties.get("simd_count", 0) == 0:
+        simd_count = properties.get("simd_count", 0)
+        if simd_count == 0:
             continue  # a CPU
-        # Bus, device and function as PCI packs them; the bits above tell partitions apart.
-        location = properties.get("location_id", 0)
-        address = (
-            f"{properties.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}"
-            f":{location >> 3 & 0x1F:02x}.{location & 0x7}"
+        simd_per_cu = properties.get("simd_per_cu", 0)
+        nodes.append(
+            _Node(
+                address=_address(properties),
+                directory=folder,
+                unique_id=properties.get("unique_id", 0),
+                kfd_id=str(optional_number(f"{folder}/gpu_id") or ""),
+                compute_units=simd_count // simd_per_cu if simd_per_cu else 0,
+                architecture=_architecture(properties.get("gfx_target_version", 0)),
+            )
         )
-        kfd_id = _optional(f"{directory}/{name}/gpu_id")
-        nodes.append(_Node(address, properties.get("unique_id", 0), str(kfd_id or "")))
     return nodes, hidden_count
+
+
+def _address(properties: Mapping[str, int]) -> str:
+    # Bus, device and function as PCI packs them; the bits above tell partitions apart.
+    location = properties.get("location_id", 0)
+    return (
+        f"{properties.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}"
+        f":{location >> 3 & 0x1F:02x}.{location & 0x7}"
+    )
+
+
+def _architecture(version: int) -> str:
+    """Return the name of an instruction set: 90010 is version 9.0.10, which is `gfx90a`."""
+    major, rest = divmod(version, 10_000)
+    minor, stepping = divmod(rest, 100)
+    return f"gfx{major}{minor:x}{stepping:x}" if version else ""
 
 
 def amd_cards(top: str) -> dict[str, str]:
@@ -142,53 +184,7 @@ def amd_cards(top: str) -> dict[str, str]:
     drm = f"{top}/sys/class/drm"
     directories = [
         os.path.realpath(f"{drm}/{name}/device")
-        for name in _names(drm)
-        if _CARD.fullmatch(name) and _hexadecimal(f"{drm}/{name}/device/vendor") == _AMD
+        for name in names_in(drm)
+        if _CARD.fullmatch(name) and hexadecimal_in(f"{drm}/{name}/device/vendor") == _AMD
     ]
     return {directory.rpartition("/")[2]: directory for directory in directories}
-
-
-def parse_number(answer: bytes) -> int:
-    """Return the whole number that a file holds.
-
-    Raises:
-        ValueError: it holds anything else, or more digits than a true answer has.
-    """
-    text = answer.strip()
-    if not text.isdigit() or len(text) > _MOST_DIGITS:
-        words = text.decode("ascii", "backslashreplace")
-        raise ValueError(f"'{words}' is not a number in range")
-    return int(text)
-
-
-def number_in(path: str) -> int:
-    """Open, read and close a file that holds one whole number.
-
-    Raises:
-        OSError: the kernel refuses.
-        ValueError: what it answers is not a number.
-    """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        return parse_number(os.pread(descriptor, ANSWER_BYTES, 0))
-    finally:
-        os.close(descriptor)
-
-
-def _optional(path: str) -> int | None:
-    try:
-        return number_in(path)
-    except (OSError, ValueError):
-        return None
-
-
-def _hexadecimal(path: str) -> int:
-    text = read_text(Path(path))
-    return int(text, 16) if _HEXADECIMAL.fullmatch(text) else 0
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return [entry.name for entry in Path(directory).iterdir()]
-    except OSError:
-        return []

@@ -1,0 +1,86 @@
+"""Energy and power that a Cray node counts itself: /sys/cray/pm_counters.
+
+The blade's controller measures node, processors and memory ten times a second, and the kernel
+passes it on to every user: `921658274 J 1700000000123456 us` (HPE Cray EX System Software, "User
+Access to Compute Node Power Data"). What `accel0_energy` and its like count is left to the GPUs'
+own counters: which card each of them stands for is not documented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from teho.devices.procfile import ProcFile
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["PmCounters"]
+
+_FILES = {
+    "node_energy_j": ("energy", b"J"),
+    "node_power_w": ("power", b"W"),
+    "cpu_energy_j": ("cpu_energy", b"J"),
+    "memory_energy_j": ("memory_energy", b"J"),
+}
+_ANSWER = re.compile(rb"(\d{1,18}) ([JW])(?: \d{1,20} us)?\s*")
+"""Early systems write no time stamp."""
+
+_STALE_S = 2.0
+"""Twenty updates that did not come."""
+_STALE = Missing(
+    Reason.FAILED, "pm_counters: freshness stands still, the node's controller sends nothing new"
+)
+
+
+class PmCounters:
+    """Cray's counters of the whole node, as one part of the host.
+
+    Args:
+        root: where the file system to look at begins.
+        clock: seconds from any start.
+    """
+
+    metrics: tuple[str, ...] = tuple(_FILES)
+
+    def __init__(self, root: Path, clock: Callable[[], float] = monotonic) -> None:
+        directory = root / "sys/cray/pm_counters"
+        self._files = {metric: ProcFile(directory / name) for metric, (name, _) in _FILES.items()}
+        self._freshness = ProcFile(directory / "freshness")
+        self._clock = clock
+        self._fresh: bytes | Missing | None = None
+        self._fresh_at_s = 0.0
+
+    def read(self) -> dict[str, Reading]:
+        """Return what the counters show now, each since whenever it began."""
+        if self._is_stale():
+            return dict.fromkeys(self.metrics, _STALE)
+        return {metric: self._value(metric) for metric in self.metrics}
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in (*self._files.values(), self._freshness):
+            file.close()
+
+    def _is_stale(self) -> bool:
+        now_s, fresh = self._clock(), self._freshness.read()
+        if isinstance(fresh, Missing) or fresh != self._fresh:
+            self._fresh, self._fresh_at_s = fresh, now_s
+        return now_s - self._fresh_at_s >= _STALE_S
+
+    def _value(self, metric: str) -> Reading:
+        answer = self._files[metric].read()
+        if isinstance(answer, Missing):
+            return answer
+        name, unit = _FILES[metric]
+        found = _ANSWER.fullmatch(answer)
+        if not found or found[2] != unit:
+            words = answer.strip().decode("ascii", "backslashreplace")[:60]
+            return Missing(
+                Reason.FAILED, f"pm_counters/{name}: '{words}' is no number of {unit.decode()}"
+            )
+        if metric == "node_power_w" and int(found[1]) == 0:
+            return Missing(Reason.FAILED, "pm_counters/power: 0 W, which no node draws")
+        return float(found[1])
