@@ -18,7 +18,7 @@ import msgspec
 from teho.config.privacy import readable
 from teho.devices.host import HostSource, describe_host
 from teho.devices.proctree import ProcessTree
-from teho.errors import DeviceError
+from teho.devices.sources import open_gpus
 from teho.model.device import Readings, Source
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Clock, Node, Trouble
@@ -289,6 +289,8 @@ class Recorder:
         pids = frozenset({self._program_pid} if self._program_pid else ())
         for source in self._sources:
             readings.update(source.read(pids))
+            for sentence in source.alerts():
+                self._trouble(sentence)
             if source is self._host:
                 pids = self._host.pids
                 if self._watch:
@@ -369,16 +371,9 @@ def _find_sources(
     allocation = read_allocation(
         environment, frozenset(cores), host.cgroup_limit_bytes, facts.memory_bytes
     )
-    sources: list[Source] = [host]
-    notes, refusals = list(host.notes), []
-    for open_source in (_open_nvidia, _open_amd):
-        try:
-            source = open_source(environment)
-        except DeviceError as error:
-            refusals.append(error.found)
-        else:
-            sources.append(source)
-            notes.extend(source.notes)
+    gpus, refusals = open_gpus(environment)
+    sources: list[Source] = [host, *gpus]
+    notes = [note for source in sources for note in source.notes]
     nodes = allocation.node_count or 1
     if allocation.scheduler == "grid_engine" and nodes > plan.node_count:
         notes.append(
@@ -386,9 +381,9 @@ def _find_sources(
             "Grid Engine starts nothing beside a job's own tasks. `mpirun teho run -- COMMAND` "
             "records them all."
         )
-    if len(sources) == 1:
+    if not gpus:
         # Where one vendor's GPUs are found, the other's absence is no news.
-        notes.append("No GPU: " + "; ".join(refusals))
+        notes.append("No GPU: " + "; ".join(error.found for error in refusals))
     node = Node(
         name=plan.node,
         started_at=plan.started_at,
@@ -404,15 +399,3 @@ def _find_sources(
         recorder_pid=os.getpid(),
     )
     return sources, host, node
-
-
-def _open_nvidia(environment: Mapping[str, str]) -> Source:
-    from teho.devices.nvidia import NvidiaSource
-
-    return NvidiaSource(environment)
-
-
-def _open_amd(environment: Mapping[str, str]) -> Source:
-    from teho.devices.amd import AmdSource
-
-    return AmdSource(environment)

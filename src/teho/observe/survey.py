@@ -1,0 +1,248 @@
+"""Ask this machine once for everything that the recorder would ask it.
+
+Each vendor is asked in a process of its own, all at the same time: a driver that hangs is a
+line of the answer, and what the others say is there all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import platform
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from teho.config.privacy import masked_text, readable
+from teho.devices.cgroup import MemoryCgroup
+from teho.devices.container import container_of
+from teho.devices.host import HostSource, describe_host
+from teho.devices.others import other_devices, versions_of
+from teho.devices.procfile import read_text
+from teho.devices.sources import OPENERS
+from teho.errors import DeviceError
+from teho.model.device import Readings, Source
+from teho.model.metric import Scope, metrics_of
+from teho.model.missing import Missing, Reason
+from teho.model.survey import Answers, Signal, Survey
+from teho.observe.seat import VISIBLE
+from teho.schedulers.allocation import read_allocation
+from teho.version import __version__
+
+__all__ = ["take_survey"]
+
+_DEADLINE_S = 30.0
+"""A driver without persistence mode wakes every GPU first, which takes it seconds for each."""
+_PAUSE_S = 0.25
+"""Between two looks: GPM needs 0.1 s for a figure."""
+_LOOKS = 13
+"""What is slow to read comes with every tenth sample; 3 s in all."""
+_TO_COME = Missing(Reason.UNRECORDED, f"no figure came within {_PAUSE_S * (_LOOKS - 1):.0f} s")
+
+_SAID_BY = ("CUDA_DEVICE_ORDER", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "GPU_DEVICE_ORDINAL")
+
+
+def take_survey(
+    environment: Mapping[str, str] = os.environ,
+    root: Path = Path("/"),
+    deadline_s: float = _DEADLINE_S,
+) -> Survey:
+    """Ask the host and every vendor's GPUs, and return what they said within the time.
+
+    Args:
+        environment: that of a program which would be recorded.
+        root: a folder that holds `sys` and `proc`; `/` but in tests.
+        deadline_s: when a driver counts as hung.
+    """
+    environment = {name: readable(value) for name, value in environment.items()}
+    cores = tuple(sorted(os.sched_getaffinity(0)))
+    asked = [_Asked("node", partial(_ask_node, environment, root, cores))]
+    asked += [_Asked(vendor, partial(_ask_gpus, vendor, environment, root)) for vendor in OPENERS]
+    until_s = time.monotonic() + deadline_s
+    node, *gpus = [one.answers(until_s, deadline_s) for one in asked]
+    facts = describe_host(root)
+    allocation = read_allocation(environment, frozenset(cores), None, facts.memory_bytes)
+    said_by = {name: environment[name] for name in (*VISIBLE, *_SAID_BY) if name in environment}
+    return Survey(
+        at=datetime.now(timezone.utc),
+        host=os.uname().nodename,
+        scheduler=allocation.scheduler,
+        job_id=allocation.job_id,
+        cores=cores,
+        core_count_node=facts.core_count,
+        memory_node_bytes=facts.memory_bytes,
+        cpu_model=facts.cpu_model,
+        visible={name: masked_text(value) for name, value in said_by.items()},
+        system=_system(environment, root),
+        node=node,
+        gpus=tuple(gpus),
+    )
+
+
+class _Asked:
+    """One question, in a process that can be given up."""
+
+    def __init__(self, of: str, question: Callable[[], Answers]) -> None:
+        self._of = of
+        self._pipe, write_end = os.pipe()
+        with warnings.catch_warnings():
+            # Other threads there may be hold no lock that the child could need.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if self._pid == 0:
+            _answer_and_exit(of, question, write_end)
+        os.close(write_end)
+
+    def answers(self, until_s: float, deadline_s: float) -> Answers:
+        """Wait for the answers; the process is gone when this returns, where it lets itself end."""
+        data, in_time = self._listen(until_s)
+        if not in_time:
+            os.kill(self._pid, signal.SIGKILL)
+        # One that hangs inside the kernel dies when it comes back; nobody waits for it.
+        status = os.waitpid(self._pid, 0 if in_time else os.WNOHANG)[1]
+        with contextlib.suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(data, type=Answers)
+        driver = _driver(self._of)
+        code = os.waitstatus_to_exitcode(status)
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"failed: {code}"
+        why = f"the process that asked {driver} {how}"
+        if not in_time:
+            why = f"{driver} did not answer within {deadline_s:g} s"
+        return Answers(
+            of=self._of,
+            state="failed",
+            why=why,
+            next_step="tell the administrator; `dmesg` may show what the driver complains of",
+        )
+
+    def _listen(self, until_s: float) -> tuple[bytes, bool]:
+        data = b""
+        try:
+            while True:
+                left_s = max(0.0, until_s - time.monotonic())
+                if not select.select([self._pipe], [], [], left_s)[0]:
+                    return data, False
+                part = os.read(self._pipe, 1 << 16)
+                if not part:
+                    return data, True
+                data += part
+        finally:
+            os.close(self._pipe)
+
+
+def _driver(of: str) -> str:
+    return "the kernel" if of == "node" else f"the {of.upper()} driver"
+
+
+def _answer_and_exit(of: str, question: Callable[[], Answers], write_end: int) -> None:
+    status = 1
+    try:
+        # What a driver's library prints is no part of the page.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        try:
+            answers = question()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a line
+            why = f"asking {_driver(of)} failed: {error!r}"
+            answers = Answers(of=of, state="failed", why=why)
+        with os.fdopen(write_end, "wb") as pipe:
+            pipe.write(msgspec.json.encode(answers))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _ask_node(environment: Mapping[str, str], root: Path, cores: tuple[int, ...]) -> Answers:
+    source = HostSource(None, cores, environment, root)
+    try:
+        return Answers(of="node", signals=_signals(source, "node"), notes=source.notes)
+    finally:
+        source.close()
+
+
+def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path) -> Answers:
+    try:
+        source = OPENERS[vendor](environment, root)
+    except DeviceError as error:
+        return Answers(
+            of=vendor,
+            state="absent",
+            why=error.found,
+            next_step=error.next_step,
+            others=other_devices(vendor, root, ()),
+            versions=versions_of(vendor, root),
+        )
+    try:
+        return Answers(
+            of=vendor,
+            devices=source.devices,
+            others=other_devices(vendor, root, source.devices),
+            signals=_signals(source, "gpu"),
+            versions=versions_of(vendor, root),
+            notes=source.notes,
+        )
+    finally:
+        source.close()
+
+
+def _signals(source: Source, scope: Scope) -> dict[str, dict[str, Signal]]:
+    """Read until every metric has had its say; the newest word of each counts.
+
+    Metrics of a program's own processes are left out: there is no program.
+    """
+    asked_for = [
+        metric.name
+        for metric in metrics_of(scope)
+        if not metric.per_core and not metric.name.startswith("job_")
+    ]
+    ids = [device.id for device in source.devices] or ["node"]
+    newest: Readings = {id_: {} for id_ in ids}
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(_PAUSE_S)
+        for id_, values in source.read(frozenset()).items():
+            newest[id_].update(values)
+        if look and all(name in newest[id_] for id_ in ids for name in asked_for):
+            break
+    return {
+        id_: {name: _signal(newest[id_].get(name, _TO_COME)) for name in asked_for} for id_ in ids
+    }
+
+
+def _signal(reading: object) -> Signal:
+    if isinstance(reading, (int, float)) and math.isfinite(reading):
+        return reading
+    if isinstance(reading, Missing):
+        return reading
+    return Missing(Reason.FAILED, "not a number")
+
+
+def _system(environment: Mapping[str, str], root: Path) -> dict[str, str]:
+    cgroup = MemoryCgroup(root, None, None)
+    cgroup.close()
+    system = {
+        "kernel": os.uname().release,
+        "system": _distribution(root),
+        "cgroup": f"version {cgroup.version}" if cgroup.version else "none to be seen",
+        "container": container_of(environment, root),
+        "Python": platform.python_version(),
+        "Teho": __version__,
+    }
+    return {name: text for name, text in system.items() if text}
+
+
+def _distribution(root: Path) -> str:
+    for line in read_text(root / "etc/os-release").splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            return value.strip('"')
+    return ""
