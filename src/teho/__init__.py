@@ -15,9 +15,22 @@ if TYPE_CHECKING:
 
     from teho.model.plan import Answer
     from teho.model.request import Request
+    from teho.observe.energy import Energy
     from teho.show.loaded import LoadedRun
 
-__all__ = ["__version__", "load", "plan"]
+__all__ = ["__version__", "energy", "load", "plan"]
+
+
+def energy() -> Energy:
+    """Measure what this node's GPUs draw: `with teho.energy() as e: …`, then `e.energy_j`.
+
+    As a decorator, `@teho.energy()`, it measures each call of a function; its attribute `energy` is
+    that of the last call. All GPUs count that this process may use, whoever uses them. Without a
+    GPU nothing fails: each energy then is a `Missing` that says why.
+    """
+    from teho.observe.energy import Energy
+
+    return Energy()
 
 
 def load(run: str = "last") -> LoadedRun:

@@ -28,6 +28,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much `teho run` prints at the end: none, short or full. Variable: TEHO_REPORT."""
     thresholds: str = ""
     """A TOML file whose thresholds replace Teho's own. Variable: TEHO_THRESHOLDS."""
+    electricity: str = ""
+    """A TOML file with the price and carbon intensity of the site's electricity; see
+    [Energy](../energy.md). Variable: TEHO_ELECTRICITY."""
 
     @property
     def home_directory(self) -> Path:

@@ -7,6 +7,7 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Union
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teho.explain.columns import Sums, bounds_of, column_of, floats, quotients
+from teho.explain.energy import Seen, count_once, weigh
 from teho.explain.step import absent_hosts, offset_s
 from teho.explain.totals import lacking
 from teho.model.device import Device
@@ -216,6 +218,22 @@ class _Block:
             figures[device] = max(sums[-1], 0.0), rates
         return figures
 
+    @cached_property
+    def lowest_unused_w(self) -> dict[str, float]:
+        """The least power of each device while no process of the job held it, where known."""
+        names = ("gpu_power_w", "gpu_job_processes")
+        if not set(names) <= set(self.table.column_names):
+            return {}
+        power, users = (column_of(self.table, name) for name in names)
+        # The mean of many samples may be rounded to 0, their maximum is not.
+        most = max_column("gpu_job_processes")
+        if most in self.table.column_names:
+            users = pc.coalesce(column_of(self.table, most), users)
+        unused = pc.fill_null(pc.equal(users, 0), False)
+        bounds = bounds_of(pc.if_else(unused, power, None))
+        least = {device: bounds(place)[0] for device, place in self.places.items()}
+        return {device: power_w for device, power_w in least.items() if power_w is not None}
+
     def extent_s(self, device: str) -> tuple[float, float]:
         """Return where a device's first row begins and its last one ends, on the run's time."""
         place = self.places[device]
@@ -264,9 +282,11 @@ def _node(
         memory_peak_bytes=memory.max if isinstance(memory, Stat) else memory,
         memory_limit_bytes=Missing(Reason.ABSENT, "no limit known") if limit is None else limit,
         memory_limit_source=allocation.memory_limit_source,
-        gpus=tuple(
-            _gpu(device, position, of_gpus[device.id])
-            for position, device in enumerate(node.devices)
+        gpus=count_once(
+            [
+                _gpu(device, position, of_gpus[device.id], block, bins.width_s)
+                for position, device in enumerate(node.devices)
+            ]
         ),
         series=series,
     )
@@ -305,6 +325,8 @@ def _figures(
         for device, (stats, totals, series) in found.items():
             missing = absences.get((device, metric.name), nothing)
             value, bins = of_devices.get(device, (missing, None))
+            if not is_gauge and missing is not nothing and missing.reason is Reason.UNRECORDED:
+                value = missing  # what a counter grew by meanwhile nobody knows: no smaller total
             target: dict[str, Any] = stats if is_gauge else totals
             target[metric.name] = value
             if bins is not None:
@@ -351,18 +373,31 @@ def _cores_used(totals: Mapping[str, Figure], host: _Block | None) -> Figure:
     return cpu_s / until_s if until_s > 0 else Missing(Reason.UNRECORDED)
 
 
-def _gpu(device: Device, position: int, figures: _Figures) -> GpuSummary:
+def _gpu(
+    device: Device, position: int, figures: _Figures, block: _Block | None, bin_s: float
+) -> GpuSummary:
     stats, totals, series = figures
-    energy = totals.get("gpu_energy_j", Missing(Reason.UNRECORDED))
-    source = "counter"
-    power = stats.get("gpu_power_w")
-    if isinstance(energy, Missing) and isinstance(power, Stat) and power.covered_s > 0:
-        energy, source = power.mean * power.covered_s, "integrated power"
+    nothing = Missing(Reason.UNRECORDED, "no sample was taken")
+    # A GPU without rows (a run too short to be sampled) has no place.
+    place = block.places.get(device.id) if block else None
+    first_s, last_s = block.extent_s(device.id) if block and place else (0.0, 0.0)
+    seen = Seen(
+        counter=totals.get("gpu_energy_j", nothing),
+        power=stats.get("gpu_power_w", nothing),
+        rows=place.stop - place.start if place else 0,
+        elapsed_s=last_s - first_s,
+        unused_w=block.lowest_unused_w.get(device.id) if block else None,
+        counter_bins=series.get("gpu_energy_j", []),
+        power_bins=series.get("gpu_power_w", []),
+        bin_s=bin_s,
+    )
+    energy_j, source, energy = weigh(device, seen)
     return GpuSummary(
         device=device,
         position=position,
         stats=stats,
-        energy_j=energy,
-        energy_source="" if isinstance(energy, Missing) else source,
+        energy_j=energy_j,
+        energy_source=source,
+        energy=energy,
         series=series,
     )

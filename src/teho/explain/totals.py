@@ -34,8 +34,8 @@ def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
 
 
 def energy_of(gpus: Sequence[GpuSummary]) -> Figure:
-    """Add up the GPUs' energy, in joules."""
-    return _sum([gpu.energy_j for gpu in gpus])
+    """Add up the GPUs' energy, in joules; what another one's figure holds is not missing."""
+    return _sum([gpu.energy_j for gpu in gpus if gpu.energy.counted_with is None])
 
 
 def cores_used(run: Run, summary: Summary) -> Figure:

@@ -7,9 +7,9 @@ from typing import Union
 import msgspec
 
 from teho.model.device import Device
-from teho.model.missing import Missing
+from teho.model.missing import Missing, Reason
 
-__all__ = ["Figure", "GpuSummary", "NodeSummary", "Stat", "Summary"]
+__all__ = ["Figure", "GpuEnergy", "GpuSummary", "NodeSummary", "Stat", "Summary"]
 
 Figure = Union[float, Missing]
 """A number, or why there is none."""
@@ -27,6 +27,40 @@ class Stat(msgspec.Struct, frozen=True):
     """How much of the run has a value; the rest is missing, not zero."""
 
 
+_UNKNOWN = Missing(Reason.UNRECORDED, "no sample was taken")
+
+
+class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands behind one GPU's energy: each way of knowing it, and what of it is idling."""
+
+    counter_j: Figure = _UNKNOWN
+    """By the device's own counter."""
+    integrated_j: Figure = _UNKNOWN
+    """By its power, over the time for which that was recorded."""
+    apart_percent: Figure = _UNKNOWN
+    """How much more power the counter shows than the sensor does, in % of the sensor's."""
+    chance_percent: Figure = _UNKNOWN
+    """What of that the moments of reading may explain."""
+    uncertainty_j: Figure = _UNKNOWN
+    """How far off the energy may be because of when counter or sensor are read; what they measure
+    wrongly comes on top."""
+    idle_power_w: Figure = _UNKNOWN
+    """The baseline: the lowest power seen while no process of the job held the GPU; where there was
+    no such time, the lowest at all."""
+    idle_is_unused: bool = False
+    """Whether there was such a time; else the baseline may be too high."""
+    idle_j: Figure = _UNKNOWN
+    """The baseline times the time that the energy is of."""
+    net_j: Figure = _UNKNOWN
+    """The energy without the baseline."""
+    stuck_s: float = 0.0
+    """For how long the counter stood still while power was drawn; the energy is then integrated."""
+    shares_with: tuple[int, ...] = ()
+    """Positions of the job's GPUs on the node whose energy this figure holds as well."""
+    counted_with: int | None = None
+    """Position of the GPU whose figure holds this one's energy; None: it has its own."""
+
+
 class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU over the run."""
 
@@ -35,8 +69,11 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     """0, 1, 2 … among the job's GPUs on its node: what the program calls `cuda:N`."""
     stats: dict[str, Union[Stat, Missing]]
     energy_j: Figure
+    """All that it drew while recorded, idling included."""
     energy_source: str = ""
     """`counter` or `integrated power`."""
+    energy: GpuEnergy = GpuEnergy()
+    """What stands behind `energy_j`."""
     series: dict[str, list[Union[float, None]]]
     """Metric -> mean per time bin (bins,); None where nothing was recorded."""
 

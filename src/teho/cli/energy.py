@@ -1,0 +1,186 @@
+"""`teho energy`: what the GPUs drew, by their own counters."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from teho.cli import say
+from teho.errors import DeviceError, InputError
+from teho.model.missing import Missing
+from teho.show.energy_text import Drawn, energy_lines
+
+if TYPE_CHECKING:
+    from teho.devices.meter import Meter
+    from teho.model.device import Device
+    from teho.observe.metered import MeteredRun
+    from teho.store.energy import SavedCounter
+
+__all__ = ["command"]
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_TICK_S = 0.1
+"""NVML's counter advances about every 100 ms."""
+_EXACT_S = 10.0
+"""From here on a tick at either end makes less than 2 % of the energy."""
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+_NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which look all the time"
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  teho energy --save; python train.py; teho energy --diff
+  teho energy -- python train.py --epochs 3
+  srun teho energy -- python train.py""",
+)
+@click.option("--save", is_flag=True, help="Keep where the counters of this node's GPUs stand.")
+@click.option("--diff", is_flag=True, help="Print what was drawn since the last --save.")
+@click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
+def command(save: bool, diff: bool, argv: tuple[str, ...]) -> None:  # noqa: FBT001 - click's
+    """Print the energy of the job's GPUs on this node: while COMMAND runs, or between two calls.
+
+    All that the GPUs draw counts, idling included. COMMAND keeps its input, output, signals and
+    exit code; its lines go to stderr.
+    """
+    if save + diff + bool(argv) != 1:
+        raise click.UsageError("One of --save, --diff and -- COMMAND… is needed.")
+    if argv:
+        _run(argv)
+    elif save:
+        _save()
+    elif _speaks(os.environ):
+        _diff()
+
+
+def _speaks(environment: Mapping[str, str]) -> bool:
+    """Tell whether this task says what its GPUs drew, or another one of its node does.
+
+    Of tasks that see the same GPUs the first one speaks; tasks with GPUs of their own all do.
+    """
+    from teho.schedulers.task import read_task
+
+    try:
+        task = read_task(environment, os.uname().nodename)
+    except InputError:
+        return True
+    if task.local_rank == 0:
+        return True
+    seen = next((environment[name] for name in _VISIBLE if name in environment), None)
+    return seen is not None and str(seen.count(",") + 1) != environment.get("SLURM_GPUS_ON_NODE")
+
+
+def _save() -> None:
+    from teho.config.settings import load_settings
+    from teho.store.energy import save_counter
+
+    home = load_settings().home_directory
+    _, counters = _counters()
+    for _, device, now in counters:
+        save_counter(home, os.uname().nodename, device.id, now)
+
+
+def _diff() -> None:
+    from teho.config.settings import load_settings
+    from teho.devices.meter import drawn
+    from teho.store.energy import load_counter
+
+    home = load_settings().home_directory
+    meter, counters = _counters()
+    gpus = []
+    for place, device, now in counters:
+        saved = load_counter(home, os.uname().nodename, device.id, now)
+        elapsed_s = now.at_s - saved.at_s
+        (figure,) = drawn([device], [saved.energy_j], [now.energy_j], elapsed_s)
+        if isinstance(figure, Missing):
+            raise _refusal(meter, {place: figure})
+        gpus.append(Drawn(place, figure, elapsed_s))
+    _print(gpus, meter.notes, err=False)
+
+
+def _counters() -> tuple[Meter, list[tuple[int, Device, SavedCounter]]]:
+    """Read all counters: each GPU's place and where its counter stands.
+
+    Raises:
+        DeviceError: no GPU of the job is here, or one has no counter.
+    """
+    from teho.devices.meter import Meter, without_counter
+    from teho.store.energy import SavedCounter
+
+    meter = Meter()
+    readings = meter.read()
+    at_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    if lacking := without_counter(meter.devices, readings):
+        raise _refusal(meter, lacking)
+    boot = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
+    job = os.environ.get("SLURM_JOB_ID") or os.environ.get("JOB_ID") or ""
+    # One without a number has its energy in the figure of the other die of its card.
+    return meter, [
+        (place, device, SavedCounter(boot, job, at_s, float(reading)))
+        for place, (device, reading) in enumerate(zip(meter.devices, readings, strict=True))
+        if isinstance(reading, (int, float))
+    ]
+
+
+def _refusal(meter: Meter, lacking: Mapping[int, Missing]) -> DeviceError:
+    words = [
+        f"GPU {place} ({meter.devices[place].name}): {missing.detail or missing}"
+        for place, missing in lacking.items()
+    ]
+    whole = all(meter.devices[place].parent_id is None for place in lacking)
+    return DeviceError("no energy from " + "; ".join(words), next_step=_NEXT if whole else "")
+
+
+def _run(argv: tuple[str, ...]) -> None:
+    from teho.become import CannotStart, become
+    from teho.observe.metered import run_metered
+    from teho.observe.program import die_like
+
+    try:
+        if not _speaks(os.environ):
+            become(argv, os.environ)
+        outcome, measured = run_metered(argv)
+    except CannotStart as error:
+        say(str(error))
+        sys.exit(error.exit_code)
+    try:
+        _tell(measured)
+    except OSError as error:
+        say(f"the energy could not be printed: {error}")
+    die_like(outcome)
+
+
+def _tell(measured: MeteredRun) -> None:
+    """Print what was measured, and of which GPUs nothing is known."""
+    if measured.refusal:
+        say(f"no energy: {measured.refusal}")
+        return
+    gpus, notes = [], list(measured.notes)
+    for gpu in measured.gpus:
+        if isinstance(gpu.energy_j, Missing):
+            notes.append(f"no energy from GPU {gpu.position}: {gpu.energy_j.detail}")
+            continue
+        gpus.append(Drawn(gpu.position, gpu.energy_j, measured.elapsed_s))
+        if gpu.is_integrated:
+            notes.append(f"GPU {gpu.position} has no energy counter: its power was added up")
+    _print(gpus, notes, err=True, is_whole=len(gpus) == len(measured.gpus))
+
+
+def _print(
+    gpus: Sequence[Drawn], notes: Sequence[str], *, err: bool, is_whole: bool = True
+) -> None:
+    for line in energy_lines(gpus, is_whole=is_whole):
+        click.echo(line, err=err)
+    for note in notes:
+        say(note)
+    shortest_s = min((gpu.elapsed_s for gpu in gpus), default=_EXACT_S)
+    if shortest_s < _EXACT_S:
+        percent = 100 * 2 * _TICK_S / max(shortest_s, 2 * _TICK_S)
+        say(f"counters advance about every 100 ms: these figures are good to {percent:.0f} %")

@@ -1,0 +1,206 @@
+"""The energy counters of the job's GPUs on this node, and nothing else: quick to open and read."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from teho.devices.sources import OPENERS
+from teho.errors import DeviceError
+from teho.model.device import Device, Reading, Source
+from teho.model.missing import Missing, Reason
+from teho.model.summary import Figure
+
+__all__ = ["Meter", "added", "counted_with", "drawn", "without_counter"]
+
+_STUCK_S = 1.0
+"""NVML's counter advances about every 100 ms; ten times that without an advance is no chance."""
+_TURN_S = 60.0
+"""The MI100's counter begins anew every 65.5 kJ (`teho.devices.amd_counters`): within a minute it
+would have to draw more than 1 kW, which it cannot."""
+_MAY_HAVE_TURNED = Missing(
+    Reason.UNSUPPORTED,
+    "this GPU's counter begins anew every few minutes; `teho energy -- COMMAND` adds up its power",
+)
+_BEGAN_ANEW = Missing(
+    Reason.FAILED, "the energy counter began anew, as it does when the driver is loaded"
+)
+_STUCK = Missing(Reason.FAILED, "the energy counter stands still, though every GPU draws power")
+
+
+class _Counters(Protocol):
+    """The counters of one vendor's GPUs."""
+
+    devices: tuple[Device, ...]
+    notes: tuple[str, ...]
+
+    def read(self) -> list[Reading]: ...
+    def close(self) -> None: ...
+
+
+class Meter:
+    """All energy counters of the job's GPUs on this node.
+
+    Args:
+        environment: where `CUDA_VISIBLE_DEVICES` and its like are looked up.
+        root: a folder that holds `sys` and `proc`.
+
+    Attributes:
+        devices: the GPUs, in the order in which the program counts them.
+        notes: sentences about what a reader of the figures has to know.
+
+    Raises:
+        DeviceError: no GPU of the job's is here; the text says what each vendor's says.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ, root: Path = Path("/")) -> None:
+        self._counters: list[_Counters] = []
+        refusals: list[DeviceError] = []
+        for vendor in OPENERS:
+            try:
+                self._counters.append(_open(vendor, environment, root))
+            except DeviceError as error:
+                refusals.append(error)
+        if not self._counters:
+            raise DeviceError(
+                "no GPU whose energy could be read: " + "; ".join(it.found for it in refusals),
+                next_step="`teho devices` tells what is here",
+            )
+        self.devices = tuple(device for part in self._counters for device in part.devices)
+        self.notes = tuple(note for part in self._counters for note in part.notes)
+        # Nobody closes the meter of a function that is measured; the end of a process is one.
+        self._closing = weakref.finalize(self, _close, self._counters)
+        self._closing.atexit = False
+
+    def read(self) -> list[Reading]:
+        """Return the counters as they stand, in J, one for each of `devices`."""
+        if len(self._counters) == 1:
+            return self._counters[0].read()
+        return [reading for part in self._counters for reading in part.read()]
+
+    def close(self) -> None:
+        """Let go of the devices; safe to call twice."""
+        self._closing()
+
+
+def _close(counters: Sequence[_Counters]) -> None:
+    for part in counters:
+        part.close()
+
+
+def _open(vendor: str, environment: Mapping[str, str], root: Path) -> _Counters:
+    if vendor == "nvidia":
+        from teho.devices.nvidia_energy import NvidiaEnergy
+
+        return NvidiaEnergy(environment, root)
+    if vendor == "amd":
+        return _Amd(environment, root)
+    return _OfSource(OPENERS[vendor](environment, root))
+
+
+class _Amd:
+    """The counters of AMD's GPUs."""
+
+    def __init__(self, environment: Mapping[str, str], root: Path) -> None:
+        from teho.devices.amd import AmdSource
+
+        self._source = AmdSource(environment, root)
+        self.devices, self.notes = self._source.devices, self._source.notes
+
+    def read(self) -> list[Reading]:
+        return self._source.read_energy()
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class _OfSource:
+    """The counters of any other vendor, as its source reads them beside all else."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.devices, self.notes = source.devices, source.notes
+
+    def read(self) -> list[Reading]:
+        readings = self._source.read(frozenset())
+        return [readings[device.id]["gpu_energy_j"] for device in self.devices]
+
+    def close(self) -> None:
+        self._source.close()
+
+
+def drawn(
+    devices: Sequence[Device], before: Sequence[Reading], after: Sequence[Reading], elapsed_s: float
+) -> list[Figure]:
+    """Return what each counter grew by between two readings of one meter, in J.
+
+    A counter that fell, stood still for more than a second, or may have turned over has no figure.
+    """
+    return [
+        _grown(device, old, new, elapsed_s)
+        for device, old, new in zip(devices, before, after, strict=True)
+    ]
+
+
+def _grown(device: Device, old: Reading, new: Reading, elapsed_s: float) -> Figure:
+    if isinstance(old, Missing):
+        return old
+    if isinstance(new, Missing):
+        return new
+    if elapsed_s > _TURN_S and _turns(device):
+        return _MAY_HAVE_TURNED
+    if isinstance(old, list) or isinstance(new, list) or new < old:
+        return _BEGAN_ANEW
+    if new == old and elapsed_s > _STUCK_S:
+        return _STUCK
+    return float(new - old)
+
+
+def _turns(device: Device) -> bool:
+    """Tell whether a counter begins anew so soon that two readings do not tell its growth."""
+    return device.architecture == "gfx908"
+
+
+def without_counter(devices: Sequence[Device], readings: Sequence[Reading]) -> dict[int, Missing]:
+    """Return why two readings of a counter will not tell a device's energy: place -> reason."""
+    figures: list[Figure] = [
+        reading if isinstance(reading, Missing) else 0.0 for reading in readings
+    ]
+    elsewhere = counted_with(devices, figures)
+    reasons = {
+        place: figure if isinstance(figure, Missing) else _MAY_HAVE_TURNED
+        for place, (device, figure) in enumerate(zip(devices, figures, strict=True))
+        if isinstance(figure, Missing) or _turns(device)
+    }
+    return {place: reason for place, reason in reasons.items() if place not in elsewhere}
+
+
+def counted_with(devices: Sequence[Device], figures: Sequence[Figure]) -> dict[int, int]:
+    """Tell whose energy stands in another one's figure: place -> place of that other one.
+
+    Two dies of an MI250X have one counter, which one of them reports.
+    """
+    if all(device.package_id is None for device in devices):
+        return {}
+    holders: dict[str, int] = {}
+    for place, (device, figure) in enumerate(zip(devices, figures, strict=True)):
+        if device.package_id is not None and not isinstance(figure, Missing):
+            holders.setdefault(device.package_id, place)
+    return {
+        place: holders[device.package_id]
+        for place, device in enumerate(devices)
+        if device.package_id in holders and holders[device.package_id] != place
+    }
+
+
+def added(devices: Sequence[Device], figures: Sequence[Figure]) -> Figure:
+    """Add up energies, each package once; a sum that lacks a part is missing."""
+    twice = counted_with(devices, figures)
+    parts = [figure for place, figure in enumerate(figures) if place not in twice]
+    missing = [part for part in parts if isinstance(part, Missing)]
+    if missing:
+        return missing[0]
+    return sum(part for part in parts if not isinstance(part, Missing))

@@ -1,0 +1,148 @@
+"""The energy of a part of a program: `with teho.energy() as e: …; e.energy_j`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from copy import copy
+from time import monotonic
+from types import TracebackType
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast, final
+
+from teho.devices.meter import Meter, added, drawn
+from teho.errors import DeviceError, InputError
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+from teho.model.summary import Figure
+
+__all__ = ["Energy", "EnergyReading", "Measured"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class EnergyReading(NamedTuple):
+    """What the GPUs drew in some time."""
+
+    elapsed_s: float
+    energy_j: Figure
+    """Of all GPUs that this process may use, idling included; or why it is not known."""
+    by_device: dict[str, Figure]
+    """The same by GPU: UUID -> J."""
+
+    @property
+    def power_w(self) -> Figure:
+        """Mean power of all these GPUs together."""
+        if isinstance(self.energy_j, Missing):
+            return self.energy_j
+        if self.elapsed_s <= 0:
+            return Missing(Reason.UNRECORDED, "no time has passed")
+        return self.energy_j / self.elapsed_s
+
+
+class Measured(Protocol[P, R_co]):
+    """A function whose calls are measured."""
+
+    energy: Energy | None
+    """Of its last call."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the function."""
+        ...
+
+
+@final
+class Energy:
+    """Measures the energy of this node's GPUs between its begin and its end.
+
+    Without a GPU, or a counter, every energy is a `Missing` that says why; nothing is raised.
+    """
+
+    def __init__(self) -> None:
+        self._meter: Meter | None = None
+        self._lacking = Missing(Reason.ABSENT)
+        try:
+            self._meter = Meter()
+        except DeviceError as error:
+            self._lacking = Missing(Reason.ABSENT, error.found)
+        self._began_s: float | None = None
+        self._before: list[Reading] = []
+        self._last: EnergyReading | None = None
+
+    def __enter__(self) -> Energy:
+        self._last = None
+        self._before = self._meter.read() if self._meter else []
+        self._began_s = monotonic()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._last = self.read()
+
+    def __call__(self, function: Callable[P, R]) -> Measured[P, R]:
+        """Measure each call of a function; its attribute `energy` is that of the last one."""
+
+        @functools.wraps(function)
+        def measured(*args: P.args, **kwargs: P.kwargs) -> R:
+            # Of its own, since calls may overlap; the devices are opened once for all of them.
+            typed.energy = copy(self)
+            with typed.energy:
+                return function(*args, **kwargs)
+
+        typed = cast("Measured[P, R]", measured)
+        typed.energy = None
+        return typed
+
+    def read(self) -> EnergyReading:
+        """Return what was drawn since the begin, now.
+
+        Raises:
+            InputError: nothing has begun.
+        """
+        if self._began_s is None:
+            raise InputError(
+                "teho.energy() measures nothing yet",
+                "`with teho.energy() as e:` around what is to be measured",
+            )
+        after = self._meter.read() if self._meter else []
+        elapsed_s = monotonic() - self._began_s
+        if self._meter is None:
+            return EnergyReading(elapsed_s, self._lacking, {})
+        devices = self._meter.devices
+        figures = drawn(devices, self._before, after, elapsed_s)
+        by_device = {it.id: figure for it, figure in zip(devices, figures, strict=True)}
+        return EnergyReading(elapsed_s, added(devices, figures), by_device)
+
+    @property
+    def energy_j(self) -> Figure:
+        """Energy of all GPUs that this process may use, in J; inside of the block, up to now."""
+        return self._reading.energy_j
+
+    @property
+    def power_w(self) -> Figure:
+        """Their mean power."""
+        return self._reading.power_w
+
+    @property
+    def elapsed_s(self) -> float:
+        """Length of the block."""
+        return self._reading.elapsed_s
+
+    @property
+    def by_device(self) -> dict[str, Figure]:
+        """Energy of each GPU in J, by its UUID."""
+        return self._reading.by_device
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the figures has to know, such as whose energy a counter counts."""
+        return self._meter.notes if self._meter else ()
+
+    @property
+    def _reading(self) -> EnergyReading:
+        return self._last or self.read()

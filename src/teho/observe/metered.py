@@ -1,0 +1,210 @@
+"""A program with an energy meter beside it, and nothing else: `teho energy -- COMMAND`.
+
+The meter is a process of its own, as the recorder of `teho run` is, and for the same reasons. It
+reads the counters once before the program begins and once after its end; where a GPU has none, it
+adds up that GPU's power meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from teho.devices.meter import Meter, counted_with, drawn, without_counter
+from teho.devices.sources import OPENERS
+from teho.errors import DeviceError
+from teho.model.device import Device, Source
+from teho.model.missing import Missing, Reason
+from teho.model.summary import Figure
+from teho.observe.pipes import LineReader, send
+from teho.observe.program import Outcome, die_like
+from teho.observe.supervisor import Supervisor
+
+__all__ = ["MeteredGpu", "MeteredRun", "run_metered"]
+
+_OPEN_WAIT_S = 10.0
+"""A driver may take seconds to start; one that hangs must not keep the program from running."""
+_NO_ANSWER = f"the GPUs' driver did not answer within {_OPEN_WAIT_S:g} s"
+_LATE = f"{_NO_ANSWER}: what the program drew before it did is not counted"
+_LOOK_S = 0.05
+_POWER_EVERY_S = 0.1
+"""Power sensors have news every 20 to 100 ms ("Part-time Power Measurements")."""
+_DEADLY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class MeteredGpu(msgspec.Struct, frozen=True):
+    """What one GPU drew."""
+
+    position: int
+    energy_j: Figure
+    is_integrated: bool = False
+    """Added up from power, for want of a counter."""
+
+
+class MeteredRun(msgspec.Struct, frozen=True):
+    """What was measured beside a program."""
+
+    gpus: tuple[MeteredGpu, ...] = ()
+    """Without those whose energy another one's counter holds."""
+    elapsed_s: float = 0.0
+    """Between the two readings."""
+    notes: tuple[str, ...] = ()
+    refusal: str = ""
+    """Why nothing could be measured."""
+
+
+class _EndedEarly(Exception):  # noqa: N818 - it is an outcome
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def run_metered(argv: Sequence[str]) -> tuple[Outcome, MeteredRun]:
+    """Run a program unchanged and return how it ended and what the GPUs drew.
+
+    Raises:
+        CannotStart: there is no such program.
+    """
+    supervisor = Supervisor()
+    reading, writing = os.pipe()
+    supervisor.start_recorder(partial(_measure, answers=writing), keep=(writing,))
+    os.close(writing)
+    meter = LineReader(reading)
+    try:
+        is_late = not _has_begun(meter)
+    except _EndedEarly as ended:
+        # The signal that waits for us ends the waiting for the meter as well.
+        supervisor.finish_recording(lambda: None)
+        die_like(Outcome(0.0, None, ended.number, 0.0, 0))
+    supervisor.start(argv, os.environ)
+    outcome = supervisor.wait()
+    supervisor.finish_recording(lambda: None)
+    for message in meter.messages():
+        if "measured" in message:
+            measured = msgspec.convert(message["measured"], MeteredRun)
+            if is_late:
+                measured = msgspec.structs.replace(measured, notes=(*measured.notes, _LATE))
+            return outcome, measured
+    troubles = "; ".join(what for _, what in outcome.troubles)
+    return outcome, MeteredRun(refusal=_NO_ANSWER if is_late else troubles)
+
+
+def _has_begun(meter: LineReader) -> bool:
+    """Wait for the meter's first reading; return whether it came in time.
+
+    Raises:
+        _EndedEarly: somebody has ended us meanwhile, and with that a program that never began.
+    """
+    deadline_s = time.monotonic() + _OPEN_WAIT_S
+    while not meter.closed and time.monotonic() < deadline_s:
+        if meter.wait(_LOOK_S) and any("begun" in message for message in meter.messages()):
+            return True
+        for number in _DEADLY:
+            if number in signal.sigpending():
+                raise _EndedEarly(number)
+    return meter.closed  # then it has failed, and its trouble is told
+
+
+def _measure(control: int, back: int, program: int, answers: int) -> None:  # noqa: ARG001
+    """In the meter's process: read, wait for the program's end, read again, tell."""
+    reader = LineReader(control)
+    try:
+        meter = Meter()
+    except DeviceError as error:
+        send(answers, begun=True)
+        _wait(reader, None)
+        send(answers, measured=_plain(MeteredRun(refusal=error.found)))
+        return
+    before = meter.read()
+    began_s = time.monotonic()
+    lacking = [meter.devices[place] for place in without_counter(meter.devices, before)]
+    power = _Power(lacking, os.environ) if lacking else None
+    send(answers, begun=True)
+    _wait(reader, power)
+    after = meter.read()
+    elapsed_s = time.monotonic() - began_s
+    by_power = power.energies_j if power else {}
+    figures = [
+        by_power.get(device.id, figure)
+        for device, figure in zip(
+            meter.devices, drawn(meter.devices, before, after, elapsed_s), strict=True
+        )
+    ]
+    elsewhere = counted_with(meter.devices, figures)
+    gpus = [
+        MeteredGpu(place, figure, meter.devices[place].id in by_power)
+        for place, figure in enumerate(figures)
+        if place not in elsewhere
+    ]
+    measured = MeteredRun(tuple(gpus), elapsed_s, meter.notes)
+    send(answers, measured=_plain(measured))
+
+
+def _plain(measured: MeteredRun) -> Any:
+    return msgspec.to_builtins(measured)
+
+
+def _wait(reader: LineReader, power: _Power | None) -> None:
+    """Wait until the program has ended, or nobody is left who would tell."""
+    while not reader.closed:
+        if power:
+            power.sample()
+        reader.wait(_POWER_EVERY_S if power else None)
+        if any("end" in message for message in reader.messages()):
+            break
+    if power:
+        power.sample()
+
+
+class _Power:
+    """Energy of GPUs without a counter, added up from their power.
+
+    Args:
+        devices: those GPUs.
+        environment: where `CUDA_VISIBLE_DEVICES` and its like are looked up.
+        root: a folder that holds `sys` and `proc`.
+
+    Attributes:
+        energies_j: each GPU's energy from the first sample to the last.
+    """
+
+    def __init__(
+        self, devices: Sequence[Device], environment: Mapping[str, str], root: Path = Path("/")
+    ) -> None:
+        self._sources: list[Source] = []
+        for vendor in sorted({device.vendor for device in devices}):
+            try:
+                self._sources.append(OPENERS[vendor](environment, root))
+            except DeviceError:
+                continue
+        nothing = Missing(Reason.UNSUPPORTED, "neither an energy counter nor power")
+        self.energies_j: dict[str, Figure] = {device.id: nothing for device in devices}
+        self._before: dict[str, tuple[float, float]] = {}
+        self._lost: set[str] = set()
+
+    def sample(self) -> None:
+        """Read the power once more."""
+        now_s = time.monotonic()
+        for source in self._sources:
+            for device, values in source.read(frozenset()).items():
+                if device in self.energies_j and device not in self._lost:
+                    self._add(device, now_s, values.get("gpu_power_w"))
+
+    def _add(self, device: str, now_s: float, power_w: object) -> None:
+        if isinstance(power_w, Missing):
+            # What was drawn meanwhile nobody knows, whatever comes later.
+            self.energies_j[device] = power_w
+            self._lost.add(device)
+        elif isinstance(power_w, (int, float)):
+            before_s, before_w = self._before.get(device, (now_s, power_w))
+            self._before[device] = (now_s, power_w)
+            known = self.energies_j[device]
+            so_far_j = 0.0 if isinstance(known, Missing) else known
+            self.energies_j[device] = so_far_j + (now_s - before_s) * (before_w + power_w) / 2

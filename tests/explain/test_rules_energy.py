@@ -1,0 +1,57 @@
+"""`energy_disagrees` on both sides of its threshold, and where the question does not arise."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, gpu, judged, scenario
+from teho.explain.rules import energy_disagrees
+from teho.model.finding import Severity
+
+
+def made(apart: object = 0.0, *, gpus: int = 2, **behind: object):
+    """Return a run whose first GPU's counter and power are so far apart."""
+    run, summary = scenario(NodePart(gpus=[gpu()] * gpus))
+    node = summary.nodes[0]
+    first = node.gpus[0]
+    energy = msgspec.structs.replace(first.energy, apart_percent=apart, **behind)
+    changed = (msgspec.structs.replace(first, energy=energy), *node.gpus[1:])
+    node = msgspec.structs.replace(node, gpus=changed)
+    return run, msgspec.structs.replace(summary, nodes=(node,))
+
+
+@pytest.mark.parametrize("apart", [5.1, -5.1, 40.0])
+def test_a_disagreement_beyond_5_percent_is_told(apart: float) -> None:
+    finding = found(energy_disagrees, made(apart))
+    assert finding.severity is Severity.REMARK
+    assert finding.sentence.startswith("The energy counter and the power of GPU 0 on r01g01")
+    shown = figures(finding)
+    assert shown["counter above power times time, GPU 0 on r01g01"] == apart
+    assert set(shown) == {
+        f"{label}, GPU 0 on r01g01"
+        for label in ("counter above power times time", "by the counter", "by power")
+    }
+
+
+@pytest.mark.parametrize("apart", [0.0, 4.9, -4.9])
+def test_less_is_nothing(apart: float) -> None:
+    assert judged(energy_disagrees, made(apart)) == []
+
+
+def test_what_the_moments_of_reading_explain_is_nothing() -> None:
+    """A run of a second: a tick of 100 ms is 10 % of it."""
+    assert judged(energy_disagrees, made(12.0, chance_percent=15.0)) == []
+    assert found(energy_disagrees, made(12.0, chance_percent=11.0))
+
+
+def test_a_counter_that_stood_still() -> None:
+    finding = found(energy_disagrees, made(-60.0, stuck_s=1800.0))
+    assert "stood still for 30 min" in finding.sentence
+    assert "power times time instead" in finding.sentence
+
+
+def test_where_one_of_the_two_is_missing_the_question_does_not_arise() -> None:
+    assert judged(energy_disagrees, made(UNSUPPORTED)) == []
+    assert judged(energy_disagrees, scenario(NodePart(gpus=[gpu(gpu_power_w=UNSUPPORTED)]))) == []
+    assert judged(energy_disagrees, scenario(NodePart())) == []
