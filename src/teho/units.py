@@ -22,6 +22,7 @@ __all__ = [
     "format_duration",
     "format_energy",
     "format_quantity",
+    "format_rate",
     "parse_bytes",
     "parse_duration",
     "plural",
@@ -167,6 +168,16 @@ def format_energy(joules: float) -> str:
     return f"{_three_digits(watt_hours / 1000)} kWh"
 
 
+def format_rate(value: float, unit: str) -> str:
+    """Write a rate as makers of hardware do, in powers of 1000: `3.35 TB/s`, `989 TFLOP/s`."""
+    prefixes = ("", "k", "M", "G", "T", "P", "E")
+    index = 0
+    while abs(value) >= 999.5 and index < len(prefixes) - 1:
+        value /= 1000
+        index += 1
+    return f"{_three_digits(value)} {prefixes[index]}{unit}"
+
+
 def format_count(value: float) -> str:
     """Write a plain number: whole numbers whole, others with three significant digits."""
     if value == int(value) and abs(value) < 1e15:
@@ -181,6 +192,8 @@ def plural(unit: str, amount: float) -> str:
 
 def _three_digits(value: float) -> str:
     size = abs(value)
+    if 0 < size < 0.005:
+        return f"{value:.1g}"  # what is not zero does not read as zero
     return f"{value:,.{0 if size >= 99.95 else 1 if size >= 9.995 else 2}f}"
 
 
@@ -198,7 +211,8 @@ def format_quantity(value: float, unit: str) -> str:
 
     Args:
         value: the number, in `unit`.
-        unit: `s`, `bytes`, `bytes/s`, `J`, `%`, or any other unit, which is put behind.
+        unit: `s`, `bytes`, `bytes/s`, `J`, `%`, `B/s` and `FLOP/s` (decimal, as on a datasheet), or
+            any other unit, which is put behind.
     """
     if math.isnan(value):
         return "not a number"
@@ -210,6 +224,8 @@ def format_quantity(value: float, unit: str) -> str:
         return format_bytes(value) + "/s"
     if unit == "J":
         return format_energy(value)
+    if unit in {"B/s", "FLOP/s"}:
+        return format_rate(value, unit)
     if unit == "%":
         return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
     return f"{format_count(value)} {unit}".rstrip()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Union
 
+from teho.explain.energy import Seen, weigh
 from teho.explain.policy import load_policy
 from teho.explain.rules import Rule
 from teho.model.allocation import Allocation
@@ -71,6 +72,7 @@ class NodePart:
         scheduler: str | None = "slurm",
         gpu_memory_bytes: int | None = 32 * GIB,
         vendor: str = "nvidia",
+        model: str = "",
         rates: Mapping[str, Given] | None = None,
         power_limit_w: float | None = None,
         ranks: Sequence[int] = (),
@@ -87,7 +89,7 @@ class NodePart:
             memory_source,
             oom_kills,
         )
-        self.gpu_memory_bytes, self.vendor = gpu_memory_bytes, vendor
+        self.gpu_memory_bytes, self.vendor, self.model = gpu_memory_bytes, vendor, model
         self.signals: dict[str, Given] = {
             "cpu_busy_percent": 75.0,
             "cpu_iowait_percent": 0.5,
@@ -113,12 +115,12 @@ class NodePart:
         )
 
     def devices(self) -> tuple[Device, ...]:
-        name = "Tesla V100-SXM2-32GB" if self.vendor == "nvidia" else "AMD Instinct MI250X"
+        usual = "Tesla V100-SXM2-32GB" if self.vendor == "nvidia" else "AMD Instinct MI250X"
         return tuple(
             Device(
                 id=f"GPU-{self.name}-{position}",
                 index=position,
-                name=name,
+                name=self.model or usual,
                 vendor=self.vendor,
                 memory_bytes=self.gpu_memory_bytes,
                 power_limit_w=self.power_limit_w,
@@ -190,15 +192,50 @@ def gpu(busy: Given = 92.0, **signals: Given) -> dict[str, Given]:
     """Return one GPU's signals: a healthy one's, but for what is given."""
     return {
         "gpu_busy_percent": busy,
+        "gpu_sm_active_percent": times(busy, 0.95),
+        "gpu_sm_occupancy_percent": 62.0,
+        "gpu_tensor_percent": 31.0,
+        "gpu_fp64_percent": 0.2,
+        "gpu_fp32_percent": 18.0,
+        "gpu_fp16_percent": 2.0,
+        "gpu_dram_percent": 42.0,
         "gpu_memory_used_bytes": 17.0 * GIB,
         "gpu_power_w": 230.0,
         "gpu_temperature_c": 62.0,
         "gpu_thermal_throttle_percent": 0.0,
         "gpu_power_throttle_percent": 3.0,
+        "gpu_pcie_receive_bytes_per_s": 1.2e9,
+        "gpu_pcie_send_bytes_per_s": 0.2e9,
         "gpu_job_processes": 1.0,
         "gpu_job_memory_bytes": 16.5 * GIB,
         **signals,
     }
+
+
+def times(given: Given, factor: float) -> Given:
+    """Return a signal that is another one times a factor, in every bin."""
+    if isinstance(given, Missing):
+        return given
+    if isinstance(given, Sequence):
+        return [None if value is None else factor * value for value in given]
+    return factor * given
+
+
+DEEP = tuple(
+    f"gpu_{what}"
+    for what in (
+        "sm_active_percent",
+        "sm_occupancy_percent",
+        "tensor_percent",
+        "fp64_percent",
+        "fp32_percent",
+        "fp16_percent",
+        "dram_percent",
+        "pcie_receive_bytes_per_s",
+        "pcie_send_bytes_per_s",
+    )
+)
+"""What only some GPUs tell: how much of them was used, and how."""
 
 
 def untouched_gpu() -> dict[str, Given]:
@@ -209,6 +246,7 @@ def untouched_gpu() -> dict[str, Given]:
         gpu_power_w=40.0,
         gpu_temperature_c=30.0,
         gpu_power_throttle_percent=0.0,
+        **dict.fromkeys(DEEP, 0.0),
         gpu_job_processes=0.0,
         gpu_job_memory_bytes=0.0,
     )
@@ -218,12 +256,24 @@ def gpu_summary(
     device: Device, position: int, signals: Mapping[str, Given], elapsed_s: float
 ) -> GpuSummary:
     power = stat_of(signals["gpu_power_w"], elapsed_s)
+    seen = Seen(
+        counter=power.mean * elapsed_s if isinstance(power, Stat) else power,
+        power=power,
+        rows=BINS,
+        elapsed_s=elapsed_s,
+        unused_w=None,
+        counter_bins=[],
+        power_bins=[],
+        bin_s=elapsed_s / BINS,
+    )
+    energy_j, source, energy = weigh(device, seen)
     return GpuSummary(
         device=device,
         position=position,
         stats={metric: stat_of(given, elapsed_s) for metric, given in signals.items()},
-        energy_j=power.mean * elapsed_s if isinstance(power, Stat) else power,
-        energy_source="counter" if isinstance(power, Stat) else "",
+        energy_j=energy_j,
+        energy_source=source,
+        energy=energy,
         series=series_of(signals),
     )
 

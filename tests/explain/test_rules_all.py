@@ -20,8 +20,9 @@ from explain.scenario_parts import (
     untouched_gpu,
 )
 from explain.scenarios import SCENARIOS, missing_signals
-from teho.explain import outliers, rules
+from teho.explain import outliers, roofline, rules
 from teho.explain.policy import EVERY_RULE, OUTLIERS, load_policy
+from teho.explain.roofline import ROOFLINE
 from teho.explain.rules import RULES, SUPPRESSIONS, gpu_low_use, judge_all
 from teho.model.finding import Abstention, Finding, Severity
 
@@ -43,7 +44,7 @@ EXPECTED = {
     "memory_near_limit": ["memory_near_limit"],
     "memory_overasked": ["memory_overasked"],
     "out_of_memory": ["out_of_memory"],
-    "hot_gpu": ["gpu_throttled", "gpu_throttled"],
+    "hot_gpu": ["gpu_throttled", "gpu_power_capped"],
     "hidden_gpu": ["gpu_invisible"],
     "short_job": ["job_too_short"],
     "no_gpu_clean": [],
@@ -56,12 +57,13 @@ EXPECTED = {
     "one_task_killed": ["task_failed"],
     "nothing_recorded": ["job_too_short"],
 }
-ABSTAINING = {"missing_signals", "lost_gpu", "low_use"}
+ABSTAINING = {"missing_signals", "lost_gpu"}
 
 
 CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop")
 NEEDS_A_NEIGHBOUR = {"gpu_one_idle", "communication_bound", "rank_imbalance"}
-NEEDS_NOTHING = {"job_too_short", "task_failed", "task_imbalance"}
+NEEDS_NOTHING = {"energy_disagrees", "job_too_short", "task_failed", "task_imbalance"}
+NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
 
 
 def kinds_of(made) -> list[str]:
@@ -102,7 +104,7 @@ def test_each_rule_alone_is_silent_on_a_clean_run(rule, name):
 @pytest.mark.parametrize("rule", RULES, ids=KINDS)
 def test_each_rule_abstains_where_its_signals_are_missing(rule):
     verdict = judged(rule, missing_signals())
-    if rule.KIND in NEEDS_A_NEIGHBOUR | NEEDS_NOTHING:
+    if rule.KIND in NEEDS_A_NEIGHBOUR | NEEDS_NOTHING | NEEDS_A_POOR_GPU:
         assert verdict == []
         return
     assert isinstance(verdict, Abstention)
@@ -206,13 +208,13 @@ class TestRegistry:
         assert len(set(KINDS)) == len(KINDS)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
-        assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE, OUTLIERS}
+        assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE, OUTLIERS, ROOFLINE}
 
     def test_every_threshold_is_read_by_its_rule(self):
         folder = Path(rules.__file__).parent
         shared = (folder / "_look.py").read_text(encoding="utf-8")
         for kind, limits in load_policy().thresholds.items():
-            if kind == OUTLIERS:
+            if kind in {OUTLIERS, ROOFLINE}:
                 continue
             own = shared if kind == EVERY_RULE else (folder / f"{kind}.py").read_text("utf-8")
             for name in limits:
@@ -222,6 +224,11 @@ class TestRegistry:
         source = Path(outliers.__file__).read_text(encoding="utf-8")
         for name in load_policy().thresholds[OUTLIERS]:
             assert f'limits["{name}"]' in source
+
+    def test_every_threshold_of_the_roofline_is_read(self):
+        source = Path(roofline.__file__).read_text(encoding="utf-8")
+        for name in load_policy().thresholds[ROOFLINE]:
+            assert f'limit("{name}")' in source
 
 
 class TestPage:

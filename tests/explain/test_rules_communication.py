@@ -174,7 +174,8 @@ class TestOneNode:
         assert "`nvidia-smi topo -m`" in finding.action
 
     def test_without_figures_of_the_bus_it_abstains(self):
-        verdict = judged(communication_bound, scenarios.low_use())
+        unknown = gpu(20.0, gpu_pcie_receive_bytes_per_s=UNSUPPORTED)
+        verdict = judged(communication_bound, scenario(NodePart(gpus=[unknown] * 4)))
         assert isinstance(verdict, Abstention)
         assert "PCIe to the GPU" in verdict.lacked
 

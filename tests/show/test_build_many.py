@@ -51,7 +51,7 @@ def test_a_share_that_is_one_value_in_every_row_stands_beside_the_title():
 def test_four_nodes():
     view = view_of(one_gpu_differs())
     assert [table.key for table in view.tables] == [
-        "nodes", "gpus", "tasks", "cpus", "memory", "io",
+        "nodes", "gpus", "gpu_activity", "tasks", "cpus", "memory", "io", "gpu_energy",
     ]  # fmt: skip
     nodes = table_of(view, "nodes")
     assert [row["node"] for row in nodes.rows] == list(HOSTS)
@@ -69,7 +69,9 @@ def test_four_nodes():
 
 def test_one_node_is_as_ever():
     view = view_of(scenario(NodePart(gpus=[gpu()] * 24)))
-    assert [table.key for table in view.tables] == ["gpus", "cpus", "memory", "io"]
+    assert [table.key for table in view.tables] == [
+        "gpus", "gpu_activity", "cpus", "memory", "io", "gpu_energy",
+    ]  # fmt: skip
     assert not any(table.outliers or table.shown or table.rest for table in view.tables)
     assert not any(column.aside for table in view.tables for column in table.columns)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from teho.model.finding import Abstention
 from teho.model.missing import Missing, Reason
 from teho.show.text import render_text
 from teho.show.view import Column, Table
@@ -134,3 +135,14 @@ def test_missing_cell_widens_its_column():
     text = render(table(column, rows=({"x": missing}, {"x": 5.0})))
     assert "\nno permission\n            5\n" in text
     assert "no permission (x): this user may not read it" in text
+
+
+def test_rules_that_lacked_the_same_stand_in_one_line():
+    lacks = [("gpu_a", "SM activity of GPU 0: none"), ("gpu_b", "power of GPU 0: none"),
+             ("gpu_c", "SM activity of GPU 0: none")]  # fmt: skip
+    view = views.base(abstentions=tuple(Abstention(kind=kind, lacked=lack) for kind, lack in lacks))
+    assert (
+        "Not judged\n"
+        "  gpu_a, gpu_c: SM activity of GPU 0: none\n"
+        "  gpu_b: power of GPU 0: none\n"
+    ) in render(view)  # fmt: skip

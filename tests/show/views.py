@@ -11,7 +11,17 @@ from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshol
 from teho.model.missing import Missing, Reason
 from teho.model.run import RunState
 from teho.show.build import build_view
-from teho.show.view import Column, Fact, Plot, PlotSeries, Table, View
+from teho.show.view import (
+    Column,
+    Fact,
+    Plot,
+    PlotSeries,
+    Roof,
+    Roofline,
+    RooflinePoint,
+    Table,
+    View,
+)
 from teho.units import GIB, J_PER_WH
 
 CSC = "CSC, GPU-accelerated machine learning: consistently low, for example under 50 %"
@@ -380,6 +390,17 @@ HOSTILE = (
 )
 
 
+def roofline_point(label, least_flop_per_s=1e12, most_flop_per_s=2e12, bytes_per_s=1e11):
+    return RooflinePoint(
+        label=label,
+        bytes_per_s=bytes_per_s,
+        least_flop_per_s=least_flop_per_s,
+        most_flop_per_s=most_flop_per_s,
+        least_flop_per_byte=least_flop_per_s / bytes_per_s,
+        most_flop_per_byte=most_flop_per_s / bytes_per_s,
+    )
+
+
 def hostile():
     """Every text that comes from outside is an attack."""
     return base(
@@ -421,6 +442,17 @@ def hostile():
         ),
         abstentions=(Abstention(kind=HOSTILE, lacked=HOSTILE),),
         notes=(HOSTILE,),
+        rooflines=(
+            Roofline(
+                model=HOSTILE,
+                sentence=HOSTILE,
+                notes=(HOSTILE,),
+                memory_bytes_per_s=1e12,
+                roofs=(Roof(label=HOSTILE, flop_per_s=1e13, active=True),),
+                points=(roofline_point(HOSTILE),) * 2,
+                mean=roofline_point(HOSTILE),
+            ),
+        ),
         plots=(
             plot(
                 HOSTILE, HOSTILE, HOSTILE, "GPU", [PlotSeries(HOSTILE, [1.0, None, 3.0])], HOSTILE

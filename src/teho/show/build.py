@@ -6,15 +6,20 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from teho.config.electricity import Electricity
 from teho.explain.policy import OUTLIERS, Policy, load_policy
-from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s, stopped_early
-from teho.explain.totals import cores_used, energy_of, lacking, mean_of
+from teho.explain.roofline import rooflines_of
+from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
+from teho.explain.totals import cores_used, mean_of
 from teho.explain.wording import listed
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.show.build_activity import activity_facts
+from teho.show.build_energy import energy_facts
 from teho.show.build_plots import heat_map_of, plots_of
+from teho.show.build_roofline import rooflines_view
 from teho.show.build_step import clock_notes, ended_words, gaps, killed_words, node_count
 from teho.show.build_tables import tables_of
 from teho.show.view import Fact, View
@@ -36,6 +41,7 @@ def build_view(
     problems: Sequence[str] = (),
     plots: bool = True,
     policy: Policy | None = None,
+    electricity: Electricity | None = None,
 ) -> View:
     """Lay out a whole report.
 
@@ -48,9 +54,11 @@ def build_view(
         problems: sentences about rows that did not read.
         plots: whether to draw every metric over time; text has no use for them.
         policy: the thresholds by which rows of tables stand out; None: the shipped ones.
+        electricity: what a kWh costs and emits; None: nobody says.
     """
     verdict, severity = _verdict(run, state, summary, findings)
-    limits = (policy or load_policy()).thresholds[OUTLIERS]
+    policy = policy or load_policy()
+    rooflines, unplaced = rooflines_of(run, summary, policy)
     return View(
         run_id=run.id,
         name=run.name,
@@ -58,14 +66,15 @@ def build_view(
         state=state.value,
         verdict=verdict,
         verdict_severity=severity,
-        facts=tuple(_facts(run, state, summary)),
-        tables=tables_of(run, state, summary, limits),
+        facts=tuple(_facts(run, state, summary, electricity or Electricity())),
+        tables=tables_of(run, state, summary, policy.thresholds[OUTLIERS]),
         findings=tuple(findings),
-        abstentions=tuple(abstentions),
+        abstentions=(*abstentions, *([unplaced] if unplaced else [])),
         troubles=(*gaps(run, state, summary), *_troubles(run, problems)),
         notes=(*clock_notes(run), *_notes(run)),
         plots=plots_of(summary) if plots else (),
         heat_map=heat_map_of(summary) if plots else None,
+        rooflines=rooflines_view(rooflines, len(summary.nodes)),
         teho_version=__version__,
     )
 
@@ -128,7 +137,7 @@ def _use(summary: Summary) -> str | None:
 # Facts
 
 
-def _facts(run: Run, state: RunState, summary: Summary) -> Iterable[Fact]:
+def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity) -> Iterable[Fact]:
     yield Fact("elapsed_s", "Time", summary.elapsed_s, "s")
     yield Fact("ended", "Ended", _ending(run, state))
     yield from _job_facts(run)
@@ -149,7 +158,7 @@ def _facts(run: Run, state: RunState, summary: Summary) -> Iterable[Fact]:
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
     if summary.gpus:
         yield Fact("gpu_count", "GPUs", len(summary.gpus))
-        yield from _gpu_facts(run, state, summary)
+        yield from _gpu_facts(run, state, summary, electricity)
     yield from _accounting_facts(run, state, summary, limit)
 
 
@@ -165,14 +174,15 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
 
 
-def _gpu_facts(run: Run, state: RunState, summary: Summary) -> Iterable[Fact]:
+def _gpu_facts(
+    run: Run, state: RunState, summary: Summary, electricity: Electricity
+) -> Iterable[Fact]:
     gpus = summary.gpus
     seen = sum(isinstance(gpu.stats.get("gpu_busy_percent"), Stat) for gpu in gpus)
     note = f"{seen} of {len(gpus)} GPUs" if 0 < seen < len(gpus) else ""
     yield Fact("gpu_busy_percent", "GPU busy", mean_of(gpus, "gpu_busy_percent"), "%", note)
-    energy = lacking(run) or energy_of(gpus)
-    cut = stopped_early(run, state, summary) and not isinstance(energy, Missing)
-    yield Fact("gpu_energy_j", "GPU energy", energy, "J", "at least" if cut else "")
+    yield from activity_facts(summary)
+    yield from energy_facts(run, state, summary, electricity)
 
 
 def _job_facts(run: Run) -> Iterable[Fact]:

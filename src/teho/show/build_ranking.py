@@ -119,6 +119,7 @@ def _rest(
 def _label(column: Column) -> str:
     """Return a column's name within a sentence: `power`, `GPU busy`, `program read`."""
     # Of a band of statistics it is the mean that is compared.
-    part = "" if column.label == "Mean" else f" {column.label.lower()}"
+    label = column.label if column.label.isupper() else column.label.lower()
+    part = "" if column.label == "Mean" else f" {label}"
     name = f"{column.band}{part}" if column.band else column.label
     return name if name[:2].isupper() else name[:1].lower() + name[1:]

@@ -12,6 +12,8 @@ from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.show.build_activity import GPU_ACTIVITY, activity_tables
+from teho.show.build_energy import GPU_ENERGY, NODE_ENERGY, energy_tables
 from teho.show.build_ranking import Judged, ranked
 from teho.show.view import Cell, Column, Table
 
@@ -32,7 +34,7 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
     """
     tables = list(_of_devices(summary))
     if len(summary.nodes) + len(absent_hosts(run)) > 1:
-        judged = (_NODES, _GPUS, _CPUS, _MEMORY, _IO)
+        judged = (_NODES, _GPUS, GPU_ACTIVITY, GPU_ENERGY, _CPUS, _MEMORY, _IO, NODE_ENERGY)
         by_key = {key: (noun, columns) for key, noun, columns in judged}
         tables = [
             ranked(table, *by_key[table.key], limits)
@@ -43,7 +45,7 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
         if all(row["ended"] == tasks.rows[0]["ended"] for row in tasks.rows):
             grave = []  # where all were ended alike, as a cancelled job's are, none stands out
         grave.sort(key=lambda place: _after_s(tasks.rows[place]))
-        place = sum(table.key in {"nodes", "gpus"} for table in tables)
+        place = sum(table.key in {"nodes", "gpus", "gpu_activity"} for table in tables)
         tables.insert(place, ranked(tasks, *_TASKS[1:], limits, first=grave))
     return tuple(tables)
 
@@ -51,10 +53,12 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
 def _of_devices(summary: Summary) -> Iterable[Table]:
     if summary.gpus:
         yield _gpu_table(summary)
+        yield from activity_tables(summary)
     if summary.nodes:
         yield _cpu_table(summary)
         yield _memory_table(summary)
         yield _io_table(summary)
+    yield from energy_tables(summary)
 
 
 # Several nodes
@@ -184,7 +188,6 @@ _GPUS = (
 
 
 def _gpu_table(summary: Summary) -> Table:
-    integrated = any(gpu.energy_source == "integrated power" for gpu in summary.gpus)
     # Beside the node's name and what stands out, a terminal has no room for all of them.
     several = len(summary.nodes) > 1
     return Table(
@@ -216,8 +219,7 @@ def _gpu_table(summary: Summary) -> Table:
             for gpu in node.gpus
         ),
         note="Busy is the share of time with at least one kernel running: it does not tell how "
-        "much of the GPU that kernel used."
-        + (" Energy is integrated from power: there is no counter." if integrated else ""),
+        "much of the GPU that kernel used.",
     )  # fmt: skip
 
 

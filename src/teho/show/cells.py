@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from itertools import groupby
 from typing import Union
 
-from teho.model.finding import Severity, Threshold
+from teho.model.finding import Abstention, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.show.view import Cell, Column, Table
 from teho.units import convert, format_quantity
@@ -17,6 +18,7 @@ __all__ = [
     "NOTHING",
     "SEVERITY_WORDS",
     "bands",
+    "between",
     "cell_text",
     "column_text",
     "explanations",
@@ -24,6 +26,7 @@ __all__ = [
     "heading_unit",
     "is_number",
     "is_numeric",
+    "not_judged",
     "plain",
     "quantity",
     "severity_of",
@@ -59,6 +62,14 @@ def format_moment(when: datetime) -> str:
     return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
+def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
+    """Say of each thing that was lacking which rules could not judge without it."""
+    kinds: dict[str, list[str]] = {}
+    for abstention in abstentions:
+        kinds.setdefault(abstention.lacked, []).append(abstention.kind)
+    return [f"{', '.join(of)}: {lacked}" for lacked, of in kinds.items()]
+
+
 def plain(text: str) -> str:
     r"""Make a text harmless to a terminal and legible on a page.
 
@@ -83,6 +94,13 @@ def is_number(cell: Cell) -> bool:
 def quantity(value: float, unit: str) -> str:
     """Write a number with its unit; one that is not finite is said to be none."""
     return plain(format_quantity(value, unit)) if math.isfinite(value) else "not a number"
+
+
+def between(least: float, most: float, unit: str) -> str:
+    """Write a range, the unit once where both ends have the same: `17.1 to 26.5 FLOP/byte`."""
+    low, high = quantity(least, unit), quantity(most, unit)
+    figure, _, low_unit = low.rpartition(" ")
+    return high if low == high else f"{figure if high.endswith(f' {low_unit}') else low} to {high}"
 
 
 def cell_text(cell: Cell, unit: str = "") -> str:

@@ -21,6 +21,7 @@ from teho.show.cells import (
     heading_unit,
     is_number,
     is_numeric,
+    not_judged,
     severity_of,
     threshold_text,
     without_shared,
@@ -28,6 +29,7 @@ from teho.show.cells import (
 )
 from teho.show.html_heat import heat_section
 from teho.show.html_plots import plot_data, plots_section
+from teho.show.html_roofline import rooflines_section
 from teho.show.markup import scrolling, text
 from teho.show.view import Cell, Column, Fact, Table, View
 
@@ -47,14 +49,11 @@ def render_html(view: View) -> str:
         *_section("Findings", "findings", _findings(view.findings)),
         *_section("Every GPU over time", "heats", heat_section(view.heat_map)),
         *_section("What it used", "used", _tables(view.tables)),
+        *_section("Roofline", "rooflines", rooflines_section(view.rooflines)),
         *_section("Over time", "plots", plots_section(view.plots)),
         *_section("Trouble with the recording", "troubles", _list(view.troubles)),
         *_section("Notes on the recording", "notes", _list(view.notes)),
-        *_section(
-            "Not judged",
-            "abstentions",
-            _list(f"{item.kind}: {item.lacked}" for item in view.abstentions),
-        ),
+        *_section("Not judged", "abstentions", _list(not_judged(view.abstentions))),
     ]
     scripts = (_asset("vendor/uPlot.iife.min.js"), _asset("templates/report.js"))
     style = _asset("vendor/uPlot.min.css") + _asset("templates/report.css")

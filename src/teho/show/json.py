@@ -35,6 +35,9 @@ _DESCRIBED = (
     finding.Abstention,
     nouns.Plot,
     nouns.PlotSeries,
+    nouns.Roofline,
+    nouns.Roof,
+    nouns.RooflinePoint,
     missing.Missing,
     missing.Reason,
 )

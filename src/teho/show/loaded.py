@@ -18,6 +18,7 @@ from teho.store.read import read_run, rows_of_node, run_state, with_parts
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from teho.config.electricity import Electricity
     from teho.explain.policy import Policy
 
 __all__ = ["LoadedRun"]
@@ -78,6 +79,13 @@ class LoadedRun:
         return load_policy(Path(path).expanduser() if path else None)
 
     @cached_property
+    def _electricity(self) -> Electricity | None:
+        from teho.config.electricity import load_electricity
+
+        path = self._settings.electricity
+        return load_electricity(Path(path).expanduser()) if path else None
+
+    @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
         from teho.explain.rules import judge_all
 
@@ -111,6 +119,7 @@ class LoadedRun:
             problems=self.problems,
             plots=plots,
             policy=self._policy,
+            electricity=self._electricity,
         )
 
     def table(self, kind: str = "gpu") -> pa.Table:

@@ -11,13 +11,14 @@ from teho.show.cells import (
     MARKS,
     cell_text,
     explanations,
+    not_judged,
     plain,
     severity_of,
     threshold_text,
 )
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
-from teho.show.view import Fact, Table, View
+from teho.show.view import Fact, Roofline, Table, View
 
 __all__ = ["render_text"]
 
@@ -55,14 +56,12 @@ def _full(view: View, width: int) -> Iterator[list[Text]]:
     for table in view.tables:
         if table.rows:
             yield _table(table, width)
+    for roofline in view.rooflines:
+        yield _roofline(roofline, width)
     yield [
         *_listed("Trouble with the recording", view.troubles, width),
         *_listed("Notes", view.notes, width),
-        *_listed(
-            "Not judged",
-            [f"{abstention.kind}: {abstention.lacked}" for abstention in view.abstentions],
-            width,
-        ),
+        *_listed("Not judged", not_judged(view.abstentions), width),
     ]
     yield [_cropped(f"{plain(view.run_id)} · {plain(view.command)}", width)]
 
@@ -140,6 +139,13 @@ def _table(table: Table, width: int) -> list[Text]:
     for sentence in [*below, *explanations(table)]:
         lines += flow(words(sentence), width, _INDENT, style="dim", hang=4)
     return lines
+
+
+def _roofline(roofline: Roofline, width: int) -> list[Text]:
+    said = f"{roofline.model} · {roofline.sentence}"
+    lines = flow(words(said), width, Text("Roofline  ", "bold"))
+    # The first note is the one that nobody should miss; the page has them all.
+    return lines + flow(words(roofline.notes[0]), width, _INDENT, style="dim", hang=4)
 
 
 def _listed(title: str, sentences: Iterable[str], width: int) -> list[Text]:

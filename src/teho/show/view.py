@@ -13,7 +13,19 @@ import msgspec
 from teho.model.finding import Abstention, Finding
 from teho.model.missing import Missing
 
-__all__ = ["SCHEMA", "Cell", "Column", "Fact", "Plot", "PlotSeries", "Table", "View"]
+__all__ = [
+    "SCHEMA",
+    "Cell",
+    "Column",
+    "Fact",
+    "Plot",
+    "PlotSeries",
+    "Roof",
+    "Roofline",
+    "RooflinePoint",
+    "Table",
+    "View",
+]
 
 SCHEMA = "teho.report/1"
 """Name and version of the JSON form; a change that breaks readers raises the number."""
@@ -56,7 +68,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table; each row is an object from column key to cell."""
 
     key: str
-    """Stable name: `nodes`, `gpus`, `tasks`, `cpus`, `memory` or `io`."""
+    """Stable name: `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`, `io`, `gpu_energy`
+    or `node_energy`."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Cell], ...]
@@ -91,6 +104,50 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     series: tuple[PlotSeries, ...]
 
 
+class Roof(msgspec.Struct, frozen=True, kw_only=True):
+    """One rate of arithmetic of a GPU: a horizontal line of its roofline."""
+
+    label: str
+    """What calculates at this rate, such as `FP32` or `16-bit tensor`."""
+    flop_per_s: float
+    """Its peak, by the maker's documents."""
+    active: bool
+    """Whether the run used it, as far as is known."""
+
+
+class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a GPU stands; a span, where the tensor cores' precision makes a difference."""
+
+    label: str
+    bytes_per_s: float
+    """Traffic of its memory."""
+    least_flop_per_s: float
+    """Upper bound of its arithmetic, if the tensor cores ran at the lowest of their rates."""
+    most_flop_per_s: float
+    """The same, if they ran at the highest."""
+    least_flop_per_byte: float
+    """`least_flop_per_s` for each byte of traffic."""
+    most_flop_per_byte: float
+
+
+class Roofline(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPUs of one model against what that model can do at most."""
+
+    model: str
+    sentence: str
+    """Where the run stands, in one sentence."""
+    notes: tuple[str, ...]
+    """What to know of the figures, one sentence each."""
+    memory_bytes_per_s: float
+    """Bandwidth of the memory, by the maker's documents: the slope."""
+    roofs: tuple[Roof, ...]
+    """From the lowest to the highest."""
+    points: tuple[RooflinePoint, ...]
+    """One for each GPU."""
+    mean: RooflinePoint
+    """Of all of them; the only one's, where there is one."""
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A whole report."""
 
@@ -115,4 +172,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     plots: tuple[Plot, ...] = ()
     heat_map: Plot | None = None
     """How busy each of several GPUs was, in fewer and wider time bins than the plots have."""
+    rooflines: tuple[Roofline, ...] = ()
+    """One for each model of GPU, where pipes and memory traffic were recorded."""
     teho_version: str = ""

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeVar, Union
 
 import msgspec
 
+from teho.explain.at_work import bins_at_work, mean_in
 from teho.explain.wording import MOST_NAMED, joined, listed, numbered, span
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
@@ -117,6 +118,25 @@ class Look:
             seen_s = sum(value is not None for value in series) * self.summary.bin_s
             found = self._covered(series, seen_s)
         return self._noted(of, METRICS_BY_NAME[metric].label, found)
+
+    def while_working(self, of: Gpu, metric: str) -> float | None:
+        """Return a gauge's mean over the time in which the GPU was at work.
+
+        None where it was at work for too little of the time to ask, and where the gauge is
+        missing, which is noted.
+        """
+        bins = bins_at_work(
+            of.gpu,
+            self.summary.bin_count,
+            busy_percent=self.limit("at_work_percent"),
+            time_percent=self.limit("at_work_time_percent"),
+        )
+        values = self.series(of, metric) if bins else None
+        if values is None:
+            return None
+        mean = mean_in(bins, values)
+        unseen = Missing(Reason.UNRECORDED, "not recorded while the GPU was at work")
+        return self.figure(of, METRICS_BY_NAME[metric].label, unseen if mean is None else mean)
 
     def busiest_gpu(self, node: NodeSummary) -> Series | None:
         """Return the busy share of the node's busiest GPU, bin by bin (bins,).

@@ -1,4 +1,4 @@
-"""A GPU's clocks were held down by heat or by its power limit."""
+"""A GPU's clocks were held down by heat."""
 
 from __future__ import annotations
 
@@ -17,31 +17,25 @@ KIND = "gpu_throttled"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Find GPUs slowed by heat, too hot, or held at their power limit.
+    """Find GPUs slowed by heat, or too hot.
 
-    Each of the three is found from its own signal, whether or not the others are there.
+    Each of the two is found from its own signal, whether or not the other is there.
     """
     look = Look(KIND, run, summary, thresholds)
     slowed: list[tuple[Gpu, float]] = []
     hot: list[tuple[Gpu, float]] = []
-    capped: list[tuple[Gpu, float]] = []
     for of in look.gpus:
         heat = look.stat(of, "gpu_thermal_throttle_percent")
         temperature = look.stat(of, "gpu_temperature_c")
-        power = look.stat(of, "gpu_power_throttle_percent")
         if heat and heat.mean >= look.limit("thermal_percent"):
             slowed.append((of, heat.mean))
         elif temperature and temperature.max >= look.limit("temperature_c"):
             hot.append((of, temperature.max))
-        if power and power.mean >= look.limit("power_percent"):
-            capped.append((of, power.mean))
     findings = []
     if slowed:
         findings.append(_by_heat(look, slowed))
     if hot:
         findings.append(_too_hot(look, hot))
-    if capped:
-        findings.append(_by_power(look, capped))
     return look.outcome(findings)
 
 
@@ -81,23 +75,4 @@ def _cooling(look: Look, places: list[Gpu]) -> str:
     return (
         f"Cooling is the site's matter: report {nodes} to its support"
         f"{avoid if look.scheduler == 'slurm' else ''}."
-    )
-
-
-def _by_power(look: Look, capped: list[tuple[Gpu, float]]) -> Finding:
-    places = [of for of, _ in capped]
-    return look.finding(
-        Severity.REMARK,
-        f"{name_all(places)} ran at {'its' if len(places) == 1 else 'their'} power limit in "
-        f"{span([share for _, share in capped], '%')} of the samples.",
-        evidence=(
-            *per_place("slowed by the power cap", "%", capped),
-            *per_place("GPU power, highest", "W", known(places, "gpu_power_w", "max")),
-        ),
-        judged_by=["power_percent"],
-        action=(
-            "Nothing, where the GPU is hard at work. If the limit is lower than its maker's, as "
-            "`nvidia-smi -q -d POWER` tells, someone set it."
-        ),
-        subjects=places,
     )

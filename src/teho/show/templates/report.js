@@ -20,6 +20,11 @@
   };
   const threeDigits = (value) => {
     const size = Math.abs(value);
+    if (size > 0 && size < 0.005) {
+      /* As Python's format "1g": what is not zero does not read as zero. */
+      const [digit, power] = value.toExponential(0).split("e-");
+      return power > 4 ? `${digit}e-${power.padStart(2, "0")}` : value.toFixed(power);
+    }
     return grouped(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
   };
   const count = (value) => (Number.isInteger(value) ? grouped(value, 0) : threeDigits(value));
