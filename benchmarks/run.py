@@ -16,7 +16,7 @@ from pathlib import Path
 
 from common import Row, machine, say
 
-NAMES = ("start", "launch", "plan", "recorder", "slowdown", "disk", "big_report")
+NAMES = ("start", "launch", "plan", "recorder", "devices", "slowdown", "disk", "big_report")
 
 _HEADS = ("What", "Unit", "Teho", "Peer", "Ratio", "Budget", "Holds")
 _PREFACE = """\

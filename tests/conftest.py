@@ -27,7 +27,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith(("SLURM_", "SGE_", "TEHO_STUB")) or name.endswith("_VISIBLE_DEVICES"):
             monkeypatch.delenv(name)
-    for name in ("TEHO_EVERY", "TEHO_REPORT", "TEHO_THRESHOLDS", "NO_COLOR", "COLUMNS", "JOB_ID"):
+    for name in (
+        "TEHO_EVERY", "TEHO_REPORT", "TEHO_THRESHOLDS", "TEHO_ELECTRICITY", "NO_COLOR", "COLUMNS",
+        "JOB_ID",
+    ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return directory
 

@@ -27,7 +27,7 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("name", ["cluster-file", "commands", "metrics", "settings"])
+@pytest.mark.parametrize("name", ["cluster-file", "commands", "metrics", "peaks", "settings"])
 def test_reference_pages_are_in_step(name: str) -> None:
     module = generator()
     page = (ROOT / "docs" / "reference" / f"{name}.md").read_text()

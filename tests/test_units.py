@@ -91,6 +91,11 @@ def test_a_written_size_is_near_what_it_says(amount: int) -> None:
         (2**21, "bytes/s", "2.00 MiB/s"), (12, "J", "12.0 J"), (167904, "J", "46.6 Wh"),
         (5e6, "J", "1.39 kWh"), (0.04, "%", "0.0 %"), (99.6, "%", "100 %"), (250.4, "W", "250 W"),
         (3, "", "3"), (float("nan"), "W", "not a number"), (1500, "MHz", "1,500 MHz"),
+        (3.35e12, "B/s", "3.35 TB/s"), (549e9, "B/s", "549 GB/s"),
+        (989.4e12, "FLOP/s", "989 TFLOP/s"),
+        (999.5e9, "FLOP/s", "1.00 TFLOP/s"), (999.4e9, "FLOP/s", "999 GFLOP/s"),
+        (0.25e12, "FLOP/s", "250 GFLOP/s"), (0, "FLOP/s", "0.00 FLOP/s"),
+        (2e21, "B/s", "2,000 EB/s"),
     ],
 )  # fmt: skip
 def test_quantities_carry_their_unit(value: float, unit: str, text: str) -> None:
@@ -103,3 +108,9 @@ def test_conversion_for_showing() -> None:
     assert units.convert(5, "W", "") == 5
     with pytest.raises(KeyError):
         units.convert(5, "W", "GiB")
+
+
+def test_what_is_small_is_not_written_as_zero() -> None:
+    assert units.format_quantity(0.00018, "EUR") == "0.0002 EUR"
+    assert units.format_quantity(0.006, "EUR") == "0.01 EUR"
+    assert units.format_quantity(0.0, "EUR") == "0 EUR"

@@ -34,7 +34,8 @@ def by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, obj
     taken: list[Options] = []
     monkeypatch.setattr("teho.cli.launch.launch", lambda options, _: taken.append(options) or 0)
     with pytest.raises(SystemExit):
-        command.main(words, standalone_mode=False)
+        # As within the group: a command keeps its help option once it has made it.
+        command.main(words, standalone_mode=False, help_option_names=["-h", "--help"])
     return fields(taken[0])
 
 
