@@ -18,6 +18,7 @@ from teho.cli.group import teho
 from teho.clusters.catalogue import load_catalogue
 from teho.clusters.launch_site import launch_site
 from teho.config.settings import Settings
+from teho.explain.peaks import RATES, all_peaks
 from teho.model import cluster as cluster_nouns
 from teho.model.cluster import Cluster
 from teho.model.metric import METRICS
@@ -40,6 +41,30 @@ def metrics() -> str:
         f"| `{metric.name}` | {metric.unit} | {metric.kind} | {metric.scope} | {metric.meaning} |"
         for metric in METRICS
     ]
+    return "\n".join(lines) + "\n"
+
+
+def peaks() -> str:
+    """Return the page of peaks: a row for each device."""
+    tensor = [f"tensor {what}" for what in ("FP64", "TF32", "16 bit")]
+    heads = ["device", "FP64", "FP32", "FP16", *tensor, "memory", "PCIe", "source"]
+    lines = [
+        "# Peaks\n",
+        "What a device can do at most, by its maker's documents: the file `peaks.toml` of the",
+        "package `teho.explain`. Rates are in TFLOP/s, dense, at the highest clock; memory is in",
+        "GB/s, both in powers of 1000; PCIe is the generation of an x16 link. A dash: the device",
+        "does not have it. *unknown*: its documents do not tell.\n",
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+    ]
+    for device in all_peaks():
+        fields = (*RATES, "memory_gb_per_s", "pcie_generation")
+        cells = [
+            "*unknown*" if field in device.unknown else "–" if value is None else f"{value:g}"
+            for field in fields
+            for value in (getattr(device, field),)
+        ]
+        lines.append(f"| {', '.join(device.names)} | {' | '.join(cells)} | {device.source} |")
     return "\n".join(lines) + "\n"
 
 
@@ -149,6 +174,7 @@ PAGES = {
     "cluster-file": cluster_file,
     "commands": commands,
     "metrics": metrics,
+    "peaks": peaks,
     "settings": settings,
 }
 

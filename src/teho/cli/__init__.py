@@ -22,11 +22,13 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "cancel": ("Submit", "cancel", "End jobs."),
     "launch": ("Record", "launch", "Once per task of a job: rank, binding, threads; then COMMAND."),
     "run": ("Record", "run", "Run a program unchanged and record what it uses."),
+    "energy": ("Record", "energy", "What the GPUs drew, beside a program or between two calls."),
     "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
     "list": ("Keep", "list", "The runs that are recorded."),
     "show": ("Keep", "show", "What is known of one run, and where its files lie."),
     "merge": ("Keep", "merge", "One recording out of parts, where nodes share no files."),
     "rm": ("Keep", "rm", "Delete recordings."),
+    "devices": ("Set up", "devices", "What this machine has and can tell, and why not the rest."),
     "completion": ("Set up", "completion", "Tab completion for your shell."),
 }
 """Every command, in the order of the journey."""
