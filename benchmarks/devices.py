@@ -60,7 +60,8 @@ def _first_sample_ms(env: dict[str, str]) -> float:
 
     with tempfile.TemporaryDirectory() as home:
         own = {**env, "TEHO_HOME": home}
-        measure_process([SCRIPTS / "teho", "run", "-q", "--every", "100ms", "--", "sleep", "1"], own)
+        teho_run = [SCRIPTS / "teho", "run", "-q", "--every", "100ms"]
+        measure_process([*teho_run, "--", "sleep", "1"], own)
         (directory,) = Path(home, "runs").glob("[!.]*")
         (node,) = LoadedRun(directory, Settings()).summary.nodes
     assert node.first_s is not None

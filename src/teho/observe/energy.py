@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from time import monotonic
 from types import TracebackType
-from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast, final
+from typing import ParamSpec, Protocol, TypeVar, cast, final
 
 from teho.devices.meter import Meter, added, drawn
 from teho.errors import DeviceError, InputError
-from teho.model.device import Reading
+from teho.model.device import Device, Reading
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure
 
@@ -22,23 +22,48 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class EnergyReading(NamedTuple):
-    """What the GPUs drew in some time."""
+@final
+class EnergyReading:
+    """What the GPUs drew in some time; its figures are worked out when they are asked for.
 
-    elapsed_s: float
-    energy_j: Figure
-    """Of all GPUs that this process may use, idling included; or why it is not known."""
-    by_device: dict[str, Figure]
-    """The same by GPU: UUID -> J."""
+    Attributes:
+        elapsed_s: the time.
+    """
+
+    def __init__(
+        self,
+        elapsed_s: float,
+        devices: Sequence[Device],
+        before: Sequence[Reading],
+        after: Sequence[Reading],
+        lacking: Missing | None,
+    ) -> None:
+        self.elapsed_s = elapsed_s
+        self._devices = devices
+        self._before = before
+        self._after = after
+        self._lacking = lacking
+
+    @functools.cached_property
+    def by_device(self) -> dict[str, Figure]:
+        """Energy of each GPU in J, by its UUID."""
+        figures = drawn(self._devices, self._before, self._after, self.elapsed_s)
+        return {device.id: figure for device, figure in zip(self._devices, figures, strict=True)}
+
+    @property
+    def energy_j(self) -> Figure:
+        """Energy of all GPUs that this process may use, idling included; or why it is not known."""
+        return self._lacking or added(self._devices, list(self.by_device.values()))
 
     @property
     def power_w(self) -> Figure:
         """Mean power of all these GPUs together."""
-        if isinstance(self.energy_j, Missing):
-            return self.energy_j
+        energy_j = self.energy_j
+        if isinstance(energy_j, Missing):
+            return energy_j
         if self.elapsed_s <= 0:
             return Missing(Reason.UNRECORDED, "no time has passed")
-        return self.energy_j / self.elapsed_s
+        return energy_j / self.elapsed_s
 
 
 class Measured(Protocol[P, R_co]):
@@ -109,14 +134,11 @@ class Energy:
                 "teho.energy() measures nothing yet",
                 "`with teho.energy() as e:` around what is to be measured",
             )
-        after = self._meter.read() if self._meter else []
-        elapsed_s = monotonic() - self._began_s
         if self._meter is None:
-            return EnergyReading(elapsed_s, self._lacking, {})
-        devices = self._meter.devices
-        figures = drawn(devices, self._before, after, elapsed_s)
-        by_device = {it.id: figure for it, figure in zip(devices, figures, strict=True)}
-        return EnergyReading(elapsed_s, added(devices, figures), by_device)
+            return EnergyReading(monotonic() - self._began_s, (), (), (), self._lacking)
+        after = self._meter.read()
+        elapsed_s = monotonic() - self._began_s
+        return EnergyReading(elapsed_s, self._meter.devices, self._before, after, None)
 
     @property
     def energy_j(self) -> Figure:
