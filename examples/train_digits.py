@@ -85,8 +85,14 @@ def main() -> None:
                 speeds[index] = 0.9 * speeds[index] - 0.05 * slope
                 weights[index] += speeds[index]
         if epoch % 150 == 0:
-            share = accuracy(weights, pixels[test], digits[test])
-            print(f"epoch {epoch:5d}  test accuracy {share:.3f}")
+            tell(epoch, accuracy(weights, pixels[test], digits[test]))
+    if epoch % 150:
+        tell(epoch, accuracy(weights, pixels[test], digits[test]))
+
+
+def tell(epoch: int, share: float) -> None:
+    """Print how far it is."""
+    print(f"epoch {epoch:5d}  test accuracy {share:.3f}")
 
 
 if __name__ == "__main__":

@@ -98,11 +98,11 @@ def test_a_gpu_that_is_lost_in_mid_run(teho, stub: Path) -> None:
 def test_what_the_driver_reports_of_a_gpu_is_told_while_it_runs(
     teho, stub: Path, tmp_path: Path
 ) -> None:
-    # Again and again: on a busy machine the recorder may be late, and the run short for it.
-    often = [f"error {turn / 20} 1 xid 31" for turn in range(60)]
+    # Again and again, for 15 s: on a busy machine the recorder may be late.
+    often = [f"error {turn / 4} 1 xid 31" for turn in range(60)]
     scenario = nvml_stub.Scenario.load("h100x4_one_lost").plus(*often)
     environment = nvml_stub.environment(stub, scenario.write(tmp_path / "xid.txt"))
-    teho("run", "-q", "--every", "200ms", "--", "sleep", "2", env=environment)
+    teho("run", "-q", "--every", "200ms", "--", "sleep", "3", env=environment)
     run = library.load("last")
     (trouble,) = run.run.nodes[0].troubles
     assert trouble.what.startswith("GPU 1: Xid 31 (")
