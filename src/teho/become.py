@@ -49,7 +49,7 @@ def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     except OSError as error:
         path = os.fsdecode(error.filename or command[0])
         if error.errno == errno.ENOEXEC and not _is_binary(path):
-            os.execve("/bin/sh", ["sh", path, *command[1:]], dict(environment))  # noqa: S606
+            become(("/bin/sh", path, *command[1:]), environment)
         raise _explained(command[0], error, path) from None
     except ValueError as error:
         raise CannotStart(126, f"{command[0]!r}: {error}") from None  # such as a byte 0

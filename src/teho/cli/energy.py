@@ -29,7 +29,6 @@ _TICK_S = 0.1
 """NVML's counter advances about every 100 ms."""
 _EXACT_S = 10.0
 """From here on a tick at either end makes less than 2 % of the energy."""
-_VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 _NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which look all the time"
 
 
@@ -65,6 +64,7 @@ def _speaks(environment: Mapping[str, str]) -> bool:
 
     Of tasks that see the same GPUs the first one speaks; tasks with GPUs of their own all do.
     """
+    from teho.observe.seat import VISIBLE
     from teho.schedulers.task import read_task
 
     try:
@@ -73,7 +73,7 @@ def _speaks(environment: Mapping[str, str]) -> bool:
         return True
     if task.local_rank == 0:
         return True
-    seen = next((environment[name] for name in _VISIBLE if name in environment), None)
+    seen = next((environment[name] for name in VISIBLE if name in environment), None)
     return seen is not None and str(seen.count(",") + 1) != environment.get("SLURM_GPUS_ON_NODE")
 
 

@@ -81,9 +81,10 @@ def command(
     if not (argv or dry_run or check):
         raise click.UsageError("Missing argument '-- COMMAND…'.")
     words = ["--json"] if as_json else []
-    for option, name, text in (("--timeout", "--timeout", timeout), ("--for", "--seconds", length)):
-        if text is not None:
-            words.append(f"{name}={_positive(text, option)!r}")
+    if timeout is not None:
+        words.append(f"--timeout={_positive(timeout, '--timeout')!r}")
+    if length is not None:
+        words.append(f"--seconds={_positive(length, '--for')!r}")
     if words and not check:
         raise click.UsageError("--timeout, --for and --json belong to --check.")
     options = Options()

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Sums", "bounds_of", "column_of", "floats", "quotients"]
+__all__ = ["Sums", "bounds_of", "column_of", "element_means", "floats", "quotients"]
 
 
 def bounds_of(values: pa.Array) -> Callable[[slice], tuple[float | None, float | None]]:
@@ -77,3 +77,35 @@ def column_of(table: pa.Table, name: str) -> pa.Array:
     """Return a column as one array."""
     column = table[name]
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def element_means(lists: pa.Array, weights_of_rows: pa.Array) -> tuple[float, ...]:
+    """Return the mean of each place in lists of one or more lengths, weighted by row.
+
+    Args:
+        lists: numbers by place, none null; a longer list has places that others lack.
+        weights_of_rows: one for each list.
+
+    Returns:
+        The means (longest length,); empty where a place has no weight at all.
+    """
+    lengths = pc.list_value_length(lists)
+    counts = sorted(pc.unique(lengths).to_pylist())
+    sums: list[float] = []
+    weights: list[float] = []
+    for length in counts:
+        flat, shares = lists, weights_of_rows
+        if len(counts) > 1:
+            alike = pc.equal(lengths, length)
+            flat, shares = lists.filter(alike), weights_of_rows.filter(alike)
+        flat = flat.flatten()
+        sums += [0.0] * (length - len(sums))
+        weights += [0.0] * (length - len(weights))
+        weight = pc.sum(shares).as_py()
+        for place in range(length):
+            values = pc.cast(flat[place::length], pa.float64())
+            sums[place] += pc.sum(pc.multiply(values, shares)).as_py()
+            weights[place] += weight
+    if not all(weight > 0 for weight in weights):
+        return ()
+    return tuple(total / weight for total, weight in zip(sums, weights, strict=True))

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teho.explain.columns import Sums, bounds_of, column_of, floats, quotients
+from teho.explain.columns import Sums, bounds_of, column_of, element_means, floats, quotients
 from teho.explain.energy import Seen, count_once, weigh
 from teho.explain.step import absent_hosts, offset_s
 from teho.explain.totals import lacking
@@ -342,27 +342,8 @@ def _core_means(host: _Block | None) -> tuple[float, ...]:
     if lists.null_count:
         known = pc.is_valid(lists)
         spans, lists = spans.filter(known), lists.filter(known)
-    lengths = pc.list_value_length(lists)
-    counts = sorted(pc.unique(lengths).to_pylist())
-    sums: list[float] = []
-    weights: list[float] = []
     # Cores of tasks that came late are at the lists' end, and lack in those before.
-    for cores in counts:
-        flat, shares = lists, spans
-        if len(counts) > 1:
-            alike = pc.equal(lengths, cores)
-            flat, shares = lists.filter(alike), spans.filter(alike)
-        flat = flat.flatten()
-        sums += [0.0] * (cores - len(sums))
-        weights += [0.0] * (cores - len(weights))
-        weight = pc.sum(shares).as_py()
-        for core in range(cores):
-            values = pc.cast(flat[core::cores], pa.float64())
-            sums[core] += pc.sum(pc.multiply(values, shares)).as_py()
-            weights[core] += weight
-    if not all(weight > 0 for weight in weights):
-        return ()
-    return tuple(total / weight for total, weight in zip(sums, weights, strict=True))
+    return element_means(lists, spans)
 
 
 def _cores_used(totals: Mapping[str, Figure], host: _Block | None) -> Figure:
