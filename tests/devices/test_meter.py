@@ -232,7 +232,7 @@ def test_the_gpus_of_a_new_vendor_are_read_through_their_source(
         notes = ("of X",)
         closed = False
 
-        def read(self, pids: frozenset[int]):
+        def read(self, pids: frozenset[int], *, ends: bool = False):
             return {"X-0": {"gpu_energy_j": 42.0, "gpu_power_w": 7.0}}
 
         def close(self) -> None:

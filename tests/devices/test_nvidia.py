@@ -10,7 +10,7 @@ import time
 import nvml_stub
 import pynvml
 import pytest
-from nvml_bench import ACTIVITY, GPU_METRICS, JOB_BUSY, MIB, NVLINK, ONE, PCIE, RATES
+from nvml_bench import ACTIVITY, GPU_METRICS, JOB_BUSY, MIB, NVLINK, ONE, PCIE, RARE, RATES, SLOW
 from nvml_stub import RECEIVE_PER_PERCENT, SEND_PER_PERCENT, Scenario, gpu_uuid, mig_uuid
 
 from teho.devices import nvidia_signals
@@ -78,9 +78,10 @@ def test_every_figure_is_the_scenarios_own(bench, name):
     for now_s in (1.0, 3.5, 45.0, 55.25, 130.0):
         readings = bench.read(source, now_s)
         for gpu in range(scenario.gpus):
-            # NVLink's errors are read link by link, and so with every tenth reading only.
-            values = {"gpu_nvlink_errors": 0, **readings[gpu_uuid(gpu)]}
-            assert values == expected(scenario, gpu, now_s, before_s)
+            values = readings[gpu_uuid(gpu)]
+            figures = expected(scenario, gpu, now_s, before_s)
+            assert values == {name: figures[name] for name in values}
+            assert set(figures) - set(values) <= (RARE if now_s == 130 else RARE | SLOW)
         before_s = now_s
 
 
@@ -116,11 +117,11 @@ def test_static_facts_are_read_once(bench):
 def test_an_old_gpu_and_driver_give_what_they_have(bench):
     scenario = Scenario.load("v100x4")
     source = bench.open(scenario)
-    asked = bench.count_calls("nvmlDeviceGetTemperatureV")
+    asked = bench.count_calls("nvmlDeviceGetCurrentClocksEventReasons")
     sampled: dict[str, list[int]] = {device.id: [] for device in source.devices}
     for second in range(25):
         for id_, values in bench.read(source, float(second)).items():
-            assert GPU_METRICS - set(values) <= {*PCIE, JOB_BUSY}
+            assert GPU_METRICS - set(values) <= {*PCIE, JOB_BUSY} | RARE | SLOW
             lacking = {name for name, value in values.items() if isinstance(value, Missing)}
             assert lacking == ACTIVITY | NVLINK
             if set(values) >= PCIE:
@@ -182,7 +183,7 @@ def test_mig_instances_are_the_devices(bench):
     bench.read(source, 0)
     readings = bench.read(source, 10)
     part = readings[mig_uuid(0, 0)]
-    assert set(part) == GPU_METRICS
+    assert set(part) == GPU_METRICS - SLOW
     assert part["gpu_memory_used_bytes"] == 16384 * MIB // 8
     assert part["gpu_job_processes"] == 0
     assert part["gpu_sm_clock_mhz"] == 1410
@@ -192,7 +193,6 @@ def test_mig_instances_are_the_devices(bench):
         "gpu_memory_busy_percent",
         "gpu_power_w",
         "gpu_energy_j",
-        "gpu_temperature_c",
         "gpu_thermal_throttle_percent",
         "gpu_power_throttle_percent",
         "gpu_ecc_corrected",
@@ -301,13 +301,13 @@ def test_a_gpu_that_does_not_open_is_told_in_the_drivers_words(bench):
             {"gpu_job_processes", "gpu_job_memory_bytes"},
             Reason.FORBIDDEN,
         ),
-        ("nvmlDeviceGetTemperatureV", "DEPRECATED", {"gpu_temperature_c"}, Reason.FAILED),
+        ("nvmlDeviceGetTemperature", "DEPRECATED", {"gpu_temperature_c"}, Reason.FAILED),
     ],
 )
 def test_what_cannot_be_read_is_missing_with_its_reason(bench, function, error, names, reason):
     source = bench.open(ONE.plus(f"fail {function} * {error}"))
     for second in range(11):
-        values = bench.read(source, float(second))[gpu_uuid(0)]
+        values = bench.read(source, float(second), is_last=second == 10)[gpu_uuid(0)]
         missing = {name: value for name, value in values.items() if isinstance(value, Missing)}
         if set(values) == GPU_METRICS:
             assert set(missing) == names

@@ -5,7 +5,7 @@ import struct
 
 import pynvml
 import pytest
-from nvml_bench import ACTIVITY, GPU_METRICS, MIB, NVLINK, ONE, PCIE, Bench
+from nvml_bench import ACTIVITY, GPU_METRICS, MIB, NVLINK, ONE, PCIE, SLOW, Bench
 from nvml_stub import Scenario, gpu_uuid, mig_uuid
 
 from teho.devices import nvidia_gpm
@@ -166,7 +166,7 @@ def test_instances_have_figures_of_their_own(bench: Bench):
     for instance in range(3):
         values = readings[mig_uuid(0, instance)]
         assert values[SM] == pytest.approx(whole * (instance + 1) / 3, rel=1e-3)
-        assert set(values) == GPU_METRICS
+        assert set(values) == GPU_METRICS - SLOW
         for name in PCIE | NVLINK | {"gpu_energy_j", "gpu_ecc_corrected", "gpu_nvlink_errors"}:
             assert "whole GPU" in values[name].detail
         assert values["gpu_job_busy_percent"].reason is Reason.UNSUPPORTED

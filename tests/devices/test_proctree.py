@@ -652,6 +652,28 @@ def test_who_belongs_is_counted_with_all_descendants(fake: FakeProc):
     assert tree.pids == {61, 62, 63}
 
 
+def test_a_node_where_nobody_came_or_went_is_not_listed_again(fake: FakeProc, monkeypatch):
+    tree = follow(fake)
+    listed = []
+    listing = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or listing(path))
+
+    def listings() -> int:
+        listed.clear()
+        tree.read()
+        return listed.count(str(fake.path))
+
+    assert [listings() for _ in range(3)] == [1, 0, 0]
+    fake.add(FakeProcess(21, ROOT))
+    assert [listings(), listings()] == [1, 0]
+    assert tree.pids == {ROOT, 21}
+    fake.end(21)
+    assert [listings(), listings()] == [1, 0]
+    assert tree.pids == {ROOT}
+    (fake.path / "loadavg").unlink()
+    assert [listings(), listings()] == [1, 1], "where it is not told, it is looked at"
+
+
 def test_nobody_there_is_zero_and_not_a_failure(fake: FakeProc):
     readings = of_a_job(fake).read()
     assert readings["job_cpu_s"] == 0

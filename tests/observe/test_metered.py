@@ -27,7 +27,7 @@ class Source:
     def __init__(self) -> None:
         self.powers: dict[str, object] = {}
 
-    def read(self, pids: frozenset[int]) -> dict:
+    def read(self, pids: frozenset[int], *, ends: bool = False) -> dict:
         return {name: {"gpu_power_w": value} for name, value in self.powers.items()}
 
 

@@ -48,6 +48,10 @@ ACTIVITY = {
 JOB_BUSY = "gpu_job_busy_percent"
 RATES = {*PCIE, *NVLINK, *ACTIVITY, JOB_BUSY}
 """What is a mean since the last reading, and so is left out of the first."""
+RARE = {"gpu_ecc_corrected", "gpu_ecc_uncorrected", "gpu_nvlink_errors"}
+"""What comes with every thirtieth reading, and where a run begins and ends."""
+SLOW = {"gpu_memory_clock_mhz", "gpu_temperature_c"}
+"""What comes with every fifth reading."""
 HOST_NAMESPACE = "pid:[4026531836]"
 
 ONE = Scenario(("gpus 1", "0 0 50 1000 300 1500 50 0"))
@@ -120,10 +124,10 @@ class Bench:
         listed.write_text("\n".join(lines))
         return scenario.plus(f"processes 0 file {listed}")
 
-    def read(self, source: NvidiaSource, now_s: float, *pids: int):
-        """Read at a time, for the program with these processes."""
+    def read(self, source: NvidiaSource, now_s: float, *pids: int, is_last: bool = False):
+        """Read at a time, for the program with these processes; a run begins at 0 s."""
         self.at(now_s)
-        return source.read(frozenset(pids))
+        return source.read(frozenset(pids), ends=is_last or now_s == 0)
 
     def count_calls(self, name: str, cost_s: float = 0) -> list[None]:
         """Return a list that grows with each call of a function of pynvml.

@@ -57,6 +57,7 @@ class FakeProc:
     def __init__(self, path: Path, reaper: int = 10, root: int = 20) -> None:
         self.path = path
         self.processes: dict[int, FakeProcess] = {}
+        self._births = 0
         plant(path, {"cpuinfo": "", "meminfo": ""})
         for pid, parent in ((1, 0), (reaper, 1), (root, reaper)):
             self.add(FakeProcess(pid, parent))
@@ -64,6 +65,7 @@ class FakeProc:
 
     def add(self, process: FakeProcess) -> FakeProcess:
         self.processes[process.pid] = process
+        self._births += 1
         self.write(process.pid)
         return process
 
@@ -91,11 +93,17 @@ class FakeProc:
             )
         files |= {f"fd/{number}": "" for number in range(process.open_files)}
         plant(self.path / str(pid), files)
+        self._write_loadavg()
+
+    def _write_loadavg(self) -> None:
+        threads = sum(len(process.thread_states) for process in self.processes.values())
+        plant(self.path, {"loadavg": f"0.10 0.20 0.30 1/{threads} {self._births}\n"})
 
     def end(self, pid: int, *, waited: bool = True) -> None:
         """End and reap a process: its children go to the reaper, its use to its parent."""
         process = self.processes.pop(pid)
         shutil.rmtree(self.path / str(pid))
+        self._write_loadavg()
         parent = self.processes.get(process.parent)
         if parent and waited:
             parent.children_ticks += process.ticks + process.children_ticks

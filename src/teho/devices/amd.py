@@ -134,8 +134,8 @@ class AmdSource:
         self._gpus = [_Gpu(gpus) for gpus in parts]
         self._processes = Processes(top)
 
-    def read(self, pids: frozenset[int]) -> Readings:
-        """Read every metric of every GPU now; see `Source.read`."""
+    def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:  # noqa: ARG002
+        """Read every metric of every GPU now, always; see `Source.read`."""
         by_gpu = self._processes.read(pids, [gpu.of_job for gpu in self._gpus])
         return {gpu.id: gpu.read(by_gpu[gpu.id]) for gpu in self._gpus}
 

@@ -23,6 +23,10 @@ from teho.model.missing import Missing, Reason
 
 __all__ = ["HostFacts", "HostSource", "describe_host"]
 
+_MEMINFO_LINE = re.compile(
+    rb"^(MemTotal|MemAvailable|Buffers|Cached|Shmem):\s+(\d+) kB", re.MULTILINE
+)
+
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a node is, whoever uses it."""
@@ -103,11 +107,12 @@ class HostSource:
         """The program's processes at the last read."""
         return self._tree.pids if self._tree else frozenset()
 
-    def read(self, pids: frozenset[int] = frozenset()) -> Readings:  # noqa: ARG002
-        """Read everything now; see `teho.model.device.Source`.
+    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002
+        """Read everything now, always; see `teho.model.device.Source`.
 
         Args:
             pids: not used; the tree finds them.
+            ends: not used.
         """
         readings: dict[str, Reading] = {}
         if self._tree:
@@ -182,12 +187,5 @@ class _NodeMemory:
 
 
 def _meminfo(data: bytes) -> dict[bytes, int]:
-    """Return /proc/meminfo in bytes."""
-    found = {}
-    # What is wanted stands at the top; there are some 50 lines.
-    for line in data.splitlines()[:24]:
-        name, _, rest = line.partition(b":")
-        words = rest.split()
-        if words and words[0].isdigit():
-            found[name] = int(words[0]) * 1024
-    return found
+    """Return what is wanted of /proc/meminfo (proc(5)), in bytes."""
+    return {name: int(kib) * 1024 for name, kib in _MEMINFO_LINE.findall(data)}

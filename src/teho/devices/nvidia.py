@@ -63,7 +63,8 @@ class _Gpu:
         self._handle = handle
         self._lost: Out = {}
         self._known: Out = {}
-        self._turn = self._first_turn = -position
+        self._turn = 0
+        self._position = position
         self._gpm: Gpm | None = None
         self._signals = [*plain_signals(), pids.signal()]
         whole = instance.gpu if instance else handle
@@ -102,7 +103,7 @@ class _Gpu:
             signals.append(Traffic(self._handle).signal)
         if links == 0:
             self._known |= dict.fromkeys((*NVLINK_METRICS, "gpu_nvlink_errors"), _NO_NVLINK)
-        return [*signals, JobBusy(self._handle, pids).signal, *error_signals(self._handle, links)]
+        return [*signals, JobBusy(self._handle, pids).signal, *error_signals(links)]
 
     @property
     def _activity(self) -> tuple[str, ...]:
@@ -127,17 +128,16 @@ class _Gpu:
         """Whether it has fallen off its bus, which is for good."""
         return bool(self._lost)
 
-    def read(self) -> Out:
-        """Read every metric now."""
+    def read(self, *, ends: bool) -> Out:
+        """Read every metric that is due; see `Source.read`."""
         if self._lost:
             return dict(self._lost)
         out = dict(self._known)
-        is_first = self._turn == self._first_turn
         try:
             for signal in self._signals:
-                # What is dear is read of one GPU at a time: the turns begin at different numbers.
-                if self._turn % signal.every == 0 or (is_first and signal.counts):
-                    signal.read(self._handle, out)
+                if signal.is_rare and not signal.is_due(self._turn, self._position, ends=ends):
+                    continue
+                signal.read(self._handle, out)
         except pynvml.NVMLError as error:
             self._lost = dict.fromkeys(_METRICS, missing_for(error.value))
             return dict(self._lost)
@@ -155,7 +155,8 @@ class NvidiaSource:
 
     What is in use of a GPU comes from the driver from Hopper on, else from DCGM where there is
     one. PCIe traffic is the mean since it was last read where the driver counts bytes, else a
-    sample of 20 ms. What takes long to read comes with every tenth read only.
+    sample of 20 ms. What takes long to read comes with every tenth read only, what changes
+    slowly with every fifth, and errors of memory and links with every thirtieth.
 
     Args:
         environment: the program's environment, for `CUDA_VISIBLE_DEVICES` and its like.
@@ -219,12 +220,12 @@ class NvidiaSource:
         else:
             self.notes = (*self.notes, *self._dcgm.notes)
 
-    def read(self, pids: frozenset[int]) -> Readings:
-        """Read every metric of every GPU now; see `Source.read`."""
+    def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:
+        """Read every metric of every GPU that is due; see `Source.read`."""
         if self._xids is None:  # closed
             return {}
         self._pids.own = pids
-        readings = {gpu.device.id: gpu.read() for gpu in self._gpus}
+        readings = {gpu.device.id: gpu.read(ends=ends) for gpu in self._gpus}
         if self._dcgm:
             figures = self._dcgm.read()
             for gpu in self._gpus:

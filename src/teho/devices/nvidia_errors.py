@@ -14,7 +14,7 @@ from typing import Any
 import pynvml
 
 from teho.devices.nvidia_devices import Handle, Instance, missing_for
-from teho.devices.nvidia_signals import Out, Signal, fields, pace
+from teho.devices.nvidia_signals import HARDLY_EVER, Out, Signal, fields
 from teho.model.device import Device, Reading
 from teho.model.missing import Missing
 
@@ -76,14 +76,13 @@ def link_count(handle: Handle) -> int | None:
         return None
 
 
-def error_signals(handle: Handle, links: int | None) -> list[Signal]:
+def error_signals(links: int | None) -> list[Signal]:
     """Return what reads the counters of ECC and NVLink of one GPU."""
-    signals = [Signal(tuple(_ECC), _ecc, every=pace(lambda: _ecc(handle, {})))]
+    signals = [Signal(tuple(_ECC), _ecc, every=HARDLY_EVER)]
     if links != 0:
         nvlink = _NvlinkErrors(links or 0)
         ways = (nvlink.of_all, nvlink.of_each) if links else (nvlink.of_all,)
-        every = pace(lambda: fields(handle, *_OF_ALL_LINKS, besides=_NOT_COUNTED))
-        signals.append(Signal(("gpu_nvlink_errors",), *ways, every=every))
+        signals.append(Signal(("gpu_nvlink_errors",), *ways, every=HARDLY_EVER))
     return signals
 
 

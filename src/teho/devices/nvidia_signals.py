@@ -15,6 +15,7 @@ from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 
 __all__ = [
+    "HARDLY_EVER",
     "PCIE_METRICS",
     "Out",
     "Signal",
@@ -56,6 +57,10 @@ PCIE_METRICS = (_RECEIVE, _SEND)
 _CHEAP_CALL_S = 150e-6
 _RARELY = 10
 """Samples from one reading to the next of what is not cheap."""
+HARDLY_EVER = 30
+"""The same for what hardly ever changes."""
+_SLOWLY = 5
+"""The same for what takes seconds to change."""
 
 
 def number(value: int) -> int:
@@ -115,16 +120,30 @@ class Signal:
         every: samples from one reading to the next.
     """
 
-    __slots__ = ("counts", "every", "metrics", "missing", "ways")
+    __slots__ = ("_counts", "_every", "is_rare", "metrics", "missing", "ways")
 
     def __init__(self, metrics: tuple[str, ...], *ways: Way, every: int = 1) -> None:
         self.metrics = metrics
         self.ways = list(ways)
-        self.every = every
+        self._every = every
+        self.is_rare = every > 1
+        """Whether it is not read at every sample: ask `is_due`."""
         self.missing: Missing | None = None
         """Why no way is left to try."""
-        self.counts = METRICS_BY_NAME[metrics[0]].kind == "counter"
-        """Whether the first reading of all is one that later ones are held against."""
+        self._counts = METRICS_BY_NAME[metrics[0]].kind == "counter"
+
+    def is_due(self, turn: int, position: int, *, ends: bool) -> bool:
+        """Tell whether to read it now.
+
+        Args:
+            turn: samples of its GPU before this one.
+            position: the GPU's place among the job's: what is dear is read of one at a time.
+            ends: whether this is the first or the last sample, see `Source.read`.
+        """
+        if ends and self._counts:
+            return True
+        late = position if self._every >= _RARELY else 0
+        return (turn - late) % self._every == 0
 
     def read(self, handle: Handle, out: Out) -> None:
         """Put the readings into `out`; raises NVMLError only for a lost GPU."""
@@ -152,8 +171,9 @@ def plain_signals() -> list[Signal]:
         Signal(("gpu_busy_percent", "gpu_memory_busy_percent"), _utilization),
         Signal(("gpu_memory_used_bytes",), _memory, _memory_old),
         Signal(("gpu_sm_clock_mhz",), _core_clock),
-        Signal(("gpu_memory_clock_mhz",), _memory_clock),
-        Signal(("gpu_temperature_c",), _temperature, _temperature_old),
+        Signal(("gpu_memory_clock_mhz",), _memory_clock, every=_SLOWLY),
+        # The newer call takes twice as long to say the same.
+        Signal(("gpu_temperature_c",), _temperature, _temperature_new, every=_SLOWLY),
         Signal(
             ("gpu_thermal_throttle_percent", "gpu_power_throttle_percent"), _throttle, _throttle_old
         ),
@@ -207,12 +227,12 @@ def _memory_clock(handle: Handle, out: Out) -> None:
 
 
 def _temperature(handle: Handle, out: Out) -> None:
-    celsius = pynvml.nvmlDeviceGetTemperatureV(handle, pynvml.NVML_TEMPERATURE_GPU)
+    celsius = pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
     out["gpu_temperature_c"] = number(celsius)
 
 
-def _temperature_old(handle: Handle, out: Out) -> None:
-    celsius = pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
+def _temperature_new(handle: Handle, out: Out) -> None:
+    celsius = pynvml.nvmlDeviceGetTemperatureV(handle, pynvml.NVML_TEMPERATURE_GPU)
     out["gpu_temperature_c"] = number(celsius)
 
 

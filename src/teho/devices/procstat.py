@@ -8,7 +8,16 @@ import errno
 import os
 from typing import NamedTuple
 
-__all__ = ["GONE", "ProcStat", "parse_stat", "read_io", "read_stat", "runnable_threads", "slurp"]
+__all__ = [
+    "GONE",
+    "ProcStat",
+    "parse_stat",
+    "population",
+    "read_io",
+    "read_stat",
+    "runnable_threads",
+    "slurp",
+]
 
 # A process that ended, or (where /proc hides those of others) that changed its user.
 GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})
@@ -63,6 +72,18 @@ def slurp(path: str) -> bytes:
         return os.read(fd, 4096)
     finally:
         os.close(fd)
+
+
+def population(proc: str) -> bytes:
+    """Return what stays the same as long as no process or thread of the node is born or ends.
+
+    It is how many there are and the pid that was given last, of /proc/loadavg (proc(5)); empty
+    where that is not told.
+    """
+    try:
+        return slurp(proc + "/loadavg").rpartition(b"/")[2]
+    except OSError:
+        return b""
 
 
 def read_stat(directory: str) -> ProcStat | None:

@@ -1,7 +1,7 @@
 """The program's processes: who they are, and what they use, from /proc.
 
-This runs every second on nodes with thousands of processes: one listing of /proc,
-and then files of the program's own processes and of new ones alone.
+This runs every second on nodes with thousands of processes: one listing of /proc where
+any came or went since the last one, and then files of the program's own and of new ones alone.
 """
 
 # ruff: noqa: PTH208 -- names are wanted, thousands of them; a Path for each costs more than the rest
@@ -167,6 +167,8 @@ class ProcessTree:
         """What those of them have used that are no more: nobody of ours waits for them."""
         self._foreign: set[str] = set(self._never)
         self._undecided: set[str] = set()
+        self._population = b""
+        """Of the node when it was last listed; empty where a listing is due anyway."""
         self._scans = 0
         self._cpu = _Counter()
         self._io = tuple(_Counter() for _ in _IO_METRICS)
@@ -187,6 +189,7 @@ class ProcessTree:
             del self._known[pid]
         # What was another's until now may be its: everything is looked at once more.
         self._foreign = set(self._never)
+        self._population = b""
         stat = read_stat(f"{self._proc}/{root_pid}")
         if stat:
             self._known[str(root_pid)] = stat.start
@@ -209,15 +212,22 @@ class ProcessTree:
 
     def _scan(self) -> None:
         """Find out which processes came and went."""
+        population = procstat.population(self._proc)
+        is_recheck = self._scans % _RECHECK_SCANS == 0  # a pid may be used again
+        self._scans += 1
+        if population and population == self._population and not is_recheck:
+            return  # nobody has come or was waited for
         names = set(os.listdir(self._proc))
         # Whoever is not in the listing was waited for before the reads that follow.
         for reaper in self._reapers:
             reaper.read()
+        self._foreign = set(self._never) if is_recheck else self._foreign & names
+        self._population = population if self._compare(names) else b""
+
+    def _compare(self, names: set[str]) -> bool:
+        """Hold a listing of /proc against what is known; return whether all are decided on."""
         for pid in self._known.keys() - names:
             self._lose(pid)
-        # A pid may be used again between two listings.
-        self._foreign = self._foreign & names if self._scans % _RECHECK_SCANS else set(self._never)
-        self._scans += 1
         new: dict[str, ProcStat] = {}
         for pid in names - self._foreign - self._known.keys():
             stat = read_stat(f"{self._proc}/{pid}") if pid.isdigit() else None
@@ -226,6 +236,7 @@ class ProcessTree:
             else:
                 self._foreign.add(pid)
         self._adopt(new)
+        return all(map(self._is_decided, new))
 
     def _adopt(self, new: dict[str, ProcStat]) -> None:
         """Divide new processes into the program's and others."""

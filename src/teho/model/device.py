@@ -58,8 +58,8 @@ class Source(Protocol):
     notes: tuple[str, ...]
     """Sentences for the report about what could not be found out at the start."""
 
-    def read(self, pids: frozenset[int]) -> Readings:
-        """Read every metric now.
+    def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:
+        """Read every metric now; what is dear or changes slowly may come in some readings only.
 
         Gauges that the kernel or driver gives as counters (CPU time, PCIe bytes)
         are returned as the mean since the previous call; they are left out of the
@@ -67,6 +67,7 @@ class Source(Protocol):
 
         Args:
             pids: the program's live processes, for per-process readings.
+            ends: whether a run begins or ends here: then every counter is read.
         """
         ...
 

@@ -175,7 +175,7 @@ class Recorder:
         """Record until the program has ended, on this node or as its supervisor says."""
         self._begin_clocks()
         self._write_node()
-        self._sampler.begin(self._read(), self._elapsed())
+        self._sampler.begin(self._read(ends=True), self._elapsed())
         next_s = self._elapsed() + self._plan.period_s
         flush_s = min(_FLUSH_S, _FLUSH_SAMPLES * self._plan.period_s)
         flushed_s = -flush_s
@@ -219,7 +219,7 @@ class Recorder:
         # The program is gone: its memory is not 0, it is no more.
         readings = {
             device: {name: value for name, value in values.items() if not _ends_with_it(name)}
-            for device, values in self._read().items()
+            for device, values in self._read(ends=True).items()
         }
         self._journal.append(self._sampler.add(readings, now))
         self._journal.append(self._sampler.finish(now))
@@ -284,11 +284,11 @@ class Recorder:
             wait_s = min(wait_s, 0.5)
         wait_for(open_, wait_s)
 
-    def _read(self) -> Readings:
+    def _read(self, *, ends: bool = False) -> Readings:
         readings: Readings = {}
         pids = frozenset({self._program_pid} if self._program_pid else ())
         for source in self._sources:
-            readings.update(source.read(pids))
+            readings.update(source.read(pids, ends=ends))
             for sentence in source.alerts():
                 self._trouble(sentence)
             if source is self._host:

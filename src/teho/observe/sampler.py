@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from teho.model.device import Readings
-from teho.model.metric import METRICS_BY_NAME
+from teho.model.metric import METRICS
 from teho.model.missing import Missing
 from teho.model.run import Absence
 from teho.store.schema import max_column
@@ -40,6 +40,9 @@ def samples_per_row(rows_written: int, values_per_row: int) -> int:
     return 1 << min(rows_written // tier, _TIERS)
 
 
+_COUNTERS = frozenset(metric.name for metric in METRICS if metric.kind == "counter")
+_INTEGERS = frozenset(metric.name for metric in METRICS if metric.integer)
+
 _LATE_SAMPLES = 3
 """On a machine that is always too slow, rows come nevertheless."""
 
@@ -53,23 +56,52 @@ def _on_grid(value: float, step: float) -> float:
     return round(value / step) * step
 
 
-def _kept(value: float) -> float:
+def _kept(name: str, value: float) -> float:
     """Round a reading to what it can mean: a tenth, or three digits where it is large."""
-    return round(value, 1) if abs(value) < 10_000 else float(f"{value:.3g}")
+    if name in _INTEGERS:
+        return round(value)
+    # The same as round(value, 1), which goes by way of text and takes five times as long.
+    return round(value * 10) / 10 if abs(value) < 10_000 else float(f"{value:.3g}")
 
 
-class _Mean:
-    """Mean and maximum of a gauge over the sub-samples of one row."""
+class _Device:
+    """One device's next row."""
 
-    __slots__ = ("count", "largest", "total")
+    __slots__ = ("gauges", "missing", "raw", "totals")
 
-    def __init__(self, value: float) -> None:
-        self.total, self.count, self.largest = value, 1, value
+    def __init__(self) -> None:
+        self.gauges: dict[str, list[float]] = {}
+        """The samples taken since its last row."""
+        self.totals: dict[str, float] = {}
+        """What counters have come to since the recording began."""
+        self.raw: dict[str, float] = {}
+        """What the counters themselves showed last."""
+        self.missing: dict[str, Missing] = {}
+        """Why a metric could not be read, the last time that it could not."""
 
-    def add(self, value: float) -> None:
-        self.total += value
-        self.count += 1
-        self.largest = max(self.largest, value)
+    def count(self, name: str, value: float) -> None:
+        """Add up a counter since the recording began, over resets of the counter itself."""
+        before = self.raw.get(name)
+        self.raw[name] = value
+        if before is None:
+            # The program's own counters begin with the program, the others long before it.
+            self.totals.setdefault(name, value if name.startswith("job_") else 0.0)
+        else:
+            # A counter that is smaller than before began anew (driver reload, wrap): what it
+            # shows now is what is known to have been added.
+            self.totals[name] += value - before if value >= before else value
+
+    def complete(self, row: dict[str, Any], samples: int) -> None:
+        """Put all values into a row of so many samples, and begin the next one."""
+        for name, values in self.gauges.items():
+            if samples == 1:
+                row[name] = _kept(name, values[0])
+            else:
+                row[name] = _kept(name, sum(values) / len(values))
+                row[max_column(name)] = _kept(name, max(values))
+        for name, total in self.totals.items():
+            row[name] = round(total) if name in _INTEGERS else _on_grid(total, _COUNTER_STEP)
+        self.gauges.clear()
 
 
 class Sampler:
@@ -90,12 +122,9 @@ class Sampler:
         self._samples = 0
         self._late_samples = 0
         self._row_began_s: float | None = None
-        self._means: dict[tuple[str, str], _Mean] = {}
         self._cores: list[float] = []
         self._cores_count = 0
-        self._totals: dict[tuple[str, str], float] = {}
-        self._raw: dict[tuple[str, str], float] = {}
-        self._devices: dict[str, None] = {}
+        self._devices: dict[str, _Device] = {}
         self._values_per_row = 1
         self.absences: dict[tuple[str, str], Absence] = {}
         """What could not be read, by device and metric: the newest reason."""
@@ -130,29 +159,23 @@ class Sampler:
         """Return the rows of the samples taken since the last rows, if there are any."""
         if self._samples == 0 or self._row_began_s is None:
             return []
-        rows = {device: self._row(device, elapsed_s) for device in self._devices}
-        for (device, name), mean in self._means.items():
-            row, integer = rows[device], METRICS_BY_NAME[name].integer
-            value = mean.total / mean.count
-            row[name] = round(value) if integer else _kept(value)
-            if self._samples > 1:
-                largest = mean.largest
-                row[max_column(name)] = round(largest) if integer else _kept(largest)
-        for (device, name), total in self._totals.items():
-            integer = METRICS_BY_NAME[name].integer
-            rows[device][name] = round(total) if integer else _on_grid(total, _COUNTER_STEP)
+        span = self._span(elapsed_s)
+        rows = {}
+        for id_, device in self._devices.items():
+            rows[id_] = span | {"kind": "node" if id_ == NODE else "gpu", "device": id_}
+            device.complete(rows[id_], self._samples)
         if self._cores_count:
             rows[NODE]["core_busy_percent"] = [
                 min(100, round(total / self._cores_count)) for total in self._cores
             ]
         self._values_per_row = sum(map(len, rows.values())) + len(self._cores)
-        self._means.clear()
         self._cores, self._cores_count, self._samples = [], 0, 0
         self._row_began_s = elapsed_s
         self._rows_written += 1
         return list(rows.values())
 
-    def _row(self, device: str, elapsed_s: float) -> dict[str, Any]:
+    def _span(self, elapsed_s: float) -> dict[str, Any]:
+        """Return what the rows of all devices have in common that end now."""
         elapsed_s = _on_grid(elapsed_s, _TIME_STEP_S)
         began = elapsed_s
         if self._row_began_s is not None:
@@ -165,28 +188,31 @@ class Sampler:
             "span_s": max(span, 0.0),
             "time": self._started_at + timedelta(seconds=elapsed_s),
             "node": self._node,
-            "kind": "node" if device == NODE else "gpu",
-            "device": device,
         }
 
     def _take(self, readings: Readings, elapsed_s: float, *, baseline: bool) -> None:
-        for device, values in readings.items():
-            self._devices.setdefault(device)
+        # Some 400 values go through here in each second: as few steps for each as can be.
+        for id_, values in readings.items():
+            device = self._devices.get(id_)
+            if device is None:
+                device = self._devices[id_] = _Device()
             for name, value in values.items():
-                key = (device, name)
                 if isinstance(value, Missing):
-                    self._note_absence(key, value, elapsed_s)
+                    known = device.missing.get(name)
+                    if known is not value and known != value:
+                        device.missing[name] = value
+                        self._note_absence(id_, name, value, elapsed_s)
                 elif isinstance(value, list):
                     if not baseline:
                         self._add_cores(value)
-                elif METRICS_BY_NAME[name].kind == "counter":
-                    self._count(key, value)
+                elif name in _COUNTERS:
+                    device.count(name, value)
                 elif not baseline:
-                    mean = self._means.get(key)
-                    if mean is None:
-                        self._means[key] = _Mean(value)
+                    samples = device.gauges.get(name)
+                    if samples is None:
+                        device.gauges[name] = [value]
                     else:
-                        mean.add(value)
+                        samples.append(value)
 
     def _add_cores(self, values: Iterable[float]) -> None:
         values = list(values)
@@ -196,22 +222,8 @@ class Sampler:
         self._cores = [total + value for total, value in zip(self._cores, values, strict=True)]
         self._cores_count += 1
 
-    def _count(self, key: tuple[str, str], value: float) -> None:
-        """Add up a counter since the recording began, over resets of the counter itself."""
-        before = self._raw.get(key)
-        self._raw[key] = value
-        if before is None:
-            # The program's own counters begin with the program, the others long before it.
-            self._totals.setdefault(key, value if key[1].startswith("job_") else 0.0)
-        else:
-            # A counter that is smaller than before began anew (driver reload, wrap): what it
-            # shows now is what is known to have been added.
-            self._totals[key] += value - before if value >= before else value
-
-    def _note_absence(self, key: tuple[str, str], missing: Missing, elapsed_s: float) -> None:
-        known = self.absences.get(key)
-        if known is None or known.missing != missing:
-            self.absences[key] = Absence(
-                device=key[0], metric=key[1], missing=missing, since_s=round(elapsed_s, 3)
-            )
-            self.absences_changed = True
+    def _note_absence(self, device: str, name: str, missing: Missing, elapsed_s: float) -> None:
+        self.absences[device, name] = Absence(
+            device=device, metric=name, missing=missing, since_s=round(elapsed_s, 3)
+        )
+        self.absences_changed = True

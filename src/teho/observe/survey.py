@@ -209,7 +209,7 @@ def _signals(source: Source, scope: Scope) -> dict[str, dict[str, Signal]]:
     for look in range(_LOOKS):
         if look:
             time.sleep(_PAUSE_S)
-        for id_, values in source.read(frozenset()).items():
+        for id_, values in source.read(frozenset(), ends=True).items():
             newest[id_].update(values)
         if look and all(name in newest[id_] for id_ in ids for name in asked_for):
             break

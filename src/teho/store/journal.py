@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ __all__ = ["Journal", "Row"]
 Row = dict[str, Any]
 """One row of `ROW_SCHEMA`; a column that is left out is null."""
 
+_COLUMNS = tuple((field.name, field.type) for field in ROW_SCHEMA)
+"""Asked of the schema once: each time it would make all of them anew."""
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _ROTATE_BYTES = 2 * 1024**2
 # What waits for a full disk to have room again; older rows go first. 20,000 rows are
@@ -137,9 +139,18 @@ class Journal:
             self._packing.append(Child(partial(pack_part, path)))
 
 
+@lru_cache(maxsize=32)
+def _nulls(count: int, type_: pa.DataType) -> pa.Array:
+    """Return a column without values; flushes mostly have the same number of rows."""
+    return pa.nulls(count, type=type_)
+
+
 def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    columns = []
-    for field in ROW_SCHEMA:
-        values = [row.get(field.name) for row in rows]
-        columns.append(pa.array(values, type=field.type))
+    known = set().union(*rows)
+    columns = [
+        pa.array([row.get(name) for row in rows], type=type_)
+        if name in known
+        else _nulls(len(rows), type_)
+        for name, type_ in _COLUMNS
+    ]
     return pa.record_batch(columns, schema=ROW_SCHEMA)
