@@ -15,6 +15,7 @@ import pytest
 from launched import PROGRAMS
 from slurm_twin import SlurmTwin
 
+from memory_group import EAT, memory_group
 from support import lacks_framework
 from teho.clusters.catalogue import load_cluster
 from teho.model.run import Run, RunState
@@ -27,7 +28,7 @@ SCRIPT = """\
 #!/bin/bash
 #SBATCH --partition=gpu --account=project_2001234 --time={minutes} --gres=gpu:v100:1
 #SBATCH --nodes=4 --ntasks-per-node={tasks} --output={output}
-srun {teho} run --every 500ms --quiet -- {command}
+srun {before}{teho} run --every 500ms --quiet -- {command}
 """
 WAIT = "python3 -c 'import time; time.sleep(120)'"
 
@@ -42,11 +43,12 @@ class Site:
         self.limited = ""
         """A job of a minute, submitted first: the others run while its limit comes."""
 
-    def submit(self, command: str, *, tasks: int = 2, minutes: int = 5) -> str:
+    def submit(self, command: str, *, tasks: int = 2, minutes: int = 5, before: str = "") -> str:
         script = SCRIPT.format(
             command=command,
             tasks=tasks,
             minutes=minutes,
+            before=before,
             output=self.folder / "job-%j.out",
             teho=f"{sys.executable} -m teho",
         )
@@ -167,6 +169,22 @@ def test_the_job_is_cancelled(site: Site) -> None:
     facts = {fact["key"]: fact["value"] for fact in json.loads(site.report(job, "json"))["facts"]}
     assert facts["scheduler_state"].startswith("cancelled")
     assert facts["task_count"] == NODES * 2
+
+
+def test_memory_runs_out_on_a_node(site: Site) -> None:
+    """The kernel kills a rank, in a cgroup such as a scheduler gives a job on a node."""
+    with memory_group(400 * 1024**2) as members:
+        enter = site.folder / "enter.sh"
+        enter.write_text(f'[ "$SLURM_NODEID" != 2 ] || echo $$ > {members}\nexec "$@"\n')
+        job = site.submit(f'python3 -c "{EAT}"', tasks=1, before=f"bash {enter} ")
+        site.wait(job)
+    run = site.run(job)
+    check_whole(run, 1)
+    assert [task.end.signal if task.end else None for task in run.tasks][2] == signal.SIGKILL
+    name = run.nodes[2].name
+    report = " ".join(site.report(job).split())
+    assert f"The kernel killed 1 process on {name} because memory ran out." in report
+    assert "400 MiB" in report
 
 
 def test_a_node_dies(site: Site) -> None:
