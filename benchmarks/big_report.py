@@ -32,7 +32,10 @@ _HERE = Path(__file__).parent
 _MADE_BY = (
     _HERE / "generate.py",
     *(ROOT / "src" / "teho" / path for path in ("model/metric.py", "observe/sampler.py")),
-    *(ROOT / "src" / "teho" / "store" / name for name in ("schema.py", "journal.py", "pack.py")),
+    *(
+        ROOT / "src" / "teho" / "store" / f"{name}.py"
+        for name in ("schema", "journal", "pack", "overview", "figures")
+    ),
 )
 _FORMATS = ("text", "json", "html")
 

@@ -13,6 +13,7 @@ import pytest
 from step_tasks import only_run, start, wait
 from teho.errors import NewerFormatError, RecordingError
 from teho.model.run import RunState
+from teho.store.layout import overview_file
 from teho.store.merge import merge_parts
 from teho.store.read import read_run, rows_of_node, run_state
 
@@ -78,6 +79,13 @@ def test_live_rows_are_taken_along(parts: list[Path], tmp_path: Path) -> None:
     merged = merge_parts(parts, tmp_path / "home")
     assert (merged / "live" / "n2.0000.parquet").exists()
     assert rows_of_node(merged, "n2", "node", ["elapsed_s"], []) is not None
+
+
+def test_overviews_are_taken_along(parts: list[Path], tmp_path: Path) -> None:
+    overview = overview_file(parts[1], "n2")
+    overview.write_bytes(b"of n2")
+    merged = merge_parts(parts, tmp_path / "home")
+    assert overview_file(merged, "n2").read_bytes() == b"of n2"
 
 
 def test_the_same_part_twice_is_one(parts: list[Path], tmp_path: Path) -> None:

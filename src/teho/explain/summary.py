@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Union
 
 import msgspec
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from teho.explain.columns import Sums, bounds_of, column_of, element_means, floats, quotients
+from teho.explain.block import Bins, Block
 from teho.explain.energy import Seen, count_once, weigh
 from teho.explain.step import absent_hosts, offset_s
 from teho.explain.totals import lacking
@@ -24,7 +21,8 @@ from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.run import Node, Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
-from teho.store.read import NodeRows, rows_of_node
+from teho.store.overview import OVERVIEW_ROWS, read_overview
+from teho.store.read import rows_of_node
 from teho.store.schema import max_column
 
 __all__ = ["summarise"]
@@ -33,6 +31,8 @@ NODE = "node"
 _SERIES_VALUES = 300_000
 """Values of all series together: bounds the size of a report of many nodes."""
 _BINS_MOST, _BINS_LEAST = 600, 48
+_ROWS_PER_BIN = 8
+"""Of an overview at least, so that a bin is not the worse for it."""
 
 Series = dict[str, list[Union[float, None]]]
 
@@ -58,7 +58,7 @@ def summarise(
     devices = sum(len(node.devices) + 1 for node in run.nodes)
     count = _bin_count(elapsed_s, run.period_s, devices * len(metrics))
     # The last sample is taken just after the program's end: its bin must take it in.
-    bins = _Bins(count, max(elapsed_s, 1e-3) / count)
+    bins = Bins(count, max(elapsed_s, 1e-3) / count)
     # Unpacking and adding up go on outside the interpreter's lock: a second thread is worth it.
     # Each node has a list of problems of its own, so that their order is the nodes'.
     of_nodes: list[list[str]] = [[] for _ in run.nodes]
@@ -116,155 +116,33 @@ def _cpu_seconds(run: Run, nodes: Sequence[NodeSummary]) -> Figure:
     return recorded
 
 
-class _Bins:
-    """Equal slices of the run's time."""
-
-    def __init__(self, count: int, width_s: float) -> None:
-        self.count = count
-        self.width_s = width_s
-
-    def edges(self, middles_s: memoryview[float], place: slice, offset_s: float) -> list[int]:
-        """Return, for each bin, a device's first row whose middle lies in it or after (count + 1,).
-
-        Args:
-            middles_s: the middle of each row's span.
-            place: the device's rows among them.
-            offset_s: from the node's time to the run's.
-        """
-        first, last = place.start, place.stop
-        inner = [
-            bisect_left(middles_s, index * self.width_s - offset_s, first, last)
-            for index in range(1, self.count)
-        ]
-        return [first, *inner, last]
-
-
-class _Block:
-    """The rows of all devices of one kind on a node.
-
-    Each column is worked on once for all devices; a device's share is then the
-    difference of two running sums.
-    """
-
-    def __init__(self, rows: NodeRows, bins: _Bins, offset_s: float) -> None:
-        self.table, self.places = rows
-        self._offset_s = offset_s
-        self.ends_s = floats(column_of(self.table, "elapsed_s"))
-        self.span = pc.cast(column_of(self.table, "span_s"), pa.float64())
-        self.spans_s = floats(self.span)
-        self._covered = Sums(self.span)
-        middles = floats(
-            pc.subtract(column_of(self.table, "elapsed_s"), pc.multiply(self.span, 0.5))
-        )
-        self._edges = {
-            device: bins.edges(middles, place, offset_s) for device, place in self.places.items()
-        }
-
-    def gauge(self, name: str) -> dict[str, tuple[Stat, list[float | None]]]:
-        """Return a gauge's figures and its mean in each bin (bins,), for devices that have any."""
-        column = column_of(self.table, name)
-        if column.null_count == len(column):
-            return {}
-        values = pc.cast(column, pa.float64())
-        covered, span = self._covered, self.span
-        if values.null_count:
-            covered = Sums(pc.if_else(pc.is_valid(values), span, 0.0))
-            values = pc.fill_null(values, 0.0)
-        weighted = pc.multiply(values, span)
-        totals, squares = Sums(weighted), pc.multiply(weighted, values)
-        bounds = bounds_of(column)
-        largest = bounds
-        if max_column(name) in self.table.column_names:
-            largest = bounds_of(column_of(self.table, max_column(name)))
-        figures = {}
-        for device, place in self.places.items():
-            low, high = bounds(place)
-            if low is None or high is None:
-                continue
-            if largest is not bounds:
-                sampled = largest(place)[1]
-                high = high if sampled is None else max(high, sampled)
-            weight = covered.between(place.start, place.stop)
-            bin_means = quotients(totals.at(self._edges[device]), covered.at(self._edges[device]))
-            if weight <= 0:
-                # Only one instant was seen, as in a run shorter than a sample.
-                bin_means[bisect_right(self._edges[device], place.start) - 1] = high
-                figures[device] = Stat(high, 0.0, high, low, 0.0), bin_means
-                continue
-            mean = totals.between(place.start, place.stop) / weight
-            square = pc.sum(squares[place]).as_py() / weight
-            std = math.sqrt(max(0.0, square - mean * mean))
-            figures[device] = Stat(mean, std, high, low, weight), bin_means
-        return figures
-
-    def counter(self, name: str) -> dict[str, tuple[float, list[float | None]]]:
-        """Return how much a counter grew, and its rate per second in each bin (bins,)."""
-        column = pc.cast(column_of(self.table, name), pa.float64())
-        figures: dict[str, tuple[float, list[float | None]]] = {}
-        for device, place in self.places.items():
-            values = column[place]
-            if values.null_count == len(values):
-                continue
-            if values.null_count:
-                # A gap in a running total stays flat until it is known again.
-                values = pc.fill_null(pc.fill_null_forward(values), 0.0)
-            sums = floats(values)
-            ends = self.ends_s[place]
-            # What is counted from the program's start covers the time before the first row too.
-            start_s = 0.0 if name.startswith("job_") else ends[0] - self.spans_s[place.start]
-            edges = [edge - place.start for edge in self._edges[device]]
-            times = [ends[edge - 1] if edge else start_s for edge in edges]
-            rates = quotients([sums[edge - 1] if edge else 0.0 for edge in edges], times)
-            figures[device] = max(sums[-1], 0.0), rates
-        return figures
-
-    @cached_property
-    def lowest_unused_w(self) -> dict[str, float]:
-        """The least power of each device while no process of the job held it, where known."""
-        names = ("gpu_power_w", "gpu_job_processes")
-        if not set(names) <= set(self.table.column_names):
-            return {}
-        power, users = (column_of(self.table, name) for name in names)
-        # The mean of many samples may be rounded to 0, their maximum is not.
-        most = max_column("gpu_job_processes")
-        if most in self.table.column_names:
-            users = pc.coalesce(column_of(self.table, most), users)
-        unused = pc.fill_null(pc.equal(users, 0), False)
-        bounds = bounds_of(pc.if_else(unused, power, None))
-        least = {device: bounds(place)[0] for device, place in self.places.items()}
-        return {device: power_w for device, power_w in least.items() if power_w is not None}
-
-    def extent_s(self, device: str) -> tuple[float, float]:
-        """Return where a device's first row begins and its last one ends, on the run's time."""
-        place = self.places[device]
-        first, last = place.start, place.stop - 1
-        begin_s = self.ends_s[first] - self.spans_s[first]
-        return begin_s + self._offset_s, self.ends_s[last] + self._offset_s
-
-
 def _node(
     node: Node,
     directory: Path,
-    bins: _Bins,
+    bins: Bins,
     offset_s: float,
     metrics: Sequence[Metric],
     problems: list[str],
 ) -> NodeSummary:
-    of_host = [metric for metric in metrics if metric.scope == "node"]
-    rows = rows_of_node(directory, node.name, NODE, _columns(of_host), problems)
-    host = _Block(rows, bins, offset_s) if rows else None
-    of_gpu = [metric for metric in metrics if metric.scope == "gpu"]
-    rows = None
-    if node.devices:
-        rows = rows_of_node(directory, node.name, "gpu", _columns(of_gpu), problems)
-    block = _Block(rows, bins, offset_s) if rows else None
+    # Where a bin takes in many rows anyway, few do.
+    few = bins.count * _ROWS_PER_BIN <= OVERVIEW_ROWS
+    overview = read_overview(directory, node.name, metrics) if few else None
+    blocks: dict[str, Block] = {}
+    for scope in ("node", *(["gpu"] if node.devices else [])):
+        if overview:
+            rows, figures = overview.rows.get(scope), overview.figures
+        else:
+            columns = _columns([metric for metric in metrics if metric.scope == scope])
+            rows, figures = rows_of_node(directory, node.name, scope, columns, problems), None
+        if rows:
+            blocks[scope] = Block(rows, bins, offset_s, figures)
+    host, block = blocks.get("node"), blocks.get("gpu")
     absences = {(absence.device, absence.metric): absence.missing for absence in node.absences}
     own = _of_scope("node", metrics)
     stats, totals, series = _figures(host, [NODE], own, absences)[NODE]
     of_gpus = _figures(
         block, [device.id for device in node.devices], _of_scope("gpu", metrics), absences
     )
-    core_means = _core_means(host)
     allocation = node.allocation
     limit = allocation.memory_limit_bytes
     first_s, last_s = host.extent_s(NODE) if host else (None, None)
@@ -277,7 +155,7 @@ def _node(
         cores=len(node.cores),
         stats=stats,
         totals=totals,
-        core_mean_percent=core_means,
+        core_mean_percent=host.core_means if host else (),
         cpu_cores_used=_cores_used(totals, host),
         memory_peak_bytes=memory.max if isinstance(memory, Stat) else memory,
         memory_limit_bytes=Missing(Reason.ABSENT, "no limit known") if limit is None else limit,
@@ -309,7 +187,7 @@ _Figures = tuple[dict[str, Union[Stat, Missing]], dict[str, Figure], Series]
 
 
 def _figures(
-    block: _Block | None,
+    block: Block | None,
     devices: Sequence[str],
     metrics: Sequence[Metric],
     absences: Mapping[tuple[str, str], Missing],
@@ -317,11 +195,10 @@ def _figures(
     """Return each device's gauges, counters, and both per bin; what lacks says why."""
     found: dict[str, _Figures] = {device: ({}, {}, {}) for device in devices}
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
+    of_metrics = block.figures(metrics) if block else {}
     for metric in metrics:
         is_gauge = metric.kind == "gauge"
-        of_devices: Mapping[str, tuple[Any, list[float | None]]] = {}
-        if block is not None:
-            of_devices = (block.gauge if is_gauge else block.counter)(metric.name)
+        of_devices = of_metrics.get(metric.name, {})
         for device, (stats, totals, series) in found.items():
             missing = absences.get((device, metric.name), nothing)
             value, bins = of_devices.get(device, (missing, None))
@@ -334,19 +211,7 @@ def _figures(
     return found
 
 
-def _core_means(host: _Block | None) -> tuple[float, ...]:
-    if host is None or "core_busy_percent" not in host.table.column_names:
-        return ()
-    lists = column_of(host.table, "core_busy_percent")
-    spans = host.span
-    if lists.null_count:
-        known = pc.is_valid(lists)
-        spans, lists = spans.filter(known), lists.filter(known)
-    # Cores of tasks that came late are at the lists' end, and lack in those before.
-    return element_means(lists, spans)
-
-
-def _cores_used(totals: Mapping[str, Figure], host: _Block | None) -> Figure:
+def _cores_used(totals: Mapping[str, Figure], host: Block | None) -> Figure:
     cpu_s = totals.get("job_cpu_s", Missing(Reason.UNRECORDED))
     if isinstance(cpu_s, Missing) or host is None:
         return cpu_s if isinstance(cpu_s, Missing) else Missing(Reason.UNRECORDED)
@@ -355,7 +220,7 @@ def _cores_used(totals: Mapping[str, Figure], host: _Block | None) -> Figure:
 
 
 def _gpu(
-    device: Device, position: int, figures: _Figures, block: _Block | None, bin_s: float
+    device: Device, position: int, figures: _Figures, block: Block | None, bin_s: float
 ) -> GpuSummary:
     stats, totals, series = figures
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
@@ -365,7 +230,7 @@ def _gpu(
     seen = Seen(
         counter=totals.get("gpu_energy_j", nothing),
         power=stats.get("gpu_power_w", nothing),
-        rows=place.stop - place.start if place else 0,
+        rows=block.row_count(device.id) if block and place else 0,
         elapsed_s=last_s - first_s,
         unused_w=block.lowest_unused_w.get(device.id) if block else None,
         counter_bins=series.get("gpu_energy_j", []),

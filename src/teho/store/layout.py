@@ -92,6 +92,11 @@ def sealed_file(run: Path, node: str) -> Path:
     return run / "samples" / f"{node}.parquet"
 
 
+def overview_file(run: Path, node: str) -> Path:
+    """Return the path of the overview of a node's sealed rows, where those are many."""
+    return run / "nodes" / f"{node}.overview.parquet"
+
+
 def task_file(run: Path, rank: int) -> Path:
     """Return the path of a task's own description."""
     return run / "tasks" / f"{rank:05d}.json"

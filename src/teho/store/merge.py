@@ -21,6 +21,7 @@ from teho.store.layout import (
     live_parts,
     new_run_id,
     node_file,
+    overview_file,
     replace_file,
     run_file,
     runs_directory,
@@ -163,7 +164,8 @@ def _are_alike(files: Sequence[Path], others: Sequence[Path]) -> bool:
 
 
 def _copy_node(part: _Part, node: Node, first: _Part, target: Path) -> None:
-    for path in _rows(part, node):
+    overview = overview_file(part.directory, node.name)
+    for path in (*_rows(part, node), *([overview] if overview.exists() else [])):
         replace_file(target / path.parent.name / path.name, path.read_bytes())
     if part.step.began_on != first.step.began_on:
         # Its clock was held against that of another node, or of none.

@@ -6,17 +6,20 @@ and then. It runs in a child of the recorder, which gives all of it back.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from teho.errors import DamagedError
-from teho.store.layout import live_parts, open_private, sealed_file
+from teho.store.layout import live_parts, open_private, overview_file, sealed_file
+from teho.store.overview import FIGURES, overview_of
 from teho.store.read import in_order, read_part
 from teho.store.schema import KINDS, ROW_SCHEMA
 
@@ -106,10 +109,21 @@ def seal(run: Path, node: str) -> bool:
     parts = live_parts(run, node)
     sealed = _write_parquet(_rows_by_kind(parts), sealed_file(run, node))
     if sealed:
+        # Without it reports of many nodes take longer, and say the same.
+        with contextlib.suppress(OSError, DamagedError):
+            _write_overview(run, node)
         for path in parts:
             for suffix in (".arrows", ".parquet"):
                 path.with_suffix(suffix).unlink(missing_ok=True)
     return sealed
+
+
+def _write_overview(run: Path, node: str) -> None:
+    made = overview_of(run, node)
+    if made:
+        tables, figures = made
+        path = overview_file(run, node)
+        _write_parquet(iter(tables), path, {FIGURES: msgspec.json.encode(figures)})
 
 
 def _rows_by_kind(parts: list[Path]) -> Iterator[pa.Table]:
@@ -119,7 +133,9 @@ def _rows_by_kind(parts: list[Path]) -> Iterator[pa.Table]:
         yield pa.concat_tables(tables) if tables else ROW_SCHEMA.empty_table()
 
 
-def _write_parquet(tables: Iterator[pa.Table], path: Path) -> bool:
+def _write_parquet(
+    tables: Iterator[pa.Table], path: Path, metadata: Mapping[bytes, bytes] | None = None
+) -> bool:
     """Write rows device by device, each in order of time: like beside like is small.
 
     One row group for each kind, so that a reader of GPUs does not unpack the host's columns;
@@ -136,7 +152,7 @@ def _write_parquet(tables: Iterator[pa.Table], path: Path) -> bool:
             os.fdopen(descriptor, "wb") as file,
             pq.ParquetWriter(
                 file,
-                ROW_SCHEMA,
+                ROW_SCHEMA.with_metadata({**(ROW_SCHEMA.metadata or {}), **(metadata or {})}),
                 compression="zstd",
                 use_dictionary=_DICTIONARY_COLUMNS,
                 column_encoding=_ENCODINGS,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NodeRows",
     "in_order",
+    "placed",
     "read_part",
     "read_run",
     "rows_of_node",
@@ -280,7 +281,11 @@ class NodeRows(NamedTuple):
 
 
 def rows_of_node(
-    directory: Path, node: str, kind: str, columns: Sequence[str], problems: list[str]
+    directory: Path,
+    node: str,
+    kind: str,
+    columns: Sequence[str],
+    problems: list[str],
 ) -> NodeRows | None:
     """Read some columns of one node's rows; None where there are no rows.
 
@@ -294,7 +299,6 @@ def rows_of_node(
         problems: gains a sentence for each file that does not read as a whole.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     wanted = [*columns, *sorted({"device", "elapsed_s"} - set(columns))]
     sealed = sealed_file(directory, node)
@@ -307,11 +311,18 @@ def rows_of_node(
             tables = found
             problems.extend(problem for problem in wrong if problem not in problems)
             break
-    if sum(table.num_rows for table in tables) == 0:
+    if not tables:
         return None
     table = pa.concat_tables(tables, promote_options="default")
-    if paths != [sealed]:
-        table = in_order(table)
+    return placed(table if paths == [sealed] else in_order(table))
+
+
+def placed(table: pa.Table) -> NodeRows | None:
+    """Find each device's place in rows that stand in order; None where there are none."""
+    import pyarrow.compute as pc
+
+    if table.num_rows == 0:
+        return None
     table = table.combine_chunks()
     runs = pc.run_end_encode(table["device"].chunk(0))
     ends = runs.run_ends.to_pylist()

@@ -1,15 +1,14 @@
-"""Working on one column of rows: running sums, bounds, and looking at floats in place."""
+"""Working on one column of rows: bounds, means, and looking at floats in place."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Sums", "bounds_of", "column_of", "element_means", "floats", "quotients"]
+__all__ = ["bounds_of", "column_of", "element_means", "floats"]
 
 
 def bounds_of(values: pa.Array) -> Callable[[slice], tuple[float | None, float | None]]:
@@ -42,30 +41,6 @@ def bounds_of(values: pa.Array) -> Callable[[slice], tuple[float | None, float |
 _FLOATS, _WHOLES = struct.Struct("ff"), struct.Struct("ii")
 _INFINITY_BITS = 0x7F800000
 """Those of a 32-bit infinity; what is not a number comes after it."""
-
-
-class Sums:
-    """Running sums of a column."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self._sums = floats(pc.cumulative_sum(values))
-
-    def at(self, edges: Sequence[int]) -> list[float]:
-        """Return the sum of all rows before each edge."""
-        sums = self._sums
-        return [sums[edge - 1] if edge else 0.0 for edge in edges]
-
-    def between(self, first: int, last: int) -> float:
-        """Return the sum of the rows from `first` up to, without, `last`."""
-        return self._sums[last - 1] - (self._sums[first - 1] if first else 0.0)
-
-
-def quotients(tops: Sequence[float], bottoms: Sequence[float]) -> list[float | None]:
-    """Divide the steps of one list by those of another (n,) -> (n - 1,); None over no step."""
-    return [
-        (top - before) / (bottom - under) if bottom - under > 1e-9 else None
-        for (before, top), (under, bottom) in zip(pairwise(tops), pairwise(bottoms), strict=True)
-    ]
 
 
 def floats(values: pa.Array) -> memoryview[float]:

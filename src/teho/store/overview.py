@@ -1,0 +1,176 @@
+"""A node's rows once more, few and with its figures: for the report of a run of many nodes.
+
+Who looks at 64 nodes for three days wants 48 points of each curve, and would unpack four
+million rows for them. What is in here is worked out from those rows, when they are sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teho.model.metric import METRICS, Metric
+from teho.model.summary import Stat
+from teho.store.columns import column_of
+from teho.store.figures import core_means, stats_of
+from teho.store.layout import overview_file, sealed_file
+from teho.store.read import NodeRows, placed, rows_of_node
+from teho.store.schema import KINDS, ROW_SCHEMA, max_column
+
+__all__ = ["FIGURES", "OVERVIEW_ROWS", "Figures", "Overview", "overview_of", "read_overview"]
+
+OVERVIEW_ROWS = 512
+"""Of each device, at the most."""
+_WORTH_IT = 2
+"""Times as many rows must there be for the overview to be worth its room."""
+
+FIGURES = b"teho.figures"
+"""Under this key the file has its `Figures`, as JSON."""
+_GAUGES = [metric for metric in METRICS if metric.kind == "gauge" and not metric.per_core]
+_USERS = (max_column("gpu_job_processes"),)
+"""Of a mean that is rounded to 0 the maximum tells that there were some."""
+_COUNTERS = [metric.name for metric in METRICS if metric.kind == "counter"]
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What was worked out from all rows, and cannot be from fewer."""
+
+    rows: dict[str, int]
+    """How many each device has in all."""
+    stats: dict[str, dict[str, Stat]]
+    """By device and gauge."""
+    core_means: tuple[float, ...] = ()
+    """Each core's mean share of time at work in %."""
+
+
+class Overview(NamedTuple):
+    """What a report of many nodes reads of one of them."""
+
+    rows: dict[str, NodeRows]
+    """By kind: of the host and of its GPUs, as far as there are any."""
+    figures: Figures
+
+
+def read_overview(run: Path, node: str, metrics: Sequence[Metric]) -> Overview | None:
+    """Read the overview of a node; None where there is none that reads.
+
+    Its rows are without largest values, which the figures have, and each core's share.
+    """
+    import pyarrow.parquet as pq
+
+    if not sealed_file(run, node).exists():
+        return None
+    try:
+        file = pq.ParquetFile(overview_file(run, node))
+        schema = file.schema_arrow
+        figures = msgspec.json.decode(schema.metadata[FIGURES], type=Figures)
+        rows = {}
+        # A row group for each kind, in their order, as `teho.store.pack` writes them.
+        for group, kind in enumerate(kind for kind in KINDS if _has(figures, kind)):
+            wanted = {"elapsed_s", "span_s", "device", *_USERS}
+            wanted |= {one.name for one in metrics if one.scope == kind and not one.per_core}
+            names = [name for name in schema.names if name in wanted]
+            found = placed(file.read_row_group(group, columns=names, use_threads=False))
+            if found:
+                rows[kind] = found
+    except (OSError, pa.ArrowInvalid, KeyError, msgspec.DecodeError):
+        return None  # all rows still do
+    return Overview(rows, figures)
+
+
+def _has(figures: Figures, kind: str) -> bool:
+    return any((device == "node") == (kind == "node") for device in figures.rows)
+
+
+def overview_of(run: Path, node: str) -> tuple[list[pa.Table], Figures] | None:
+    """Return the overview of a node whose rows are sealed; None where they are few already.
+
+    Means, largest values and totals of its rows are true; between them nothing is lost but
+    when exactly something happened.
+    """
+    # All devices of a node get their rows together.
+    host = rows_of_node(run, node, "node", ["elapsed_s"], [])
+    if host is None or host.table.num_rows < _WORTH_IT * OVERVIEW_ROWS:
+        return None
+    found = Figures(rows={}, stats={})
+    tables: list[pa.Table] = []
+    for kind in KINDS:
+        rows = rows_of_node(run, node, kind, ROW_SCHEMA.names, [])
+        if rows is None:
+            continue
+        tables.append(_thinned(rows))
+        for device, place in rows.places.items():
+            found.rows[device] = place.stop - place.start
+            found.stats[device] = {}
+        for gauge in _GAUGES:
+            for device, stat in stats_of(rows.table, rows.places, gauge.name).items():
+                found.stats[device][gauge.name] = stat
+        if kind == "node":
+            found = msgspec.structs.replace(found, core_means=core_means(rows.table))
+    return tables, found
+
+
+def _thinned(rows: NodeRows) -> pa.Table:
+    """Merge the rows of each device that lie in one slice of the node's time."""
+    table = rows.table
+    span = pc.cast(column_of(table, "span_s"), pa.float64())
+    elapsed_s = column_of(table, "elapsed_s")
+    middles = pc.subtract(elapsed_s, pc.multiply(span, 0.5))
+    width_s = max(pc.max(elapsed_s).as_py() / OVERVIEW_ROWS, 1e-9)
+    slices = pc.min_element_wise(pc.floor(pc.divide(middles, width_s)), OVERVIEW_ROWS - 1)
+    device = pa.concat_arrays(
+        [
+            pa.repeat(number * OVERVIEW_ROWS, place.stop - place.start)
+            for number, place in enumerate(rows.places.values())
+        ]
+    )
+    columns: dict[str, Any] = {"slice": pc.add(device, pc.cast(slices, pa.int64())), "span": span}
+    wanted = [("span", "sum")]
+    for name in ("elapsed_s", "time", *_known(table, _COUNTERS)):
+        columns[name] = column_of(table, name)
+        wanted.append((name, "max"))
+    for name in ("node", "kind", "device"):
+        columns[name] = column_of(table, name)
+        wanted.append((name, "first"))
+    gauges = list(_known(table, [metric.name for metric in _GAUGES]))
+    for name in gauges:
+        values = column_of(table, name)
+        weighted = pc.multiply(pc.cast(values, pa.float64()), span)
+        columns[name], columns[f"{name} weighted"] = values, weighted
+        columns[f"{name} covered"] = pc.if_else(pc.is_valid(values), span, 0.0)
+        columns[max_column(name)] = column_of(table, max_column(name))
+        wanted += [(name, "max"), (max_column(name), "max")]
+        wanted += [(f"{name} weighted", "sum"), (f"{name} covered", "sum")]
+    grouped = pa.table(columns).group_by("slice", use_threads=False).aggregate(wanted)
+    return _as_rows(grouped, gauges)
+
+
+def _known(table: pa.Table, names: list[str]) -> Iterator[str]:
+    return (name for name in names if table[name].null_count < table.num_rows)
+
+
+def _as_rows(grouped: pa.Table, gauges: list[str]) -> pa.Table:
+    columns = {
+        name: grouped[f"{name}_{how}"]
+        for how in ("max", "first")
+        for name in ROW_SCHEMA.names
+        if name not in gauges and f"{name}_{how}" in grouped.column_names
+    }
+    columns["span_s"] = grouped["span_sum"]
+    for name in gauges:
+        covered = grouped[f"{name} covered_sum"]
+        mean = pc.divide(grouped[f"{name} weighted_sum"], covered)
+        column_type = ROW_SCHEMA.field(name).type
+        mean = pc.round(mean) if pa.types.is_integer(column_type) else mean
+        columns[name] = pc.if_else(pc.greater(covered, 0.0), mean, None)
+        columns[max_column(name)] = pc.max_element_wise(
+            grouped[f"{name}_max"], grouped[f"{max_column(name)}_max"]
+        )
+    empty = pa.nulls(grouped.num_rows)
+    arrays = [pc.cast(columns.get(field.name, empty), field.type) for field in ROW_SCHEMA]
+    return pa.table(arrays, schema=ROW_SCHEMA)
