@@ -26,7 +26,7 @@ class CannotStart(Exception):  # noqa: N818 - it is an outcome, with the shell's
 
 def restore_signals() -> None:
     """Undo what Python does to signals at its start."""
-    import _signal  # type: ignore[import-not-found] # `signal` itself loads `enum`
+    import _signal  # `signal` itself loads `enum`
 
     # It ignores these two; programs expect to die of them.
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -62,14 +63,21 @@ def rows(count: int) -> Iterator[dict]:
             yield base | {"kind": "gpu", "device": gpu.id} | values
 
 
-@pytest.fixture
-def recorded(home: Path) -> Path:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
     directory = create_run_directory(home, new_run_id(START, "x"), b"{}")
     journal = Journal(directory, "n1")
     journal.append(list(rows(ROWS)))
     journal.close()
     seal(directory, "n1")
     return directory
+
+
+@pytest.fixture
+def recorded(written: Path, tmp_path: Path) -> Path:
+    """Return a copy, for tests to damage."""
+    return shutil.copytree(written, tmp_path / "run")
 
 
 NODE = Node(name="n1", started_at=START, period_s=1.0, cores=(0, 1), devices=GPUS)

@@ -18,6 +18,7 @@ from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
 from teho.observe.members import RECORDED, is_recorded, new_mark
 from teho.observe.program import Outcome, die_like
+from teho.observe.spool import spool_of, with_probe
 from teho.observe.supervisor import Supervisor
 from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_batch_script, is_step, read_task
@@ -54,6 +55,13 @@ Examples:
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing at all; still record.")
 @click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
+@click.option(
+    "--probe",
+    type=click.Choice(["auto", "off"]),
+    default="off",
+    show_default=True,
+    help="Look into Python programs too: where their time goes.",
+)
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
     every: str | None,
@@ -62,6 +70,7 @@ def command(
     level: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
     job: str | None,
+    probe: str,
     argv: tuple[str, ...],
 ) -> None:
     """Run COMMAND unchanged, record every device of this node, and report at the end.
@@ -91,7 +100,7 @@ def command(
 
         attach(job, wanted, shown)
     else:
-        _run(wanted, shown, quiet=quiet)
+        _run(wanted, shown, quiet=quiet, probe=probe == "auto")
 
 
 def _split_tag(tag: str) -> tuple[str, str]:
@@ -101,13 +110,14 @@ def _split_tag(tag: str) -> tuple[str, str]:
     return key, value
 
 
-def _run(wanted: Wanted, shown: str, *, quiet: bool) -> None:
+def _run(wanted: Wanted, shown: str, *, quiet: bool, probe: bool) -> None:
     """Run the program, report, and end as it ended."""
     try:
-        supervisor, task, mark = _start(wanted.command)
+        supervisor, task, mark, spool = _start(wanted.command, probe=probe)
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
+    wanted = wanted._replace(spool=spool)
     recording, fleet = _record_it(supervisor, wanted, task, mark)
     tells = recording is not None and recording.began
     if recording and tells and not quiet and sys.stderr.isatty():
@@ -143,8 +153,8 @@ def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T 
         return None
 
 
-def _start(argv: tuple[str, ...]) -> tuple[Supervisor, Task, str | None]:
-    """Start the program; return its supervisor, its task, and the mark of a whole job.
+def _start(argv: tuple[str, ...], *, probe: bool) -> tuple[Supervisor, Task, str | None, str]:
+    """Start the program; return its supervisor and task, the mark of a whole job, and the spool.
 
     Raises:
         CannotStart: there is no such program.
@@ -156,8 +166,13 @@ def _start(argv: tuple[str, ...]) -> tuple[Supervisor, Task, str | None]:
     supervisor = Supervisor()
     task = _protected(supervisor, "this task is recorded alone", _read_task) or Task(started_by="")
     mark = new_mark(os.environ) if in_script and not recorded and not is_step(task) else None
-    supervisor.start(argv, {**os.environ, RECORDED: mark} if mark else os.environ)
-    return supervisor, task, mark
+    environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
+    spool = ""
+    if probe:
+        spool = spool_of(mark or (task.key if is_step(task) else str(os.getpid())))
+        environment = with_probe(environment, spool)
+    supervisor.start(argv, environment)
+    return supervisor, task, mark, spool
 
 
 def _read_task() -> Task:

@@ -38,6 +38,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     apart: tuple[int, ...] = ()
     """Children of the supervisor that are no part of the program."""
 
+    spool: str = ""
+    """Folder on each node in which the probes of the program write; empty: there are none."""
+
     @property
     def run(self) -> Path:
         """The run's directory."""

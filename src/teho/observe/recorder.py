@@ -28,6 +28,7 @@ from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Plan
 from teho.observe.sampler import Sampler
 from teho.observe.seat import Guest, Guests, Seat, visible_to_any
+from teho.observe.spool import Spool
 from teho.observe.watch import Watch
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
@@ -113,6 +114,7 @@ class Recorder:
         self._cores = _cores_of(self._pids)
         self._environment = self._find_environment()
         self._sources, self._host, self._node = self._find_sources()
+        self._spool = Spool(plan.spool, plan.run / "probe", plan.node) if plan.spool else None
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
 
@@ -225,6 +227,8 @@ class Recorder:
         self._journal.append(self._sampler.finish(now))
         self._flush()
         self._journal.close()
+        if self._spool:
+            self._spool.close()
         for source in self._sources:
             source.close()
         if self._clock_server:
@@ -299,6 +303,11 @@ class Recorder:
 
     def _flush(self) -> None:
         self._journal.flush()
+        if self._spool:
+            try:
+                self._spool.collect()
+            except OSError as error:
+                self._trouble(f"what the probe saw could not be written: {error}")
         if self._journal.problem:
             self._trouble(f"rows could not be written: {self._journal.problem}")
         if self._journal.lost_rows:

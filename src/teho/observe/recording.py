@@ -102,6 +102,7 @@ def begin_recording(wanted: Wanted, started_s: float, task: Task) -> Recording:
         ranks=(task.rank,) if run.step else (),
         node_count=(task.node_count or 1) if run.step else 1,
         began_here=began,
+        spool=wanted.spool,
     )
     closed = not began and node_file(directory, node).exists()
     return Recording(directory, run, None if closed else plan, began)

@@ -21,6 +21,8 @@ class Wanted(NamedTuple):
     tags: dict[str, str]
     period_s: float
     """Time between two samples."""
+    spool: str = ""
+    """Folder in which the probes of the program write; empty: none are let in."""
 
     @property
     def home(self) -> Path:

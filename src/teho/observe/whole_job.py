@@ -64,6 +64,7 @@ def begin_job(
         node_count=len(job.hosts),
         job=job.number,
         mark=mark,
+        spool=wanted.spool,
     )
     told = {name: os.environ[name] for name in _OF_THE_JOB if name in os.environ}
     fleet = None

@@ -15,6 +15,7 @@ from teho.explain.wording import listed
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
+from teho.model.spent import WatchedProcess
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.show.build_activity import activity_facts
 from teho.show.build_energy import energy_facts
@@ -22,6 +23,7 @@ from teho.show.build_plots import heat_map_of, plots_of
 from teho.show.build_roofline import rooflines_view
 from teho.show.build_step import clock_notes, ended_words, gaps, killed_words, node_count
 from teho.show.build_tables import tables_of
+from teho.show.build_time import time_tables
 from teho.show.view import Fact, View
 from teho.units import format_bytes, format_duration
 from teho.version import __version__
@@ -42,6 +44,7 @@ def build_view(
     plots: bool = True,
     policy: Policy | None = None,
     electricity: Electricity | None = None,
+    processes: Sequence[WatchedProcess] = (),
 ) -> View:
     """Lay out a whole report.
 
@@ -55,6 +58,7 @@ def build_view(
         plots: whether to draw every metric over time; text has no use for them.
         policy: the thresholds by which rows of tables stand out; None: the shipped ones.
         electricity: what a kWh costs and emits; None: nobody says.
+        processes: what the probe saw of Python processes.
     """
     verdict, severity = _verdict(run, state, summary, findings)
     policy = policy or load_policy()
@@ -67,7 +71,10 @@ def build_view(
         verdict=verdict,
         verdict_severity=severity,
         facts=tuple(_facts(run, state, summary, electricity or Electricity())),
-        tables=tables_of(run, state, summary, policy.thresholds[OUTLIERS]),
+        tables=(
+            *time_tables(processes),
+            *tables_of(run, state, summary, policy.thresholds[OUTLIERS]),
+        ),
         findings=tuple(findings),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
         troubles=(*gaps(run, state, summary), *_troubles(run, problems)),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from teho.config.electricity import Electricity
     from teho.explain.policy import Policy
+    from teho.model.spent import WatchedProcess
 
 __all__ = ["LoadedRun"]
 
@@ -72,6 +73,13 @@ class LoadedRun:
         return summary
 
     @cached_property
+    def processes(self) -> tuple[WatchedProcess, ...]:
+        """What the probe saw of the program's Python processes; see `teho run --probe`."""
+        from teho.store.probe import watched_processes
+
+        return tuple(watched_processes(self.directory, self.problems))
+
+    @cached_property
     def _policy(self) -> Policy:
         from teho.explain.policy import load_policy
 
@@ -120,6 +128,7 @@ class LoadedRun:
             plots=plots,
             policy=self._policy,
             electricity=self._electricity,
+            processes=self.processes,
         )
 
     def table(self, kind: str = "gpu") -> pa.Table:

@@ -68,8 +68,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table; each row is an object from column key to cell."""
 
     key: str
-    """Stable name: `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`, `io`, `gpu_energy`
-    or `node_energy`."""
+    """Stable name: `time`, `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`, `io`,
+    `gpu_energy` or `node_energy`."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Cell], ...]

@@ -24,6 +24,7 @@ __all__ = [
     "new_run_id",
     "node_file",
     "open_private",
+    "overview_file",
     "replace_file",
     "run_file",
     "runs_directory",

@@ -1,0 +1,102 @@
+"""Where a Python program's time goes: from stacks to what its main thread was doing."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from teho.model.spent import Doing, Frame, Seen, Spent, WatchedProcess
+
+__all__ = ["doing_of", "main_process", "spent_by"]
+
+_LINES = 3
+"""Lines of the program that are told for each thing it did."""
+
+# What stands on a stack tells what for, whoever called it: the first that fits. A stack is looked
+# at from the outside in, so that a file which is imported to save something is still saving.
+_BY_FILE = (
+    (Doing.LOADING, re.compile(r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_")),
+    (Doing.COMMUNICATING, re.compile(r"torch/distributed/(?!_shard|fsdp)|horovod/|mpi4py/")),
+    (
+        Doing.COMPILING,
+        re.compile(
+            r"torch/_(dynamo|inductor|functorch)/|jax/_src/(interpreters|compiler)|numba/core/"
+            r"|cupy/cuda/compiler"
+        ),
+    ),
+    (Doing.SAVING, re.compile(r"torch/serialization\.py|safetensors/|orbax/|numpy/lib/\w*npyio")),
+    (Doing.IMPORTING, re.compile(r"<frozen importlib\._bootstrap")),
+)
+# Calls into C have no frame of their own: the text of the innermost one names them.
+_BY_CALL = (
+    (
+        Doing.DEVICE,
+        re.compile(r"\.(item|cpu|tolist|block_until_ready|asnumpy|get)\(|synchronize\(|asnumpy\("),
+    ),
+    (Doing.COPYING, re.compile(r"\.(to|cuda|pin_memory)\(|device_put\(|cupy\.(asarray|array)\(")),
+    (Doing.COMMUNICATING, re.compile(r"\.(allreduce|all_reduce|bcast|Allreduce|Bcast|barrier)\(")),
+    (Doing.SAVING, re.compile(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
+)
+_NOT_OURS = re.compile(
+    r"^<frozen |/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/|^<string>$|^<__array_"
+)
+_BUSY = 0.5
+"""A thread that uses less of a core's time than this waits more than it works."""
+
+
+def doing_of(seen: Seen) -> Doing:
+    """Return what a stack was doing.
+
+    By the files on it; by the call that was going on; by whether Python code ran at all, and
+    whether the thread used a core.
+    """
+    for frame in reversed(seen.frames):
+        for doing, pattern in _BY_FILE:
+            if pattern.search(frame.file):
+                return doing
+    innermost = seen.frames[0] if seen.frames else None
+    if innermost:
+        for doing, pattern in _BY_CALL:
+            if pattern.search(innermost.text):
+                return doing
+    if seen.cpu_s < _BUSY * seen.wall_s:
+        return Doing.WAITING
+    return Doing.PYTHON if 2 * seen.held_s > seen.wall_s else Doing.COMPUTING
+
+
+def spent_by(process: WatchedProcess) -> list[Spent]:
+    """Divide the time of a process by what it was doing, most first; it adds up to all of it."""
+    walls: dict[Doing, float] = defaultdict(float)
+    lines: dict[Doing, dict[tuple[str, int], tuple[Frame, float]]] = defaultdict(dict)
+    for seen in process.stacks:
+        doing = doing_of(seen)
+        walls[doing] += seen.wall_s
+        frame = _own_frame(seen.frames)
+        if frame:
+            key = (frame.file, frame.line)
+            first, wall_s = lines[doing].get(key, (frame, 0.0))
+            lines[doing][key] = first, wall_s + seen.wall_s
+    return [
+        Spent(doing=doing, wall_s=wall_s, lines=_most(list(lines[doing].values())))
+        for doing, wall_s in sorted(walls.items(), key=lambda pair: -pair[1])
+    ]
+
+
+def _own_frame(frames: Sequence[Frame]) -> Frame | None:
+    """Return the innermost function that is the user's own, and not of a library."""
+    return next((frame for frame in frames if not _NOT_OURS.search(frame.file)), None)
+
+
+def _most(lines: Sequence[tuple[Frame, float]]) -> tuple[tuple[Frame, float], ...]:
+    return tuple(sorted(lines, key=lambda pair: -pair[1])[:_LINES])
+
+
+def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
+    """Return the process that does the program's work: the one whose main thread worked most.
+
+    A launcher such as torchrun waits for its children, and loader workers wait to be asked.
+    """
+    return max(
+        processes, key=lambda process: sum(seen.cpu_s for seen in process.stacks), default=None
+    )

@@ -1,0 +1,95 @@
+"""The folder on each node in which the probes of the program's processes say what they saw.
+
+Not the recording's own: ten thousand processes would write to a network file system, and
+where that is is not known yet when the program starts. The node's recorder brings it there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["Spool", "spool_of", "with_probe"]
+
+_VARIABLE = "TEHO_PROBE"
+_INJECT = Path(__file__).parents[1] / "probe" / "inject"
+_CHUNK_BYTES = 1 << 20
+
+
+def spool_of(key: str) -> str:
+    """Return the path of the folder for a program, the same on all nodes.
+
+    Args:
+        key: what its processes have in common, as part of a file name.
+    """
+    return f"/tmp/teho-{os.getuid()}/probe-{key}"  # noqa: S108 - made closed to others, or not used
+
+
+def with_probe(environment: Mapping[str, str], spool: str) -> dict[str, str]:
+    """Return an environment in which every Python lets the probe in."""
+    path = environment.get("PYTHONPATH")
+    return {
+        **environment,
+        _VARIABLE: spool,
+        "PYTHONPATH": f"{_INJECT}:{path}" if path else str(_INJECT),
+    }
+
+
+class Spool:
+    """What the recorder of a node brings home of it.
+
+    Args:
+        folder: the spool.
+        target: where it goes, in the run's directory.
+        node: this node's name.
+    """
+
+    def __init__(self, folder: str, target: Path, node: str) -> None:
+        self._folder = Path(folder)
+        self._target = target
+        self._node = node
+        self._taken: dict[str, int] = {}
+        """How many bytes of each file are home."""
+
+    def collect(self) -> None:
+        """Append what was written since the last time to the files of the recording.
+
+        Raises:
+            OSError: the recording's directory cannot be written.
+        """
+        for path in self._files():
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                file.seek(self._taken.get(path.name, 0))
+                while data := file.read(_CHUNK_BYTES):
+                    # Whole lines: the probe may be in the midst of one.
+                    whole = data[: data.rfind(b"\n") + 1]
+                    if not whole:
+                        break
+                    self._append(path.name, whole)
+                    self._taken[path.name] = self._taken.get(path.name, 0) + len(whole)
+                    file.seek(self._taken[path.name])
+
+    def _files(self) -> list[Path]:
+        try:
+            owner = self._folder.lstat().st_uid
+        except OSError:
+            return []
+        return sorted(self._folder.glob("*.jsonl")) if owner == os.getuid() else []
+
+    def _append(self, name: str, data: bytes) -> None:
+        self._target.mkdir(mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        descriptor = os.open(self._target / f"{self._node}-{name}", flags, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+
+    def close(self) -> None:
+        """Take the folder away, with what is home already."""
+        for path in self._files():
+            with contextlib.suppress(OSError):
+                path.unlink()
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+            self._folder.parent.rmdir()

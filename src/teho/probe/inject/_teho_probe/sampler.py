@@ -1,0 +1,163 @@
+"""A thread that looks at the main thread's stack some times a second.
+
+What it costs is bounded: it looks less often where that takes longer. A stack is kept as its code
+and places in it, and put into words when it is written. What is used of other modules is bound
+here, before a program such as gevent puts something else in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
+from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
+from time import clock_gettime, monotonic, pthread_getcpuclockid, sleep, thread_time
+
+from _teho_probe.lines import TYPE_CHECKING, Lines
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from _teho_probe.lines import Stack, Stacks
+
+__all__ = ["Sampler"]
+
+_PERIOD_S = 0.02
+_COST_SHARE = 0.002
+"""Of the time, at the most: half of what the whole probe may take."""
+_GRACE_S = 0.02
+"""What it may take beyond that, to set itself up."""
+_SLOWEST = 10
+"""Times the period, at the most."""
+_FIRST_WRITE_S = 1.0
+_LATER_WRITE_S = 10.0
+_EARLY_S = 30.0
+_DEPTH = 64
+_MOST_STACKS = 5000
+"""Between two writes."""
+_HELD_S = 0.002
+"""Python lets another thread in after 5 ms (sys.getswitchinterval), or when the one that runs
+waits or leaves Python. Who comes in later than this has waited for Python code."""
+_GONE_WAIT_S = 1.0
+
+
+class Sampler:
+    """Looks at the thread that made it."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._is_running = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._thread_id = get_ident()
+        self._wake = allocate_lock()
+        self._wake.acquire()
+        self._stacks: Stacks = {}
+        self._newest: Stack = ()
+        self._cost_s = 0.0
+        self._began_s = self._seen_s = self._written_s = monotonic()
+        self._lines = Lines(self._folder, self._began_s)
+        self._native_id: int | None = None
+        self._cpu_clock = pthread_getcpuclockid(self._thread_id)
+        self._cpu_s = clock_gettime(self._cpu_clock)
+
+    def start(self) -> None:
+        """Begin to look, or go on."""
+        try:
+            # A signal for the process must never come to this thread: the program may wait for it
+            # with all its own threads' masks set.
+            mask = pthread_sigmask(SIG_BLOCK, valid_signals())
+            try:
+                self._is_running, self._native_id = True, None
+                start_new_thread(self._watch, ())
+            finally:
+                pthread_sigmask(SIG_SETMASK, mask)
+        except Exception:
+            self._is_running = False
+
+    def stop(self) -> None:
+        """Stop looking until `start`, and wait until the thread is gone: who forks has but one."""
+        try:
+            if not self._is_running:
+                return
+            self._is_running = False
+            self._wake.release()
+            until_s = monotonic() + _GONE_WAIT_S
+            while self._is_there() and monotonic() < until_s:
+                sleep(0.0001)
+            self._wake.acquire(False)
+        except Exception:
+            return
+
+    def _is_there(self) -> bool:
+        return self._native_id is None or os.path.exists("/proc/self/task/%d" % self._native_id)
+
+    def begin_anew(self) -> None:
+        """In a forked child: what was seen until now is the parent's."""
+        try:
+            self._begin()
+            self.start()
+        except Exception:
+            return
+
+    def finish(self) -> None:
+        """Write what is not written yet; the process ends."""
+        try:
+            self.stop()
+            now_s = monotonic()
+            self._add(self._newest, now_s, 0.0)
+            self._write(now_s, is_end=True)
+        except Exception:
+            return
+
+    def _watch(self) -> None:
+        try:
+            self._native_id = get_native_id()
+            period_s = _PERIOD_S
+            while self._is_running:
+                due_s = monotonic() + period_s
+                if self._wake.acquire(True, period_s):
+                    return
+                now_s = monotonic()
+                self._look(now_s, now_s - due_s)
+                every_s = _FIRST_WRITE_S if now_s - self._began_s < _EARLY_S else _LATER_WRITE_S
+                if now_s - self._written_s >= every_s:
+                    self._write(now_s)
+                self._cost_s = thread_time()
+                allowed_s = _GRACE_S + _COST_SHARE * (now_s - self._began_s)
+                period_s = _PERIOD_S * min(max(1.0, self._cost_s / allowed_s), _SLOWEST)
+        except Exception as error:
+            self._lines.failed(error)
+
+    def _look(self, now_s: float, late_s: float) -> None:
+        """Add the time since the last look to where the thread is now."""
+        frame = sys._current_frames().get(self._thread_id)
+        key: list[tuple[CodeType, int]] = []
+        while frame is not None and len(key) < _DEPTH:
+            key.append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+        self._newest = tuple(key)
+        self._add(self._newest, now_s, late_s)
+
+    def _add(self, key: Stack, now_s: float, late_s: float) -> None:
+        seen = self._stacks.get(key)
+        if seen is None:
+            if len(self._stacks) >= _MOST_STACKS:
+                key = ()
+            seen = self._stacks.setdefault(key, [0, 0.0, 0.0, 0.0])
+        spent_s = now_s - self._seen_s
+        self._seen_s = now_s
+        seen[0] += 1
+        seen[1] += spent_s
+        cpu_s = clock_gettime(self._cpu_clock)
+        seen[2] += cpu_s - self._cpu_s
+        self._cpu_s = cpu_s
+        if late_s > _HELD_S:
+            seen[3] += spent_s
+
+    def _write(self, now_s: float, *, is_end: bool = False) -> None:
+        self._written_s = now_s
+        # A stack that was not seen since the last time is let go, with its code.
+        stacks, self._stacks = self._stacks, {}
+        self._lines.write(stacks, now_s, self._cost_s, is_end=is_end)

@@ -1,0 +1,59 @@
+"""Where a Python program's time went, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from teho.explain.where import main_process, spent_by
+from teho.model.spent import Frame, WatchedProcess
+from teho.show.view import Cell, Column, Table
+
+__all__ = ["time_tables"]
+
+_LEAST_SHARE = 0.005
+"""What takes less of the time is left out."""
+
+
+def time_tables(processes: Sequence[WatchedProcess]) -> Iterable[Table]:
+    """Yield what the main thread of the busiest process did, and in which lines."""
+    process = main_process(processes)
+    if process is None or process.wall_s <= 0:
+        return
+    rows: list[dict[str, Cell]] = []
+    for spent in spent_by(process):
+        if spent.wall_s < _LEAST_SHARE * process.wall_s:
+            continue
+        first: dict[str, Cell] = {"doing": spent.doing.value}
+        share = 100 * spent.wall_s / process.wall_s
+        first |= {"share_percent": share, "wall_s": spent.wall_s}
+        places = [
+            _place(frame)
+            for number, (frame, wall_s) in enumerate(spent.lines)
+            if number == 0 or wall_s >= _LEAST_SHARE * process.wall_s
+        ]
+        rows.append(first | (places[0] if places else _NOWHERE))
+        rows += [_AS_BEFORE | place for place in places[1:]]
+    yield Table(
+        key="time",
+        title="Where the time went",
+        columns=(
+            Column(key="doing", label="Main thread"),
+            Column(key="share_percent", label="Time", unit="%", decimals=1),
+            Column(key="wall_s", label="Time", unit="s"),
+            Column(key="line", label="Line"),
+            Column(key="code", label="Code"),
+        ),
+        rows=tuple(rows),
+        note=f"Of Python {process.python}, process {process.pid}"
+        + (f" of {len(processes)}" if len(processes) > 1 else "")
+        + ", by looking at its stack up to 50 times a second.",
+    )
+
+
+_NOWHERE: dict[str, Cell] = {"line": "", "code": ""}
+_AS_BEFORE: dict[str, Cell] = {"doing": "", "share_percent": "", "wall_s": ""}
+
+
+def _place(frame: Frame) -> dict[str, Cell]:
+    name = frame.file.rpartition("/")[2]
+    return {"line": f"{name}:{frame.line}", "code": frame.text or frame.function}

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from teho.explain.where import doing_of, main_process, spent_by
+from teho.model.spent import Doing, Frame, Seen, WatchedProcess
+
+SITE = "/opt/env/lib/python3.11/site-packages"
+MAIN = Frame("/home/ann/train.py", "<module>", 40, "main()")
+
+
+def seen(*frames: Frame, wall_s: float = 1.0, cpu_s: float = 1.0, held_s: float = 0.0) -> Seen:
+    return Seen(frames=(*frames, MAIN), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
+
+
+def library(file: str, text: str = "") -> Frame:
+    return Frame(f"{SITE}/{file}", "f", 7, text)
+
+
+def own(text: str, line: int = 12) -> Frame:
+    return Frame("/home/ann/train.py", "step", line, text)
+
+
+@pytest.mark.parametrize(
+    ("stack", "doing"),
+    [
+        (seen(library("torch/utils/data/dataloader.py"), cpu_s=0.0), Doing.LOADING),
+        # Without workers the data set is the program's own, called by the loader.
+        (seen(own("time.sleep(1)"), library("torch/utils/data/_utils/fetch.py")), Doing.LOADING),
+        (seen(own("loss.item()"), cpu_s=0.0), Doing.DEVICE),
+        (seen(own("torch.cuda.synchronize()")), Doing.DEVICE),
+        (seen(own("x.to(device)")), Doing.COPYING),
+        (seen(library("torch/distributed/distributed_c10d.py")), Doing.COMMUNICATING),
+        (seen(library("torch/_inductor/compile_fx.py")), Doing.COMPILING),
+        (seen(own("torch.save(net.state_dict(), path)")), Doing.SAVING),
+        (seen(library("torch/serialization.py")), Doing.SAVING),
+        (
+            seen(Frame("<frozen importlib._bootstrap>", "g", 1, ""), own("import x")),
+            Doing.IMPORTING,
+        ),
+        (seen(own("total += x"), held_s=1.0), Doing.PYTHON),
+        (seen(own("a @ b")), Doing.COMPUTING),
+        (seen(own("socket.recv(1)"), cpu_s=0.01), Doing.WAITING),
+        (Seen(frames=(), wall_s=1.0, cpu_s=1.0, held_s=1.0), Doing.PYTHON),
+    ],
+)
+def test_what_a_stack_tells(stack: Seen, doing: Doing) -> None:
+    assert doing_of(stack) is doing
+
+
+def process(*stacks: Seen, pid: int = 1) -> WatchedProcess:
+    return WatchedProcess(
+        node="n1", pid=pid, parent_pid=0, python="3.11.7", program="train.py", began_s=100.0,
+        until_s=100.0 + sum(one.wall_s for one in stacks), cost_s=0.01, stacks=stacks,
+    )  # fmt: skip
+
+
+def test_shares_add_up_to_all_the_time_and_lines_are_the_programs_own() -> None:
+    watched = process(
+        seen(own("x.sum().item()", 30), wall_s=2.0),
+        seen(own("loss.item()", 31), wall_s=5.0),
+        seen(own("loss.item()", 31), library("x.py"), wall_s=1.0),
+        seen(library("torch/utils/data/dataloader.py"), wall_s=4.0),
+    )
+    spent = spent_by(watched)
+    assert [(one.doing, one.wall_s) for one in spent] == [(Doing.DEVICE, 8.0), (Doing.LOADING, 4.0)]
+    assert sum(one.wall_s for one in spent) == watched.wall_s
+    assert [(frame.line, wall_s) for frame, wall_s in spent[0].lines] == [(31, 6.0), (30, 2.0)]
+    assert spent[1].lines == ((MAIN, 4.0),)
+
+
+def test_the_process_that_works_is_the_one_to_look_at() -> None:
+    launcher = process(seen(own("time.sleep(1)"), wall_s=60.0, cpu_s=0.1), pid=1)
+    trainer = process(seen(own("a @ b"), wall_s=50.0, cpu_s=40.0), pid=2)
+    assert main_process([launcher, trainer]) is trainer
+    assert main_process([]) is None

@@ -1,0 +1,242 @@
+"""The probe in real programs, in every Python from 3.8 on that this machine has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import teho
+
+INJECT = Path(teho.__file__).parent / "probe" / "inject"
+SPIN = """
+import os, sys, time
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(500))
+"""
+
+
+def pythons() -> list[str]:
+    """Return this Python, and others that start."""
+    found = [sys.executable]
+    for minor in range(8, 16):
+        path = shutil.which(f"python3.{minor}")
+        if path and minor != sys.version_info.minor:
+            asked = subprocess.run([path, "-c", ""], capture_output=True, check=False)
+            found += [path] if asked.returncode == 0 else []
+    return found
+
+
+class Probed:
+    """A program with the probe in it, and beside it the same without."""
+
+    def __init__(self, folder: Path) -> None:
+        self.spool = folder / "above" / "spool"
+        self.script = folder / "program.py"
+        self.path = ""
+
+    def run(
+        self, code: str, *options: str, python: str = sys.executable, probe: bool = True
+    ) -> subprocess.CompletedProcess[bytes]:
+        self.script.write_text(SPIN + textwrap.dedent(code))
+        environment = {**os.environ, "PYTHONPATH": self.path}
+        if probe:
+            environment |= {
+                "TEHO_PROBE": str(self.spool),
+                "PYTHONPATH": f"{INJECT}:{self.path}" if self.path else str(INJECT),
+            }
+        elif not self.path:
+            del environment["PYTHONPATH"]
+        return subprocess.run(
+            [python, *options, str(self.script)],
+            env=environment,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+    def both(self, code: str, *options: str) -> subprocess.CompletedProcess[bytes]:
+        """Run it with and without, and see that it ends and says the same."""
+        without, done = self.run(code, *options, probe=False), self.run(code, *options)
+        assert done.stdout == without.stdout
+        assert done.stderr == without.stderr
+        assert done.returncode == without.returncode
+        return done
+
+    def processes(self) -> list[list[dict]]:
+        found = [
+            [json.loads(line) for line in path.read_text().splitlines()]
+            for path in self.spool.glob("*.jsonl")
+        ]
+        return sorted(found, key=lambda lines: lines[0]["began_s"])
+
+
+@pytest.fixture
+def probed(tmp_path: Path) -> Probed:
+    return Probed(tmp_path)
+
+
+def walls(lines: list[dict]) -> dict[str, float]:
+    """Return the wall time for which each function was the innermost of the program's own."""
+    frames = {str(line["stack"]): line["frames"] for line in lines if "frames" in line}
+    found: dict[str, float] = {}
+    for line in lines:
+        for number, (_, wall_s, _, _) in line.get("seen", {}).items():
+            own = [frame for frame in frames.get(number, []) if frame[0].endswith("program.py")]
+            name = own[0][1] if own else "other"
+            found[name] = found.get(name, 0.0) + wall_s
+    return found
+
+
+@pytest.mark.parametrize("python", pythons())
+def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: str) -> None:
+    code = """
+    def rest(seconds): time.sleep(seconds)
+    began = time.monotonic()
+    spin(1.6)
+    rest(0.8)
+    print(time.monotonic() - began)
+    """
+    done = probed.run(code, "-W", "error", python=python)
+    assert (done.returncode, done.stderr) == (0, b"")
+    (lines,) = probed.processes()
+    head, end = lines[0], lines[-1]
+    assert head["probe"] == 1
+    assert "end_s" in end
+    found = walls(lines)
+    assert sum(found.values()) == pytest.approx(end["end_s"] - head["began_s"], abs=0.01)
+    assert found["spin"] == pytest.approx(1.6, abs=0.4)
+    assert found["rest"] == pytest.approx(0.8, abs=0.4)
+    texts = {frame[3] for line in lines for frame in line.get("frames", ())}
+    called = "time.sleep(seconds)" if sys.version_info >= (3, 11) else "def rest"
+    assert python != sys.executable or any(called in text for text in texts)
+
+
+@pytest.mark.parametrize("python", pythons())
+def test_forked_children_are_seen_and_nobody_is_warned(probed: Probed, python: str) -> None:
+    code = """
+    spin(0.3)
+    pid = os.fork()
+    if pid == 0:
+        spin(1.5)
+        os._exit(7)
+    print(os.waitpid(pid, 0)[1] >> 8)
+    spin(0.3)
+    """
+    done = probed.run(code, "-W", "error", python=python)
+    assert (done.stdout, done.stderr) == (b"7\n", b"")
+    parent, child = probed.processes()
+    assert child[0]["parent_pid"] == parent[0]["pid"]
+    assert "end_s" in parent[-1]
+    # What was seen until its last write is there.
+    assert walls(child)["spin"] > 0.9
+    assert not any("end_s" in line for line in child)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_are_seen(probed: Probed, method: str) -> None:
+    done = probed.run(
+        f"""
+        import multiprocessing
+        if __name__ == "__main__":
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                pool.map(spin, [1.4, 1.4], chunksize=1)
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    busy = [lines for lines in probed.processes() if walls(lines).get("spin", 0.0) > 0.8]
+    assert len(busy) == 2
+
+
+def test_a_program_that_becomes_another_is_seen_again(probed: Probed) -> None:
+    probed.run(
+        """
+        if len(sys.argv) == 1:
+            spin(3)
+            os.execv(sys.executable, [sys.executable, __file__, "again"])
+        spin(0.2)
+        """
+    )
+    first, second = probed.processes()
+    assert first[0]["pid"] == second[0]["pid"]
+    assert "end_s" not in first[-1]
+    assert "end_s" in second[-1]
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_where_python_shuts_it_out_the_program_is_as_ever(probed: Probed, option: str) -> None:
+    # Without `site` its folder stays on the path, where nothing asks for what is in it.
+    probed.both(f"print([path for path in sys.path[1:] if path != {str(INJECT)!r}])", option)
+    assert probed.processes() == []
+
+
+def test_nothing_of_it_is_on_the_programs_path(probed: Probed) -> None:
+    probed.both("print(sys.path[1:])")
+
+
+def test_what_stood_in_its_place_still_runs(probed: Probed, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("import sys\nsys.stdout.write('at the start\\n')\n")
+    probed.path = str(site)
+    done = probed.both("import sitecustomize; print(sitecustomize.__file__)")
+    assert done.stdout.decode() == f"at the start\n{site}/sitecustomize.py\n"
+    (site / "sitecustomize.py").write_text("import no_such_module\n")
+    probed.both("print('sitecustomize' in sys.modules)")
+    (site / "sitecustomize.py").write_text("raise RuntimeError('broken')\n")
+    assert b"broken" in probed.both("print(1)").stderr
+
+
+def test_bytes_signals_and_profilers_are_left_alone(probed: Probed) -> None:
+    probed.both(
+        """
+        import signal, threading
+        calls = []
+        sys.setprofile(lambda frame, event, arg: calls.append(frame.f_code.co_filename))
+        spin(0.1)
+        sys.setprofile(None)
+        sys.stdout.buffer.write(bytes(range(256)))
+        print(threading.active_count(), any("_teho" in name for name in calls))
+        # Whoever waits for a signal has it blocked in all threads that it knows of.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        os.kill(os.getpid(), signal.SIGUSR1)
+        print(signal.sigwait([signal.SIGUSR1]))
+        signal.signal(signal.SIGALRM, lambda *_: print("alarm"))
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        time.sleep(0.2)
+        """
+    )
+
+
+@pytest.mark.parametrize("what", ["a file", "closed"])
+def test_a_spool_that_cannot_be_used_costs_nothing_but_itself(
+    probed: Probed, tmp_path: Path, what: str
+) -> None:
+    if what == "a file":
+        probed.spool.parent.write_text("")
+    else:
+        probed.spool = Path("/proc/no/such")
+    probed.both("spin(1.2); print(1)")
+
+
+def test_a_short_program_is_told_of_too(probed: Probed) -> None:
+    probed.both("print(1)")
+    (lines,) = probed.processes()
+    assert "end_s" in lines[-1]
+
+
+def test_what_it_costs_is_told_and_little(probed: Probed) -> None:
+    probed.run("spin(4)")
+    (lines,) = probed.processes()
+    costs = [line["cost_s"] for line in lines if "cost_s" in line]
+    assert costs == sorted(costs)
+    # A bound that holds on a loaded machine; benchmarks measure it.
+    assert 0 < costs[-1] < 0.2

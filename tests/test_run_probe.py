@@ -1,0 +1,79 @@
+"""`teho run --probe auto`: where a program's time went, from its start to the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import TEHO
+from teho.observe.spool import spool_of
+
+PROGRAM = """\
+import subprocess, sys, time
+
+def rest():
+    time.sleep(2.5)
+
+if sys.argv[1:]:
+    rest()
+else:
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        sum(range(500))
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "two.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def run(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TEHO, "run", "--every", "200ms", *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_report_tells_where_the_time_went(script: Path, home: Path) -> None:
+    done = run("--probe", "auto", "--report", "full", "--", sys.executable, str(script))
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert "Where the time went" in done.stderr
+    answer = subprocess.run(
+        [*TEHO, "report", "--format", "json"], capture_output=True, text=True, check=True
+    )
+    (table,) = (one for one in json.loads(answer.stdout)["tables"] if one["key"] == "time")
+    by_doing = {row["doing"]: row for row in table["rows"] if row["doing"]}
+    assert by_doing["Python itself"]["code"] == "sum(range(500))" or sys.version_info < (3, 11)
+    assert by_doing["Python itself"]["line"] == "two.py:11"
+    assert by_doing["waiting"]["share_percent"] > 25
+    assert sum(row["share_percent"] for row in by_doing.values()) == pytest.approx(100, abs=3)
+    (files,) = home.glob("runs/*/probe")
+    assert len(list(files.iterdir())) == 2
+    # Nothing of it stays where all users write.
+    assert not list(Path(spool_of("")).parent.glob("probe-*.jsonl"))
+
+
+def test_it_is_off_unless_asked_for(script: Path, home: Path) -> None:
+    code = "import os; print('TEHO_PROBE' in os.environ, os.environ.get('PYTHONPATH'))"
+    done = run("--", sys.executable, "-c", code)
+    assert done.stdout == f"False {os.environ.get('PYTHONPATH')}\n"
+    assert not list(home.glob("runs/*/probe"))
+
+
+def test_a_program_that_is_not_python_is_as_ever() -> None:
+    done = run("--probe", "auto", "--report", "full", "--", "sh", "-c", "echo out; exit 3")
+    assert (done.returncode, done.stdout) == (3, "out\n")
+    assert "Where the time went" not in done.stderr
