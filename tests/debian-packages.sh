@@ -23,11 +23,14 @@ note sge_execd gridengine-exec
 note qsub gridengine-client
 note shellcheck shellcheck
 note mpirun openmpi-bin
+note ip iproute2
+note unshare util-linux
 if [ -z "$lacking" ]; then exit 0; fi
 
 skipped="tests in a browser need chromium, those on a real Slurm slurmctld, slurmd, slurm-client,
 slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-master, -exec and
--client, one of scripts shellcheck, those of Open MPI openmpi-bin; they are skipped without them."
+-client, one of scripts shellcheck, those of Open MPI openmpi-bin, those on two nodes of a Grid Engine
+iproute2 and util-linux too; they are skipped without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0

@@ -220,6 +220,17 @@ def test_a_host_file_that_does_not_read_is_a_note(tmp_path: Path, name: str):
     assert "PE_HOSTFILE" in allocation.notes[0]
 
 
+def test_on_another_node_than_the_jobs_first(tmp_path: Path):
+    inherited = {
+        **GRID_ENGINE, "JOB_NAME": "petask", "PE_HOSTFILE": str(tmp_path / "elsewhere"),
+        "QRSH_PORT": "node01.oak.example:45963",
+    }  # fmt: skip
+    allocation = read(inherited)
+    assert (allocation.cores_asked, allocation.notes) == (4, ())
+    assert (allocation.job_id, allocation.job_name) == ("77.3", None)
+    assert (allocation.node_count, allocation.node_list) == (None, None)
+
+
 def test_a_forbidden_host_file_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")

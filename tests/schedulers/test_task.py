@@ -173,6 +173,54 @@ def test_open_mpi_in_grid_engine(tmp_path: Path):
         read_task(job, "n2")
 
 
+def test_open_mpi_where_grid_engines_host_file_is_the_first_nodes(tmp_path: Path):
+    """As node02 of a job on node01 and node02 has it, but for the numbers."""
+    job = {
+        "JOB_ID": "77", "SGE_TASK_ID": "undefined", "PE_HOSTFILE": str(tmp_path / "elsewhere"),
+        "QRSH_PORT": "n1.oak.example:45963", "OMPI_MCA_orte_num_nodes": "2",
+        "OMPI_MCA_orte_parent_uri": "522911744.0;tcp://10.0.77.1:60845", **OPEN_MPI,
+    }  # fmt: skip
+    task = read_task(job, "n2.oak.example")
+    assert place(task) == ("Open MPI", 5, 8, 1, 4, 1)
+    assert task.hosts == ("n1.oak.example", "n2.oak.example")
+    assert (task.first_host, task.tasks_per_node) == ("n1.oak.example", (4, 4))
+    # Uneven, and in turns.
+    few = {"OMPI_COMM_WORLD_LOCAL_RANK": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "3"}
+    task = read_task({**job, **few}, "n2")
+    assert (task.tasks_per_node, task.node_rank) == ((5, 3), 1)
+    second = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+    assert read_task({**job, **second}, "n2").node_rank == 1
+    # Of more nodes, only the first is known.
+    task = read_task({**job, "OMPI_MCA_orte_num_nodes": "3"}, "n3")
+    assert (task.first_host, task.hosts, task.tasks_per_node) == ("n1.oak.example", (), ())
+    # Rank 0 is there, or nobody knows where it is.
+    first = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+    for nodes in ("2", "3"):
+        task = read_task({**job, **first, "OMPI_MCA_orte_num_nodes": nodes}, "n2")
+        assert (task.first_host, task.hosts) == ("", ())
+    # A daemon that another node's daemon started.
+    other = {**job, "OMPI_MCA_orte_parent_uri": "522911744.64;tcp://10.0.77.65:60845"}
+    with pytest.raises(InputError, match=r"No such file.*mpirun -x MASTER_ADDR"):
+        read_task(other, "n2")
+
+
+def test_in_a_job_that_qrsh_began_the_first_node_reads_its_list(tmp_path: Path):
+    hosts = tmp_path / "pe_hostfile"
+    hosts.write_text("n1 4 q UNDEFINED\nn2 4 q UNDEFINED\nn3 4 q UNDEFINED\n")
+    job = {"JOB_ID": "77", "PE_HOSTFILE": str(hosts), "QRSH_PORT": "login1:40901", **OPEN_MPI}
+    task = read_task({**job, "OMPI_MCA_orte_num_nodes": "2"}, "n2")
+    assert (task.first_host, task.hosts) == ("", ())
+
+
+def test_rank_0_elsewhere_than_on_the_first_node_has_no_list(tmp_path: Path):
+    hosts = tmp_path / "pe_hostfile"
+    hosts.write_text("n1 4 q UNDEFINED\nn2 4 q UNDEFINED\n")
+    first = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+    job = {"JOB_ID": "77", "PE_HOSTFILE": str(hosts), **OPEN_MPI, **first}
+    assert read_task(job, "n1").first_host == "n1"
+    assert (read_task(job, "n2").first_host, read_task(job, "n2").hosts) == ("", ())
+
+
 def test_nodes_that_torchrun_counts_as_they_come_have_no_list():
     task = read_task({**JOB, **TORCHRUN, "GROUP_RANK": "0"}, HOST)
     assert (task.node_rank, task.hosts, task.tasks_per_node) == (0, (), ())

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.units import parse_duration
 
-__all__ = ["complexes", "host_rows", "queues", "replaced", "verifier"]
+__all__ = ["ENVIRONMENT", "complexes", "host_rows", "queues", "replaced", "verifier"]
+
+ENVIRONMENT = {
+    "pe_name": "ib",
+    "allocation_rule": "4",
+    # The script starts its tasks elsewhere, and takes no slot for itself.
+    "job_is_first_task": "FALSE",
+}
+"""How ARC4's parallel environment across nodes differs from `smp`, with four slots on each."""
 
 VERIFIER = """#!/bin/bash
 # Speaks the protocol of jsv(1) and judges each job by the site's rules.
@@ -88,7 +95,7 @@ def complexes(shown: str, cluster: Cluster) -> str:
 
 
 def host_rows(cluster: Cluster) -> dict[str, str]:
-    """Return what the one host has in all: no more than the largest node.
+    """Return what each host has in all: no more than the largest node.
 
     Grid Engine would spread one job over a host's queues, which are nodes here. GPUs
     stand here too: in a queue, a resource of the whole job makes this version forget to
@@ -104,15 +111,15 @@ def host_rows(cluster: Cluster) -> dict[str, str]:
     return {"complex_values": ",".join(f"{name}={value}" for name, value in values.items())}
 
 
-def queues(cluster: Cluster) -> Iterator[dict[str, str]]:
-    """Yield a queue for each kind of node, as large as one such node."""
+def queues(cluster: Cluster, hosts: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield a queue for each kind of node, as large on each host as one such node."""
     for partition, kind in _kinds(cluster):
         values = [f"h_vmem={kind.memory_gib:g}G", f"disk={_disk_gib(kind):g}G"]
         values += [f"node_type={kind.constraint}"] if kind.constraint else []
         assert partition.max_time is not None
         yield {
             "qname": f"{kind.name}.q",
-            "hostlist": socket.gethostname(),
+            "hostlist": " ".join(hosts),
             "load_thresholds": "NONE",
             "qtype": "BATCH",
             "pe_list": "smp",

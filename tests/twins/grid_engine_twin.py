@@ -3,7 +3,9 @@
 Everything lies in one directory, with a cell and ports of its own: the machine's own
 Grid Engine and its `/etc/hosts` are not touched. Each kind of node is one queue, with
 one node's slots, memory and disk as the queue's consumables, because two execution
-hosts cannot share a machine: all hosts' daemons have the same port.
+hosts cannot share a machine: all hosts' daemons have the same port. Where jobs need two, the
+hosts are nodes of `node_namespaces`, each with all kinds' queues; the first has the queue
+master and takes the commands, and the parallel environment `ib` lays four slots on each.
 
 Limits of Grid Engine's own: time, slots of one node, GPUs, memory a core, disk a core,
 `node_type`, projects. A small job verifier (jsv(1)) in front of `qsub` says what those
@@ -35,7 +37,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from grid_engine_shape import complexes, host_rows, queues, replaced, verifier
+from grid_engine_shape import ENVIRONMENT, complexes, host_rows, queues, replaced, verifier
+from node_namespaces import NodePair
 
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
@@ -76,9 +79,12 @@ class GridEngineTwin:
     Args:
         cluster: whose shape it takes.
         directory: an empty one, made open to all; those above it must be so already.
+        nodes: names of the two execution hosts to make; none: this machine is the only one.
     """
 
-    def __init__(self, cluster: Cluster, directory: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, directory: Path, nodes: tuple[str, str] | None = None
+    ) -> None:
         self.cluster = cluster
         self.directory = directory
         self.root = directory / "sge"
@@ -94,16 +100,22 @@ class GridEngineTwin:
             "PATH": f"{self.bin}:{PROGRAMS}:{os.environ['PATH']}",
         }
         """What a client needs in its environment."""
+        self.hosts = nodes or (socket.gethostname(),)
+        self._nodes = NodePair(nodes, directory / "nodes") if nodes else None
         self._guards: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> GridEngineTwin:  # noqa: PYI034 - Self is not in Python 3.10
         try:
             self._lay_out()
             self._lay_out_user()
+            if self._nodes:
+                self._nodes.__enter__()
+                self._lay_out_nodes(self._nodes)
             self._fill()
             self._start("sge_qmaster", lambda: self.ask("qconf", "-sh").returncode == 0)
             self._configure()
-            self._start("sge_execd", self._host_reports)
+            for host in self.hosts:
+                self._start("sge_execd", lambda host=host: self._reports(host), host)
         except BaseException:
             self.stop()
             raise
@@ -122,21 +134,23 @@ class GridEngineTwin:
         *argv: str,
         environment: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        user: pwd.struct_passwd | None = None,
+        host: str | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in the twin's environment, in `home`, whatever its exit code."""
+        """Run a command in the twin's environment, in `home`, whatever its exit code.
+
+        On its first host, if on no other.
+        """
+        place = cwd or self.home
         return subprocess.run(
-            argv,
+            self._nodes.inside(host or self.hosts[0], argv, place) if self._nodes else argv,
             env={**os.environ, **self.environment, **(environment or {})},
-            cwd=cwd or self.home,
-            user=user.pw_uid if user else None,
-            group=user.pw_gid if user else None,
-            extra_groups=[] if user else None,
+            cwd=place,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="surrogateescape",
-            timeout=PATIENCE_S,
+            timeout=patience_s,
             check=False,
         )
 
@@ -152,6 +166,8 @@ class GridEngineTwin:
             guard.stdin.close()
             guard.wait(PATIENCE_S)
         self._guards.clear()
+        if self._nodes:
+            self._nodes.stop()
 
     def _lay_out(self) -> None:
         """Write the cell's files, as the package's own script does."""
@@ -169,11 +185,12 @@ class GridEngineTwin:
         }
         default = (SHARED / "default-bootstrap").read_text()
         (common / "bootstrap").write_text(replaced(default, bootstrap))
-        host = socket.gethostname()
+        host = self.hosts[0]
         (common / "act_qmaster").write_text(f"{host}\n")
-        # Instead of an edit of /etc/hosts: whatever the address is called is this host.
-        aliases = dict.fromkeys([host, "localhost", *_names_of(host)])
-        (common / "host_aliases").write_text(" ".join(aliases) + "\n")
+        if not self._nodes:
+            # Instead of an edit of /etc/hosts: whatever the address is called is this host.
+            aliases = dict.fromkeys([host, "localhost", *_names_of(host)])
+            (common / "host_aliases").write_text(" ".join(aliases) + "\n")
         # In front of the client, not of the queue master: `qsub -w v` asks only this one.
         judge = self.root / "verifier"
         judge.write_text(verifier(self.cluster))
@@ -188,19 +205,26 @@ class GridEngineTwin:
         self.bin.mkdir()
         wrapper = self.bin / "as-user"
         wrapper.write_text(
-            f"#!/bin/sh\nexec setpriv --reuid {user.pw_uid} --regid {user.pw_gid} "
-            f'--clear-groups {PROGRAMS}/"${{0##*/}}" "$@"\n'
+            f'#!/bin/sh\nexec {shlex.join(_as(user))} {PROGRAMS}/"${{0##*/}}" "$@"\n'
         )
         wrapper.chmod(0o755)
         for name in ("qacct", "qalter", "qdel", "qhold", "qresub", "qrls", "qstat", "qsub"):
             (self.bin / name).symlink_to("as-user")
+
+    def _lay_out_nodes(self, nodes: NodePair) -> None:
+        """Lay the daemons' and the jobs' folders on each node's own disk, as sites do."""
+        for host in self.hosts:
+            self._must("install", "-d", "-o", ADMIN, str(nodes.disk / "execd"), host=host)
+            self._must("install", "-d", "-m", "1777", str(nodes.disk / "tmp"), host=host)
 
     def _fill(self) -> None:
         """Fill the cell's data base, which belongs to Grid Engine's own user."""
         # Two twins at once must not share the groups by which a job's processes are found.
         group = 1_000_000 + 100 * int(self.environment["SGE_QMASTER_PORT"])
         rows = {
-            "execd_spool_dir": str(self.root / "spool/execd"),
+            "execd_spool_dir": str(
+                self._nodes.disk / "execd" if self._nodes else self.root / "spool/execd"
+            ),
             "load_report_time": "00:00:01",
             # Root may submit too: jobs whose programs the ordinary user cannot reach.
             "min_uid": "0",
@@ -223,14 +247,16 @@ class GridEngineTwin:
             ("spooldefaults", "usersets", str(resources / "usersets")),
             ("spooldefaults", "managers", ADMIN, "root"),
         ):
-            self._must(*argv, user=admin)
+            self._must(*_as(admin), *argv)
 
-    def _start(self, program: str, ready: Callable[[], bool]) -> None:
+    def _start(self, program: str, ready: Callable[[], bool], host: str | None = None) -> None:
         """Start a daemon behind its guard, and wait until it answers."""
-        log = self.root / f"{program}.log"
+        host = host or self.hosts[0]
+        log = self.root / f"{program}-{host}.log"
+        guarded = ["/bin/sh", "-c", GUARD, program, str(PROGRAMS / program)]
         with log.open("wb") as errors:
             guard = subprocess.Popen(
-                ["/bin/sh", "-c", GUARD, program, str(PROGRAMS / program)],
+                self._nodes.inside(host, guarded, Path("/")) if self._nodes else guarded,
                 env={**os.environ, **self.environment, "SGE_ND": "true"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -245,12 +271,12 @@ class GridEngineTwin:
                 raise TimeoutError(f"{program} does not answer: {log.read_text()[-2000:]}")
             time.sleep(0.1)
 
-    def _host_reports(self) -> bool:
+    def _reports(self, host: str) -> bool:
         rows = self.ask("qhost").stdout.splitlines()
-        return any(row.startswith(socket.gethostname() + " ") and "lx-" in row for row in rows)
+        return any(row.startswith(f"{host} ") and "lx-" in row for row in rows)
 
-    def _must(self, *argv: str, user: pwd.struct_passwd | None = None) -> str:
-        done = self.ask(*argv, cwd=Path("/"), user=user)
+    def _must(self, *argv: str, host: str | None = None) -> str:
+        done = self.ask(*argv, cwd=Path("/"), host=host)
         if done.returncode:
             raise RuntimeError(f"{shlex.join(argv)}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -262,39 +288,52 @@ class GridEngineTwin:
         self._must("qconf", option, str(path))
 
     def _configure(self) -> None:
-        host = socket.gethostname()
-        self._must("qconf", "-ah", host)
-        self._must("qconf", "-as", host)
+        for host in self.hosts:
+            self._must("qconf", "-ah", host)
+            self._must("qconf", "-as", host)
         scheduler = {
             "schedule_interval": "0:0:1",
             "flush_submit_sec": "1",
             "flush_finish_sec": "1",
             "job_load_adjustments": "NONE",
+            # Not by load: of two nodes, either might be a job's first.
+            "queue_sort_method": "seqno",
         }
         self._load("-Msconf", replaced(self._must("qconf", "-ssconf"), scheduler))
         self._load("-Mc", complexes(self._must("qconf", "-sc"), self.cluster))
-        self._load("-Ap", (SHARED / "util/resources/pe/smp").read_text())
+        environment = (SHARED / "util/resources/pe/smp").read_text()
+        self._load("-Ap", environment)
+        if self._nodes:
+            self._load("-Ap", replaced(environment, ENVIRONMENT))
         project = f"name {self.cluster.account.example}\noticket 0\nfshare 0\nacl NONE\nxacl NONE\n"
         self._load("-Aprj", project)
         template = self._must("qconf", "-sq")
-        for rows in queues(self.cluster):
+        for rows in queues(self.cluster, self.hosts):
+            if self._nodes:
+                rows |= {"pe_list": "smp ib", "tmpdir": str(self._nodes.disk / "tmp")}
+                rows["seq_no"] = f"0,[{self.hosts[1]}=1]"
             self._load("-Aq", replaced(template, rows))
-        # The queues have made it an execution host. Two rows only Grid Engine may write.
-        shown = replaced(self._must("qconf", "-se", host), host_rows(self.cluster)).splitlines()
-        kept = [row for row in shown if row.split()[0] not in {"load_values", "processors"}]
-        self._load("-Me", "\n".join(kept) + "\n")
+        for host in self.hosts:
+            # The queues have made it an execution host. Two rows only Grid Engine may write.
+            shown = replaced(self._must("qconf", "-se", host), host_rows(self.cluster)).splitlines()
+            kept = [row for row in shown if row.split()[0] not in {"load_values", "processors"}]
+            self._load("-Me", "\n".join(kept) + "\n")
 
 
 @contextmanager
-def started(cluster: Cluster) -> Iterator[GridEngineTwin]:
+def started(cluster: Cluster, nodes: tuple[str, str] | None = None) -> Iterator[GridEngineTwin]:
     """Run a twin in a directory of its own, which goes away with it."""
     # Not pytest's directory: that one is closed to the scheduler's own user.
     directory = Path(tempfile.mkdtemp(prefix="teho-grid-engine-"))
     try:
-        with GridEngineTwin(cluster, directory) as twin:
+        with GridEngineTwin(cluster, directory, nodes) as twin:
             yield twin
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _as(user: pwd.struct_passwd) -> tuple[str, ...]:
+    return ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
 
 
 def _names_of(host: str) -> list[str]:

@@ -21,12 +21,13 @@ GOLDEN = Path(__file__).parents[1] / "data" / "launch" / "environments"
 
 # What schedulers and shells set of themselves; it is theirs to test.
 _NOT_OURS = re.compile(
-    r"(SLURM|SLURMD|SBATCH|SRUN|OMPI|OPAL|ORTE|PMIX|PRTE|PMI|SGE|PE|MPI|HWLOC|HFI|JOB|IPATH)_|"
+    r"(SLURM|SLURMD|SBATCH|SRUN|OMPI|OPAL|ORTE|PMIX|PRTE|PMI|SGE|QRSH|PE|MPI|HWLOC|HFI|JOB|IPATH)_|"
     r"(_|PWD|OLDPWD|SHLVL|HOSTNAME|ENVIRONMENT|PATH|TMPDIR|TMP|TEMP|HOME|USER|LOGNAME|SHELL|MAIL|"
     r"ARC|NHOSTS|NQUEUES|NSLOTS|QUEUE|REQUEST|REQNAME|RESTARTED|PE|ORIGINAL_.*|GPU_DEVICE_ORDINAL|"
     r"ZE_AFFINITY_MASK|TORCHELASTIC_ERROR_FILE|NOTES)$"
 )
 _THREADS = re.compile(r"(.*_NUM_THREADS|TF_NUM_INT.*|PJRT_NPROC)$")
+_RUN_IDS = re.compile(r"(PET_RDZV|TORCHELASTIC_RUN)_ID$")
 
 
 class Stage:
@@ -156,6 +157,8 @@ class Launched:
                 (rf"^({re.escape(socket.getfqdn())}|localhost)$", "<host>"),
             ):
                 text = re.sub(pattern, mask, text)
+            if _RUN_IDS.match(name):
+                text = re.sub(r"^(open-)?[\d-]+$", r"\1<job>", text)
             kept[name] = text
         return kept
 
@@ -176,4 +179,6 @@ def jax_gradient() -> np.ndarray:
 
 
 def _read(path: Path) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in path.read_text().split("\0")[:-1])
+    # Grid Engine separates words with bytes that are no text.
+    pairs = path.read_text(errors="surrogateescape").split("\0")[:-1]
+    return dict(pair.split("=", 1) for pair in pairs)

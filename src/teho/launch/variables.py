@@ -45,7 +45,7 @@ def meeting_place(task: Task, environment: Mapping[str, str]) -> tuple[str, str]
     The address is empty where there are several nodes and nobody tells their names.
     """
     local = task.local_size == task.size
-    address = "127.0.0.1" if local else (task.hosts[0] if task.hosts else "")
+    address = "127.0.0.1" if local else task.first_host
     return (
         environment.get("MASTER_ADDR") or address,
         environment.get("MASTER_PORT") or str(task.port),

@@ -15,7 +15,7 @@ from typing import Any
 
 from teho.errors import UnitError
 from teho.model.allocation import Allocation
-from teho.schedulers.hostlist import parse_pe_hostfile
+from teho.schedulers.hostlist import parse_pe_hostfile, qrsh_host
 from teho.units import parse_bytes
 
 __all__ = ["LOCAL_JOB", "read_allocation"]
@@ -103,6 +103,11 @@ class _Variables:
     def named(self, prefix: str) -> list[str]:
         """Return the names that begin so."""
         return sorted(name for name in self._environment if name.startswith(prefix))
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether `qrsh -inherit` began this on another node than the job's first."""
+        return qrsh_host(self._environment) != ""
 
     def text(self, *names: str) -> str | None:
         """Return the first of these variables that is set and not blank."""
@@ -225,13 +230,15 @@ def _slurm_time_limit_s(variables: _Variables) -> float | None:
 def _grid_engine(variables: _Variables) -> dict[str, Any]:
     """Return what Grid Engine tells; of memory it tells nothing."""
     job, task = variables.text("JOB_ID"), variables.text("SGE_TASK_ID")
-    slots = _slots_by_host(variables)
+    inherited = variables.is_inherited
+    # There NSLOTS and NHOSTS count what is on that node alone, and the job's name is `petask`.
+    slots = {} if inherited else _slots_by_host(variables)
     cores = _slots_here(variables, slots)
-    nodes = len(slots) or variables.count("NHOSTS")
+    nodes = None if inherited else len(slots) or variables.count("NHOSTS")
     return {
         "scheduler": "grid_engine",
         "job_id": f"{job}.{task}" if task and task != "undefined" else job,
-        "job_name": variables.text("JOB_NAME"),
+        "job_name": None if inherited else variables.text("JOB_NAME"),
         "cluster": variables.text("SGE_CLUSTER_NAME"),
         "partition": variables.text("QUEUE"),
         "account": variables.text("SGE_ACCOUNT"),

@@ -5,13 +5,22 @@
 
 from __future__ import annotations
 
+import os
+
 from teho.errors import InputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["expand_counts", "expand_hosts", "is_number", "job_hosts", "parse_pe_hostfile"]
+__all__ = [
+    "expand_counts",
+    "expand_hosts",
+    "is_number",
+    "job_hosts",
+    "parse_pe_hostfile",
+    "qrsh_host",
+]
 
 _MOST = 100_000
 """Names or nodes; a longer list is a slip of the pen, and no cluster."""
@@ -135,7 +144,7 @@ def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[in
         with open(name, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - loads late
             found, strange = parse_pe_hostfile(file.read(1 << 20))
     except OSError as error:
-        if get("MASTER_ADDR"):
+        if get("MASTER_ADDR") or qrsh_host(environment):
             # The file may lie on the job's first node alone.
             return (), ()
         raise InputError(
@@ -148,6 +157,22 @@ def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[in
             f"PE_HOSTFILE {name} has a line {strange[0]!r}", "host, slots, queue, processors"
         )
     return tuple(found), tuple(found.values())
+
+
+def qrsh_host(environment: Mapping[str, str]) -> str:
+    """Return the job's first node as Grid Engine tells it on the others, by QRSH_PORT.
+
+    There `qrsh -inherit` starts the launcher's daemons, and PE_HOSTFILE is the name of a file on
+    the first node. Empty: this is the first node, or nobody tells.
+    """
+    get = environment.get
+    host, name = get("QRSH_PORT", "").rpartition(":")[0], get("PE_HOSTFILE")
+    # The first node may have it too: it is where the user typed the `qrsh` that began the job.
+    if not host or not name or os.access(name, os.R_OK):
+        return ""
+    # In a large job, Open MPI's daemons start each other: it may be the host of one of them.
+    daemon = get("OMPI_MCA_orte_parent_uri", "").partition(";")[0]
+    return "" if daemon and not daemon.endswith(".0") else host
 
 
 def is_number(text: str) -> bool:

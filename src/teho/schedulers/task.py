@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from teho.errors import InputError
-from teho.schedulers.hostlist import expand_counts, expand_hosts, is_number, job_hosts
+from teho.schedulers.hostlist import expand_counts, expand_hosts, is_number, job_hosts, qrsh_host
 
 TYPE_CHECKING = False  # type checkers take it for true; importing it from `typing` costs 3 ms
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Task:
 
     __slots__ = (
         "dealt",
+        "first_host",
         "hosts",
         "job",
         "key",
@@ -103,6 +104,7 @@ class Task:
         hosts: tuple[str, ...] = (),
         tasks_per_node: tuple[int, ...] = (),
         dealt: str = "",
+        first_host: str = "",
         job: str = "",
         key: str = "",
         port: int = _PORTS.start,
@@ -121,6 +123,8 @@ class Task:
         """How many tasks each of those nodes has; empty where nobody tells."""
         self.dealt = dealt
         """How ranks are dealt to nodes, as Slurm calls it; empty where nobody tells."""
+        self.first_host = first_host or (hosts[0] if hosts else "")
+        """The node of rank 0, known in places where the others are not; empty: nobody tells."""
         self.node_count = len(hosts) or None
         """None where nobody tells."""
         self.job = job
@@ -266,15 +270,20 @@ def _by_names(
     hosts: tuple[str, ...] = (host,)
     tasks_per_node: tuple[int, ...] = (size,)
     node_rank = 0
+    first_host = ""
     if local_size != size:
         # Otherwise all are here, however many nodes the job has.
         hosts, tasks_per_node = _nodes(environment, host, size, local_size)
         here = _position(host, hosts)
         node_rank = rank // max(local_size, 1) if here is None else here
+        first_host = hosts[0] if hosts else qrsh_host(environment)
+        if rank == 0 and (here if hosts else _position(host, (first_host,)) is None):
+            # Some of the job's nodes alone, or in another order: it starts elsewhere.
+            hosts, tasks_per_node, first_host = (), (), ""
     told = _number(environment, node_rank_name, default=node_rank)
     if told != node_rank and local_size < size:
         # It counts its nodes as they came, and not as the job lists them.
-        hosts, tasks_per_node = (), ()
+        hosts, tasks_per_node, first_host = (), (), ""
     job, step = _job(environment), _namespace(environment, started_by)
     # What `mpirun --map-by` was told.
     policy = environment.get("OMPI_MCA_rmaps_base_mapping_policy", "")
@@ -288,6 +297,7 @@ def _by_names(
         hosts=hosts,
         tasks_per_node=tasks_per_node,
         dealt="cyclic" if policy.startswith("node") else "block",
+        first_host=first_host,
         job=job,
         key=f"{started_by.partition(' ')[0].lower()}-{job or 'nojob'}-{step}" if step else "",
         port=_port(_slurm_job(environment) or job, step),
@@ -320,6 +330,10 @@ def _nodes(
         return hosts, slots
     if len(hosts) * local_size == size:
         return hosts, (local_size,) * len(hosts)
+    first = qrsh_host(environment)
+    if first and environment.get("OMPI_MCA_orte_num_nodes") == "2":
+        # Of two, the one without the list knows itself and the other.
+        return (first, host), (size - local_size, local_size)
     return (), ()
 
 
