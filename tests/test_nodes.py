@@ -105,6 +105,10 @@ def test_nvidia(kind: Kind, teho, library: Path, home: Path) -> None:
         step = scenario.at(gpu.device.index, 1.0)
         module_w = scenario.energy_j(gpu.device.index, 1.0) - step.power_w
         assert power.mean == pytest.approx(step.power_w, rel=0.001)
+        temperature = gpu.stats["gpu_temperature_c"]
+        assert isinstance(temperature, Stat)
+        # It is read at a fifth of the samples, and must not count as recorded for a fifth.
+        assert temperature.covered_s == power.covered_s
         # A counter is read a moment before or after its row's time.
         drawn_w = gpu.energy_j / power.covered_s
         assert drawn_w == pytest.approx(step.power_w + module_w, rel=0.1)

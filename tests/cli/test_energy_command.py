@@ -200,13 +200,16 @@ NO_COUNTER = STEADY.plus("fail nvmlDeviceGetTotalEnergyConsumption * NOT_SUPPORT
 
 @pytest.mark.parametrize("way", ["--save", "--diff"])
 def test_without_a_counter_two_calls_tell_nothing(teho: Teho, under, way: str) -> None:
-    refused(teho("energy", way, env=under(NO_COUNTER, 1)), "GPU 0", "-- COMMAND")
+    refused(teho("energy", way, env=under(NO_COUNTER, 1)), "GPUs 0, 1, 2, 3", "-- COMMAND")
 
 
 def test_mig_instances_have_no_energy(teho: Teho, under) -> None:
     done = teho("energy", "--save", env=under(Scenario.load("a100_mig"), 1))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "MIG" in done.stderr
+    assert done.stderr == (
+        "teho: no energy from GPUs 0, 1: energy is counted for the whole GPU alone, which MIG "
+        "instances share\n"
+    )
 
 
 @pytest.mark.parametrize("way", ["--save", "--diff"])
@@ -289,7 +292,7 @@ def test_a_part_that_is_not_known_leaves_no_total(teho: Teho, under) -> None:
     done = teho("energy", "--", "true", env=under(Scenario.load("a100_mig")))
     assert done.returncode == 0
     assert "GPU 2: " in done.stderr
-    assert "no energy from GPU 0" in done.stderr
+    assert "no energy from GPUs 0, 1: " in done.stderr
     assert "TOTAL" not in done.stderr
 
 

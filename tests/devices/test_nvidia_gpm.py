@@ -5,7 +5,7 @@ import struct
 
 import pynvml
 import pytest
-from nvml_bench import ACTIVITY, GPU_METRICS, MIB, NVLINK, ONE, PCIE, SLOW, Bench
+from nvml_bench import ACTIVITY, GPU_METRICS, MIB, NVLINK, ONE, PCIE, Bench
 from nvml_stub import Scenario, gpu_uuid, mig_uuid
 
 from teho.devices import nvidia_gpm
@@ -48,6 +48,15 @@ def test_samples_too_close_together_give_no_figure_and_lose_none(bench: Bench):
     # The older sample was kept: the mean reaches from 39 s to 41 s, over the load's change.
     value = bench.read(source, 41)[gpu_uuid(0)][SM]
     assert value == pytest.approx(scenario.gpm_mean(0, 2, 39, 41), rel=1e-3)
+
+
+def test_at_ten_readings_a_second_each_has_a_figure(bench: Bench):
+    """They are now a little more, now a little less than 0.1 s apart."""
+    source = bench.open("h200x4")
+    bench.read(source, 0)
+    readings = [bench.read(source, 0.1 * turn + 0.004 * (turn % 3)) for turn in range(1, 40)]
+    told = [SM in values[gpu_uuid(1)] for values in readings]
+    assert all(told[1:]), "the first one may be too close to the beginning"
 
 
 def test_one_sample_and_one_call_a_gpu_for_all_metrics(bench: Bench):
@@ -151,9 +160,13 @@ def test_samples_that_cost_much_are_taken_rarely_and_still_cover_all_time(bench:
         for id_, values in bench.read(source, float(second)).items()
         if SM in values
     }
-    assert [second for second, id_ in told if id_ == gpu_uuid(3)] == [13, 23, 33, 43]
-    mean = scenario.gpm_mean(3, 2, 33, 43)
-    assert told[43, gpu_uuid(3)] == pytest.approx(mean, rel=1e-3)
+    # A run begins with a sample of every GPU; the fourth one's next ones are at 3 s, 13 s, ...
+    assert [second for second, id_ in told if id_ == gpu_uuid(3)] == list(range(3, 52))
+    for second in range(43, 52):  # one figure stands until there is another
+        mean = scenario.gpm_mean(3, 2, 33, 43)
+        assert told[second, gpu_uuid(3)] == pytest.approx(mean, rel=1e-3)
+    last = bench.read(source, 52, is_last=True)[gpu_uuid(3)][SM]
+    assert last == pytest.approx(scenario.gpm_mean(3, 2, 43, 52), rel=1e-3)
 
 
 def test_instances_have_figures_of_their_own(bench: Bench):
@@ -166,7 +179,7 @@ def test_instances_have_figures_of_their_own(bench: Bench):
     for instance in range(3):
         values = readings[mig_uuid(0, instance)]
         assert values[SM] == pytest.approx(whole * (instance + 1) / 3, rel=1e-3)
-        assert set(values) == GPU_METRICS - SLOW
+        assert set(values) == GPU_METRICS
         for name in PCIE | NVLINK | {"gpu_energy_j", "gpu_ecc_corrected", "gpu_nvlink_errors"}:
             assert "whole GPU" in values[name].detail
         assert values["gpu_job_busy_percent"].reason is Reason.UNSUPPORTED

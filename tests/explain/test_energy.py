@@ -102,6 +102,21 @@ def test_a_counter_that_could_not_be_read_for_a_while_is_believed():
     assert (energy_j, source, behind.stuck_s) == (30_000, COUNTER, 0)
 
 
+def test_a_gpu_that_is_lost_is_measured_as_long_as_it_was_there():
+    """Its counter stands still in the rows: times the whole run, idling would exceed the energy."""
+    lost = steady(400)._replace(
+        counter=20_000.0,
+        power=Stat(400, 0, 400, 400, 50),
+        unused_w=80.0,
+        counter_bins=[400.0] * 50 + [0.0] * 48 + [None] * 2,  # another node ran on for 2 s
+        power_bins=[400.0] * 50 + [None] * 50,
+    )
+    energy_j, source, behind = weigh(H100, lost._replace(elapsed_s=98.0))
+    assert (energy_j, source, behind.unread_s) == (20_000, COUNTER, 48)
+    assert (behind.idle_j, behind.net_j, behind.apart_percent) == (4_000, 16_000, 0)
+    assert weigh(H100, steady(400))[2].unread_s == 0
+
+
 def test_ticks_of_100_ms_are_not_taken_for_standing_still():
     seen = steady(300, elapsed_s=2.0)._replace(
         counter=550.0, counter_bins=[0.0, 600.0] * 20, power_bins=[300.0] * 40, bin_s=0.05
@@ -215,7 +230,7 @@ def test_two_dies_of_a_card_are_counted_once(tmp_path: Path):
     assert [gpu.energy.shares_with for gpu in gpus] == [(1,), (), (3,), ()]
     assert energy_of(gpus) == 10_000
     assert isinstance(gpus[1].energy_j, Missing)
-    assert "GPU 0" in gpus[1].energy_j.detail
+    assert "other GPU of its card" in gpus[1].energy_j.detail
     # Alone, a silent die has no figure, and neither has the job.
     (silent,) = node_of(rows, tmp_path / "b", 10, [devices[1]]).gpus
     assert isinstance(energy_of([silent]), Missing)

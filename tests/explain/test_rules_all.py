@@ -24,7 +24,7 @@ from teho.explain import outliers, roofline, rules
 from teho.explain.policy import EVERY_RULE, OUTLIERS, load_policy
 from teho.explain.roofline import ROOFLINE
 from teho.explain.rules import RULES, SUPPRESSIONS, gpu_low_use, judge_all
-from teho.model.finding import Abstention, Finding, Severity
+from teho.model.finding import Abstention, Finding, Lack, Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 KINDS = [rule.KIND for rule in RULES]
@@ -115,10 +115,8 @@ def test_each_rule_abstains_where_its_signals_are_missing(rule):
 def test_an_abstention_groups_what_was_missing_and_says_why():
     made = scenario(NodePart(gpus=[gpu(UNSUPPORTED) for _ in range(6)]))
     verdict = judged(gpu_low_use, made)
-    assert verdict.lacked == (
-        "GPU busy of GPU 0 on r01g01, GPU 1 on r01g01, GPU 2 on r01g01, GPU 3 on r01g01 "
-        "and 2 more: not offered under MIG"
-    )
+    assert verdict.lacked == "GPU busy of GPUs 0–5 on r01g01: not offered under MIG"
+    assert verdict.lacks == (Lack("GPU busy", "GPUs 0–5 on r01g01", "not offered under MIG"),)
 
 
 def test_bins_of_the_scenarios_are_full():

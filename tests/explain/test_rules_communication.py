@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explain import scenarios
@@ -181,6 +182,36 @@ class TestOneNode:
 
     def test_a_single_gpu_has_nobody_to_wait_for(self):
         assert count_of(scenario(NodePart(gpus=[gpu(20.0)]))) == 0
+
+
+class TestCardsOfTwoDies:
+    def card(self, watt):
+        """Two nodes with one MI250X each, whose second die reports no power."""
+        dies = [gpu(95.0, gpu_power_w=watt), gpu(95.0, gpu_power_w=UNSUPPORTED)]
+        run, summary = scenario(
+            *(
+                NodePart(name, gpus=dies, vendor="amd", power_limit_w=560.0,
+                         rates={"net_receive_bytes": 500 * MB, "net_send_bytes": 500 * MB})
+                for name in ("r01g01", "r01g02")
+            )
+        )  # fmt: skip
+        return run, msgspec.structs.replace(
+            summary, nodes=tuple(self.packaged(node) for node in summary.nodes)
+        )
+
+    def packaged(self, node):
+        of_card = [
+            msgspec.structs.replace(
+                die, device=msgspec.structs.replace(die.device, package_id="c1", energy_of=kind)
+            )
+            for die, kind in zip(node.gpus, ("package", "device"), strict=True)
+        ]
+        return msgspec.structs.replace(node, gpus=tuple(of_card))
+
+    @pytest.mark.parametrize(("watt", "count"), [(200.0, 1), (400.0, 0)])
+    def test_a_silent_die_waits_as_its_card_does(self, watt, count):
+        """Without that nothing could be said of any MI250X."""
+        assert count_of(self.card(watt)) == count
 
 
 class TestMissing:

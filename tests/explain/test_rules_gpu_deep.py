@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explain.scenario_parts import (
@@ -22,6 +23,7 @@ from teho.explain.rules import (
     gpu_launch_bound,
     gpu_low_occupancy,
     gpu_memory_bound,
+    gpu_never_used,
     gpu_pcie_bound,
     gpu_power_capped,
     gpu_slow_fp64,
@@ -29,7 +31,7 @@ from teho.explain.rules import (
     gpu_tensor_cores_idle,
     judge_all,
 )
-from teho.model.finding import Abstention, Severity
+from teho.model.finding import Abstention, Lack, Severity
 from teho.model.missing import Missing, Reason
 from teho.units import GIB
 
@@ -98,6 +100,7 @@ class TestMultiprocessors:
         assert verdict == Abstention(
             kind="gpu_sm_low",
             lacked="SM activity of GPU 0 on r01g01: GPM needs a Hopper GPU or newer",
+            lacks=(Lack("SM activity", "GPU 0 on r01g01", "GPM needs a Hopper GPU or newer"),),
         )
 
     def test_recorded_only_while_idle(self):
@@ -169,6 +172,12 @@ class TestOccupancy:
     def test_abstains(self):
         made = one(gpu_sm_occupancy_percent=NO_GPM)
         assert isinstance(judged(gpu_low_occupancy, made), Abstention)
+
+    def test_no_warp_at_all_on_a_busy_gpu_is_no_occupancy(self):
+        """KFD tells of the job's processes alone: what keeps the GPU busy is then another's."""
+        verdict = judged(gpu_low_occupancy, one(gpu_sm_occupancy_percent=0.0))
+        assert isinstance(verdict, Abstention)
+        assert "another's work" in verdict.lacked
 
 
 class TestTensorCores:
@@ -348,6 +357,21 @@ class TestPowerCap:
         assert kinds(one(gpu_power_throttle_percent=80.0)) == ["gpu_power_capped"]
 
 
+def instances(made):
+    """Make every GPU a MIG instance."""
+    run, summary = made
+    nodes = tuple(
+        msgspec.structs.replace(node, gpus=tuple(instance(gpu) for gpu in node.gpus))
+        for node in summary.nodes
+    )
+    return run, msgspec.structs.replace(summary, nodes=nodes)
+
+
+def instance(of):
+    device = msgspec.structs.replace(of.device, parent_id="GPU-whole")
+    return msgspec.structs.replace(of, device=device)
+
+
 class TestHeldIdle:
     def held(self, **signals):
         return scenario(NodePart(gpus=[{**untouched_gpu(), "gpu_job_processes": 1.0, **signals}]))
@@ -366,6 +390,20 @@ class TestHeldIdle:
     def test_beside_one_that_worked_it_is_the_idle_one(self):
         made = scenario(NodePart(gpus=[gpu(), gpu(0.0)]))
         assert kinds(made) == ["gpu_one_idle"]
+
+    @pytest.mark.parametrize("processes", [0.0, 1.0])
+    @pytest.mark.parametrize(("most", "count"), [(0.0, 1), (0.1, 0)])
+    def test_a_mig_instance_is_judged_by_its_multiprocessors(self, processes, most, count):
+        """It has no busy share: without them an idle slice is never found."""
+        signals = {**untouched_gpu(), "gpu_busy_percent": UNSUPPORTED,
+                   "gpu_sm_active_percent": most, "gpu_sm_occupancy_percent": most,
+                   "gpu_job_processes": processes}  # fmt: skip
+        made = instances(scenario(NodePart(gpus=[signals], model=f"{H100} MIG 1g.10gb")))
+        rule = gpu_held_idle if processes else gpu_never_used
+        assert len(judged(rule, made)) == count
+        if count:
+            assert kinds(made) == [rule.KIND]
+            assert figures(found(rule, made))["SM activity, highest, GPU 0 on r01g01"] == 0
 
     def test_nobody_on_it_is_never_used(self):
         assert judged(gpu_held_idle, scenario(NodePart(gpus=[untouched_gpu()]))) == []

@@ -97,7 +97,7 @@ class TestRankImbalance:
         gpus = [gpu(95.0, gpu_power_w=UNSUPPORTED) for _ in range(4)]
         verdict = judged(rank_imbalance, scenario(NodePart(gpus=gpus)))
         assert isinstance(verdict, Abstention)
-        assert verdict.lacked.startswith("GPU power of GPU 0 on r01g01")
+        assert verdict.lacked.startswith("GPU power of GPUs 0–3 on r01g01")
 
     @pytest.mark.parametrize(("share", "count"), [(39.9, 1), (40.0, 0)])
     def test_memory_takes_the_place_of_power(self, share, count):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stubs.amd_tree import build_mi100
+from teho.devices.amd import AmdSource
 from teho.model.missing import Missing, Reason
 from teho.observe.sampler import Sampler, samples_per_row
 
@@ -35,6 +38,35 @@ def test_a_counter_that_begins_anew_goes_on_growing() -> None:
     one.begin({"gpu": {"gpu_energy_j": 1000.0}}, 0)
     rows = [one.add({"gpu": {"gpu_energy_j": v}}, t)[0] for t, v in ((1, 1400.0), (2, 30.0))]
     assert [row["gpu_energy_j"] for row in rows] == [400.0, 430.0]
+
+
+def test_a_counter_whose_source_was_opened_anew_was_not_reset(tmp_path: Path) -> None:
+    """The MI100's is full every 65.5 kJ: how often it was nobody knows after a new opening."""
+    tree = build_mi100(tmp_path)
+    gpu, one = tree.gpus[0], sampler()
+
+    def drew(joules: float, source: AmdSource) -> dict:
+        gpu.run(200, power_w=joules / 200)
+        return source.read(frozenset())
+
+    source = AmdSource({}, tree.root)
+    one.begin(drew(1000, source), 0)
+    for at_s in (200, 400):  # the counter begins anew in the second of them
+        (row,) = one.add(drew(60_000, source), at_s)
+    assert row["gpu_energy_j"] == pytest.approx(120_000, rel=1e-6)
+    source.close()
+    source = AmdSource({}, tree.root)
+    one.begin_anew(source.read(frozenset()), 401)
+    (row,) = one.add(drew(5000, source), 600)
+    assert row["gpu_energy_j"] == pytest.approx(125_000, rel=1e-6)
+
+
+def test_what_grew_until_its_source_was_opened_anew_counts() -> None:
+    one = sampler()
+    one.begin({"gpu": {"gpu_energy_j": 1000.0}}, 0)
+    one.begin_anew({"gpu": {"gpu_energy_j": 1300.0}, "late": {"gpu_energy_j": 7000.0}}, 1)
+    rows = one.add({"gpu": {"gpu_energy_j": 1500.0}, "late": {"gpu_energy_j": 7100.0}}, 2)
+    assert [row["gpu_energy_j"] for row in rows] == [500.0, 100.0]
 
 
 def test_missing_is_null_and_its_reason_is_kept_with_its_time() -> None:

@@ -63,14 +63,19 @@ def test_the_sum_says_how_sure_it_is_where_that_matters():
     assert fact_of(view_of(made), "gpu_energy_j").note == "± 2.0 %"
 
 
+def test_the_sum_with_a_gpu_that_was_lost_is_the_least():
+    assert fact_of(view_of(changed(ONE, unread_s=90.0)), "gpu_energy_j").note == "at least"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({}, "net may be too low"),
         ({"stuck_s": 30.0}, "stood still"),
+        ({"unread_s": 90.0}, "GPU 0 could not be read for the last 1 min 30 s: the energy is at l"),
         ({"energy_of": "module"}, "CPU cores included"),
         ({"energy_of": "package"}, "somebody else's work may be in it"),
-        ({"energy_of": "package", "shares_with": (1,)}, "GPU 1 is in its figure"),
+        ({"energy_of": "package", "shares_with": (1,)}, "each figure is that of both"),
     ],
 )
 def test_the_note_says_what_has_to_be_known(changes, words):
@@ -116,9 +121,9 @@ def test_a_silent_die_is_not_in_the_sum_and_not_missing_from_it():
     assert fact_of(view, "gpu_energy_j").value == dies[0].energy_j
     first, second = table_of(view, "gpu_energy").rows
     assert first["gross"] == dies[0].energy_j
-    assert isinstance(second["gross"], Missing)
+    assert (second.get("gross"), second["source"]) == (None, "GPU 0")
     text = render_text(view, width=80, color=False, full=True)
-    assert "counted with GPU 0" in " ".join(text.split())
+    assert "counted with the other GPU of its card" in " ".join(text.split())
     assert "N/A" in render_seff(view)
 
 

@@ -155,6 +155,15 @@ SOME = (
     "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB; SM activity of 2 of 3; energy of 1 of 3"
 )
 OTHERS = msgspec.structs.replace(NO_AMD, others=(gpu(0),))
+GONE = Missing(Reason.FAILED, "the GPU is lost")
+LOST = msgspec.structs.replace(
+    H100,
+    devices=(gpu(0), gpu(1)),
+    others=(),
+    signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, GONE)
+             | {"gpu_xid_errors": 1}},
+)  # fmt: skip
+HALF = "SM activity of 1 of 2; energy of 1 of 2"
 HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
 
 
@@ -165,7 +174,11 @@ HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
         ([SLICES], f"! {SOME}."),
         ([NO_AMD], "i No GPU here: no AMD GPU on this node."),
         ([OTHERS], "! No GPU is this job's: no AMD GPU on this node."),
-        ([H100, HUNG], f"✗ {THREE}; it hangs."),
+        ([H100, HUNG], f"✗ {THREE.replace(';', '; it hangs;', 1)}."),
+        (
+            [LOST],
+            f"✗ 2 NVIDIA H100 80GB HBM3; nothing can be read of GPU 1: {GONE.detail}; {HALF}.",
+        ),
     ],
 )
 def test_what_matters_first(gpus: list[Answers], verdict: str) -> None:

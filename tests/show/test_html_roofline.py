@@ -169,9 +169,18 @@ def test_it_fits_the_page(visit, width, scheme):
     assert page.evaluate(OVERFLOW) == 0
 
 
-def test_no_name_lies_on_another(visit):
-    """At the width of a telephone, with roofs as near to each other as any device has them."""
-    page = visit(views.base(rooflines=(roofline(point()),)), width=390)
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("least", [1e12, 2e13, 5e13, 8e13, 1.9e14, 6e14, 9e14])
+def test_no_name_lies_on_another(visit, width, least):
+    """With roofs as near to each other as any device has them, and the point near each of them."""
+    at = point("mean of 2 GPUs", least=least, most=1.05 * least)
+    page = visit(views.base(rooflines=(roofline(at),)), width=width)
+    field = page.locator(".field").bounding_box()
+    for word in page.locator(".field text").all():
+        box = word.bounding_box()
+        rim = 2  # each letter's, in the paper's color
+        assert box["x"] >= field["x"] - rim, word.text_content()
+        assert box["x"] + box["width"] <= field["x"] + field["width"] + rim, word.text_content()
     boxes = page.evaluate(
         "[...document.querySelectorAll('.field text')].map(t => {"
         "const b = t.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"

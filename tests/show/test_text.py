@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from teho.model.finding import Abstention
+from teho.model.finding import Abstention, Lack
 from teho.model.missing import Missing, Reason
 from teho.show.text import render_text
 from teho.show.view import Column, Table
@@ -137,6 +137,13 @@ def test_missing_cell_widens_its_column():
     assert "no permission (x): this user may not read it" in text
 
 
+def test_what_all_rows_share_is_never_cut_off():
+    columns = [Column(key=str(number), label=f"Quality {number}") for number in range(6)]
+    rows = ({str(number): "the same" for number in range(6)},) * 2
+    text = render(table(*columns, rows=rows))
+    assert all(f"Quality {number} the same" in " ".join(text.split()) for number in range(6))
+
+
 def test_rules_that_lacked_the_same_stand_in_one_line():
     lacks = [("gpu_a", "SM activity of GPU 0: none"), ("gpu_b", "power of GPU 0: none"),
              ("gpu_c", "SM activity of GPU 0: none")]  # fmt: skip
@@ -146,3 +153,20 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
         "  gpu_a, gpu_c: SM activity of GPU 0: none\n"
         "  gpu_b: power of GPU 0: none\n"
     ) in render(view)  # fmt: skip
+
+
+def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
+    why = "the driver tells it of Hopper GPUs and newer alone"
+    sm, busy = Lack("SM activity", "GPUs 0–3 on a", why), Lack("GPU busy", "GPU 0 on a", "MIG mode")
+    lacks = {
+        "gpu_a": (sm, busy),
+        "gpu_b": (Lack("tensor cores", "GPUs 0–3 on a", why),),
+        "gpu_c": (Lack("tensor cores", "GPU 2 on a", why),),
+    }
+    view = views.base(
+        abstentions=tuple(Abstention(kind=kind, lacked="", lacks=of) for kind, of in lacks.items())
+    )
+    assert (
+        "Not judged gpu_a, gpu_b, gpu_c: SM activity, tensor cores of GPUs 0–3 on a; tensor cores "
+        f"of GPU 2 on a: {why} gpu_a: GPU busy of GPU 0 on a: MIG mode"
+    ) in " ".join(render(view).split())

@@ -50,8 +50,6 @@ RATES = {*PCIE, *NVLINK, *ACTIVITY, JOB_BUSY}
 """What is a mean since the last reading, and so is left out of the first."""
 RARE = {"gpu_ecc_corrected", "gpu_ecc_uncorrected", "gpu_nvlink_errors"}
 """What comes with every thirtieth reading, and where a run begins and ends."""
-SLOW = {"gpu_memory_clock_mhz", "gpu_temperature_c"}
-"""What comes with every fifth reading."""
 HOST_NAMESPACE = "pid:[4026531836]"
 
 ONE = Scenario(("gpus 1", "0 0 50 1000 300 1500 50 0"))

@@ -14,7 +14,7 @@ import click
 from teho.cli import say
 from teho.errors import DeviceError, InputError
 from teho.model.missing import Missing
-from teho.show.energy_text import Drawn, energy_lines
+from teho.show.energy_text import Drawn, energy_lines, lacking_words
 
 if TYPE_CHECKING:
     from teho.devices.meter import Meter
@@ -130,12 +130,8 @@ def _counters() -> tuple[Meter, list[tuple[int, Device, SavedCounter]]]:
 
 
 def _refusal(meter: Meter, lacking: Mapping[int, Missing]) -> DeviceError:
-    words = [
-        f"GPU {place} ({meter.devices[place].name}): {missing.detail or missing}"
-        for place, missing in lacking.items()
-    ]
     whole = all(meter.devices[place].parent_id is None for place in lacking)
-    return DeviceError("no energy from " + "; ".join(words), next_step=_NEXT if whole else "")
+    return DeviceError(lacking_words(lacking), next_step=_NEXT if whole else "")
 
 
 def _run(argv: tuple[str, ...]) -> None:
@@ -163,13 +159,16 @@ def _tell(measured: MeteredRun) -> None:
         say(f"no energy: {measured.refusal}")
         return
     gpus, notes = [], list(measured.notes)
+    lacking: dict[int, Missing] = {}
     for gpu in measured.gpus:
         if isinstance(gpu.energy_j, Missing):
-            notes.append(f"no energy from GPU {gpu.position}: {gpu.energy_j.detail}")
+            lacking[gpu.position] = gpu.energy_j
             continue
         gpus.append(Drawn(gpu.position, gpu.energy_j, measured.elapsed_s))
         if gpu.is_integrated:
             notes.append(f"GPU {gpu.position} has no energy counter: its power was added up")
+    if lacking:
+        notes.append(lacking_words(lacking))
     _print(gpus, notes, err=True, is_whole=len(gpus) == len(measured.gpus))
 
 
@@ -183,4 +182,4 @@ def _print(
     shortest_s = min((gpu.elapsed_s for gpu in gpus), default=_EXACT_S)
     if shortest_s < _EXACT_S:
         percent = 100 * 2 * _TICK_S / max(shortest_s, 2 * _TICK_S)
-        say(f"counters advance about every 100 ms: these figures are good to {percent:.0f} %")
+        say(f"counters advance about every 100 ms: over so short a time that is ± {percent:.0f} %")

@@ -19,6 +19,7 @@ from teho.devices.nvidia_errors import XID_ERRORS, Xids, error_signals, link_cou
 from teho.devices.nvidia_gpm import ACTIVITY_METRICS, NVLINK_METRICS, Gpm, why_no_gpm
 from teho.devices.nvidia_processes import JOB_BUSY, JobBusy, Pids, accounting_note
 from teho.devices.nvidia_signals import (
+    BUSY_METRICS,
     PCIE_METRICS,
     Out,
     Signal,
@@ -45,6 +46,7 @@ _OF_WHOLE_GPU = Missing(
 _NOT_OF_INSTANCES = Missing(
     Reason.UNSUPPORTED, "the driver does not tell it of processes on MIG instances"
 )
+_NOT_IN_MIG_MODE = Missing(Reason.UNSUPPORTED, "the driver does not tell it in MIG mode")
 _NO_NVLINK = Missing(Reason.ABSENT, "this GPU has no NVLink")
 _NOT_IN_DCGM = Missing(Reason.FAILED, "DCGM tells nothing of this GPU so far")
 
@@ -95,6 +97,8 @@ class _Gpu:
         shared = ("gpu_power_w", "gpu_energy_j", *PCIE_METRICS, *NVLINK_METRICS, *errors)
         self._known |= dict.fromkeys(shared, _OF_WHOLE_GPU)
         self._known[JOB_BUSY] = _NOT_OF_INSTANCES
+        self._known |= dict.fromkeys(BUSY_METRICS, _NOT_IN_MIG_MODE)
+        self._signals = [it for it in self._signals if it.metrics != BUSY_METRICS]
 
     def _of_whole_gpu(self, pids: Pids, links: int | None) -> list[Signal]:
         signals = power_signals()
@@ -136,8 +140,9 @@ class _Gpu:
         try:
             for signal in self._signals:
                 if signal.is_rare and not signal.is_due(self._turn, self._position, ends=ends):
-                    continue
-                signal.read(self._handle, out)
+                    out.update(signal.held)
+                else:
+                    signal.read(self._handle, out)
         except pynvml.NVMLError as error:
             self._lost = dict.fromkeys(_METRICS, missing_for(error.value))
             return dict(self._lost)

@@ -118,6 +118,7 @@ class Gpm:
             self.close()
             raise
         self._taken_s: float | None = None
+        self._told: Out = {}
         self._scaled = [(name, 1 if name in _PERCENT else _MIB) for name in wanted]
         self._request = pynvml.c_nvmlGpmMetricsGet_t(
             version=pynvml.NVML_GPM_METRICS_GET_VERSION, numMetrics=len(wanted)
@@ -126,12 +127,17 @@ class Gpm:
             slot.metricId = metric
         self._answers = struct.Struct(_ANSWER * len(wanted))
         every = pace(lambda: self._take(self._buffers[0]))
-        self.signal = Signal(tuple(wanted), self._read, every=every)
+        # Its last sample tells of the time since the one before: without it that would be lost.
+        self.signal = Signal(tuple(wanted), self._read, every=every, at_ends=True)
 
     def _read(self, _handle: Handle, out: Out) -> None:
-        """Put the means since the last sample into `out`; nothing where that is too close."""
+        """Put the means since the last sample into `out`; those before where that is too close.
+
+        At ten readings a second it is chance which of them are too close.
+        """
         now_s = monotonic()
         if self._taken_s is not None and now_s - self._taken_s <= _CLOSEST_S:
+            out.update(self._told)
             return
         older, newer = self._buffers
         self._take(newer)
@@ -146,9 +152,10 @@ class Gpm:
             self._scaled, answers[::2], answers[1::2], strict=True
         ):
             if code != pynvml.NVML_SUCCESS:
-                out[name] = missing_for(code)
+                self._told[name] = missing_for(code)
             else:
-                out[name] = value * scale if isfinite(value) else _NOT_A_NUMBER
+                self._told[name] = value * scale if isfinite(value) else _NOT_A_NUMBER
+        out.update(self._told)
 
     def close(self) -> None:
         """Give the buffers back; safe to call twice."""

@@ -15,6 +15,7 @@ from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 
 __all__ = [
+    "BUSY_METRICS",
     "HARDLY_EVER",
     "PCIE_METRICS",
     "Out",
@@ -52,6 +53,7 @@ _POWER_BITS = (
 
 _SEND, _RECEIVE = "gpu_pcie_send_bytes_per_s", "gpu_pcie_receive_bytes_per_s"
 PCIE_METRICS = (_RECEIVE, _SEND)
+BUSY_METRICS = ("gpu_busy_percent", "gpu_memory_busy_percent")
 
 # Four such calls of each of 8 GPUs are 4.8 ms, within the 5 ms that one sample may take.
 _CHEAP_CALL_S = 150e-6
@@ -118,11 +120,14 @@ class Signal:
         metrics: names of the metrics.
         ways: the calls, the best one first.
         every: samples from one reading to the next.
+        at_ends: whether to read it where a run begins or ends as well, as counters always are.
     """
 
-    __slots__ = ("_counts", "_every", "is_rare", "metrics", "missing", "ways")
+    __slots__ = ("_at_ends", "_every", "_holds", "held", "is_rare", "metrics", "missing", "ways")
 
-    def __init__(self, metrics: tuple[str, ...], *ways: Way, every: int = 1) -> None:
+    def __init__(
+        self, metrics: tuple[str, ...], *ways: Way, every: int = 1, at_ends: bool = False
+    ) -> None:
         self.metrics = metrics
         self.ways = list(ways)
         self._every = every
@@ -130,7 +135,12 @@ class Signal:
         """Whether it is not read at every sample: ask `is_due`."""
         self.missing: Missing | None = None
         """Why no way is left to try."""
-        self._counts = METRICS_BY_NAME[metrics[0]].kind == "counter"
+        counts = METRICS_BY_NAME[metrics[0]].kind == "counter"
+        self._at_ends = at_ends or counts
+        self._holds = self.is_rare and not counts
+        self.held: Out = {}
+        """What a rare gauge said last. It stands for the samples in between: without it, a gauge
+        that is read at a tenth of them would count as seen for a tenth of the time."""
 
     def is_due(self, turn: int, position: int, *, ends: bool) -> bool:
         """Tell whether to read it now.
@@ -140,13 +150,18 @@ class Signal:
             position: the GPU's place among the job's: what is dear is read of one at a time.
             ends: whether this is the first or the last sample, see `Source.read`.
         """
-        if ends and self._counts:
+        if ends and self._at_ends:
             return True
         late = position if self._every >= _RARELY else 0
         return (turn - late) % self._every == 0
 
     def read(self, handle: Handle, out: Out) -> None:
         """Put the readings into `out`; raises NVMLError only for a lost GPU."""
+        self._read(handle, out)
+        if self._holds:
+            self.held = {name: out[name] for name in self.metrics if name in out}
+
+    def _read(self, handle: Handle, out: Out) -> None:
         missing = self.missing
         while self.ways:
             try:
@@ -168,7 +183,7 @@ class Signal:
 def plain_signals() -> list[Signal]:
     """Return what GPUs and MIG instances are asked alike, but for their processes."""
     return [
-        Signal(("gpu_busy_percent", "gpu_memory_busy_percent"), _utilization),
+        Signal(BUSY_METRICS, _utilization),
         Signal(("gpu_memory_used_bytes",), _memory, _memory_old),
         Signal(("gpu_sm_clock_mhz",), _core_clock),
         Signal(("gpu_memory_clock_mhz",), _memory_clock, every=_SLOWLY),

@@ -22,6 +22,10 @@ __all__ = ["COUNTER", "INTEGRATED", "Seen", "count_once", "energy_of_node", "wei
 COUNTER, INTEGRATED = "counter", "integrated power"
 """Where an energy comes from."""
 
+_ON_ITS_CARD = Missing(
+    Reason.UNSUPPORTED, "counted with the other GPU of its card: one counter serves the whole card"
+)
+
 Bins = list[Union[float, None]]
 
 _TICK_S = 0.1
@@ -69,6 +73,8 @@ def weigh(device: Device, seen: Seen) -> tuple[Figure, str, GpuEnergy]:
     if device.energy_of == "package":
         # Whether the job held the other die of the card is not known here.
         seen = seen._replace(unused_w=None)
+    unread_s = _unread_s(seen)
+    seen = seen._replace(elapsed_s=seen.elapsed_s - unread_s)
     power = seen.power if isinstance(seen.power, Stat) and seen.power.covered_s > 0 else None
     integrated: Figure = power.mean * power.covered_s if power else _why(seen.power)
     stuck_s = _stuck_s(seen, integrated)
@@ -93,6 +99,7 @@ def weigh(device: Device, seen: Seen) -> tuple[Figure, str, GpuEnergy]:
         idle_j=idle_j,
         net_j=net_j,
         stuck_s=stuck_s,
+        unread_s=unread_s,
     )
     return energy, source, behind
 
@@ -115,6 +122,20 @@ def _stuck_s(seen: Seen, integrated: Figure) -> float:
     ]
     lengths_s = [seen.bin_s * len(list(run)) for still, run in groupby(stands) if still]
     return math.fsum(length_s for length_s in lengths_s if length_s >= _STUCK_S)
+
+
+def _unread_s(seen: Seen) -> float:
+    """Return for how long at the end a GPU told nothing any more, as one that is lost.
+
+    Its counter then stands in the rows as it was read last.
+    """
+    told = [
+        grown != 0 or power is not None
+        for grown, power in zip(seen.counter_bins, seen.power_bins, strict=False)
+        if grown is not None
+    ]
+    silent_s = seen.bin_s * next((at for at, is_told in enumerate(reversed(told)) if is_told), 0)
+    return silent_s if silent_s >= _STUCK_S else 0.0
 
 
 def _apart(device: Device, power: Stat | None, seen: Seen) -> Figure:
@@ -197,12 +218,12 @@ def count_once(gpus: Sequence[GpuSummary]) -> tuple[GpuSummary, ...]:
             first.energy, shares_with=tuple(gpu.position for gpu in others)
         )
         changed[first.position] = msgspec.structs.replace(first, energy=shared)
-        words = f"counted with GPU {first.position}: one counter serves the whole package"
-        gone = Missing(Reason.UNSUPPORTED, words)
-        nothing = msgspec.structs.replace(_nothing(gone, gone), counted_with=first.position)
+        nothing = msgspec.structs.replace(
+            _nothing(_ON_ITS_CARD, _ON_ITS_CARD), counted_with=first.position
+        )
         for gpu in others:
             changed[gpu.position] = msgspec.structs.replace(
-                gpu, energy_j=gone, energy_source="", energy=nothing
+                gpu, energy_j=_ON_ITS_CARD, energy_source="", energy=nothing
             )
     return tuple(changed.get(gpu.position, gpu) for gpu in gpus)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from teho.model.missing import Missing
 
-__all__ = ["Abstention", "Evidence", "Finding", "Severity", "Threshold"]
+__all__ = ["Abstention", "Evidence", "Finding", "Lack", "Severity", "Threshold"]
 
 
 class Severity(str, enum.Enum):
@@ -53,8 +53,21 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What to do next; commands stand in backquotes and can be copied."""
 
 
+class Lack(msgspec.Struct, frozen=True):
+    """Something that a rule looked for in vain."""
+
+    what: str
+    """The signal, or another figure."""
+    where: str
+    """GPUs or nodes."""
+    why: str
+
+
 class Abstention(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that could not judge, and what it lacked."""
 
     kind: str
     lacked: str
+    """In words."""
+    lacks: tuple[Lack, ...] = ()
+    """The same, one by one."""

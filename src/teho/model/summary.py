@@ -55,6 +55,8 @@ class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
     """The energy without the baseline."""
     stuck_s: float = 0.0
     """For how long the counter stood still while power was drawn; the energy is then integrated."""
+    unread_s: float = 0.0
+    """For how long at the end nothing of it could be read any more: the energy is at least this."""
     shares_with: tuple[int, ...] = ()
     """Positions of the job's GPUs on the node whose energy this figure holds as well."""
     counted_with: int | None = None

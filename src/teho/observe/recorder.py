@@ -171,6 +171,7 @@ class Recorder:
         self._node = msgspec.structs.replace(
             node, devices=(*gone, *node.devices), clock_port=known.clock_port
         )
+        self._sampler.begin_anew(self._read(ends=True), self._elapsed())
         self._write_node()
 
     def run(self) -> None:
@@ -187,10 +188,10 @@ class Recorder:
             now = self._elapsed()
             if now < next_s:
                 continue
-            if self._met_late:
-                self._look_anew()
             readings = self._read()
             self._journal.append(self._sampler.add(readings, now, self._elapsed() - now))
+            if self._met_late:
+                self._look_anew()
             if now - flushed_s >= flush_s or self._is_warned:
                 self._flush()
                 flushed_s = now

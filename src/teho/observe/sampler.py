@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -134,6 +135,18 @@ class Sampler:
         """Take the first readings: where counters start. They make no row yet."""
         self._take(readings, elapsed_s, baseline=True)
         self._row_began_s = elapsed_s
+
+    def begin_anew(self, readings: Readings, elapsed_s: float) -> None:
+        """Take the first readings of sources that were closed and opened again.
+
+        Some count from their opening on. One that shows less than before was not reset, and what
+        it shows was not added.
+        """
+        for id_, device in self._devices.items():
+            for name, value in readings.get(id_, {}).items():
+                if isinstance(value, (int, float)) and value < device.raw.get(name, -math.inf):
+                    device.raw[name] = value
+        self._take(readings, elapsed_s, baseline=True)
 
     def add(
         self, readings: Readings, elapsed_s: float, took_s: float = 0.0

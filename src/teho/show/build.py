@@ -128,11 +128,15 @@ _STATE_WORDS = {
 def _use(summary: Summary) -> str | None:
     """Say in one clause what the run used; None when nothing was sampled."""
     time = f"in {format_duration(summary.elapsed_s)}"
-    busy = mean_of(summary.gpus, "gpu_busy_percent") if summary.gpus else None
+    several = len(summary.gpus) > 1
+    who = f"The {len(summary.gpus)} GPUs" if several else "The GPU"
+    busy = mean_of(summary.gpus, "gpu_busy_percent")
     if isinstance(busy, float):
-        if len(summary.gpus) == 1:
-            return f"The GPU was busy {busy:.0f} % of the time {time}"
-        return f"The {len(summary.gpus)} GPUs were busy {busy:.0f} % of the time {time}"
+        return f"{who} {'were' if several else 'was'} busy {busy:.0f} % of the time {time}"
+    active = mean_of(summary.gpus, "gpu_sm_active_percent")
+    if isinstance(active, float):  # of MIG instances that is all there is
+        its = "their" if several else "its"
+        return f"{who} had work for {active:.0f} % of {its} multiprocessors {time}"
     nodes = [node for node in summary.nodes if not isinstance(node.cpu_cores_used, Missing)]
     if not nodes:
         return None

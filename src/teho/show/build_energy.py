@@ -8,13 +8,12 @@ from teho.config.electricity import Electricity
 from teho.explain.energy import COUNTER, INTEGRATED, energy_of_node
 from teho.explain.step import stopped_early
 from teho.explain.totals import energy_of, lacking
-from teho.explain.wording import numbered
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import GpuSummary, NodeSummary, Summary
 from teho.show.build_ranking import Judged
 from teho.show.view import Cell, Column, Fact, Table
-from teho.units import J_PER_WH, format_quantity
+from teho.units import J_PER_WH, format_duration, format_quantity
 
 __all__ = ["GPU_ENERGY", "NODE_ENERGY", "energy_facts", "energy_tables"]
 
@@ -39,7 +38,7 @@ def energy_facts(
     if isinstance(energy_j, Missing):
         yield Fact("gpu_energy_j", "GPU energy", energy_j, "J")
         return
-    cut = stopped_early(run, state, summary)
+    cut = stopped_early(run, state, summary) or any(gpu.energy.unread_s for gpu in summary.gpus)
     note = "at least" if cut else _how_sure(summary.gpus, energy_j)
     yield Fact("gpu_energy_j", "GPU energy", energy_j, "J", note)
     kwh = energy_j * electricity.pue / _J_PER_KWH
@@ -127,6 +126,8 @@ def _of_gpus(summary: Summary) -> Table:
 
 def _gpu_row(node: NodeSummary, gpu: GpuSummary) -> dict[str, Cell]:
     energy = gpu.energy
+    if energy.counted_with is not None:
+        return {"node": node.name, "gpu": gpu.position, "source": f"GPU {energy.counted_with}"}
     return {
         "node": node.name,
         "gpu": gpu.position,
@@ -155,17 +156,24 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
         yield "Where there is no counter, energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):
         yield "A counter that stood still is not believed: power times time stands in its place."
+    if lost := [gpu for gpu in known if gpu.energy.unread_s]:
+        until = " and ".join(dict.fromkeys(map(_last_seen, lost)))
+        yield f"{until}: the energy is at least what stands here."
+    if any(gpu.energy.shares_with for gpu in known):
+        yield "One counter serves both GPUs of a card: each figure is that of both."
     yield from dict.fromkeys(filter(None, map(_whose, known)))
+
+
+def _last_seen(gpu: GpuSummary) -> str:
+    seconds = format_duration(gpu.energy.unread_s)
+    return f"GPU {gpu.position} could not be read for the last {seconds}"
 
 
 def _whose(gpu: GpuSummary) -> str:
     """Say what a counter counts where that is not the GPU alone."""
     if gpu.device.energy_of == "module":
         return f"The counter of {gpu.device.name} is its whole module's, CPU cores included."
-    if gpu.energy.shares_with:
-        others = numbered(gpu.energy.shares_with)
-        return f"GPU {gpu.position} has the counter of its card: GPU {others} is in its figure."
-    if gpu.device.energy_of == "package":
+    if gpu.device.energy_of == "package" and not gpu.energy.shares_with:
         return (
             f"GPU {gpu.position} has the counter of its card, whose other GPU is not this "
             "run's: somebody else's work may be in it."

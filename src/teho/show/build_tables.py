@@ -15,6 +15,7 @@ from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.show.build_activity import GPU_ACTIVITY, activity_tables
 from teho.show.build_energy import GPU_ENERGY, NODE_ENERGY, energy_tables
 from teho.show.build_ranking import Judged, ranked
+from teho.show.cells import BUSY_MEANS
 from teho.show.view import Cell, Column, Table
 
 __all__ = ["tables_of"]
@@ -218,8 +219,7 @@ def _gpu_table(summary: Summary) -> Table:
             for node in summary.nodes
             for gpu in node.gpus
         ),
-        note="Busy is the share of time with at least one kernel running: it does not tell how "
-        "much of the GPU that kernel used.",
+        note=BUSY_MEANS,
     )  # fmt: skip
 
 

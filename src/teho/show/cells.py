@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from itertools import groupby
 from typing import Union
 
-from teho.model.finding import Abstention, Severity, Threshold
+from teho.model.finding import Abstention, Lack, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.show.view import Cell, Column, Table
 from teho.units import convert, format_quantity
 
 __all__ = [
+    "BUSY_MEANS",
     "MARKS",
     "NOTHING",
     "SEVERITY_WORDS",
@@ -34,6 +35,12 @@ __all__ = [
     "without_shared",
     "worst_first",
 ]
+
+BUSY_MEANS = (
+    "Busy is the share of time with at least one kernel running: it does not tell how much of the "
+    "GPU that kernel used."
+)
+"""What stands wherever a GPU's busy share does."""
 
 NOTHING = "\N{EN DASH}"
 """What stands where the question does not arise."""
@@ -63,11 +70,22 @@ def format_moment(when: datetime) -> str:
 
 
 def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
-    """Say of each thing that was lacking which rules could not judge without it."""
-    kinds: dict[str, list[str]] = {}
+    """Say of each reason, once, what was lacking for it, and which rules could not judge so."""
+    kinds: dict[str, dict[str, None]] = {}
+    lacking: dict[str, dict[str, dict[str, None]]] = {}
     for abstention in abstentions:
-        kinds.setdefault(abstention.lacked, []).append(abstention.kind)
-    return [f"{', '.join(of)}: {lacked}" for lacked, of in kinds.items()]
+        for lack in abstention.lacks or [Lack("", "", abstention.lacked)]:
+            kinds.setdefault(lack.why, {})[abstention.kind] = None
+            lacking.setdefault(lack.why, {}).setdefault(lack.where, {})[lack.what] = None
+    return [
+        ": ".join(filter(None, [", ".join(kinds[why]), _lacking(of), why]))
+        for why, of in lacking.items()
+    ]
+
+
+def _lacking(whats: Mapping[str, Iterable[str]]) -> str:
+    """Name what was lacking where: `SM activity, tensor cores of GPUs 0–3 on r01g01`."""
+    return "; ".join(f"{', '.join(what)} of {where}" for where, what in whats.items() if where)
 
 
 def plain(text: str) -> str:

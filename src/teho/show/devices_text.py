@@ -12,7 +12,7 @@ from teho.model.device import Device
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
-from teho.show.cells import MARKS, plain, quantity
+from teho.show.cells import BUSY_MEANS, MARKS, plain, quantity
 from teho.show.flow import dotted, flow, printed, sentence, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
@@ -125,9 +125,26 @@ def _verdict(survey: Survey) -> tuple[str, str]:
         parts.append("energy from power alone")
     else:
         parts.append(_had("energy", energy))
+    failed += [words for vendor in survey.gpus for words in _silent(vendor)]
     good = not any(map(_lacks, (*activity, *energy)))
     severity = "critical" if failed else "good" if good else "warning"
-    return severity, "; ".join([*parts, *failed]) + "."
+    # A GPU that is lost matters more than what the others tell.
+    return severity, "; ".join([*parts[:1], *failed, *parts[1:]]) + "."
+
+
+def _silent(vendor: Answers) -> Iterator[str]:
+    """Name the GPUs of which nothing can be read, for one reason."""
+    names = _names(vendor)
+    for device in vendor.devices:
+        # Errors are reported of a GPU that is lost as well.
+        told = {
+            signal
+            for metric, signal in vendor.signals[device.id].items()
+            if metric != "gpu_xid_errors"
+        }
+        (why, *others) = told
+        if not others and isinstance(why, Missing) and why.reason is Reason.FAILED:
+            yield f"nothing can be read of GPU {names[device.id]}: {why.detail}"
 
 
 def _had(what: str, signals: Sequence[Signal]) -> str:
@@ -228,6 +245,8 @@ def _signals(title: str, signals: Mapping[str, Mapping[str, Signal]], width: int
             of = f" ({_gpus(devices)})" if len(devices) < len(signals) else ""
             lacking.setdefault((missing, of), []).append(METRICS_BY_NAME[name].label)
     lines = [Text(title, "bold"), *_values(had, signals)]
+    if "gpu_busy_percent" in had:
+        lines += flow(words(BUSY_MEANS), width, _INDENT, style="dim", hang=4)
     for heading, to_come in (("  Still to come", True), ("  Cannot be had", False)):
         entries = [entry for entry in lacking.items() if _is_to_come(entry[0][0]) is to_come]
         lines += [Text(heading)] if entries else []

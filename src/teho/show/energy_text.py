@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from teho.model.missing import Missing
 from teho.units import J_PER_WH
 
-__all__ = ["Drawn", "energy_lines"]
+__all__ = ["Drawn", "energy_lines", "lacking_words"]
 
 
 class Drawn(NamedTuple):
@@ -29,3 +30,14 @@ def energy_lines(gpus: Sequence[Drawn], *, is_whole: bool = True) -> Iterable[st
         )
     if is_whole:
         yield f"TOTAL: {sum(gpu.energy_j for gpu in gpus) / J_PER_WH:.2f} Wh"
+
+
+def lacking_words(lacking: Mapping[int, Missing]) -> str:
+    """Say of which GPUs there is no energy, and why, each reason once."""
+    positions: dict[str, list[str]] = {}
+    for position, missing in lacking.items():
+        positions.setdefault(missing.detail or str(missing), []).append(str(position))
+    parts = [
+        f"GPU{'' if len(of) == 1 else 's'} {', '.join(of)}: {why}" for why, of in positions.items()
+    ]
+    return f"no energy from {'; '.join(parts)}"

@@ -24,9 +24,14 @@ _LEAST_INTENSITY, _MOST_INTENSITY = 0, 4
 """Powers of ten that every drawing covers, in FLOP/byte: a point further out widens it."""
 _LABEL_PX = 5.0
 _NAME_PX = 16.0
-"""Distance of a point and its name, and of a roof from a name that would lie on it."""
-_EDGE = 15
-"""Nearer than this to the side, in per cent of the width, a name stands towards the middle."""
+"""Distance of a point and its name."""
+_ABOVE_PX, _BELOW_PX = 22.0, 9.0
+"""How near the name may come to a roof, which has its own name above it."""
+_LEFT_ROOM = 0.4
+"""What the name of the memory's slope needs of a telephone's width."""
+_EDGE = 18
+"""Nearer than this to the side or the slope, in per cent of the width, a name stands towards the
+middle: half of `mean of 128 GPUs` on a telephone."""
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -45,6 +50,10 @@ class _Frame(NamedTuple):
     def y(self, flop_per_s: float) -> float:
         """Return the height of a rate, in pixels from above."""
         return _HEIGHT_PX * (self.top - math.log10(flop_per_s)) / (self.top - self.bottom)
+
+    def flop_per_s(self, y: float) -> float:
+        """Return the rate at a height."""
+        return float(10 ** (self.top - y / _HEIGHT_PX * (self.top - self.bottom)))
 
 
 def rooflines_section(rooflines: Sequence[Roofline]) -> str:
@@ -162,17 +171,17 @@ def _slope(frame: _Frame, roofline: Roofline) -> str:
     memory = roofline.memory_bytes_per_s
     begin = max(frame.left, frame.bottom - math.log10(memory))
     end = math.log10(roofline.roofs[-1].flop_per_s / memory)
-    middle = 10 ** (begin + 0.6 * (end - begin))
+    # Above the slope nothing else is; far enough to the right for a narrow page to hold the name.
+    room = frame.left + _LEFT_ROOM * (frame.right - frame.left)
+    named = 10 ** max(begin + 0.6 * (end - begin), room)
+    height = frame.y(memory * min(named, 10**end))
     line = _line(
         frame.x(10**begin), frame.y(memory * 10**begin),
         frame.x(10**end), frame.y(memory * 10**end),
     )  # fmt: skip
     label = f"memory {quantity(memory, 'B/s')}"
-    where = f"{max(0.0, frame.x(middle) - 2):.4g}%"
-    return (
-        f'<g class="roof active">{line}'
-        f"{_word(label, where, frame.y(memory * middle) - _LABEL_PX, 'end')}</g>"
-    )
+    where = f"{frame.x(named) - 2:.4g}%"
+    return f'<g class="roof active">{line}{_word(label, where, height - _LABEL_PX, "end")}</g>'
 
 
 def _points(frame: _Frame, roofline: Roofline) -> str:
@@ -187,11 +196,17 @@ def _points(frame: _Frame, roofline: Roofline) -> str:
         if spans
         else ""
     )
-    # Below the lower end: roofs have their labels above them.
     x, y = frame.x(mean.least_flop_per_byte), frame.y(mean.least_flop_per_s) + _NAME_PX
-    if any(abs(frame.y(roof.flop_per_s) - y) < _NAME_PX / 2 for roof in roofline.roofs):
-        y += _NAME_PX
-    anchor = "start" if x < _EDGE else "end" if x > 100 - _EDGE else "middle"
+    for roof in reversed(roofline.roofs):
+        height = frame.y(roof.flop_per_s)
+        if height - _ABOVE_PX < y < height + _BELOW_PX:
+            y = height + _BELOW_PX
+    # What lies across the slope would lie on the slope's own name as well.
+    slope = frame.x(frame.flop_per_s(y) / roofline.memory_bytes_per_s)
+    if x < max(slope, 0) + _EDGE and max(x, slope) < 100 - 2 * _EDGE:
+        x, anchor = max(x, slope + 2), "start"
+    else:
+        anchor = "end" if x > 100 - _EDGE else "middle"
     return (
         f'<g class="dots">{dots}</g>{_span(frame, mean) if spans else ""}{low}'
         f"{_circle(frame, mean.most_flop_per_byte, mean.most_flop_per_s, 'spot')}"

@@ -33,6 +33,7 @@ _DESCRIBED = (
     finding.Evidence,
     finding.Threshold,
     finding.Abstention,
+    finding.Lack,
     nouns.Plot,
     nouns.PlotSeries,
     nouns.Roofline,

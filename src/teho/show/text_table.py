@@ -17,6 +17,7 @@ from teho.show.cells import (
     without_shared,
     worst_first,
 )
+from teho.show.flow import dotted, flow
 from teho.show.view import Column, Table
 
 __all__ = ["table_lines"]
@@ -58,7 +59,7 @@ def table_lines(table: Table, width: int) -> list[Text]:
     # The last column may take what is left: a line that is too long is cut at its end.
     most = [*[max(width // 3, 8)] * (len(columns) - 1), width]
     laid = [_Laid(column, table, places, most=most[i]) for i, column in enumerate(columns)]
-    lines = [_title(table, shared)]
+    lines = _title(table, shared, width)
     for number, block in enumerate(_blocks(_groups(columns, laid), width)):
         if number:
             lines.append(Text())
@@ -73,10 +74,13 @@ def _shortened(text: str, most: int) -> str:
     return text if cell_len(text) <= most else set_cell_size(text, most - 1).rstrip() + "…"
 
 
-def _title(table: Table, shared: list[str]) -> Text:
-    line = Text.assemble((plain(table.title), "bold"), (_GAP + " · ".join(shared), "dim"))
-    line.rstrip()
-    return line
+def _title(table: Table, shared: list[str], width: int) -> list[Text]:
+    lead = Text.assemble((plain(table.title), "bold"), _GAP)
+    facts = dotted([Text(fact, "dim") for fact in shared])
+    lines = flow(facts, width, lead, hang=min(lead.cell_len, width // 2))
+    for line in lines:
+        line.rstrip()
+    return lines
 
 
 def _groups(columns: tuple[Column, ...], laid: list[_Laid]) -> list[list[_Laid]]:

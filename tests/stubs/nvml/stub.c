@@ -76,7 +76,10 @@ Return nvmlDeviceGetUUID(Device device, char *out, unsigned size) {
 }
 Return nvmlDeviceGetName(Device device, char *out, unsigned size) {
     ENTER(device);
-    snprintf(out, size, "%s%s", g->name, device->instance < 0 ? "" : " MIG 1g.5gb");
+    char slice[24] = ""; /* 1g.5gb of an A100 of 40 GB, 1g.10gb of an H100 of 80 GB */
+    double gib = (double)g->memory_mib / (MAX_INSTANCES + 1) / 1024;
+    if (device->instance >= 0) snprintf(slice, sizeof slice, " MIG 1g.%.0fgb", gib);
+    snprintf(out, size, "%s%s", g->name, slice);
     return SUCCESS;
 }
 Return nvmlDeviceGetSerial(Device device, char *out, unsigned size) {

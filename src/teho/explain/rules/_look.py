@@ -11,7 +11,7 @@ import msgspec
 from teho.explain.at_work import bins_at_work, mean_in
 from teho.explain.wording import MOST_NAMED, joined, listed, numbered, span
 from teho.model.allocation import Allocation
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
@@ -24,9 +24,11 @@ __all__ = [
     "Look",
     "Place",
     "Series",
+    "Use",
     "allocation_of",
     "each_of",
     "ever",
+    "highest_use",
     "known",
     "name_all",
     "per_place",
@@ -67,6 +69,21 @@ Place = Union[Gpu, NodeSummary]
 """What a figure is about."""
 
 
+class Use(NamedTuple):
+    """How much a GPU was used, by the measure that there is of it."""
+
+    label: str
+    stat: Stat
+    is_busy_share: bool
+
+    def was_none(self, busy_below: float) -> bool:
+        """Tell whether it was never used: busy for less than this share of any sample's time.
+
+        Of multiprocessors a single small kernel takes less than a hundredth: any of them is some.
+        """
+        return self.stat.max < busy_below if self.is_busy_share else self.stat.max == 0
+
+
 class Look:
     """One rule's look at a run; it remembers what the rule looked for and did not find."""
 
@@ -77,7 +94,7 @@ class Look:
         self.run = run
         self.summary = summary
         self.thresholds = thresholds
-        self._lacks: dict[tuple[str, str, Missing], None] = {}
+        self._lacks: dict[tuple[str, str, Missing], Place] = {}
 
     @property
     def gpus(self) -> list[Gpu]:
@@ -105,6 +122,17 @@ class Look:
         if isinstance(found, Stat):
             found = self._covered(found, found.covered_s)
         return self._noted(of, METRICS_BY_NAME[metric].label, found)
+
+    def use(self, of: Gpu) -> Use | None:
+        """Return how much a GPU was used; None, and noted, where nobody knows.
+
+        A MIG instance has no busy share. How many of its multiprocessors had work is told of some.
+        """
+        told = isinstance(_stats(of).get("gpu_sm_active_percent"), Stat)
+        is_busy_share = of.gpu.device.parent_id is None or not told
+        metric = "gpu_busy_percent" if is_busy_share else "gpu_sm_active_percent"
+        stat = self.stat(of, metric)
+        return Use(METRICS_BY_NAME[metric].label, stat, is_busy_share) if stat else None
 
     def figure(self, of: Place, what: str, found: Figure) -> float | None:
         """Return a number; None, and noted, where it is missing."""
@@ -194,7 +222,9 @@ class Look:
         if not self._lacks:
             return list(findings)
         if not findings:
-            return Abstention(kind=self.kind, lacked="; ".join(self._grouped_lacks()))
+            lacks = tuple(self._grouped_lacks())
+            said = "; ".join(f"{lack.what} of {lack.where}: {lack.why}" for lack in lacks)
+            return Abstention(kind=self.kind, lacked=said, lacks=lacks)
         unseen = tuple(
             Evidence(f"not judged: {what}, {place}", missing)
             for what, place, missing in islice(self._lacks, MOST_NAMED)
@@ -212,15 +242,16 @@ class Look:
     def _noted(self, of: Place, what: str, found: _T | Missing) -> _T | None:
         if not isinstance(found, Missing):
             return found
-        self._lacks[what, of.name, found] = None
+        self._lacks[what, of.name, found] = of
         return None
 
-    def _grouped_lacks(self) -> list[str]:
-        places: dict[tuple[str, str], list[str]] = {}
-        for what, place, missing in self._lacks:
+    def _grouped_lacks(self) -> Iterable[Lack]:
+        places: dict[tuple[str, str], list[Place]] = {}
+        for (what, _, missing), of in self._lacks.items():
             why = missing.detail or str(missing)
-            places.setdefault((what, why), []).append(place)
-        return [f"{what} of {listed(names)}: {why}" for (what, why), names in places.items()]
+            places.setdefault((what, why), []).append(of)
+        for (what, why), alike in places.items():
+            yield Lack(what, name_all(alike), why)
 
 
 def known(
@@ -234,6 +265,18 @@ def known(
 def ever(of: Place, metric: str) -> bool:
     """Say whether a gauge is known to have been above zero at any time."""
     return any(most > 0 for _, most in known([of], metric, "max"))
+
+
+def highest_use(uses: Sequence[tuple[Gpu, Use]]) -> tuple[Evidence, ...]:
+    """Give the most that each GPU was ever used, by its own measure."""
+    labels = dict.fromkeys(use.label for _, use in uses)
+    return tuple(
+        item
+        for label in labels
+        for item in per_place(
+            f"{label}, highest", "%", [(of, use.stat.max) for of, use in uses if use.label == label]
+        )
+    )
 
 
 def _why_missing(of: Place, metric: str) -> Missing:

@@ -55,15 +55,25 @@ def judge(
 
 def _waits(look: Look, of: Gpu) -> list[bool | None] | None:
     """Say for each bin whether a GPU waited (bins,); None where nobody knows."""
-    busy, power = look.series(of, "gpu_busy_percent"), look.series(of, "gpu_power_w")
+    meter = _meter_of(of)
+    busy, power = look.series(of, "gpu_busy_percent"), look.series(meter, "gpu_power_w")
     if busy is None:
         return None
-    limit_w = (of.gpu.device.power_limit_w or 0.0) * look.limit("power_below_percent") / 100
+    limit_w = (meter.gpu.device.power_limit_w or 0.0) * look.limit("power_below_percent") / 100
     below = look.limit("busy_below_percent")
     return [
         None if share is None else share < below or (watt is not None and watt < limit_w)
         for share, watt in zip(busy, power or repeat(None), strict=False)
     ]
+
+
+def _meter_of(of: Gpu) -> Gpu:
+    """Return the GPU that tells this one's power: of an MI250X's two, one tells that of both."""
+    package = of.gpu.device.package_id
+    for gpu in of.node.gpus if package else ():
+        if gpu.device.package_id == package and gpu.device.energy_of == "package":
+            return Gpu(of.node, gpu)
+    return of
 
 
 def _together(look: Look, waits: Sequence[Sequence[bool | None]]) -> list[bool | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.rules._look import Gpu, Look, ever, known, name_all, per_place
+from teho.explain.rules._look import Gpu, Look, Use, ever, highest_use, known, name_all, per_place
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
@@ -18,19 +18,19 @@ KIND = "gpu_held_idle"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Find GPUs that a process of the job sat on and that were never busy."""
+    """Find GPUs that a process of the job sat on and that nothing ever ran on."""
     look = Look(KIND, run, summary, thresholds)
-    held: list[tuple[Gpu, float]] = []
+    held: list[tuple[Gpu, Use]] = []
     for of in look.gpus:
-        busy = look.stat(of, "gpu_busy_percent")
-        if busy is None or busy.max >= look.limit("busy_max_percent") or not _sat_on(look, of):
+        use = look.use(of)
+        if use is None or not use.was_none(look.limit("busy_max_percent")) or not _sat_on(look, of):
             continue
-        samples = busy.covered_s / look.period_s(of.node.name)
+        samples = use.stat.covered_s / look.period_s(of.node.name)
         if samples >= look.limit("samples_min"):
-            held.append((of, busy.max))
+            held.append((of, use))
         else:
             too_few = Missing(Reason.UNRECORDED, f"only {samples:.0f} samples")
-            look.figure(of, "GPU busy", too_few)
+            look.figure(of, use.label, too_few)
     return look.outcome([_finding(look, held)] if held else [])
 
 
@@ -42,14 +42,14 @@ def _sat_on(look: Look, of: Gpu) -> bool:
     return False
 
 
-def _finding(look: Look, held: list[tuple[Gpu, float]]) -> Finding:
+def _finding(look: Look, held: list[tuple[Gpu, Use]]) -> Finding:
     places = [of for of, _ in held]
     them = "it" if len(places) == 1 else "them"
     return look.finding(
         Severity.CRITICAL,
         f"The program held {name_all(places)} and computed nothing on {them}.",
         evidence=(
-            *per_place("GPU busy, highest", "%", held),
+            *highest_use(held),
             *per_place(
                 "memory that the program held there",
                 "bytes",

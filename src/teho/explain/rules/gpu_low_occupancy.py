@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from teho.explain.rules._look import Gpu, Look, known, name_all, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Summary
 
@@ -23,6 +24,10 @@ _LIMITING = (
 )
 """Whatever of these is near its limit sets the pace, however many warps are there."""
 
+_NONE_SEEN = Missing(
+    Reason.UNRECORDED, "no warps were seen while the GPU was busy: another's work, perhaps"
+)
+
 
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
@@ -33,6 +38,10 @@ def judge(
     for of in look.gpus:
         occupancy = look.while_working(of, "gpu_sm_occupancy_percent")
         if occupancy is None or occupancy >= look.limit("occupancy_percent"):
+            continue
+        if occupancy == 0:
+            # A kernel holds some. On AMD's GPUs it is told of the job's processes alone.
+            look.figure(of, "SM occupancy", _NONE_SEEN)
             continue
         if not _at_a_limit(look, of):
             found.append((of, occupancy))

@@ -23,10 +23,12 @@ def judge(
     full: list[tuple[Gpu, float]] = []
     for of in look.gpus:
         used = look.stat(of, "gpu_memory_used_bytes")
+        if used is None:
+            continue
         total = look.figure(
             of, "GPU memory, total", of.gpu.device.memory_bytes or Missing(Reason.UNSUPPORTED)
         )
-        if used is None or total is None:
+        if total is None:
             continue
         percent = 100 * used.max / total
         if percent >= look.limit("used_percent"):

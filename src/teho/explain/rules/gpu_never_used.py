@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.rules import _advice
-from teho.explain.rules._look import Gpu, Look, ever, name_all, per_place
+from teho.explain.rules._look import Gpu, Look, Use, ever, highest_use, name_all
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
-from teho.model.summary import Stat, Summary
+from teho.model.summary import Summary
 
 __all__ = ["KIND", "judge"]
 
@@ -19,40 +19,40 @@ KIND = "gpu_never_used"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Find GPUs whose busy share never left zero and that no process of the job sat on.
+    """Find GPUs that nothing ever ran on and that no process of the job sat on.
 
     A process on an idle GPU (TensorFlow takes the memory of all) leaves the case to
     the rules of GPUs that are used too little.
     """
     look = Look(KIND, run, summary, thresholds)
-    peaks: list[tuple[Gpu, float]] = []
+    unused: list[tuple[Gpu, Use]] = []
     for of in look.gpus:
-        busy = look.stat(of, "gpu_busy_percent")
-        if busy is None or not _enough_samples(look, of, busy):
+        use = look.use(of)
+        if use is None or not _enough_samples(look, of, use):
             continue
-        if busy.max < look.limit("busy_max_percent") and not _held_by_job(of):
-            peaks.append((of, busy.max))
-    return look.outcome([_finding(look, peaks)] if peaks else [])
+        if use.was_none(look.limit("busy_max_percent")) and not _held_by_job(of):
+            unused.append((of, use))
+    return look.outcome([_finding(look, unused)] if unused else [])
 
 
 def _held_by_job(of: Gpu) -> bool:
     return ever(of, "gpu_job_processes") or ever(of, "gpu_job_memory_bytes")
 
 
-def _enough_samples(look: Look, of: Gpu, busy: Stat) -> bool:
-    samples = busy.covered_s / look.period_s(of.node.name)
+def _enough_samples(look: Look, of: Gpu, use: Use) -> bool:
+    samples = use.stat.covered_s / look.period_s(of.node.name)
     if samples >= look.limit("samples_min"):
         return True
     too_few = Missing(Reason.UNRECORDED, f"only {samples:.0f} samples")
-    return look.figure(of, "GPU busy", too_few) is not None
+    return look.figure(of, use.label, too_few) is not None
 
 
-def _finding(look: Look, peaks: list[tuple[Gpu, float]]) -> Finding:
-    idle = [of for of, _ in peaks]
+def _finding(look: Look, unused: list[tuple[Gpu, Use]]) -> Finding:
+    idle = [of for of, _ in unused]
     return look.finding(
         Severity.CRITICAL,
         f"{name_all(idle)} {'was' if len(idle) == 1 else 'were'} never used.",
-        evidence=per_place("GPU busy, highest", "%", peaks),
+        evidence=highest_use(unused),
         judged_by=["busy_max_percent"],
         action=_action(look, idle),
         subjects=idle,

@@ -37,6 +37,8 @@ def _finding(look: Look, severity: Severity, found: list[tuple[Gpu, float]]) -> 
     busy = known(places, "gpu_busy_percent", "mean")
     when = " while at work" if busy else ""
     limits = ["sm_active_percent", "at_work_percent"]
+    is_slice = all(of.gpu.device.parent_id for of in places)
+    one, smaller = ("slice", "") if is_slice else ("GPU", ", or a MIG slice,")
     return look.finding(
         severity,
         f"{name_all(places)} used {span([active for _, active in found], '%')} of {its} "
@@ -48,7 +50,7 @@ def _finding(look: Look, severity: Severity, found: list[tuple[Gpu, float]]) -> 
         judged_by=["warning_percent", *limits] if severity is Severity.WARNING else limits,
         action=(
             "Give the GPU more at a time, with a larger `batch_size`, and fewer, larger kernels: "
-            "`torch.compile(model)`. If it does not fill this GPU, a smaller one, or a MIG slice, "
+            f"`torch.compile(model)`. If it does not fill this {one}, a smaller one{smaller} "
             "may do the same for less."
         ),
         subjects=places,
