@@ -282,6 +282,23 @@ def test_a_counter_that_may_have_turned_over_has_no_total(tmp_path: Path):
     assert node.totals["memory_energy_j"] == 5
 
 
+def test_a_gpu_that_is_at_work_is_not_idling_whoever_holds_it(tmp_path: Path) -> None:
+    """In a container the job's processes may be hidden: no process is no proof of idling."""
+    idle = [
+        gpu_row(end_s, gpu_power_w=80.0, gpu_busy_percent=0, gpu_job_processes=0)
+        for end_s in range(1, 4)
+    ]
+    busy = [
+        gpu_row(end_s, gpu_power_w=60.0, gpu_busy_percent=99, gpu_job_processes=0)
+        for end_s in range(4, 7)
+    ]
+    node = node_of(idle + busy, tmp_path, 6)
+    assert node.gpus[0].energy.idle_power_w == 80
+    assert node.gpus[0].energy.idle_is_unused
+    node = node_of(busy, tmp_path / "other", 6)
+    assert not node.gpus[0].energy.idle_is_unused
+
+
 def die(index: int, energy_of: str, package: str) -> Device:
     return Device(
         id=f"GPU-{index}", index=index, name="AMD Instinct MI250X", vendor="amd",

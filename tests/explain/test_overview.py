@@ -137,6 +137,7 @@ def test_figures_are_those_of_all_rows(recorded: Path, monkeypatch: pytest.Monke
         check_alike(mine.energy.uncertainty_j, theirs.energy.uncertainty_j)
         assert mine.energy_source == theirs.energy_source
         assert mine.energy.idle_is_unused == theirs.energy.idle_is_unused
+        check_alike(mine.energy.idle_power_w, theirs.energy.idle_power_w)
 
 
 def test_curves_are_close(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:

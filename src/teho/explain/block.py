@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 
 from teho.model.metric import Metric
 from teho.model.summary import Stat
-from teho.store.columns import bounds_of, column_of, floats
-from teho.store.figures import core_means, stats_of
+from teho.store.columns import column_of, floats
+from teho.store.figures import core_means, lowest_unused_w, stats_of
 from teho.store.overview import Figures
 from teho.store.read import NodeRows
-from teho.store.schema import max_column
 
 __all__ = ["Bins", "Block", "OfDevices"]
 
@@ -198,19 +197,10 @@ class Block:
 
     @cached_property
     def lowest_unused_w(self) -> dict[str, float]:
-        """The least power of each device while no process of the job held it, where known."""
-        names = ("gpu_power_w", "gpu_job_processes")
-        if not set(names) <= set(self.table.column_names):
-            return {}
-        power, users = (column_of(self.table, name) for name in names)
-        # The mean of many samples may be rounded to 0, their maximum is not.
-        most = max_column("gpu_job_processes")
-        if most in self.table.column_names:
-            users = pc.coalesce(column_of(self.table, most), users)
-        unused = pc.fill_null(pc.equal(users, 0), False)
-        bounds = bounds_of(pc.if_else(unused, power, None))
-        least = {device: bounds(place)[0] for device, place in self.places.items()}
-        return {device: power_w for device, power_w in least.items() if power_w is not None}
+        """The least power of each device while nothing held it or ran on it, where known."""
+        if self._figures:
+            return self._figures.lowest_unused_w
+        return lowest_unused_w(self.table, self.places)
 
     def row_count(self, device: str) -> int:
         """Return how many rows a device has in all."""

@@ -12,7 +12,11 @@ from teho.model.summary import Stat
 from teho.store.columns import bounds_of, column_of, element_means
 from teho.store.schema import max_column
 
-__all__ = ["core_means", "stats_of"]
+__all__ = ["core_means", "lowest_unused_w", "stats_of"]
+
+
+_BUSY_PERCENT = 1.0
+"""The least that a driver tells of work, which it gives in whole percent."""
 
 
 def stats_of(table: pa.Table, places: Mapping[str, slice], name: str) -> dict[str, Stat]:
@@ -54,6 +58,26 @@ def stats_of(table: pa.Table, places: Mapping[str, slice], name: str) -> dict[st
         std = math.sqrt(max(0.0, square / weight - mean * mean))
         figures[device] = Stat(mean, std, high, low, weight)
     return figures
+
+
+def lowest_unused_w(table: pa.Table, places: Mapping[str, slice]) -> dict[str, float]:
+    """Return the least power of each device while nothing held it or ran on it, where known."""
+    names = ("gpu_power_w", "gpu_job_processes")
+    if not set(names) <= set(table.column_names):
+        return {}
+    power, users = (column_of(table, name) for name in names)
+    # The mean of many samples may be rounded to 0, their maximum is not.
+    most = max_column("gpu_job_processes")
+    if most in table.column_names:
+        users = pc.coalesce(column_of(table, most), users)
+    unused = pc.fill_null(pc.equal(users, 0), False)
+    if "gpu_busy_percent" in table.column_names:
+        # The job's processes may be hidden in a container, and others may be at work.
+        busy = pc.greater_equal(column_of(table, "gpu_busy_percent"), _BUSY_PERCENT)
+        unused = pc.and_not(unused, pc.fill_null(busy, False))
+    bounds = bounds_of(pc.if_else(unused, power, None))
+    least = {device: bounds(place)[0] for device, place in places.items()}
+    return {device: power_w for device, power_w in least.items() if power_w is not None}
 
 
 def core_means(table: pa.Table) -> tuple[float, ...]:

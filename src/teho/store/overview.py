@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from teho.model.metric import METRICS, Metric
 from teho.model.summary import Stat
 from teho.store.columns import column_of
-from teho.store.figures import core_means, stats_of
+from teho.store.figures import core_means, lowest_unused_w, stats_of
 from teho.store.layout import overview_file, sealed_file
 from teho.store.read import NodeRows, placed, rows_of_node
 from teho.store.schema import KINDS, ROW_SCHEMA, max_column
@@ -32,8 +32,6 @@ _WORTH_IT = 2
 FIGURES = b"teho.figures"
 """Under this key the file has its `Figures`, as JSON."""
 _GAUGES = [metric for metric in METRICS if metric.kind == "gauge" and not metric.per_core]
-_USERS = (max_column("gpu_job_processes"),)
-"""Of a mean that is rounded to 0 the maximum tells that there were some."""
 _COUNTERS = [metric.name for metric in METRICS if metric.kind == "counter"]
 
 
@@ -46,6 +44,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """By device and gauge."""
     core_means: tuple[float, ...] = ()
     """Each core's mean share of time at work in %."""
+    lowest_unused_w: dict[str, float] = {}
+    """The least power of each device while nothing held it or ran on it, where known."""
 
 
 class Overview(NamedTuple):
@@ -72,7 +72,7 @@ def read_overview(run: Path, node: str, metrics: Sequence[Metric]) -> Overview |
         rows = {}
         # A row group for each kind, in their order, as `teho.store.pack` writes them.
         for group, kind in enumerate(kind for kind in KINDS if _has(figures, kind)):
-            wanted = {"elapsed_s", "span_s", "device", *_USERS}
+            wanted = {"elapsed_s", "span_s", "device"}
             wanted |= {one.name for one in metrics if one.scope == kind and not one.per_core}
             names = [name for name in schema.names if name in wanted]
             found = placed(file.read_row_group(group, columns=names, use_threads=False))
@@ -112,6 +112,8 @@ def overview_of(run: Path, node: str) -> tuple[list[pa.Table], Figures] | None:
                 found.stats[device][gauge.name] = stat
         if kind == "node":
             found = msgspec.structs.replace(found, core_means=core_means(rows.table))
+        else:
+            found.lowest_unused_w.update(lowest_unused_w(rows.table, rows.places))
     return tables, found
 
 
