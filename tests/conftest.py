@@ -35,13 +35,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-_LONG = ("test_launchers.py", "test_kills.py")
-"""Files that take minutes: begun last, they would leave one of two workers idle at the end."""
+_LONG = (
+    "test_launchers.py",
+    "test_kills.py",
+    "test_launchers_grid_engine.py",
+    "test_recorded_steps.py",
+    "test_submit_twins.py",
+    "test_whole_jobs.py",
+)
+"""Files that take a minute or more: begun last, they would leave workers idle at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest; all others keep their order."""
-    items.sort(key=lambda item: item.path.name not in _LONG)
+    places = {name: place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(_LONG)))
 
 
 @pytest.fixture
