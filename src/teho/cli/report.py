@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from pathlib import Path
@@ -52,6 +53,7 @@ def command(run: str, form: str, output: Path | None, short: bool) -> None:  # n
     """
     from teho.show.loaded import LoadedRun
 
+    gc.disable()  # a report of many nodes is millions of objects, none of which is garbage
     loaded = LoadedRun.open(run)
     view = loaded.view_with(plots=form in {"html", "json"})
     if run in _job_ids(loaded.run):

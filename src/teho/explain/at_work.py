@@ -24,11 +24,13 @@ def bins_at_work(
         time_percent: more than this share of the recorded bins must count.
     """
     busy = gpu.series.get("gpu_busy_percent", [])
-    seen = [(place, share) for place, share in enumerate(busy) if share is not None]
+    seen = len(busy) - busy.count(None)
     if not seen:
         return list(range(bin_count))
-    working = [place for place, share in seen if share >= busy_percent]
-    return working if 100 * len(working) > time_percent * len(seen) else []
+    working = [
+        place for place, share in enumerate(busy) if share is not None and share >= busy_percent
+    ]
+    return working if 100 * len(working) > time_percent * seen else []
 
 
 def mean_in(bins: Sequence[int], values: Sequence[float | None]) -> float | None:

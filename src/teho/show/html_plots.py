@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Union
 
 import msgspec
@@ -18,6 +18,8 @@ __all__ = ["numbers_of", "plot_data", "plots_section"]
 _GROUPS = ("GPU", "CPU", "Memory", "I/O and network")
 _THINNED_ROWS = 24
 _THINNED_SERIES = 8
+_MOST_EXTENTS = 64
+"""Lines whose extent is listed: who looks for one of hundreds takes the JSON."""
 _DIGITS = 4
 """Digits of a plotted point, counted from the largest of its plot."""
 _SMALLEST = 1e-9
@@ -107,13 +109,33 @@ aria-label="{title} over time, a line per device; the numbers follow below"></di
 
 def numbers_of(plot: Plot) -> str:
     """Write the numbers of a plot as tables."""
-    rows = "".join(_extent(series, plot.unit) for series in plot.series)
+    rows = "".join(_extents(plot))
     heads = "".join(f'<th scope="col" class="n">{word}</th>' for word in ("mean", "least", "most"))
     table = scrolling(
         f"{plot.title}, each line",
         f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody>",
     )
     return table + (_thinned(plot) if len(plot.series) <= _THINNED_SERIES else "")
+
+
+def _extents(plot: Plot) -> Iterator[str]:
+    """Yield a row for each line; of very many for those with the lowest and the highest means."""
+    lines = plot.series
+    if len(lines) > _MOST_EXTENTS:
+        seen = [series for series in lines if _ends(_finite(series.values))]
+        lines = tuple(sorted(seen, key=lambda series: _mean(series.values)))
+    half = _MOST_EXTENTS // 2
+    between = len(lines) - 2 * half
+    for place, series in enumerate(lines):
+        if place < half or place >= half + between:
+            yield _extent(series, plot.unit)
+        elif place == half:
+            yield f'<tr><td class="missing" colspan="4">{between} more in between</td></tr>'
+
+
+def _mean(values: list[Value]) -> float:
+    known = [value for value in _finite(values) if value is not None]
+    return math.fsum(known) / len(known)
 
 
 def _extent(series: PlotSeries, unit: str) -> str:

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from teho.errors import DamagedError
 from teho.store.layout import live_parts, open_private, overview_file, sealed_file
-from teho.store.overview import FIGURES, overview_of
 from teho.store.read import in_order, read_part
 from teho.store.schema import KINDS, ROW_SCHEMA
 
@@ -119,6 +118,9 @@ def seal(run: Path, node: str) -> bool:
 
 
 def _write_overview(run: Path, node: str) -> None:
+    # In the child alone: Arrow's functions are 9 MB that the recorder can do without.
+    from teho.store.overview import FIGURES, overview_of
+
     made = overview_of(run, node)
     if made:
         tables, figures = made

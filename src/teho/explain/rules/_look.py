@@ -142,9 +142,9 @@ class Look:
         """Return bin means (bins,); None, and noted, where they are missing or too few."""
         series = (of.gpu.series if isinstance(of, Gpu) else of.series).get(metric, [])
         found: Series | Missing = _why_missing(of, metric)
-        if len(series) == self.summary.bin_count and any(value is not None for value in series):
-            seen_s = sum(value is not None for value in series) * self.summary.bin_s
-            found = self._covered(series, seen_s)
+        seen = len(series) - series.count(None)
+        if len(series) == self.summary.bin_count and seen:
+            found = self._covered(series, seen * self.summary.bin_s)
         return self._noted(of, METRICS_BY_NAME[metric].label, found)
 
     def while_working(self, of: Gpu, metric: str) -> float | None:
