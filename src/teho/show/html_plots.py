@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Union
+from typing import Union, cast
 
 import msgspec
 
@@ -85,13 +85,20 @@ def _entry(place: str, plot: Plot) -> dict[str, object]:
 
 def _finite(values: list[Value]) -> list[Value]:
     """Return the values with a gap for each that is not finite; there is rarely any."""
-    if math.isfinite(sum(value for value in values if value is not None)):
+    if math.isfinite(sum(_known(values))):
         return values
     return [value if value is not None and math.isfinite(value) else None for value in values]
 
 
+def _known(values: list[Value]) -> list[float]:
+    """Return the values without the gaps, which most lines do not have."""
+    if None not in values:
+        return cast("list[float]", values)
+    return [value for value in values if value is not None]
+
+
 def _ends(values: list[Value]) -> tuple[float, ...]:
-    known = [value for value in values if value is not None]
+    known = _known(values)
     return (min(known), max(known)) if known else ()
 
 
@@ -134,12 +141,12 @@ def _extents(plot: Plot) -> Iterator[str]:
 
 
 def _mean(values: list[Value]) -> float:
-    known = [value for value in _finite(values) if value is not None]
+    known = _known(_finite(values))
     return math.fsum(known) / len(known)
 
 
 def _extent(series: PlotSeries, unit: str) -> str:
-    known = [value for value in _finite(series.values) if value is not None]
+    known = _known(_finite(series.values))
     if known:
         figures = (math.fsum(known) / len(known), min(known), max(known))
         cells = "".join(f'<td class="n">{text(quantity(value, unit))}</td>' for value in figures)
