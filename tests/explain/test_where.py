@@ -50,8 +50,8 @@ def test_what_a_stack_tells(stack: Seen, doing: Doing) -> None:
 
 def process(*stacks: Seen, pid: int = 1) -> WatchedProcess:
     return WatchedProcess(
-        node="n1", pid=pid, parent_pid=0, python="3.11.7", program="train.py", began_s=100.0,
-        until_s=100.0 + sum(one.wall_s for one in stacks), cost_s=0.01, stacks=stacks,
+        node="n1", pid=pid, python="3.11.7", began_s=100.0,
+        until_s=100.0 + sum(one.wall_s for one in stacks), stacks=stacks,
     )  # fmt: skip
 
 

@@ -227,6 +227,24 @@ def test_a_spool_that_cannot_be_used_costs_nothing_but_itself(
     probed.both("spin(1.2); print(1)")
 
 
+def test_a_program_that_closes_all_descriptors_keeps_its_files_to_itself(
+    probed: Probed, tmp_path: Path
+) -> None:
+    """As daemons do: what they open then gets the numbers of what was open before."""
+    mine = tmp_path / "mine"
+    probed.run(
+        f"""
+        spin(1.3)
+        os.closerange(3, 64)
+        files = [open({str(mine)!r} + str(n), "w") for n in range(8)]
+        spin(1.3)
+        """
+    )
+    assert [(tmp_path / f"mine{n}").read_text() for n in range(8)] == [""] * 8
+    (lines,) = probed.processes()
+    assert "end_s" in lines[-1]
+
+
 def test_a_short_program_is_told_of_too(probed: Probed) -> None:
     probed.both("print(1)")
     (lines,) = probed.processes()

@@ -83,6 +83,8 @@ def command(
         raise click.UsageError("Missing argument '-- COMMAND…'.")
     if job is not None and argv:
         raise click.UsageError("--job records what runs already: leave out COMMAND.")
+    if job is not None and probe == "auto":
+        raise click.UsageError("--job cannot look into a program that runs already: no --probe.")
     settings = load_settings()
     labels = dict(_split_tag(tag) for tag in tags)
     if name == "last":

@@ -134,7 +134,7 @@ class AmdSource:
         self._gpus = [_Gpu(gpus) for gpus in parts]
         self._processes = Processes(top)
 
-    def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:  # noqa: ARG002
+    def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:  # noqa: ARG002 - a Source's
         """Read every metric of every GPU now, always; see `Source.read`."""
         by_gpu = self._processes.read(pids, [gpu.of_job for gpu in self._gpus])
         return {gpu.id: gpu.read(by_gpu[gpu.id]) for gpu in self._gpus}

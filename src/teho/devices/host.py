@@ -107,7 +107,7 @@ class HostSource:
         """The program's processes at the last read."""
         return self._tree.pids if self._tree else frozenset()
 
-    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002
+    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002 - a Source's
         """Read everything now, always; see `teho.model.device.Source`.
 
         Args:

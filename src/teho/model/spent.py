@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from typing import Union
 
 import msgspec
 
@@ -52,19 +51,12 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     pid: int
-    parent_pid: int
     python: str
     """Its version."""
-    program: str
-    """The script, as Python has it."""
     began_s: float
     """Monotonic time at which it was first looked at."""
     until_s: float
-    cost_s: float
-    """CPU time of the probe."""
     stacks: tuple[Seen, ...]
-    failure: Union[str, None] = None
-    """Why the probe gave up; None: it did not."""
 
     @property
     def wall_s(self) -> float:

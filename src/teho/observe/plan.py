@@ -37,7 +37,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """By which they are told from those of another recording; see `Members`."""
     apart: tuple[int, ...] = ()
     """Children of the supervisor that are no part of the program."""
-
     spool: str = ""
     """Folder on each node in which the probes of the program write; empty: there are none."""
 

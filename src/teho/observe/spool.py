@@ -11,6 +11,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from teho.store.layout import safe_name
+
 __all__ = ["Spool", "spool_of", "with_probe"]
 
 _VARIABLE = "TEHO_PROBE"
@@ -22,9 +24,10 @@ def spool_of(key: str) -> str:
     """Return the path of the folder for a program, the same on all nodes.
 
     Args:
-        key: what its processes have in common, as part of a file name.
+        key: what its processes have in common, and those of no other program.
     """
-    return f"/tmp/teho-{os.getuid()}/probe-{key}"  # noqa: S108 - made closed to others, or not used
+    name = safe_name(key)[:200]
+    return f"/tmp/teho-{os.getuid()}/probe-{name}"  # noqa: S108 - closed to others, or not used
 
 
 def with_probe(environment: Mapping[str, str], spool: str) -> dict[str, str]:
@@ -80,16 +83,19 @@ class Spool:
 
     def _append(self, name: str, data: bytes) -> None:
         self._target.mkdir(mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         descriptor = os.open(self._target / f"{self._node}-{name}", flags, 0o600)
         with os.fdopen(descriptor, "wb") as file:
+            # Where a disk was full the last time, what came of it is written over.
+            file.seek(self._taken.get(name, 0))
             file.write(data)
 
     def close(self) -> None:
-        """Take the folder away, with what is home already."""
+        """Take away what is home, and the folder if that was all."""
         for path in self._files():
             with contextlib.suppress(OSError):
-                path.unlink()
+                if path.stat().st_size == self._taken.get(path.name):
+                    path.unlink()
         with contextlib.suppress(OSError):
             self._folder.rmdir()
             self._folder.parent.rmdir()

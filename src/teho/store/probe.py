@@ -18,55 +18,51 @@ def watched_processes(run: Path, problems: list[str]) -> list[WatchedProcess]:
 
     Args:
         run: the run's directory.
-        problems: gains a sentence for each file that does not read.
+        problems: gains a sentence for each file that does not read, and each probe that gave up.
     """
     found = []
     for path in sorted((run / "probe").glob("*.jsonl")):
         try:
-            process = _process(path)
+            found.append(_process(path, problems))
         except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
-            problems.append(f"{path}: {error}")
-        else:
-            found.append(process)
+            problems.append(f"{path}: not what a probe writes: {error!r}")
     return sorted(found, key=lambda process: process.began_s)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_bytes().splitlines():
+    data = path.read_bytes()
+    # The recorder may be in the midst of a line.
+    for line in data[: data.rfind(b"\n") + 1].splitlines():
         yield msgspec.json.decode(line, type=dict[str, Any])
 
 
-def _process(path: Path) -> WatchedProcess:
+def _process(path: Path, problems: list[str]) -> WatchedProcess:
     head: dict[str, Any] = {}
     frames: dict[str, tuple[Frame, ...]] = {}
     seen: dict[str, list[float]] = {}
-    until_s, cost_s, failure = 0.0, 0.0, None
+    until_s = 0.0
     for line in _lines(path):
         if "probe" in line:
             head, until_s = line, line["began_s"]
         elif "frames" in line:
             frames[str(line["stack"])] = msgspec.convert(line["frames"], tuple[Frame, ...])
         elif "seen" in line:
-            until_s, cost_s = line["until_s"], line["cost_s"]
+            until_s = line["until_s"]
             for number, figures in line["seen"].items():
                 before = seen.setdefault(number, [0.0] * len(figures))
                 seen[number] = [was + more for was, more in zip(before, figures, strict=True)]
         elif "failed" in line:
-            failure = line["failed"]
+            problems.append(f"{path}: the probe gave up: {line['failed']}")
     # NODE-PID-STAMP.jsonl; a node's name may have dashes of its own.
     node = path.stem.rsplit("-", 2)[0]
     return WatchedProcess(
         node=node,
         pid=head["pid"],
-        parent_pid=head["parent_pid"],
         python=head["python"],
-        program=" ".join(head["program"]),
         began_s=head["began_s"],
         until_s=until_s,
-        cost_s=cost_s,
         stacks=tuple(
             Seen(frames=frames.get(number, ()), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
             for number, (_, wall_s, cpu_s, held_s) in seen.items()
         ),
-        failure=failure,
     )

@@ -281,11 +281,7 @@ class NodeRows(NamedTuple):
 
 
 def rows_of_node(
-    directory: Path,
-    node: str,
-    kind: str,
-    columns: Sequence[str],
-    problems: list[str],
+    directory: Path, node: str, kind: str, columns: Sequence[str], problems: list[str]
 ) -> NodeRows | None:
     """Read some columns of one node's rows; None where there are no rows.
 

@@ -36,8 +36,8 @@ class Lines:
 
     def __init__(self, folder: str, began_s: float) -> None:
         self._folder = folder
+        self._file = "%d-%d.jsonl" % (os.getpid(), int(began_s * 1e6))
         self._began_s = began_s
-        self._descriptor: int | None = None
         self._size = 0
         self._known: dict[tuple[object, ...], int] = {}
         self._until_s = began_s
@@ -80,23 +80,28 @@ class Lines:
 
     def failed(self, error: Exception) -> None:
         """Say that the probe gave up, and why."""
-        try:
-            self._put([{"failed": "%s: %s" % (type(error).__name__, error)}])
-        except Exception:
-            return
+        self._put([{"failed": "%s: %s" % (type(error).__name__, error)}])
 
     def _put(self, words: list[dict[str, Any]]) -> None:
-        if self._descriptor is None:
-            name = "%d-%d.jsonl" % (os.getpid(), int(self._began_s * 1e6))
-            if not self._is_ours():
-                return
-            path = os.path.join(self._folder, name)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._descriptor = os.open(path, flags, 0o600)
+        if not self._is_ours():
+            return
+        if self._size == 0:
             words.insert(0, self._head())
         text = "".join(_json(one) + "\n" for one in words).encode()
-        if self._size + len(text) <= _MOST_BYTES:
-            self._size += os.write(self._descriptor, text)
+        if self._size + len(text) > _MOST_BYTES:
+            return
+        path = os.path.join(self._folder, self._file)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        # Never kept open: a program that closes all descriptors, as daemons do, and opens a file
+        # of its own then, would get our lines in it.
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            if os.write(descriptor, text) == len(text):
+                self._size += len(text)
+            else:  # the disk is full
+                os.ftruncate(descriptor, self._size)
+        finally:
+            os.close(descriptor)
 
     def _is_ours(self) -> bool:
         """Make the folder where that is still to do; it is in a place that all users share."""

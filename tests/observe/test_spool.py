@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from teho.observe.spool import Spool, spool_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "above" / "spool"
+    path.mkdir(parents=True)
+    return path
+
+
+def test_whole_lines_come_home_once(folder: Path, tmp_path: Path) -> None:
+    spool = Spool(str(folder), tmp_path / "probe", "n1")
+    (folder / "7-1.jsonl").write_text("one\ntwo\nhal")
+    spool.collect()
+    spool.collect()
+    home = tmp_path / "probe" / "n1-7-1.jsonl"
+    assert home.read_text() == "one\ntwo\n"
+    with (folder / "7-1.jsonl").open("a") as file:
+        file.write("f\n")
+    spool.collect()
+    assert home.read_text() == "one\ntwo\nhalf\n"
+    assert home.stat().st_mode & 0o777 == 0o600
+    spool.close()
+    assert not folder.parent.exists()
+
+
+def test_what_did_not_come_home_is_not_taken_away(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "probe").write_text("no directory")
+    (folder / "7-1.jsonl").write_text("one\n")
+    spool = Spool(str(folder), tmp_path / "probe", "n1")
+    with pytest.raises(OSError, match="exists"):
+        spool.collect()
+    spool.close()
+    assert (folder / "7-1.jsonl").read_text() == "one\n"
+
+
+def test_what_a_full_disk_left_of_a_line_is_written_over(folder: Path, tmp_path: Path) -> None:
+    (folder / "7-1.jsonl").write_text("one\ntwo\n")
+    spool = Spool(str(folder), tmp_path / "probe", "n1")
+    spool.collect()
+    home = tmp_path / "probe" / "n1-7-1.jsonl"
+    with (folder / "7-1.jsonl").open("a") as file:
+        file.write("three\n")
+    with home.open("a") as torn:
+        torn.write("thr")
+    spool.collect()
+    assert home.read_text() == "one\ntwo\nthree\n"
+
+
+def test_any_key_is_one_name_of_a_folder() -> None:
+    above = Path(f"/tmp/teho-{os.getuid()}")
+    for key in ("slurm-puhti-7.0", "../../etc", "a/b c", "x" * 500):
+        path = Path(spool_of(key))
+        assert path.parent == above
+        assert len(path.name) < 255

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from teho.store.probe import watched_processes
+
+HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 10.0}
+STACK = {"stack": 0, "frames": [["/home/ann/a.py", "f", 3, "g()"]]}
+
+
+def seen(until_s: float) -> dict:
+    return {"from_s": until_s - 1, "until_s": until_s, "cost_s": 0.1, "seen": {"0": [9, 1, 0.5, 0]}}
+
+
+def written(run: Path, *lines: object, rest: str = "") -> None:
+    (run / "probe").mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(line) + "\n" for line in lines) + rest
+    (run / "probe" / "n-1-7-10.jsonl").write_text(text)
+
+
+def test_what_was_seen_adds_up(tmp_path: Path) -> None:
+    # Its last line is not whole yet.
+    written(tmp_path, HEAD, STACK, seen(11.0), seen(12.0), rest='{"from_s": 12')
+    problems: list[str] = []
+    (process,) = watched_processes(tmp_path, problems)
+    assert problems == []
+    assert (process.node, process.pid, process.wall_s) == ("n-1", 7, 2.0)
+    assert [(one.wall_s, one.cpu_s) for one in process.stacks] == [(2.0, 1.0)]
+    assert process.stacks[0].frames[0].function == "f"
+
+
+def test_a_probe_that_gave_up_is_a_line_of_the_report(tmp_path: Path) -> None:
+    written(tmp_path, HEAD, STACK, seen(11.0), {"failed": "MemoryError: "})
+    problems: list[str] = []
+    (process,) = watched_processes(tmp_path, problems)
+    assert process.wall_s == 1.0
+    assert "the probe gave up: MemoryError" in problems[0]
+
+
+def test_a_file_that_is_none_is_a_line_of_the_report(tmp_path: Path) -> None:
+    for lines in ([seen(11.0)], [7], [HEAD, {"stack": 0, "frames": [3]}], [HEAD, {"seen": 1}]):
+        written(tmp_path, *lines)
+        problems: list[str] = []
+        assert watched_processes(tmp_path, problems) == []
+        assert "not what a probe writes" in problems[0]
