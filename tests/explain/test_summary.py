@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -69,8 +70,6 @@ VALUES = st.lists(
 
 @given(VALUES, st.booleans())
 def test_means_are_weighted_by_time(values: list[tuple[float | None, float]], sealed: bool) -> None:
-    import tempfile
-
     rows, now = [], 0.0
     for value, span in values:
         now += span
@@ -95,8 +94,6 @@ def test_means_are_weighted_by_time(values: list[tuple[float | None, float]], se
 
 @given(VALUES)
 def test_bins_add_up_to_the_whole(values: list[tuple[float | None, float]]) -> None:
-    import tempfile
-
     rows, now = [], 0.0
     for value, span in values:
         now += span
@@ -121,6 +118,27 @@ def test_a_gap_is_a_gap_in_the_series(tmp_path: Path) -> None:
     assert summary.bin_count == 10
     assert bins == [80, 80, 80, None, None, None, None, 80, 80, 80]
     assert summary.gpus[0].stats["gpu_busy_percent"].covered_s == 6
+
+
+@given(st.lists(st.floats(allow_infinity=False, allow_nan=False, width=32), min_size=1, max_size=9))
+def test_a_bin_has_five_digits(values: list[float]) -> None:
+    rows = [row(t + 1, gpu_power_w=value) for t, value in enumerate(values)]
+    with tempfile.TemporaryDirectory() as home:
+        summary = summary_of(rows, Path(home), elapsed_s=len(rows))
+    bins = summary.gpus[0].series["gpu_power_w"]
+    for value, shown in zip(values, bins, strict=True):
+        assert shown is not None
+        assert math.isfinite(shown)
+        largest = max(map(abs, values))
+        # Bins are differences of running sums: what is far smaller than the largest is lost.
+        assert shown == pytest.approx(value, rel=5.1e-5, abs=max(1e-10, largest * 1e-13))
+        assert abs(shown) >= 1e15 or len(f"{shown:.15g}".split("e")[0].strip("-0.")) <= 6
+
+
+def test_a_bin_without_a_finite_mean_is_a_gap(tmp_path: Path) -> None:
+    rows = [row(1, gpu_power_w=80.0), row(2, gpu_power_w=math.nan)]
+    summary = summary_of(rows, tmp_path, elapsed_s=2)
+    assert summary.gpus[0].series["gpu_power_w"] == [80, None]
 
 
 def test_the_largest_sub_sample_is_the_maximum(tmp_path: Path) -> None:

@@ -307,4 +307,5 @@ def test_bins_are_those_of_the_witness(nodes):
                 continue
             for value, witness in zip(gpu.series["gpu_busy_percent"], expected, strict=True):
                 assert (value is None) is (witness is None)
-                assert value is None or value == pytest.approx(witness, rel=1e-5, abs=1e-4)
+                # A bin's mean has five digits.
+                assert value is None or value == pytest.approx(witness, rel=5.1e-5, abs=1e-4)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
 import shutil
 from html.parser import HTMLParser
@@ -157,24 +156,12 @@ def test_numbers_below_a_plot_are_its_mean_least_and_most():
     assert f'<th scope="row">a</th>{cells}' in page
 
 
-@given(st.lists(st.none() | st.just(0.0) | st.floats(1e-6, 1e15), min_size=1, max_size=20))
+@given(st.lists(st.none() | st.floats(-1e15, 1e15), min_size=1))
 @settings(max_examples=50, deadline=None)
-def test_points_are_rounded_by_less_than_can_be_seen(values):
+def test_points_are_those_of_the_view(values):
     plot = views.plot("p", "p", "W", "GPU", [PlotSeries("a", values)])
     (data,) = data_of(render_html(views.base(plots=(plot,))))["plots"]
-    shown = [n if n is None else n * data["step"] for n in data["series"][0]["values"]]
-    largest = max((value for value in values if value is not None), default=0.0)
-    for value, point in zip(values, shown, strict=True):
-        assert (value is None) is (point is None)
-        if value is not None:
-            assert abs(value - point) <= largest / 1000
-
-
-@pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_point_that_is_not_finite_is_a_gap(number):
-    plot = views.plot("p", "p", "W", "GPU", [PlotSeries("a", [1.0, number])])
-    page = render_html(views.base(plots=(plot,)))
-    assert data_of(page)["plots"][0]["series"][0]["values"] == [1000, None]
+    assert data["series"][0]["values"] == values
 
 
 def luminance(color):

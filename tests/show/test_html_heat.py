@@ -63,7 +63,7 @@ def cells_of(section, columns):
     st.integers(1, 40).flatmap(
         lambda columns: st.lists(
             st.lists(
-                st.none() | st.floats(0, 100) | st.just(math.nan),
+                st.none() | st.floats(0, 100),
                 min_size=columns,
                 max_size=columns,
             ),
@@ -77,7 +77,7 @@ def test_every_cell_has_the_colour_of_its_value(lines):
     seen = cells_of(section, len(lines[0]))
     for line, levels in zip(lines, seen, strict=True):
         for value, level in zip(line, levels, strict=True):
-            if value is None or math.isnan(value):
+            if value is None:
                 assert level is None
             else:
                 assert level == min(9, int(value / 10))
@@ -178,8 +178,7 @@ def test_points_for_the_pointer_are_those_of_the_view():
     assert entry["id"] == "heat"
     for line, shown in zip(view.heat_map.series, entry["series"], strict=True):
         assert line.label == shown["label"]
-        points = [None if n is None else n * entry["step"] for n in shown["values"]]
-        assert points == [None if v is None else pytest.approx(v, abs=0.06) for v in line.values]
+        assert shown["values"] == line.values
 
 
 @pytest.mark.parametrize("scheme", [0, 1])

@@ -21,7 +21,8 @@ __all__ = ["Bins", "Block", "OfDevices"]
 
 
 OfDevices = dict[str, tuple[Union[Stat, float], list[Union[float, None]]]]
-"""By device: what a gauge was or a counter grew by, and its mean or rate per second in each bin."""
+"""By device: what a gauge was or a counter grew by, and its mean or rate per second in each bin,
+to five digits."""
 
 
 class _Draft(NamedTuple):
@@ -133,9 +134,10 @@ class Block:
             pc.subtract(values[1:], values[:-1])
             for values in (pa.concat_arrays(at_edges), pa.concat_arrays(weights))
         )
-        known = pc.greater(bottoms, 1e-9)
+        quotients = pc.divide(tops, bottoms)
+        known = pc.and_(pc.greater(bottoms, 1e-9), pc.is_finite(quotients))
         # From one device's last edge to the next one's first is no bin.
-        quotients = pc.if_else(known, pc.divide(tops, bottoms), None).to_pylist()
+        quotients = _five_digits(pc.if_else(known, quotients, None)).to_pylist()
         for first in range(0, len(quotients) + 1, self._bins + 1):
             yield quotients[first : first + self._bins]
 
@@ -220,3 +222,14 @@ class Block:
         first, last = place.start, place.stop - 1
         begin_s = self.ends_s[first] - self.spans_s[first]
         return begin_s + self._offset_s, self.ends_s[last] + self._offset_s
+
+
+def _five_digits(values: pa.Array) -> pa.Array:
+    """Round: more cannot be seen, and would make a report of many nodes three times as large.
+
+    Arrow has only ten powers of ten exactly: smaller values keep ten decimals, larger ones more
+    digits.
+    """
+    size = pc.min_element_wise(pc.max_element_wise(pc.abs(values), 1e-6), 1e14)
+    digits = pc.subtract(4, pc.floor(pc.log10(size)))
+    return pc.round_binary(values, pc.cast(digits, pa.int32()))

@@ -77,7 +77,8 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     energy: GpuEnergy = GpuEnergy()
     """What stands behind `energy_j`."""
     series: dict[str, list[Union[float, None]]]
-    """Metric -> mean per time bin (bins,); None where nothing was recorded."""
+    """Metric -> mean per time bin (bins,), finite and to five digits; None where nothing was
+    recorded."""
 
 
 class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +105,7 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit_source: str = ""
     gpus: tuple[GpuSummary, ...] = ()
     series: dict[str, list[Union[float, None]]]
-    """Metric -> mean per time bin, counters as rates per second."""
+    """As of a GPU; counters as rates per second."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,9 +56,10 @@ def heat_map_of(summary: Summary) -> Plot | None:
             for start in starts
         ],
         series=tuple(
-            PlotSeries(
-                one.label,
-                _rounded([_mean(one.values[start : start + width]) for start in starts]),
+            one
+            if width == 1
+            else PlotSeries(
+                one.label, [_mean(one.values[start : start + width]) for start in starts]
             )
             for one in series
         ),
@@ -67,7 +68,7 @@ def heat_map_of(summary: Summary) -> Plot | None:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+    return float(f"{math.fsum(known) / len(known):.5g}") if known else None
 
 
 def plots_of(summary: Summary) -> tuple[Plot, ...]:
@@ -119,14 +120,9 @@ def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> It
     for node in summary.nodes:
         if metric.scope == "node":
             if metric.name in node.series:
-                yield PlotSeries(node.name, _rounded(node.series[metric.name]))
+                yield PlotSeries(node.name, node.series[metric.name])
             continue
         for gpu in node.gpus:
             if every or metric.name in gpu.series:
                 label = f"{node.name} GPU {gpu.position}" if several else f"GPU {gpu.position}"
-                yield PlotSeries(label, _rounded(gpu.series.get(metric.name, nothing)))
-
-
-def _rounded(values: Sequence[float | None]) -> list[float | None]:
-    """Keep five digits: more cannot be seen, and make the page large."""
-    return [None if value is None else float(f"{value:.5g}") for value in values]
+                yield PlotSeries(label, gpu.series.get(metric.name, nothing))

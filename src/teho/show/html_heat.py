@@ -88,7 +88,7 @@ def _cells(plot: Plot, ends: Sequence[int]) -> str:
 
 
 def _level(value: float | None) -> int | None:
-    if value is None or not math.isfinite(value):
+    if value is None:
         return None
     return max(0, min(_LEVELS - 1, int(value * _LEVELS / 100)))
 

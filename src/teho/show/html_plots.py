@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Union, cast
 
 import msgspec
@@ -20,10 +21,6 @@ _THINNED_ROWS = 24
 _THINNED_SERIES = 8
 _MOST_EXTENTS = 64
 """Lines whose extent is listed: who looks for one of hundreds takes the JSON."""
-_DIGITS = 4
-"""Digits of a plotted point, counted from the largest of its plot."""
-_SMALLEST = 1e-9
-"""A plot whose values are all smaller, in whatever unit, is one of zeros."""
 
 Value = Union[float, None]
 
@@ -52,8 +49,7 @@ def plots_section(plots: Sequence[Plot]) -> str:
 def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
     """Write the points of all plots and of the heat map as JSON that may stand in a script element.
 
-    A point is a whole number of its plot's `step`, which makes the page a third as long
-    as the recorded figures would, and is finer than a screen.
+    All points are finite, as a plot's always are.
     """
     data = {
         "plots": [_entry(f"plot{number}", plot) for number, plot in enumerate(plots)],
@@ -64,30 +60,14 @@ def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
 
 
 def _entry(place: str, plot: Plot) -> dict[str, object]:
-    lines = [_finite(series.values) for series in plot.series]
-    largest = max((abs(end) for line in lines for end in _ends(line)), default=0.0)
-    magnitude = math.floor(math.log10(max(largest, _SMALLEST)))
-    step = 10.0 ** (magnitude + 1 - _DIGITS)
     return {
         "id": place,
         "unit": plain(plot.unit),
         "elapsed_s": plot.elapsed_s,
-        "step": step,
         "series": [
-            {
-                "label": plain(series.label),
-                "values": [None if v is None else round(v / step) for v in line],
-            }
-            for series, line in zip(plot.series, lines, strict=True)
+            {"label": plain(series.label), "values": series.values} for series in plot.series
         ],
     }
-
-
-def _finite(values: list[Value]) -> list[Value]:
-    """Return the values with a gap for each that is not finite; there is rarely any."""
-    if math.isfinite(sum(_known(values))):
-        return values
-    return [value if value is not None and math.isfinite(value) else None for value in values]
 
 
 def _known(values: list[Value]) -> list[float]:
@@ -95,11 +75,6 @@ def _known(values: list[Value]) -> list[float]:
     if None not in values:
         return cast("list[float]", values)
     return [value for value in values if value is not None]
-
-
-def _ends(values: list[Value]) -> tuple[float, ...]:
-    known = _known(values)
-    return (min(known), max(known)) if known else ()
 
 
 def _figure(number: int, plot: Plot) -> str:
@@ -129,8 +104,9 @@ def _extents(plot: Plot) -> Iterator[str]:
     """Yield a row for each line; of very many for those with the lowest and the highest means."""
     lines = plot.series
     if len(lines) > _MOST_EXTENTS:
-        seen = [series for series in lines if _ends(_finite(series.values))]
-        lines = tuple(sorted(seen, key=lambda series: _mean(series.values)))
+        known = [(series, _known(series.values)) for series in lines]
+        means = [(math.fsum(own) / len(own), series) for series, own in known if own]
+        lines = tuple(series for _, series in sorted(means, key=itemgetter(0)))
     half = _MOST_EXTENTS // 2
     between = len(lines) - 2 * half
     for place, series in enumerate(lines):
@@ -140,13 +116,8 @@ def _extents(plot: Plot) -> Iterator[str]:
             yield f'<tr><td class="missing" colspan="4">{between} more in between</td></tr>'
 
 
-def _mean(values: list[Value]) -> float:
-    known = _known(_finite(values))
-    return math.fsum(known) / len(known)
-
-
 def _extent(series: PlotSeries, unit: str) -> str:
-    known = _known(_finite(series.values))
+    known = _known(series.values)
     if known:
         figures = (math.fsum(known) / len(known), min(known), max(known))
         cells = "".join(f'<td class="n">{text(quantity(value, unit))}</td>' for value in figures)
@@ -172,6 +143,6 @@ def _thinned(plot: Plot) -> str:
 
 
 def _point(value: Value, unit: str) -> str:
-    if value is None or not math.isfinite(value):
+    if value is None:
         return '<td class="n missing">not recorded</td>'
     return f'<td class="n">{text(quantity(value, unit))}</td>'

@@ -84,7 +84,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlotSeries(msgspec.Struct, frozen=True):
-    """One line of a plot; None where nothing was recorded."""
+    """One line of a plot: finite numbers to five digits, None where nothing was recorded."""
 
     label: str
     values: list[Union[float, None]]

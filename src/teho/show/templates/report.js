@@ -288,9 +288,6 @@
 
   /* One plot a turn, so that a page with thousands of lines answers while it draws. */
   const { plots, heat } = JSON.parse(document.getElementById("data").textContent);
-  for (const { step, series } of heat ? [...plots, heat] : plots) {
-    for (const line of series) line.values = line.values.map((value) => (value === null ? null : value * step));
-  }
   const drawFrom = (index) => {
     if (index === plots.length) { root.classList.add("drawn"); return; }
     draw(plots[index]);
