@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from teho.explain.where import doing_of, main_process, spent_by
-from teho.model.spent import Doing, Frame, Seen, WatchedProcess
+from teho.model.watched import Doing, Frame, Seen, WatchedProcess
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 MAIN = Frame("/home/ann/train.py", "<module>", 40, "main()")

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from teho.model.spent import Doing, Frame, Seen, Spent, WatchedProcess
+from teho.model.watched import Doing, Frame, Seen, Spent, WatchedProcess
 
 __all__ = ["doing_of", "main_process", "spent_by"]
 

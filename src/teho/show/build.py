@@ -15,8 +15,8 @@ from teho.explain.wording import listed
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.spent import WatchedProcess
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.watched import WatchedProcess
 from teho.show.build_activity import activity_facts
 from teho.show.build_energy import energy_facts
 from teho.show.build_plots import heat_map_of, plots_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from teho.explain.where import main_process, spent_by
-from teho.model.spent import Frame, WatchedProcess
+from teho.model.watched import Frame, WatchedProcess
 from teho.show.view import Cell, Column, Table
 
 __all__ = ["time_tables"]

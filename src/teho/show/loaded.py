@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from teho.config.electricity import Electricity
     from teho.explain.policy import Policy
-    from teho.model.spent import WatchedProcess
+    from teho.model.watched import WatchedProcess
 
 __all__ = ["LoadedRun"]
 

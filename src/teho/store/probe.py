@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from teho.model.spent import Frame, Seen, WatchedProcess
+from teho.model.watched import Frame, Loader, Progress, Seen, WatchedProcess
 
 __all__ = ["watched_processes"]
 
@@ -40,6 +40,10 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
     head: dict[str, Any] = {}
     frames: dict[str, tuple[Frame, ...]] = {}
     seen: dict[str, list[float]] = {}
+    libraries: dict[str, dict[str, Any]] = {}
+    loaders: dict[int, Loader] = {}
+    progress: list[Progress] = []
+    process: dict[str, Any] = {}
     until_s = 0.0
     for line in _lines(path):
         if "probe" in line:
@@ -51,6 +55,15 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
             for number, figures in line["seen"].items():
                 before = seen.setdefault(number, [0.0] * len(figures))
                 seen[number] = [was + more for was, more in zip(before, figures, strict=True)]
+        elif "library" in line:
+            libraries[line["library"]] = line["facts"]
+        elif "loader" in line:
+            loaders[line["loader"]] = msgspec.convert(line, Loader, strict=False)
+        elif "steps" in line:
+            progress.append(msgspec.convert(line, Progress))
+        elif "process" in line:
+            most = max(line["process"].get("threads", 0), process.get("threads", 0))
+            process = {**line["process"], **({"threads": most} if most else {})}
         elif "failed" in line:
             problems.append(f"{path}: the probe gave up: {line['failed']}")
     # NODE-PID-STAMP.jsonl; a node's name may have dashes of its own.
@@ -58,6 +71,7 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
     return WatchedProcess(
         node=node,
         pid=head["pid"],
+        parent_pid=head["parent_pid"],
         python=head["python"],
         began_s=head["began_s"],
         until_s=until_s,
@@ -65,4 +79,11 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
             Seen(frames=frames.get(number, ()), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
             for number, (_, wall_s, cpu_s, held_s) in seen.items()
         ),
+        cores=process.get("cores"),
+        threads=process.get("threads"),
+        wait_for_core_s=process.get("wait_for_core_s"),
+        variables=process.get("variables", {}),
+        libraries=libraries,
+        loaders=tuple(loaders[number] for number in sorted(loaders)),
+        progress=tuple(progress),
     )

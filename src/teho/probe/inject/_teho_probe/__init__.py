@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import os
 
+from _teho_probe.imports import watch_imports
+from _teho_probe.notes import Notes
 from _teho_probe.sampler import Sampler
 
-__all__ = ["enter"]
+__all__ = ["NOTES", "enter"]
+
+NOTES = Notes()
+"""What `teho.step` and `teho.phase` add to."""
 
 
 def enter() -> None:
@@ -21,7 +26,8 @@ def enter() -> None:
         return
     import atexit
 
-    sampler = Sampler(folder)
+    watch_imports(NOTES)
+    sampler = Sampler(folder, NOTES)
     os.register_at_fork(
         before=sampler.stop,
         after_in_parent=sampler.start,

@@ -6,6 +6,7 @@ import os
 import sys
 from _json import encode_basestring_ascii
 from itertools import islice
+from math import isfinite
 
 TYPE_CHECKING = False  # as in typing, which costs 5 ms that many a program never pays
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     """Code and place in it, the innermost first."""
     Stacks = Dict[Stack, List[float]]
 
-__all__ = ["Lines"]
+__all__ = ["Lines", "in_words", "place_in_words"]
 
 _MOST_BYTES = 16 * 1024**2
 """A file never grows beyond it, whatever the program does."""
@@ -42,16 +43,20 @@ class Lines:
         self._known: dict[tuple[object, ...], int] = {}
         self._until_s = began_s
 
-    def write(self, stacks: Stacks, now_s: float, cost_s: float, *, is_end: bool) -> None:
+    def write(
+        self, stacks: Stacks, notes: list[dict[str, Any]], now_s: float, cost_s: float, *,
+        is_end: bool,
+    ) -> None:  # fmt: skip
         """Say where the time went since the last call.
 
         Args:
             stacks: stack -> [looks, wall s, CPU s, s for which Python code ran].
+            notes: what else is to be said, a line each.
             now_s: monotonic time.
             cost_s: CPU time of the probe so far.
             is_end: whether nothing comes after this.
         """
-        words: list[dict[str, Any]] = []
+        words = notes
         seen: dict[int, list[float]] = {}
         for stack, figures in stacks.items():
             name = _name(stack)
@@ -60,7 +65,9 @@ class Lines:
                 number = -1
             elif number is None:
                 number = self._known[name] = len(self._known)
-                words.append({"stack": number, "frames": [_words(*place) for place in stack]})
+                words.append(
+                    {"stack": number, "frames": [place_in_words(*place) for place in stack]}
+                )
             before = seen.setdefault(number, [0, 0.0, 0.0, 0.0])
             seen[number] = [was + more for was, more in zip(before, figures)]
         words.append(
@@ -80,7 +87,7 @@ class Lines:
 
     def failed(self, error: Exception) -> None:
         """Say that the probe gave up, and why."""
-        self._put([{"failed": "%s: %s" % (type(error).__name__, error)}])
+        self._put([{"failed": in_words(error)}])
 
     def _put(self, words: list[dict[str, Any]]) -> None:
         if not self._is_ours():
@@ -129,19 +136,26 @@ class Lines:
 def _json(value: Any) -> str:
     """Return a value as JSON: to load Python's own writer takes 5 ms, more than all else here."""
     if isinstance(value, str):
-        return encode_basestring_ascii(value)
+        return encode_basestring_ascii(_plain(value))
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
         return "{%s}" % ", ".join(_json(str(key)) + ": " + _json(one) for key, one in value.items())
     if isinstance(value, (list, tuple)):
         return "[%s]" % ", ".join(map(_json, value))
-    return repr(value)
+    return repr(value) if isfinite(value) else "null"
+
+
+def in_words(error: Exception) -> str:
+    """Return what is said of an error."""
+    return "%s: %s" % (type(error).__name__, error)
 
 
 def _name(stack: Stack) -> tuple[object, ...]:
     return tuple((code.co_filename, code.co_name, code.co_firstlineno, at) for code, at in stack)
 
 
-def _words(code: CodeType, at: int) -> list[Any]:
+def place_in_words(code: CodeType, at: int) -> list[Any]:
     """Return `[file, function, line, text]` of one place; the text is a call, or the line."""
     line, begin, end = _place(code, at)
     text = _source(code.co_filename, line)

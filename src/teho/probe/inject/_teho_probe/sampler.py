@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Callable
 
     from _teho_probe.lines import Stack, Stacks
+    from _teho_probe.notes import Notes
 
 __all__ = ["Sampler"]
 
@@ -55,10 +56,11 @@ def _silent(method: Callable[[Sampler], None]) -> Callable[[Sampler], None]:
 
 
 class Sampler:
-    """Looks at the thread that made it."""
+    """Looks at the thread that made it, and writes what is noted meanwhile."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, notes: Notes) -> None:
         self._folder = folder
+        self._notes = notes
         self._is_running = False
         self._begin()
 
@@ -107,6 +109,7 @@ class Sampler:
     @_silent
     def begin_anew(self) -> None:
         """In a forked child: what was seen until now is the parent's."""
+        self._notes.begin_anew()
         self._begin()
         self.start()
 
@@ -168,4 +171,4 @@ class Sampler:
         self._written_s = now_s
         # A stack that was not seen since the last time is let go, with its code.
         stacks, self._stacks = self._stacks, {}
-        self._lines.write(stacks, now_s, self._cost_s, is_end=is_end)
+        self._lines.write(stacks, self._notes.words(), now_s, self._cost_s, is_end=is_end)

@@ -1,0 +1,135 @@
+"""What the probe saw of a Python program: where its time went, its loaders, its steps."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Union
+
+import msgspec
+
+__all__ = ["Doing", "Frame", "Loader", "Progress", "Seen", "Spent", "WatchedProcess"]
+
+
+class Doing(str, enum.Enum):
+    """What a thread was doing."""
+
+    LOADING = "waiting for data"
+    COPYING = "copying to the device"
+    DEVICE = "waiting for the device"
+    COMMUNICATING = "communicating"
+    COMPILING = "compiling"
+    SAVING = "saving"
+    IMPORTING = "importing"
+    PYTHON = "Python itself"
+    COMPUTING = "computing outside of Python"
+    WAITING = "waiting"
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """One function on a stack, and where in it."""
+
+    file: str
+    function: str
+    line: int
+    text: str
+    """The call that was going on there, or its whole line; empty where its file does not read."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """One stack, and the time for which it was there."""
+
+    frames: tuple[Frame, ...]
+    """The innermost first; empty where there were too many different ones to tell."""
+    wall_s: float
+    cpu_s: float
+    """CPU time of the thread meanwhile."""
+    held_s: float
+    """Wall time after which Python code was still running, and let nobody else in."""
+
+
+class Wait(msgspec.Struct, frozen=True, array_like=True):
+    """Batches for which the program waited about equally long."""
+
+    count: int
+    total_s: float
+
+
+class Loader(msgspec.Struct, frozen=True, kw_only=True):
+    """What gave a program its batches: all loaders made in one line of it with equal settings."""
+
+    settings: dict[str, Any]
+    """By the library's own names: `batch_size`, `num_workers`, `dataset`…"""
+    made_at: Union[Frame, None]
+    made: int
+    """How many."""
+    epochs: int
+    """How often their first batch was asked for."""
+    batches: int
+    first_s: float
+    """Waiting for the first batch of each epoch, all together; the start of workers included."""
+    waits: dict[int, Wait]
+    """Waiting for the others: n -> those of 2^(n - 1) to 2^n µs."""
+    batch: dict[str, Any] = {}
+    """What one holds: `bytes`, `dtypes`."""
+
+    @property
+    def wait_s(self) -> float:
+        """All waiting for batches."""
+        return self.first_s + sum(wait.total_s for wait in self.waits.values())
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the work had come when it was written."""
+
+    steps: int
+    first_s: float
+    """Monotonic time at which the first step was done."""
+    last_s: float
+    """And the newest one."""
+    times_s: tuple[float, ...] = ()
+    """Of each step since the last time, where they were asked for."""
+
+
+class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """One Python process of the program."""
+
+    node: str
+    pid: int
+    parent_pid: int = 0
+    python: str
+    """Its version."""
+    began_s: float
+    """Monotonic time at which it was first looked at."""
+    until_s: float
+    stacks: tuple[Seen, ...]
+    cores: Union[int, None] = None
+    """On how many it might run."""
+    threads: Union[int, None] = None
+    """The most that were seen."""
+    wait_for_core_s: Union[float, None] = None
+    """For how long its main thread could have run, and had no core."""
+    variables: dict[str, str] = {}
+    """Those of the environment that say how many threads, and where."""
+    libraries: dict[str, dict[str, Any]] = {}
+    """What is known of each: `torch` -> `threads`, `devices`, `parameter_dtypes`…"""
+    loaders: tuple[Loader, ...] = ()
+    progress: tuple[Progress, ...] = ()
+
+    @property
+    def wall_s(self) -> float:
+        """For how long it was looked at."""
+        return self.until_s - self.began_s
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of its main thread."""
+        return sum(seen.cpu_s for seen in self.stacks)
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """The time that one process spent doing one thing."""
+
+    doing: Doing
+    wall_s: float
+    lines: tuple[tuple[Frame, float], ...]
+    """The program's own lines that led to it, and the wall time of each in s, most first."""

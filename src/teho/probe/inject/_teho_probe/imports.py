@@ -1,0 +1,75 @@
+"""Looking into a library the moment after the program imported it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from _teho_probe.lines import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    from _teho_probe.notes import Notes
+
+__all__ = ["watch_imports"]
+
+_FILES = {
+    "torch": "of_torch",
+    "torch.utils.data.dataloader": "of_torch",
+    "torch.optim.optimizer": "of_torch",
+    "torch.amp.autocast_mode": "of_torch",
+    "torch.nn.parallel.distributed": "of_torch",
+    "torch.distributed.fsdp": "of_torch",
+}
+"""Module of a library -> our file that knows it; what it does is its function of that name, with
+`_` for each dot, which gets the module and the notes."""
+
+
+def watch_imports(notes: Notes) -> None:
+    """Have each library that we know looked into when the program has imported it."""
+    sys.meta_path.insert(0, _Finder(notes))
+
+
+class _Finder:
+    """Finds nothing itself: it sees who does, and waits for the module to be ready."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._wanted = dict(_FILES)
+        self._notes = notes
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        file = self._wanted.pop(name, None)
+        if file is None:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find and finder is not self else None
+            if spec is not None:
+                try:
+                    self._follow(spec.loader, name, file)
+                except Exception as error:  # a loader of another kind
+                    self._notes.failed(name, error)
+                return spec  # type: ignore[no-any-return]
+        self._wanted[name] = file  # it may be there later
+        return None
+
+    def _follow(self, loader: Any, name: str, file: str) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module  # the class's own is back
+            try:
+                execute(module)
+            except BaseException:
+                self._wanted[name] = file
+                raise
+            try:
+                look = getattr(import_module("_teho_probe." + file), name.replace(".", "_"))
+                look(module, self._notes)
+            except Exception as error:  # a version that we do not know
+                self._notes.failed(name, error)
+
+        loader.exec_module = exec_module

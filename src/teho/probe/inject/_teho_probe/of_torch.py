@@ -1,0 +1,233 @@
+"""PyTorch: its loaders, its steps, and how it computes.
+
+Settings are looked at in the program's own thread, when it has made a step: number of threads and
+autocast are that thread's. Nothing here asks for a device, which would begin to use it.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from time import monotonic
+from weakref import WeakKeyDictionary
+
+from _teho_probe.lines import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, Iterable
+
+    from _teho_probe.notes import Loader, Notes
+
+_MOST_PARAMETERS = 2000
+_MOST_ITEMS = 64
+_LOOK_AT_STEPS = frozenset((1, 10, 100, 1000, 10_000))
+_SETTINGS = (
+    "batch_size",
+    "num_workers",
+    "pin_memory",
+    "prefetch_factor",
+    "persistent_workers",
+    "drop_last",
+)
+
+
+def torch(module: Any, notes: Notes) -> None:
+    """Note what it was built for."""
+    version = module.version
+    notes.fact(
+        "torch",
+        version=str(module.__version__),
+        cuda=getattr(version, "cuda", None),
+        hip=getattr(version, "hip", None),
+    )
+
+
+# ---- loaders ----
+
+
+def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
+    """Note each loader that is made, and for how long its batches were waited for."""
+    loaders, iterators = module.DataLoader, module._BaseDataLoaderIter
+    # Not as an attribute of theirs: loaders are pickled, and looked into.
+    known: WeakKeyDictionary[Any, Loader] = WeakKeyDictionary()
+    make, begin, following = loaders.__init__, loaders.__iter__, iterators.__next__
+
+    @wraps(make)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        try:
+            known[self] = notes.loader(_settings(self))
+        except Exception as error:
+            notes.failed("torch", error)
+
+    @wraps(begin)
+    def begun(self: Any) -> Any:
+        began_s = monotonic()
+        iterator = begin(self)
+        if isinstance(iterator, iterators):
+            iterator._teho_loader = known.get(self)
+            iterator._teho_began_s = began_s
+        return iterator
+
+    @wraps(following)
+    def followed(self: Any) -> Any:
+        asked_s = monotonic()
+        batch = following(self)
+        loader = self.__dict__.get("_teho_loader")
+        if loader is not None:
+            began_s, self._teho_began_s = self._teho_began_s, None
+            if began_s is None:
+                loader.waited(monotonic() - asked_s)
+            else:
+                loader.began(monotonic() - began_s)
+            if not loader.batch:
+                loader.batch = _batch(batch)
+        return batch
+
+    loaders.__init__, loaders.__iter__, iterators.__next__ = made, begun, followed
+
+
+def _settings(loader: Any) -> dict[str, Any]:
+    found = {name: _simple(getattr(loader, name, None)) for name in _SETTINGS}
+    dataset = loader.dataset
+    found["dataset"] = "%s.%s" % (type(dataset).__module__, type(dataset).__qualname__)
+    found["is_iterable"] = "Iterable" in str(getattr(loader, "_dataset_kind", "")) or not hasattr(
+        dataset, "__len__"
+    )
+    if not found["is_iterable"]:
+        found["samples"] = len(dataset)
+    tensors = getattr(dataset, "tensors", None)
+    if isinstance(tensors, tuple):
+        found["dataset_bytes"] = sum(map(_bytes, tensors))
+    collate = loader.collate_fn
+    found["collate"] = getattr(collate, "__name__", type(collate).__name__)
+    found["sampler"] = type(loader.sampler).__name__
+    return found
+
+
+def _simple(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _batch(batch: Any) -> dict[str, Any]:
+    """Return what a batch holds in memory, and of which types."""
+    size, dtypes = 0, set()
+    for tensor in _tensors(batch):
+        size += _bytes(tensor)
+        dtypes.add(str(tensor.dtype).replace("torch.", ""))
+    return {"bytes": size, "dtypes": sorted(dtypes)}
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.element_size() * tensor.nelement())
+
+
+def _tensors(value: Any) -> Iterable[Any]:
+    if hasattr(value, "element_size"):
+        yield value
+    elif isinstance(value, dict):
+        for one in list(value.values())[:_MOST_ITEMS]:
+            yield from _tensors(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value[:_MOST_ITEMS]:
+            yield from _tensors(one)
+
+
+# ---- steps ----
+
+
+def torch_optim_optimizer(module: Any, notes: Notes) -> None:
+    """Count steps, those of the optimizer that makes most of them."""
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is None:
+        notes.fact("torch", steps="not told before PyTorch 2.0")
+        return
+    counts: dict[int, int] = {}
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        number = counts[id(optimizer)] = counts.get(id(optimizer), 0) + 1
+        if number > notes.steps:
+            notes.step()
+            if number in _LOOK_AT_STEPS:
+                try:
+                    notes.fact("torch", **_how(optimizer))
+                except Exception as error:
+                    notes.failed("torch", error)
+
+    # A compiler that comes to a step passes over this, without a word.
+    stepped._torchdynamo_disable = True  # type: ignore[attr-defined]
+    register(stepped)
+
+
+def _how(optimizer: Any) -> dict[str, Any]:
+    """Return how the program computes."""
+    module = sys.modules["torch"]
+    dtypes: dict[str, int] = {}
+    devices: set[str] = set()
+    size, images, channels_last = 0, 0, 0
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    for parameter in parameters[:_MOST_PARAMETERS]:
+        name = str(parameter.dtype).replace("torch.", "")
+        dtypes[name] = dtypes.get(name, 0) + parameter.nelement()
+        devices.add(str(parameter.device))
+        size += _bytes(parameter)
+        if parameter.dim() == 4:
+            images += 1
+            channels_last += parameter.is_contiguous(memory_format=module.channels_last)
+    backends, distributed = module.backends, sys.modules.get("torch.distributed")
+    found = {
+        "threads": module.get_num_threads(),
+        "parameter_dtypes": dtypes,
+        "parameter_bytes": size,
+        "devices": sorted(devices),
+        "channels_last": None if not images else channels_last == images,
+        "float32_matmul_precision": module.get_float32_matmul_precision(),
+        "cudnn_benchmark": backends.cudnn.benchmark,
+        "optimizer": type(optimizer).__name__,
+    }
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        found["world_size"] = distributed.get_world_size()
+        found["rank"] = distributed.get_rank()
+        found["backend"] = distributed.get_backend()
+    compiler = sys.modules.get("torch._dynamo.utils")
+    if compiler is not None:
+        counters = compiler.counters
+        found["compiled_graphs"] = counters["stats"].get("unique_graphs", 0)
+        found["graph_breaks"] = sum(counters["graph_break"].values())
+    return found
+
+
+def torch_amp_autocast_mode(module: Any, notes: Notes) -> None:
+    """Note that autocast is used, and with what."""
+    enter = module.autocast.__enter__
+
+    @wraps(enter)
+    def entered(self: Any) -> Any:
+        if "autocast" not in notes.libraries.get("torch", ()):
+            dtype = getattr(self, "fast_dtype", None)
+            if getattr(self, "_enabled", False):
+                notes.fact("torch", autocast=str(dtype).replace("torch.", ""))
+        return enter(self)
+
+    module.autocast.__enter__ = entered
+
+
+def torch_nn_parallel_distributed(module: Any, notes: Notes) -> None:
+    """Note that a model is replicated."""
+    _note_when_made(module.DistributedDataParallel, "ddp", notes)
+
+
+def torch_distributed_fsdp(module: Any, notes: Notes) -> None:
+    """Note that a model is sharded."""
+    _note_when_made(module.FullyShardedDataParallel, "fsdp", notes)
+
+
+def _note_when_made(model: Any, name: str, notes: Notes) -> None:
+    make = model.__init__
+
+    @wraps(make)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        notes.fact("torch", **{name: True})
+        make(self, *args, **kwargs)
+
+    model.__init__ = made
