@@ -19,6 +19,7 @@ from teho.explain.totals import lacking
 from teho.model.device import Device
 from teho.model.metric import METRICS, Metric, Scope, metrics_of
 from teho.model.missing import Missing, Reason
+from teho.model.program import Program
 from teho.model.run import Node, Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
 from teho.store.overview import OVERVIEW_ROWS, read_overview
@@ -42,6 +43,7 @@ def summarise(
     directory: Path,
     problems: list[str],
     metrics: Sequence[Metric] = METRICS,
+    program: Program | None = None,
 ) -> Summary:
     """Compute the figures of a run from its rows.
 
@@ -53,6 +55,7 @@ def summarise(
         directory: where its rows lie.
         problems: sentences about rows that did not read are appended here.
         metrics: which metrics to look at; fewer are faster on large recordings.
+        program: what its Python processes did, where they were looked into.
     """
     elapsed_s = run.end.elapsed_s if run.end else _last_moment(run, directory)
     devices = sum(len(node.devices) + 1 for node in run.nodes)
@@ -82,6 +85,7 @@ def summarise(
         bin_s=bins.width_s,
         bin_count=bins.count,
         nodes=nodes,
+        program=program,
     )
 
 

@@ -6,9 +6,10 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from teho.model.watched import Doing, Frame, Seen, Spent, WatchedProcess
+from teho.model.program import Doing, Spent
+from teho.model.watched import Frame, Seen, WatchedProcess
 
-__all__ = ["doing_of", "main_process", "spent_by"]
+__all__ = ["doing_of", "main_process", "most_of", "own_frame", "spent_by"]
 
 _LINES = 3
 """Lines of the program that are told for each thing it did."""
@@ -72,23 +73,24 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
     for seen in process.stacks:
         doing = doing_of(seen)
         walls[doing] += seen.wall_s
-        frame = _own_frame(seen.frames)
+        frame = own_frame(seen.frames)
         if frame:
             key = (frame.file, frame.line)
             first, wall_s = lines[doing].get(key, (frame, 0.0))
             lines[doing][key] = first, wall_s + seen.wall_s
     return [
-        Spent(doing=doing, wall_s=wall_s, lines=_most(list(lines[doing].values())))
+        Spent(doing=doing, wall_s=wall_s, lines=most_of(list(lines[doing].values())))
         for doing, wall_s in sorted(walls.items(), key=lambda pair: -pair[1])
     ]
 
 
-def _own_frame(frames: Sequence[Frame]) -> Frame | None:
+def own_frame(frames: Sequence[Frame]) -> Frame | None:
     """Return the innermost function that is the user's own, and not of a library."""
     return next((frame for frame in frames if not _NOT_OURS.search(frame.file)), None)
 
 
-def _most(lines: Sequence[tuple[Frame, float]]) -> tuple[tuple[Frame, float], ...]:
+def most_of(lines: Sequence[tuple[Frame, float]]) -> tuple[tuple[Frame, float], ...]:
+    """Return the few lines that took the most time, most first."""
     return tuple(sorted(lines, key=lambda pair: -pair[1])[:_LINES])
 
 

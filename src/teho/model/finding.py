@@ -51,6 +51,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: tuple[Threshold, ...]
     action: str
     """What to do next; commands stand in backquotes and can be copied."""
+    regain_percent: Union[tuple[float, float], None] = None
+    """Of the program's time: the least and the most that this cause could give back, by what was
+    seen; None where nothing was seen that would tell."""
 
 
 class Lack(msgspec.Struct, frozen=True):

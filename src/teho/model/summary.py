@@ -8,6 +8,7 @@ import msgspec
 
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
+from teho.model.program import Program
 
 __all__ = ["Figure", "GpuEnergy", "GpuSummary", "NodeSummary", "Stat", "Summary"]
 
@@ -124,3 +125,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     def gpus(self) -> tuple[GpuSummary, ...]:
         """All GPUs of all nodes."""
         return tuple(gpu for node in self.nodes for gpu in node.gpus)
+
+    program: Union[Program, None] = None
+    """What its Python processes did with their time; None: none was looked into."""

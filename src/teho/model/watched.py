@@ -1,28 +1,12 @@
-"""What the probe saw of a Python program: where its time went, its loaders, its steps."""
+"""What the probe saw of a Python process: its stacks, its loaders, its steps."""
 
 from __future__ import annotations
 
-import enum
 from typing import Any, Union
 
 import msgspec
 
-__all__ = ["Doing", "Frame", "Loader", "Progress", "Seen", "Spent", "WatchedProcess"]
-
-
-class Doing(str, enum.Enum):
-    """What a thread was doing."""
-
-    LOADING = "waiting for data"
-    COPYING = "copying to the device"
-    DEVICE = "waiting for the device"
-    COMMUNICATING = "communicating"
-    COMPILING = "compiling"
-    SAVING = "saving"
-    IMPORTING = "importing"
-    PYTHON = "Python itself"
-    COMPUTING = "computing outside of Python"
-    WAITING = "waiting"
+__all__ = ["Frame", "Given", "Loader", "Progress", "Seen", "Wait", "WatchedProcess"]
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
@@ -54,6 +38,16 @@ class Wait(msgspec.Struct, frozen=True, array_like=True):
     total_s: float
 
 
+class Given(msgspec.Struct, frozen=True, array_like=True):
+    """One batch."""
+
+    at_s: float
+    """Monotonic time at which the program had it."""
+    wait_s: float
+    is_first: bool
+    """Whether an epoch began with it."""
+
+
 class Loader(msgspec.Struct, frozen=True, kw_only=True):
     """What gave a program its batches: all loaders made in one line of it with equal settings."""
 
@@ -71,6 +65,8 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True):
     """Waiting for the others: n -> those of 2^(n - 1) to 2^n µs."""
     batch: dict[str, Any] = {}
     """What one holds: `bytes`, `dtypes`."""
+    given: tuple[Given, ...] = ()
+    """Each batch, where that was asked for."""
 
     @property
     def wait_s(self) -> float:
@@ -102,8 +98,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic time at which it was first looked at."""
     until_s: float
     stacks: tuple[Seen, ...]
-    cores: Union[int, None] = None
-    """On how many it might run."""
+    cores: Union[tuple[int, ...], None] = None
+    """On which its main thread might run."""
     threads: Union[int, None] = None
     """The most that were seen."""
     wait_for_core_s: Union[float, None] = None
@@ -114,6 +110,9 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of each: `torch` -> `threads`, `devices`, `parameter_dtypes`…"""
     loaders: tuple[Loader, ...] = ()
     progress: tuple[Progress, ...] = ()
+    phases: dict[str, float] = {}
+    """Wall time of its main thread in each `teho.phase`, in s, without those within: `epoch`,
+    `epoch/augment`."""
 
     @property
     def wall_s(self) -> float:
@@ -124,12 +123,3 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     def cpu_s(self) -> float:
         """CPU time of its main thread."""
         return sum(seen.cpu_s for seen in self.stacks)
-
-
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """The time that one process spent doing one thing."""
-
-    doing: Doing
-    wall_s: float
-    lines: tuple[tuple[Frame, float], ...]
-    """The program's own lines that led to it, and the wall time of each in s, most first."""

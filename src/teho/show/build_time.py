@@ -48,6 +48,28 @@ def time_tables(processes: Sequence[WatchedProcess]) -> Iterable[Table]:
         + (f" of {len(processes)}" if len(processes) > 1 else "")
         + ", by looking at its stack up to 50 times a second.",
     )
+    if process.phases:
+        yield _phase_table(process)
+
+
+def _phase_table(process: WatchedProcess) -> Table:
+    """Tell how much time went into what the program calls its phases."""
+    outside_s = max(0.0, process.wall_s - sum(process.phases.values()))
+    rows = [*sorted(process.phases.items(), key=lambda pair: -pair[1]), ("outside", outside_s)]
+    return Table(
+        key="phases",
+        title="Phases",
+        columns=(
+            Column(key="phase", label="Phase"),
+            Column(key="share_percent", label="Time", unit="%", decimals=1),
+            Column(key="wall_s", label="Time", unit="s"),
+        ),
+        rows=tuple(
+            {"phase": name, "share_percent": 100 * wall_s / process.wall_s, "wall_s": wall_s}
+            for name, wall_s in rows
+        ),
+        note="By the program's `teho.phase`; each without those within it.",
+    )
 
 
 _NOWHERE: dict[str, Cell] = {"line": "", "code": ""}

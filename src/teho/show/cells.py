@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from typing import Union
 
-from teho.model.finding import Abstention, Lack, Severity, Threshold
+from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.show.view import Cell, Column, Table
 from teho.units import convert, format_quantity
@@ -22,6 +22,7 @@ __all__ = [
     "between",
     "cell_text",
     "column_text",
+    "evidence_of",
     "explanations",
     "format_moment",
     "heading_unit",
@@ -207,6 +208,16 @@ def explanations(table: Table) -> list[str]:
 def threshold_text(threshold: Threshold) -> str:
     """Write a limit without where it comes from: `50 %`."""
     return quantity(threshold.value, threshold.unit)
+
+
+def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
+    """Return a finding's figures, what it could give back first."""
+    if finding.regain_percent is None:
+        return finding.evidence
+    least, most = (f"{percent:.0f}" for percent in finding.regain_percent)
+    said = f"{least} to {most} %" if least != most else f"{most} %"
+    said = f"up to {most} %" if float(least) == 0 else said
+    return (Evidence("could give back", f"{said} of the time"), *finding.evidence)
 
 
 def severity_of(severity: Union[Severity, str]) -> str:

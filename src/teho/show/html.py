@@ -17,6 +17,7 @@ from teho.show.cells import (
     bands,
     cell_text,
     column_text,
+    evidence_of,
     explanations,
     heading_unit,
     is_number,
@@ -134,7 +135,7 @@ def _card(finding: Finding) -> str:
     severity = severity_of(finding.severity)
     figures = "".join(
         f"<div><dt>{text(item.label)}</dt><dd>{text(cell_text(item.value, item.unit))}</dd></div>"
-        for item in finding.evidence
+        for item in evidence_of(finding)
     )
     limits = "".join(
         f"<li>threshold {text(threshold_text(limit))} · {text(limit.source)}</li>"

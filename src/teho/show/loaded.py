@@ -64,9 +64,11 @@ class LoadedRun:
     @cached_property
     def summary(self) -> Summary:
         """Every figure of the run."""
+        from teho.explain.program import program_of
         from teho.explain.summary import summarise
 
-        summary = summarise(self.run, self.directory, self.problems)
+        program = program_of(self.processes)
+        summary = summarise(self.run, self.directory, self.problems, program=program)
         if self.state is RunState.RUNNING:
             # A reader that comes in the middle of a write sees a torn end; the next one will not.
             self.problems.clear()

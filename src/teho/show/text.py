@@ -10,6 +10,7 @@ from teho.model.finding import Finding
 from teho.show.cells import (
     MARKS,
     cell_text,
+    evidence_of,
     explanations,
     not_judged,
     plain,
@@ -106,7 +107,7 @@ def _fact(fact: Fact) -> Text:
 def _finding(finding: Finding, width: int) -> list[Text]:
     evidence = [
         Text.assemble((f"{plain(item.label)} ", "dim"), cell_text(item.value, item.unit))
-        for item in finding.evidence
+        for item in evidence_of(finding)
     ]
     lines = _sentence(finding, width)
     if evidence:

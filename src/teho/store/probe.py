@@ -44,6 +44,7 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
     loaders: dict[int, Loader] = {}
     progress: list[Progress] = []
     process: dict[str, Any] = {}
+    phases: dict[str, float] = {}
     until_s = 0.0
     for line in _lines(path):
         if "probe" in line:
@@ -58,14 +59,19 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
         elif "library" in line:
             libraries[line["library"]] = line["facts"]
         elif "loader" in line:
-            loaders[line["loader"]] = msgspec.convert(line, Loader, strict=False)
+            loader = msgspec.convert(line, Loader, strict=False)
+            if before_it := loaders.get(line["loader"]):
+                loader = msgspec.structs.replace(loader, given=before_it.given + loader.given)
+            loaders[line["loader"]] = loader
         elif "steps" in line:
             progress.append(msgspec.convert(line, Progress))
+        elif "phases" in line:
+            phases = line["phases"]
         elif "process" in line:
             most = max(line["process"].get("threads", 0), process.get("threads", 0))
-            process = {**line["process"], **({"threads": most} if most else {})}
+            process |= line["process"] | ({"threads": most} if most else {})
         elif "failed" in line:
-            problems.append(f"{path}: the probe gave up: {line['failed']}")
+            problems.append(f"{path}: the probe saw less: {line['failed']}")
     # NODE-PID-STAMP.jsonl; a node's name may have dashes of its own.
     node = path.stem.rsplit("-", 2)[0]
     return WatchedProcess(
@@ -79,11 +85,12 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
             Seen(frames=frames.get(number, ()), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
             for number, (_, wall_s, cpu_s, held_s) in seen.items()
         ),
-        cores=process.get("cores"),
+        cores=tuple(process["cores"]) if "cores" in process else None,
         threads=process.get("threads"),
         wait_for_core_s=process.get("wait_for_core_s"),
         variables=process.get("variables", {}),
         libraries=libraries,
         loaders=tuple(loaders[number] for number in sorted(loaders)),
         progress=tuple(progress),
+        phases=phases,
     )

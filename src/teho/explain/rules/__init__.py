@@ -12,6 +12,28 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from teho.explain.causes import (
+    bound_to_few_cores,
+    copies_from_pageable_memory,
+    double_precision,
+    fixed_costs_dominate,
+    framework_without_gpu,
+    input_collated_one_by_one,
+    input_in_main_process,
+    input_of_one_rank_slower,
+    input_read_again,
+    input_skewed,
+    input_slow,
+    input_small_files,
+    input_too_few_workers,
+    input_too_many_workers,
+    input_workers_needless,
+    input_workers_restarted,
+    problem_too_small,
+    python_bound,
+    saving_often,
+    waits_for_device,
+)
 from teho.explain.policy import Policy
 from teho.explain.rules import (
     communication_bound,
@@ -81,10 +103,30 @@ RULES: tuple[Rule, ...] = (
     out_of_memory,
     task_failed,
     gpu_invisible,
+    framework_without_gpu,
     gpu_never_used,
     gpu_one_idle,
     gpu_held_idle,
     gpu_used_only_at_first,
+    input_of_one_rank_slower,
+    bound_to_few_cores,
+    input_read_again,
+    input_small_files,
+    input_workers_needless,
+    input_workers_restarted,
+    input_collated_one_by_one,
+    input_skewed,
+    input_too_many_workers,
+    input_too_few_workers,
+    input_in_main_process,
+    input_slow,
+    copies_from_pageable_memory,
+    waits_for_device,
+    problem_too_small,
+    saving_often,
+    fixed_costs_dominate,
+    python_bound,
+    double_precision,
     gpu_low_use,
     io_wait_gpu_idle,
     cpu_busy_gpu_idle,
@@ -131,7 +173,6 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_sm_low",
             "serial_program",
             "cores_unused",
-            "too_many_threads",
             "memory_overasked",
             "gpu_throttled",
             "gpu_power_capped",
@@ -208,9 +249,127 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
         ("gpu_low_occupancy",),
         "multiprocessors without work hold no warps either",
     ),
+    Suppression(
+        "framework_without_gpu",
+        ("gpu_never_used", "gpu_held_idle", "gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle"),
+        "it says why the GPU has nothing to do",
+    ),
+    Suppression(
+        "input_of_one_rank_slower",
+        (
+            "input_read_again",
+            "input_small_files",
+            "input_workers_needless",
+            "input_workers_restarted",
+            "input_collated_one_by_one",
+            "input_skewed",
+            "input_too_many_workers",
+            "input_too_few_workers",
+            "input_in_main_process",
+            "input_slow",
+            "rank_imbalance",
+            "communication_bound",
+        ),
+        "the other ranks wait for this one",
+    ),
+    Suppression(
+        "bound_to_few_cores",
+        (
+            "input_too_many_workers",
+            "input_too_few_workers",
+            "input_in_main_process",
+            "input_slow",
+            "too_many_threads",
+            "serial_program",
+            "cores_unused",
+            "python_bound",
+        ),
+        "with all its cores it may be another program",
+    ),
+    Suppression(
+        "input_read_again",
+        (
+            "input_small_files",
+            "input_workers_needless",
+            "input_workers_restarted",
+            "input_collated_one_by_one",
+            "input_skewed",
+            "input_too_many_workers",
+            "input_too_few_workers",
+            "input_in_main_process",
+            "input_slow",
+        ),
+        "the storage sets the pace",
+    ),
+    Suppression(
+        "input_small_files",
+        (
+            "input_workers_needless",
+            "input_workers_restarted",
+            "input_collated_one_by_one",
+            "input_skewed",
+            "input_too_many_workers",
+            "input_too_few_workers",
+            "input_in_main_process",
+            "input_slow",
+        ),
+        "the files set the pace",
+    ),
+    Suppression(
+        "input_workers_needless",
+        (
+            "input_workers_restarted",
+            "input_collated_one_by_one",
+            "input_skewed",
+            "input_too_many_workers",
+            "input_too_few_workers",
+            "input_in_main_process",
+            "input_slow",
+        ),
+        "the workers themselves are too many",
+    ),
+    Suppression(
+        "input_workers_restarted",
+        ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow"),
+        "the waiting is for their start",
+    ),
+    Suppression(
+        "input_collated_one_by_one",
+        ("input_in_main_process", "input_slow", "python_bound"),
+        "what takes the time need not be done at all",
+    ),
+    Suppression(
+        "input_skewed",
+        ("input_too_few_workers", "input_in_main_process", "input_slow"),
+        "the other batches are there in time",
+    ),
+    Suppression(
+        "input_too_many_workers",
+        ("input_too_few_workers", "input_slow", "too_many_threads"),
+        "it says which threads are too many",
+    ),
+    Suppression(
+        "too_many_threads",
+        ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow"),
+        "threads that take turns are slow at all they do",
+    ),
+    Suppression(
+        "input_too_few_workers",
+        ("input_slow",),
+        "it says what to change",
+    ),
+    Suppression(
+        "input_in_main_process",
+        ("input_slow",),
+        "it says what to change",
+    ),
+    Suppression(
+        "problem_too_small",
+        ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound"),
+        "it says why",
+    ),
     Suppression("out_of_memory", ("memory_near_limit",), "the limit was reached"),
     Suppression("serial_program", ("cores_unused",), "it says why the cores are unused"),
-    Suppression("too_many_threads", ("cores_unused",), "it says why the cores are unused"),
 )
 """Who gives way to whom; judged in this order, before all other rules."""
 
@@ -245,9 +404,28 @@ def judge_all(
             if not subjects:
                 silent.add(kind)
     rank = {rule.KIND: position for position, rule in enumerate(RULES)}
-    findings.sort(key=lambda found: (_SEVERITIES.index(found.severity), rank[found.kind]))
+    findings.sort(
+        key=lambda found: (_SEVERITIES.index(found.severity), -_most(found), rank[found.kind])
+    )
     abstentions.sort(key=lambda lack: rank[lack.kind])
-    return tuple(_plain(found) for found in findings), tuple(abstentions)
+    return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
+
+
+def _most(finding: Finding) -> float:
+    """Return the share of the time that a finding may give back; what is not known is none."""
+    return finding.regain_percent[1] if finding.regain_percent else 0.0
+
+
+def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Let no more be promised by all together than there is."""
+    left = 100.0
+    for finding in findings:
+        if finding.regain_percent:
+            least, most = (min(one, left) for one in finding.regain_percent)
+            left -= most
+            yield msgspec.structs.replace(finding, regain_percent=(least, most))
+        else:
+            yield finding
 
 
 def _suppressors_first() -> Iterator[Rule]:

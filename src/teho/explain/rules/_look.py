@@ -201,6 +201,7 @@ class Look:
         judged_by: Sequence[str],
         action: str,
         subjects: Iterable[Place] = (),
+        regain_percent: tuple[float, float] | None = None,
     ) -> Located:
         """Build a finding; `judged_by` names the thresholds behind it."""
         return Located(
@@ -211,6 +212,7 @@ class Look:
             thresholds=tuple(self.thresholds[name] for name in judged_by),
             action=action,
             subjects=tuple(of.key if isinstance(of, Gpu) else of.name for of in subjects),
+            regain_percent=regain_percent,
         )
 
     def outcome(self, findings: Sequence[Finding]) -> list[Finding] | Abstention:

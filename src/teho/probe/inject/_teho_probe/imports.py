@@ -23,6 +23,12 @@ _FILES = {
     "torch.amp.autocast_mode": "of_torch",
     "torch.nn.parallel.distributed": "of_torch",
     "torch.distributed.fsdp": "of_torch",
+    "jax": "of_jax",
+    "jax.monitoring": "of_jax",
+    "tensorflow": "of_tensorflow",
+    "tensorflow.python.data.ops.dataset_ops": "of_tensorflow",
+    "numpy": "of_numpy",
+    "cupy": "of_cupy",
 }
 """Module of a library -> our file that knows it; what it does is its function of that name, with
 `_` for each dot, which gets the module and the notes."""

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import get_native_id
+from _thread import get_ident, get_native_id
 from time import monotonic
 
 from _teho_probe.lines import TYPE_CHECKING, in_words, place_in_words
 
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, List, Optional, Tuple
 
     Facts = Dict[str, Any]
 
-__all__ = ["Loader", "Notes"]
+__all__ = ["Loader", "Notes", "caller"]
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen ")
 _MOST_LOADERS = 50
 _MOST_STEPS = 100_000
-_THREAD_VARIABLES = (
+_MOST_PHASES = 200
+_MOST_FAILURES = 20
+_LASTING = ("version", "cuda", "hip", "blas", "blas_threads")
+"""Facts that a forked child shares with its parent."""
+_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -45,6 +49,10 @@ class Loader:
     def __init__(self, settings: Facts, made_at: Any) -> None:
         self.settings = settings
         self.made_at = made_at
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget what it gave: this is a forked child, which has it too."""
         self.made = 0
         self.epochs = 0
         self.batches = 0
@@ -54,12 +62,16 @@ class Loader:
         """For later batches: bits of the µs waited -> how often, and how long in all."""
         self.batch: Facts = {}
         """What a batch holds, as far as was looked."""
+        self._given: Optional[List[List[float]]] = [] if _wants_times() else None
+        """Of each batch: when it came, how long it was waited for, whether it began an epoch."""
 
     def began(self, wait_s: float) -> None:
         """Note the first batch of an epoch."""
         self.batches += 1
         self.epochs += 1
         self.first_s += wait_s
+        if self._given is not None:
+            self._gave(wait_s, is_first=1)
 
     def waited(self, wait_s: float) -> None:
         """Note another batch."""
@@ -70,10 +82,20 @@ class Loader:
             seen = self.waits[place] = [0, 0.0]
         seen[0] += 1
         seen[1] += wait_s
+        if self._given is not None:
+            self._gave(wait_s, is_first=0)
+
+    def _gave(self, wait_s: float, is_first: int) -> None:
+        if self._given is not None and len(self._given) < _MOST_STEPS:
+            self._given.append([round(monotonic(), 5), round(wait_s, 6), is_first])
 
     def words(self) -> Facts:
         """Return it as it is written."""
+        given: Facts = {}
+        if self._given:
+            given["given"], self._given = self._given, []
         return {
+            **given,
             "settings": self.settings,
             "made_at": self.made_at,
             "made": self.made,
@@ -89,18 +111,25 @@ class Notes:
     """Of one process."""
 
     def __init__(self) -> None:
+        self.libraries: Dict[str, Facts] = {}
+        self.loaders: Dict[Any, Loader] = {}
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Forget all: this is a forked child now."""
+        """Forget what was done: this is a forked child now, with all that its parent had."""
         self._thread = get_native_id()
-        self.libraries: Dict[str, Facts] = {}
-        self.loaders: Dict[Any, Loader] = {}
+        self._thread_id = get_ident()
+        for name, facts in list(self.libraries.items()):
+            self.libraries[name] = {one: facts[one] for one in _LASTING if one in facts}
+        for loader in self.loaders.values():
+            loader.begin_anew()
         self.steps = 0
+        self._is_told = False
         self._last_step_s: Optional[float] = None
         self._first_step_s: Optional[float] = None
-        self._times: Optional[List[float]] = [] if os.environ.get("TEHO_PROBE_STEPS") else None
-        self.phases: List[str] = []
+        self._times: Optional[List[float]] = [] if _wants_times() else None
+        self._phases: Tuple[str, ...] = ()
+        self._in_phases: Dict[str, float] = {}
         self._failures: List[Facts] = []
         self._written: List[Facts] = []
 
@@ -108,8 +137,17 @@ class Notes:
         """Note facts of a library; the newest of a name counts."""
         self.libraries[library] = {**self.libraries.get(library, {}), **facts}
 
-    def step(self) -> None:
-        """Note that a step of the program's work is done."""
+    def step(self, *, is_told: bool = False) -> None:
+        """Note that a step of the program's work is done.
+
+        Args:
+            is_told: by the program itself, which knows better: no others count then.
+        """
+        if is_told and not self._is_told:
+            self._is_told, self.steps, self._first_step_s = True, 0, None
+            self._times = None if self._times is None else []
+        elif is_told is not self._is_told:
+            return
         now_s = monotonic()
         self.steps += 1
         if self._first_step_s is None:
@@ -118,9 +156,28 @@ class Notes:
         if self._times is not None and len(self._times) < _MOST_STEPS:
             self._times.append(now_s)
 
-    def loader(self, settings: Facts) -> Loader:
-        """Return the loader with these settings that is made where the program is now."""
-        made_at = _caller()
+    def enter(self, phase: str) -> None:
+        """Note that the main thread begins a phase of the program."""
+        if get_ident() == self._thread_id:
+            self._phases = (*self._phases, str(phase))
+
+    def leave(self, phase: str) -> None:
+        """Note that the main thread ends a phase, and with it all that began in it."""
+        phases, name = self._phases, str(phase)
+        if get_ident() == self._thread_id and name in phases:
+            self._phases = phases[: len(phases) - 1 - phases[::-1].index(name)]
+
+    def spend(self, spent_s: float) -> None:
+        """Add time to the phase in which the main thread is."""
+        if self._phases:
+            path = "/".join(self._phases)
+            if path not in self._in_phases and len(self._in_phases) >= _MOST_PHASES:
+                path = "(others)"
+            self._in_phases[path] = self._in_phases.get(path, 0.0) + spent_s
+
+    def loader(self, settings: Facts, made_at: Any = None) -> Loader:
+        """Return the loader with these settings that is made there, or where the program is."""
+        made_at = made_at or caller()
         key = repr((made_at, settings))
         found = self.loaders.get(key)
         if found is None:
@@ -132,20 +189,26 @@ class Notes:
 
     def failed(self, name: str, error: Exception) -> None:
         """Note that a library could not be looked into."""
-        self._failures.append({"failed": "%s: %s" % (name, in_words(error))})
+        words = {"failed": "%s: %s" % (name, in_words(error))}
+        if words not in self._failures and len(self._failures) < _MOST_FAILURES:
+            self._failures.append(words)
 
     def words(self) -> List[Facts]:
         """Return what is new since the last time, as lines."""
-        words: List[Facts] = [{"process": self._process()}]
-        words += [{"library": name, "facts": own} for name, own in self.libraries.items()]
+        words: List[Facts] = [{"process": self._placed()}, {"process": self._moved()}]
+        words += [{"library": name, "facts": own} for name, own in list(self.libraries.items())]
         for number, loader in enumerate(list(self.loaders.values())):
-            words.append({"loader": number, **loader.words()})
+            if loader.made or loader.batches:
+                words.append({"loader": number, **loader.words()})
         if self.steps:
             words.append(self._progress())
+        if self._in_phases:
+            phases = {path: round(spent_s, 4) for path, spent_s in self._in_phases.items()}
+            words.append({"phases": phases})
+        words += self._failures
         new = [one for one in words if one not in self._written]
         self._written = words
-        failures, self._failures = self._failures, []
-        return new + failures
+        return new
 
     def _progress(self) -> Facts:
         steps: Facts = {
@@ -156,11 +219,15 @@ class Notes:
             steps["times_s"] = [round(one, 5) for one in times]
         return steps
 
-    def _process(self) -> Facts:
-        found: Facts = {"cores": len(os.sched_getaffinity(0))}
-        found["variables"] = {
-            name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ
+    def _placed(self) -> Facts:
+        # The main thread's: a program that binds itself does not move the sampler.
+        return {
+            "cores": sorted(os.sched_getaffinity(self._thread)),
+            "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
         }
+
+    def _moved(self) -> Facts:
+        found: Facts = {}
         with_delay = _read("/proc/self/task/%d/schedstat" % self._thread).split()
         if len(with_delay) == 3:
             found["wait_for_core_s"] = round(int(with_delay[1]) / 1e9, 3)
@@ -171,6 +238,10 @@ class Notes:
         return found
 
 
+def _wants_times() -> bool:
+    return bool(os.environ.get("TEHO_PROBE_STEPS"))
+
+
 def _read(path: str) -> str:
     try:
         with open(path) as file:
@@ -179,9 +250,9 @@ def _read(path: str) -> str:
         return ""
 
 
-def _caller() -> Any:
+def caller() -> Any:
     """Return the innermost place in the program itself, in words; None where all is a library's."""
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(1)
     while frame is not None:
         if not any(part in frame.f_code.co_filename for part in _LIBRARIES):
             return place_in_words(frame.f_code, frame.f_lasti)

@@ -6,6 +6,7 @@ autocast are that thread's. Nothing here asks for a device, which would begin to
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import wraps
 from time import monotonic
@@ -40,6 +41,10 @@ def torch(module: Any, notes: Notes) -> None:
         cuda=getattr(version, "cuda", None),
         hip=getattr(version, "hip", None),
     )
+    if "TEHO_TUNE" in os.environ:
+        from _teho_probe.tuned import set_up
+
+        set_up(module)
 
 
 # ---- loaders ----
@@ -50,22 +55,32 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
     loaders, iterators = module.DataLoader, module._BaseDataLoaderIter
     # Not as an attribute of theirs: loaders are pickled, and looked into.
     known: WeakKeyDictionary[Any, Loader] = WeakKeyDictionary()
+    if "TEHO_TUNE" in os.environ:
+        from _teho_probe.tuned import tune_loaders
+
+        tune_loaders(loaders, notes)
     make, begin, following = loaders.__init__, loaders.__iter__, iterators.__next__
+
+    def note(self: Any) -> Loader | None:
+        try:
+            if self not in known:
+                known[self] = notes.loader(_settings(self, module))
+            return known[self]
+        except Exception as error:  # one that has no hash, for example
+            notes.failed("torch", error)
+            return None
 
     @wraps(make)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
-        try:
-            known[self] = notes.loader(_settings(self))
-        except Exception as error:
-            notes.failed("torch", error)
+        note(self)
 
     @wraps(begin)
     def begun(self: Any) -> Any:
         began_s = monotonic()
         iterator = begin(self)
         if isinstance(iterator, iterators):
-            iterator._teho_loader = known.get(self)
+            iterator._teho_loader = note(self)  # a copy was never made with `__init__`
             iterator._teho_began_s = began_s
         return iterator
 
@@ -81,27 +96,28 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
             else:
                 loader.began(monotonic() - began_s)
             if not loader.batch:
-                loader.batch = _batch(batch)
+                try:
+                    loader.batch = _batch(batch)
+                except Exception as error:
+                    notes.failed("torch", error)
+                    loader.batch = {"bytes": None}
         return batch
 
     loaders.__init__, loaders.__iter__, iterators.__next__ = made, begun, followed
 
 
-def _settings(loader: Any) -> dict[str, Any]:
+def _settings(loader: Any, module: Any) -> dict[str, Any]:
     found = {name: _simple(getattr(loader, name, None)) for name in _SETTINGS}
-    dataset = loader.dataset
+    dataset, sampler, collate = loader.dataset, loader.sampler, loader.collate_fn
     found["dataset"] = "%s.%s" % (type(dataset).__module__, type(dataset).__qualname__)
-    found["is_iterable"] = "Iterable" in str(getattr(loader, "_dataset_kind", "")) or not hasattr(
-        dataset, "__len__"
-    )
-    if not found["is_iterable"]:
-        found["samples"] = len(dataset)
-    tensors = getattr(dataset, "tensors", None)
+    found["is_iterable"] = isinstance(dataset, module.IterableDataset)
+    if isinstance(sampler, (module.SequentialSampler, module.RandomSampler)):
+        found["samples"] = len(dataset)  # which these samplers ask too, at each epoch
+    tensors = getattr(dataset, "__dict__", {}).get("tensors")
     if isinstance(tensors, tuple):
         found["dataset_bytes"] = sum(map(_bytes, tensors))
-    collate = loader.collate_fn
     found["collate"] = getattr(collate, "__name__", type(collate).__name__)
-    found["sampler"] = type(loader.sampler).__name__
+    found["sampler"] = type(sampler).__name__
     return found
 
 
@@ -137,22 +153,30 @@ def _tensors(value: Any) -> Iterable[Any]:
 
 
 def torch_optim_optimizer(module: Any, notes: Notes) -> None:
-    """Count steps, those of the optimizer that makes most of them."""
+    """Count steps; those of several optimizers that take turns are one."""
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is None:
         notes.fact("torch", steps="not told before PyTorch 2.0")
         return
-    counts: dict[int, int] = {}
+    turn: set[int] = set()
+    steps = 0
 
     def stepped(optimizer: Any, *_: Any) -> None:
-        number = counts[id(optimizer)] = counts.get(id(optimizer), 0) + 1
-        if number > notes.steps:
-            notes.step()
-            if number in _LOOK_AT_STEPS:
-                try:
-                    notes.fact("torch", **_how(optimizer))
-                except Exception as error:
-                    notes.failed("torch", error)
+        nonlocal steps
+        if turn and id(optimizer) not in turn:
+            turn.add(id(optimizer))
+            return
+        turn.clear()
+        turn.add(id(optimizer))
+        notes.step()
+        steps += 1
+        # A forked child has taken over the count, and none of the facts.
+        if steps in _LOOK_AT_STEPS or "optimizer" not in notes.libraries.get("torch", ()):
+            notes.fact("torch", optimizer=type(optimizer).__name__)
+            try:
+                notes.fact("torch", **_how(optimizer))
+            except Exception as error:
+                notes.failed("torch", error)
 
     # A compiler that comes to a step passes over this, without a word.
     stepped._torchdynamo_disable = True  # type: ignore[attr-defined]
@@ -164,13 +188,14 @@ def _how(optimizer: Any) -> dict[str, Any]:
     module = sys.modules["torch"]
     dtypes: dict[str, int] = {}
     devices: set[str] = set()
-    size, images, channels_last = 0, 0, 0
+    size, images, channels_last, is_sharded = 0, 0, 0, False
     parameters = [one for group in optimizer.param_groups for one in group["params"]]
     for parameter in parameters[:_MOST_PARAMETERS]:
         name = str(parameter.dtype).replace("torch.", "")
         dtypes[name] = dtypes.get(name, 0) + parameter.nelement()
         devices.add(str(parameter.device))
         size += _bytes(parameter)
+        is_sharded = is_sharded or type(parameter).__name__ == "DTensor"
         if parameter.dim() == 4:
             images += 1
             channels_last += parameter.is_contiguous(memory_format=module.channels_last)
@@ -181,9 +206,9 @@ def _how(optimizer: Any) -> dict[str, Any]:
         "parameter_bytes": size,
         "devices": sorted(devices),
         "channels_last": None if not images else channels_last == images,
+        "is_sharded": is_sharded,
         "float32_matmul_precision": module.get_float32_matmul_precision(),
         "cudnn_benchmark": backends.cudnn.benchmark,
-        "optimizer": type(optimizer).__name__,
     }
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         found["world_size"] = distributed.get_world_size()

@@ -1,0 +1,1 @@
+"""Several runs of a program, one verdict."""

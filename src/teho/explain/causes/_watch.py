@@ -1,0 +1,186 @@
+"""What the rules on a program's time have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from teho.explain.rules._look import Located, Look
+from teho.model.finding import Evidence, Severity, Threshold
+from teho.model.program import MainProcess, Part
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Summary
+from teho.model.watched import Frame
+
+__all__ = ["Waiting", "Watch", "data_size", "in_loader", "place", "waited"]
+
+_LINES = 2
+_NEAR_PERCENT = 5.0
+
+
+class Waiting(NamedTuple):
+    """A process that waits for its data for a good part of its time."""
+
+    main: MainProcess
+    share_percent: float
+    settings: dict[str, Any]
+    """Of its loader."""
+    cores: int
+    """That it has for itself and its workers."""
+
+    @property
+    def workers(self) -> int:
+        """How many it was told to start."""
+        return int(self.settings.get("num_workers") or 0)
+
+    def percent(self, *parts: Part) -> float:
+        """Return which share of its waiting the main thread spent on these itself."""
+        return 100 * sum(self.main.feed.main_s.get(part, 0.0) for part in parts) / self.wait_s
+
+    def worked_percent(self, *parts: Part) -> float:
+        """Return which share of their work the workers, or without any it, spent on these."""
+        by_part = self.main.feed.workers_s if self.main.feed.workers else self.main.feed.main_s
+        whole_s = sum(s for part, s in by_part.items() if part is not Part.IDLE)
+        return 100 * sum(by_part.get(part, 0.0) for part in parts) / whole_s if whole_s else 0.0
+
+    @property
+    def work_s(self) -> float:
+        """For how long its data were worked on, by whoever did."""
+        feed = self.main.feed
+        working = (Part.FETCHING, Part.OPENING, Part.COLLATING)
+        by_part = feed.workers_s if feed.workers else feed.main_s
+        return sum(by_part.get(part, 0.0) for part in working)
+
+    @property
+    def wait_s(self) -> float:
+        """For how long it waited."""
+        return self.main.feed.wait_s
+
+
+class Watch(Look):
+    """A rule's look at a program's time."""
+
+    def __init__(
+        self, kind: str, run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+    ) -> None:
+        super().__init__(kind, run, summary, thresholds)
+        self.mains = summary.program.mains if summary.program else ()
+
+    def is_loss(self, seconds: float, main: MainProcess) -> bool:
+        """Tell whether so much lost time of a process is worth a word."""
+        share = 100 * seconds / main.process.wall_s
+        return share >= self.limit("lost_percent") and seconds >= self.limit("lost_min_s")
+
+    def waiting(self) -> Waiting | None:
+        """Return the process that waits for its data the longest, if it is worth a word."""
+        waits = [main for main in self.mains if self.is_loss(main.feed.wait_s, main)]
+        if not waits:
+            return None
+        main = max(waits, key=lambda one: one.feed.wait_s / one.process.wall_s)
+        loader = main.feed.loader
+        if loader is None or loader.batches < self.limit("batches_min"):
+            return None
+        share = 100 * main.feed.wait_s / main.process.wall_s
+        return Waiting(main, share, loader.settings, self.cores_of(main))
+
+    def node_of(self, main: MainProcess) -> NodeSummary | None:
+        """Return where a process ran; None where nothing was recorded there."""
+        return next((one for one in self.summary.nodes if one.name == main.process.node), None)
+
+    def gpu_busy_percent(self, main: MainProcess) -> float | None:
+        """Return the mean busy share of the busiest GPU beside a process; None where unknown."""
+        gpus = [of for of in self.gpus if of.node.name == main.process.node]
+        stats = [self.stat(of, "gpu_busy_percent") for of in gpus]
+        return max((stat.mean for stat in stats if stat is not None), default=None)
+
+    def ranks_beside(self, main: MainProcess) -> int:
+        """Return how many processes did the program's work on its node, while it did."""
+        begin, end = main.process.began_s, main.process.until_s
+        return sum(
+            one.process.node == main.process.node
+            and min(end, one.process.until_s) - max(begin, one.process.began_s) > (end - begin) / 2
+            for one in self.mains
+        )
+
+    def cores_of(self, main: MainProcess) -> int:
+        """Return how many cores of its node's are a process's share; at least one."""
+        node = self.node_of(main)
+        cores = node.cores if node else len(main.process.cores or ())
+        return max(1, cores // max(1, self.ranks_beside(main)))
+
+    def by_workers(self, waiting: Waiting, workers: int) -> tuple[float, float]:
+        """Return which share of the time so many workers could give back, in %.
+
+        At the most, all work on data is done by the workers, while the program does the rest.
+        At the least, what all of it computes together has the process's cores and no more.
+        """
+        wall_s = waiting.main.process.wall_s
+        best_s = max(wall_s - waiting.wait_s, waiting.work_s / workers)
+        node = self.node_of(waiting.main)
+        used = node.cpu_cores_used if node else None
+        ranks = max(1, self.ranks_beside(waiting.main))
+        bound_s = used * wall_s / ranks / waiting.cores if isinstance(used, float) else wall_s
+        return _regain(max(best_s, bound_s), wall_s), _regain(best_s, wall_s)
+
+    def best_workers(self, waiting: Waiting) -> int:
+        """Return the fewest workers that are within a twentieth of the best, a core for each."""
+        regained = {n: self.by_workers(waiting, n)[1] for n in range(1, waiting.cores + 1)}
+        best = max(regained.values())
+        return next(n for n, percent in regained.items() if percent >= best - _NEAR_PERCENT)
+
+    def lost(
+        self,
+        sentence: str,
+        *,
+        share_percent: float,
+        evidence: Iterable[Evidence],
+        action: str,
+        regain_percent: tuple[float, float],
+        judged_by: Sequence[str] = (),
+        lines: Iterable[tuple[Frame, float]] = (),
+    ) -> Located:
+        """Build a finding about lost time; it is critical where half of it is, in a job."""
+        critical = self.scheduler and share_percent >= self.limit("lost_critical_percent")
+        shown = [
+            Evidence("most of it in" if number == 0 else "and", place(frame))
+            for number, (frame, _) in enumerate(list(lines)[:_LINES])
+        ]
+        return self.finding(
+            Severity.CRITICAL if critical else Severity.WARNING,
+            sentence,
+            evidence=(*evidence, *shown),
+            judged_by=["lost_percent", *judged_by],
+            action=action,
+            regain_percent=regain_percent,
+        )
+
+
+def _regain(left_s: float, wall_s: float) -> float:
+    return max(0.0, 100 * (1 - left_s / wall_s))
+
+
+def in_loader(waiting: Waiting, *arguments: str) -> str:
+    """Write the change of a loader's arguments, and where: ready to be copied."""
+    made_at = waiting.main.feed.loader.made_at if waiting.main.feed.loader else None
+    at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
+    return f"`DataLoader(…, {', '.join(arguments)})`{at}"
+
+
+def waited(waiting: Waiting) -> str:
+    """Begin a sentence on waiting for data."""
+    ranks = waiting.main.library.get("world_size")
+    who = f"Rank {waiting.main.library.get('rank')}" if ranks and ranks != 1 else "The program"
+    return f"{who} waited for its data for {waiting.share_percent:.0f} % of the time"
+
+
+def data_size(waiting: Waiting) -> int | None:
+    """Return the bytes of all samples, as batches hold them; None where that is not known."""
+    loader = waiting.main.feed.loader
+    samples, batch = waiting.settings.get("samples"), waiting.settings.get("batch_size")
+    size = loader.batch.get("bytes") if loader else None
+    return int(samples * size / batch) if samples and batch and size else None
+
+
+def place(frame: Frame) -> str:
+    """Name a line of the program: `train.py:12  for x, y in loader:`."""
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.text or frame.function}"

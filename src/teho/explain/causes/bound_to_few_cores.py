@@ -1,0 +1,52 @@
+"""The program bound itself, or was bound, to a part of its cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Watch
+from teho.explain.wording import numbered
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.run import Run
+from teho.model.summary import Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "bound_to_few_cores"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Compare the cores that its processes might run on with those of the job."""
+    watch = Watch(KIND, run, summary, thresholds)
+    for node in summary.nodes:
+        own = [main for main in watch.mains if main.process.node == node.name]
+        cores = {core for main in own for core in main.process.cores or ()}
+        unknown = any(main.process.cores is None for main in own)
+        if not own or unknown or not 0 < len(cores) < node.cores:
+            continue
+        used = node.cpu_cores_used
+        if not isinstance(used, float) or used < watch.limit("used_percent") / 100 * len(cores):
+            continue
+        share = 100 * (1 - len(cores) / node.cores)
+        return [
+            watch.lost(
+                f"On {node.name} the program may run on {len(cores)} of the job's {node.cores} "
+                "cores, and kept all of those busy.",
+                share_percent=share,
+                evidence=(
+                    Evidence("cores it may run on", numbered(sorted(cores))),
+                    Evidence("cores used, mean", used, "cores"),
+                    Evidence("cores of the job", float(node.cores), "cores"),
+                ),
+                judged_by=["used_percent"],
+                action=(
+                    "Find what binds it: `os.sched_setaffinity`, `taskset` or `numactl` in the "
+                    "script, `OMP_PROC_BIND`, `GOMP_CPU_AFFINITY`, `KMP_AFFINITY`, or the "
+                    "launcher's own binding, such as `srun --cpu-bind=none` turns off."
+                ),
+                regain_percent=(0.0, share),
+            )
+        ]
+    return []

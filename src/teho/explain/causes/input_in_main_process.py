@@ -1,0 +1,43 @@
+"""The program loads its data itself, while nothing else goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Watch, data_size, in_loader, waited
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.run import Run
+from teho.model.summary import Summary
+from teho.units import format_bytes
+
+__all__ = ["KIND", "judge"]
+
+KIND = "input_in_main_process"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Look at a loader without workers that is waited for."""
+    watch = Watch(KIND, run, summary, thresholds)
+    waiting = watch.waiting()
+    if waiting is None or waiting.workers > 0:
+        return []
+    workers = watch.best_workers(waiting)
+    arguments = [f"num_workers={workers}", "persistent_workers=True"]
+    size = data_size(waiting)
+    kept = f", or load them once and keep them: they take {format_bytes(size)}" if size else ""
+    return [
+        watch.lost(
+            f"{waited(waiting)}: it loads them itself, without workers.",
+            share_percent=waiting.share_percent,
+            evidence=(
+                Evidence("waiting for data", waiting.share_percent, "%"),
+                Evidence("workers", 0.0),
+                Evidence("cores", float(waiting.cores), "cores"),
+            ),
+            action=f"Load them beside the work: {in_loader(waiting, *arguments)}{kept}.",
+            regain_percent=watch.by_workers(waiting, workers),
+            lines=waiting.main.feed.lines,
+        )
+    ]

@@ -1,0 +1,55 @@
+"""The data are read from storage again and again: memory does not hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Watch, waited
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.missing import Missing, Reason
+from teho.model.run import Run
+from teho.model.summary import Summary
+from teho.units import format_bytes
+
+__all__ = ["KIND", "judge"]
+
+KIND = "input_read_again"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Look at storage reads beyond what memory may hold, of a program that waits for its data."""
+    watch = Watch(KIND, run, summary, thresholds)
+    waiting = watch.waiting()
+    node = watch.node_of(waiting.main) if waiting else None
+    if waiting is None or node is None or waiting.main.feed.loader is None:
+        return []
+    read = watch.figure(node, "job read from storage", node.totals.get("job_read_bytes", _UNSEEN))
+    limit = node.memory_limit_bytes
+    if read is None or not isinstance(limit, float) or waiting.main.feed.loader.epochs < 2:
+        return watch.outcome([])
+    if read < watch.limit("read_times") * limit:
+        return []
+    return [
+        watch.lost(
+            f"{waited(waiting)}, and read {format_bytes(read)} from storage: memory holds "
+            f"{format_bytes(limit)}, too little to keep the data from one epoch to the next.",
+            share_percent=waiting.share_percent,
+            evidence=(
+                Evidence("waiting for data", waiting.share_percent, "%"),
+                Evidence("read from storage", read, "bytes"),
+                Evidence("memory limit", limit, "bytes"),
+            ),
+            judged_by=["read_times"],
+            action=(
+                "Ask for more memory, or make the data smaller: store them in the type that the "
+                "program computes with, compressed, or already cut to size."
+            ),
+            regain_percent=(0.0, waiting.share_percent),
+            lines=waiting.main.feed.lines,
+        )
+    ]
+
+
+_UNSEEN = Missing(Reason.UNRECORDED)

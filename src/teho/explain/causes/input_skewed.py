@@ -1,0 +1,68 @@
+"""A few batches keep the program waiting: some samples take far longer than others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Watch, in_loader, waited
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.run import Run
+from teho.model.summary import Summary
+from teho.model.watched import Wait
+
+__all__ = ["KIND", "judge"]
+
+KIND = "input_skewed"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Look at how unevenly long batches are waited for."""
+    watch = Watch(KIND, run, summary, thresholds)
+    waiting = watch.waiting()
+    loader = waiting.main.feed.loader if waiting else None
+    if waiting is None or loader is None:
+        return []
+    count = sum(wait.count for wait in loader.waits.values())
+    if count < watch.limit("waits_min"):
+        return []
+    median = _median(loader.waits, count)
+    # A place more is twice as long.
+    apart = round(math.log2(watch.limit("times_longer")))
+    long = [wait for place, wait in loader.waits.items() if place >= median + apart]
+    share = 100 * sum(wait.total_s for wait in long) / waiting.wait_s
+    rare = 100 * sum(wait.count for wait in long) / count
+    if share < watch.limit("long_waits_percent") or rare > watch.limit("rare_percent"):
+        return []
+    further = (f"num_workers={max(1, waiting.cores - 1)}", "prefetch_factor=8")
+    lost_percent = waiting.share_percent * share / 100
+    return [
+        watch.lost(
+            f"{waited(waiting)}, most of it for {rare:.2g} % of the batches: some samples take far "
+            "longer than others.",
+            share_percent=waiting.share_percent,
+            evidence=(
+                Evidence("waiting for data", waiting.share_percent, "%"),
+                Evidence("of that, long waits", share, "%"),
+                Evidence("long waits, of all batches", rare, "%"),
+            ),
+            judged_by=["times_longer", "long_waits_percent", "rare_percent", "waits_min"],
+            action=(
+                "Find the samples that take long, and prepare them before the job; until then "
+                f"let workers load further ahead: {in_loader(waiting, *further)}."
+            ),
+            regain_percent=(lost_percent / 2, lost_percent),
+            lines=waiting.main.feed.lines,
+        )
+    ]
+
+
+def _median(waits: Mapping[int, Wait], count: int) -> int:
+    seen = 0
+    for place, wait in sorted(waits.items()):
+        seen += wait.count
+        if 2 * seen >= count:
+            return place
+    return 0

@@ -1,0 +1,46 @@
+"""The program waits for its data, and nothing cheap would load them faster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Watch, data_size, waited
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.run import Run
+from teho.model.summary import Summary
+from teho.units import format_bytes
+
+__all__ = ["KIND", "judge"]
+
+KIND = "input_slow"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Look at waiting for data that no other rule explains."""
+    watch = Watch(KIND, run, summary, thresholds)
+    waiting = watch.waiting()
+    if waiting is None:
+        return []
+    size = data_size(waiting)
+    kept = (
+        f" Their samples take {format_bytes(size)} in all: keep them, if that fits." if size else ""
+    )
+    return [
+        watch.lost(
+            f"{waited(waiting)}.",
+            share_percent=waiting.share_percent,
+            evidence=(
+                Evidence("waiting for data", waiting.share_percent, "%"),
+                Evidence("workers", float(waiting.workers)),
+                Evidence("cores", float(waiting.cores), "cores"),
+            ),
+            action=(
+                "Do less for each sample in the lines below: decode and cut to size before the "
+                f"job, and store the result. More cores would also help.{kept}"
+            ),
+            regain_percent=(0.0, waiting.share_percent),
+            lines=waiting.main.feed.lines,
+        )
+    ]

@@ -1,0 +1,60 @@
+"""The data are many small files, and opening them takes the time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Waiting, Watch, waited
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.program import Part
+from teho.model.run import Run
+from teho.model.summary import Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "input_small_files"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Look at loading that spends its time in opening and reading files."""
+    watch = Watch(KIND, run, summary, thresholds)
+    waiting = watch.waiting()
+    if waiting is None:
+        return []
+    share = waiting.worked_percent(Part.OPENING)
+    if share < watch.limit("opening_percent"):
+        return []
+    sample = _sample_bytes(watch, waiting)
+    if sample is not None and sample > watch.limit("small_kib") * 1024:
+        return []
+    lost_percent = waiting.share_percent * share / 100
+    told = (Evidence("read for each sample", sample, "bytes"),) if sample is not None else ()
+    return [
+        watch.lost(
+            f"{waited(waiting)}, most of it in opening and reading small files.",
+            share_percent=waiting.share_percent,
+            evidence=(
+                Evidence("waiting for data", waiting.share_percent, "%"),
+                Evidence("of loading, opening and reading files", share, "%"),
+                *told,
+            ),
+            judged_by=["opening_percent", "small_kib"],
+            action=(
+                "Pack them into few large files before the job, and read those: `tar` with "
+                "WebDataset, HDF5, LMDB or one NumPy array; or unpack an archive of them to the "
+                "node's own disk at the job's start."
+            ),
+            regain_percent=(lost_percent / 2, lost_percent),
+            lines=waiting.main.feed.lines,
+        )
+    ]
+
+
+def _sample_bytes(watch: Watch, waiting: Waiting) -> float | None:
+    """Return what was read for each sample, by the whole program; None where that is not known."""
+    node, loader = watch.node_of(waiting.main), waiting.main.feed.loader
+    read = node.totals.get("job_read_calls_bytes") if node else None
+    samples = loader.batches * (waiting.settings.get("batch_size") or 1) if loader else 0
+    return read / samples if isinstance(read, float) and samples else None

@@ -1,0 +1,48 @@
+"""More workers load the data than there are cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Waiting, Watch, in_loader
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.run import Run
+from teho.model.summary import Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "input_too_many_workers"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Look at workers beyond the cores, where the program waits for its data or for a core."""
+    watch = Watch(KIND, run, summary, thresholds)
+    for main in watch.mains:
+        loader, cores = main.feed.loader, watch.cores_of(main)
+        workers = loader.settings.get("num_workers") or 0 if loader else 0
+        without_core_s = main.process.wait_for_core_s or 0.0
+        lost_s = max(without_core_s, main.feed.wait_s)
+        if loader is None or workers <= cores or not watch.is_loss(lost_s, main):
+            continue
+        wall_s = main.process.wall_s
+        waiting = Waiting(main, 100 * main.feed.wait_s / wall_s, loader.settings, cores)
+        few = max(1, cores - 1)
+        return [
+            watch.lost(
+                f"{workers} workers load the data on {cores} core{'s' if cores > 1 else ''}: they "
+                "take turns with each other and with the program.",
+                share_percent=100 * lost_s / wall_s,
+                evidence=(
+                    Evidence("waiting for data", waiting.share_percent, "%"),
+                    Evidence("waiting for a core", 100 * without_core_s / wall_s, "%"),
+                    Evidence("workers", float(workers)),
+                    Evidence("cores", float(cores), "cores"),
+                ),
+                action=f"Leave a core to the program: {in_loader(waiting, f'num_workers={few}')}.",
+                regain_percent=(0.0, 100 * lost_s / wall_s),
+                lines=main.feed.lines,
+            )
+        ]
+    return []

@@ -1,0 +1,95 @@
+"""From what the probes saw of all processes to what the program did with its time."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from teho.explain.where import doing_of, main_process, most_of, own_frame, spent_by
+from teho.model.program import Doing, Feed, MainProcess, Part, Program
+from teho.model.watched import Frame, Loader, Seen, WatchedProcess
+
+__all__ = ["program_of"]
+
+_OPENING = re.compile(r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.load\(|\bFile\(")
+_SHORTEST = 0.05
+"""Of the longest main process's time: what did less is no rank, nor a stage of the program."""
+
+
+def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
+    """Return what a program did; None where no Python process was watched for any time.
+
+    A process that asked for batches or made steps does the program's work: one for each rank.
+    Where none is known to, it is the one whose main thread worked most.
+    """
+    watched = [one for one in processes if one.wall_s > 0]
+    mains = [one for one in watched if one.progress or any(own.batches for own in one.loaders)]
+    busiest = main_process(watched)
+    if busiest is None:
+        return None
+    mains = sorted(mains or [busiest], key=lambda one: -one.wall_s)
+    long = [one for one in mains if one.wall_s >= _SHORTEST * mains[0].wall_s]
+    return Program(mains=tuple(_main(one, watched) for one in long))
+
+
+def _main(process: WatchedProcess, processes: Iterable[WatchedProcess]) -> MainProcess:
+    workers = [
+        one
+        for one in processes
+        if (one.node, one.parent_pid) == (process.node, process.pid) and _is_worker(one)
+    ]
+    main_s: dict[Part, float] = defaultdict(float)
+    workers_s: dict[Part, float] = defaultdict(float)
+    lines: dict[tuple[str, int], tuple[Frame, float]] = {}
+    for of, stacks in (
+        (main_s, process.stacks),
+        *((workers_s, worker.stacks) for worker in workers),
+    ):
+        for seen in stacks:
+            if doing_of(seen) is not Doing.LOADING:
+                continue
+            part = _part(seen)
+            of[part] += seen.wall_s
+            frame = own_frame(seen.frames)
+            if part in (Part.FETCHING, Part.OPENING) and frame:
+                key = frame.file, frame.line
+                lines[key] = frame, lines.get(key, (frame, 0.0))[1] + seen.wall_s
+    return MainProcess(
+        process=process,
+        spent=tuple(spent_by(process)),
+        feed=Feed(
+            loader=_loader(process.loaders),
+            main_s=dict(main_s),
+            workers_s=dict(workers_s),
+            workers=len(workers),
+            lines=most_of(list(lines.values())),
+        ),
+    )
+
+
+def _is_worker(process: WatchedProcess) -> bool:
+    return any(
+        frame.function.endswith("_worker_loop") for seen in process.stacks for frame in seen.frames
+    )
+
+
+def _loader(loaders: Iterable[Loader]) -> Loader | None:
+    return max(loaders, key=lambda one: (one.wait_s, one.batches), default=None)
+
+
+def _part(seen: Seen) -> Part:
+    """Return what a stack that waits for data does for them, by the functions on it."""
+    places = [(frame.file.rpartition("/")[2], frame.function) for frame in seen.frames]
+    files = {file for file, _ in places}
+    functions = {function.rpartition(".")[2] for _, function in places}
+    if "collate.py" in files:
+        return Part.COLLATING
+    if "fetch.py" in files:
+        text = seen.frames[0].text
+        return Part.OPENING if _OPENING.search(text) else Part.FETCHING
+    if functions & {"_shutdown_workers", "_reset", "start", "Popen", "_launch"} or (
+        "_get_iterator" in functions
+    ):
+        return Part.STARTING
+    return Part.IDLE if "_worker_loop" in functions else Part.AWAITING

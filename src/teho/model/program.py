@@ -1,0 +1,100 @@
+"""What a Python program did with its time: the digest of what its probe saw."""
+
+from __future__ import annotations
+
+import enum
+from typing import Union
+
+import msgspec
+
+from teho.model.watched import Frame, Loader, WatchedProcess
+
+__all__ = ["Doing", "Feed", "MainProcess", "Part", "Program", "Spent"]
+
+
+class Doing(str, enum.Enum):
+    """What a thread was doing."""
+
+    LOADING = "waiting for data"
+    COPYING = "copying to the device"
+    DEVICE = "waiting for the device"
+    COMMUNICATING = "communicating"
+    COMPILING = "compiling"
+    SAVING = "saving"
+    IMPORTING = "importing"
+    PYTHON = "Python itself"
+    COMPUTING = "computing outside of Python"
+    WAITING = "waiting"
+
+
+class Part(str, enum.Enum):
+    """What is done for data while they are waited for."""
+
+    FETCHING = "fetching samples"
+    OPENING = "opening and reading files"
+    COLLATING = "putting batches together"
+    STARTING = "starting workers"
+    AWAITING = "waiting for workers"
+    IDLE = "waiting to be asked"
+    """A worker's."""
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """The time that one process spent doing one thing."""
+
+    doing: Doing
+    wall_s: float
+    lines: tuple[tuple[Frame, float], ...]
+    """The program's own lines that led to it, and the wall time of each in s, most first."""
+
+
+class Feed(msgspec.Struct, frozen=True, kw_only=True):
+    """How one process got its data."""
+
+    loader: Union[Loader, None]
+    """The one that it waited for the longest."""
+    main_s: dict[Part, float]
+    """What its main thread did of it itself; together all that it waited for data."""
+    workers_s: dict[Part, float]
+    """The same of the main threads of its workers, all together."""
+    workers: int
+    """How many workers were seen."""
+    lines: tuple[tuple[Frame, float], ...]
+    """The program's own lines that fetch samples, in whichever process, most time first."""
+
+    @property
+    def wait_s(self) -> float:
+        """For how long it waited for data."""
+        return sum(self.main_s.values())
+
+
+class MainProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that does the program's work: one for each rank."""
+
+    process: WatchedProcess
+    spent: tuple[Spent, ...]
+    """Most time first; adds up to all of it."""
+    feed: Feed
+
+    def seconds(self, *doings: Doing) -> float:
+        """Return for how long it did any of these."""
+        return sum(spent.wall_s for spent in self.spent if spent.doing in doings)
+
+    def percent(self, *doings: Doing) -> float:
+        """Return which share of its time it did any of these."""
+        return 100 * self.seconds(*doings) / self.process.wall_s
+
+    def lines(self, doing: Doing) -> tuple[tuple[Frame, float], ...]:
+        """Return the program's own lines that did this, with their seconds, most first."""
+        return next((spent.lines for spent in self.spent if spent.doing is doing), ())
+
+    @property
+    def library(self) -> dict[str, object]:
+        """What is known of PyTorch in it."""
+        return self.process.libraries.get("torch", {})
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """All Python processes that did the program's work, the longest first."""
+
+    mains: tuple[MainProcess, ...]

@@ -1,0 +1,90 @@
+"""JAX: the device it computes on, and what it compiles.
+
+All by its own listeners. A device is looked at when something was compiled for one, never before:
+to ask would begin to use it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from _teho_probe.lines import TYPE_CHECKING
+from _teho_probe.notes import caller
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from _teho_probe.notes import Notes
+
+_PARTS = "/jax/core/compile/"
+_LAST_PART = "/jax/core/compile/backend_compile_duration"
+_CACHE_HIT = "/jax/compilation_cache/cache_hits"
+_MOST_FUNCTIONS = 100
+
+
+def jax(module: Any, notes: Notes) -> None:
+    """Note which it is."""
+    notes.fact("jax", version=str(module.__version__))
+
+
+def jax_monitoring(module: Any, notes: Notes) -> None:
+    """Note what is compiled: how often, for how long, and what for."""
+    compiled = _Compiled(notes)
+    module.register_event_duration_secs_listener(compiled.lasted)
+    module.register_event_listener(compiled.happened)
+
+
+class _Compiled:
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+
+    def happened(self, event: str, **_: Any) -> None:
+        if event == _CACHE_HIT:
+            facts = self._notes.libraries.get("jax", {})
+            self._notes.fact("jax", cache_hits=facts.get("cache_hits", 0) + 1)
+
+    def lasted(self, event: str, duration_s: float, **about: Any) -> None:
+        if event.startswith(_PARTS):
+            try:
+                self._add(event, duration_s, str(about.get("fun_name", "")))
+            except Exception as error:
+                self._notes.failed("jax", error)
+
+    def _add(self, event: str, duration_s: float, name: str) -> None:
+        facts = self._notes.libraries.get("jax", {})
+        functions = dict(facts.get("functions", {}))
+        if name.startswith("jit(") and name.endswith(")"):
+            name = name[4:-1]
+        if name not in functions and len(functions) >= _MOST_FUNCTIONS:
+            name = "(others)"
+        own = functions.get(name) or {"compiles": 0, "compile_s": 0.0, "at": caller()}
+        is_done = event == _LAST_PART
+        functions[name] = {
+            "compiles": own["compiles"] + is_done,
+            "compile_s": round(own["compile_s"] + duration_s, 4),
+            "at": own["at"],
+        }
+        self._notes.fact(
+            "jax",
+            compiles=facts.get("compiles", 0) + is_done,
+            compile_s=round(facts.get("compile_s", 0.0) + duration_s, 4),
+            functions=functions,
+            **(_how() if is_done else {}),
+        )
+
+
+def _how() -> dict[str, Any]:
+    """Return how the program computes."""
+    module = sys.modules["jax"]
+    found = {
+        "x64": bool(module.config.jax_enable_x64),
+        "matmul_precision": module.config.jax_default_matmul_precision,
+    }
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if bridge is not None and bridge.backends_are_initialized():
+        found["platform"] = module.default_backend()
+        found["devices"] = sorted({str(one.device_kind) for one in module.local_devices()})
+        found["device_count"] = module.device_count()
+        found["local_device_count"] = module.local_device_count()
+        found["process_count"] = module.process_count()
+    return found

@@ -1,0 +1,113 @@
+"""TensorFlow: the pipelines of tf.data that the program goes through, and its waiting for them.
+
+Those that Keras goes through inside of a graph are told without batches: nobody sees them there.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from inspect import signature
+from time import monotonic
+from weakref import WeakKeyDictionary
+
+from _teho_probe.lines import TYPE_CHECKING
+from _teho_probe.notes import caller
+
+if TYPE_CHECKING:
+    from typing import Any, Iterable
+
+    from _teho_probe.notes import Loader, Notes
+
+_AUTOTUNE = -1
+_NOTED = {
+    "batch": ("batch_size", "num_parallel_calls"),
+    "padded_batch": ("batch_size",),
+    "map": ("num_parallel_calls",),
+    "interleave": ("num_parallel_calls", "cycle_length"),
+    "prefetch": ("buffer_size",),
+    "shuffle": ("buffer_size",),
+    "cache": ("filename",),
+}
+"""Method of a dataset -> its arguments that are told."""
+
+
+def tensorflow(module: Any, notes: Notes) -> None:
+    """Note which it is."""
+    notes.fact("tensorflow", version=str(module.__version__))
+
+
+def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
+    """Note each pipeline that is gone through, and for how long its batches were waited for."""
+    datasets, iterators = module.DatasetV2, module.iterator_ops.OwnedIterator
+    # By what call each was made, and where.
+    known: WeakKeyDictionary[Any, tuple[dict[str, Any], Any]] = WeakKeyDictionary()
+    waiting: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+    for name, arguments in _NOTED.items():
+        if hasattr(datasets, name):
+            _note_calls(datasets, name, arguments, known, notes)
+    begin, following = datasets.__iter__, iterators.__next__
+
+    @wraps(begin)
+    def begun(self: Any) -> Any:
+        began_s = monotonic()
+        iterator = begin(self)
+        try:
+            calls = [known[one] for one in _behind(self) if one in known]
+            pipeline = [call for call, _ in reversed(calls)]
+            made_at = calls[0][1] if calls else None
+            loader: Loader = notes.loader({"dataset": "tf.data", "pipeline": pipeline}, made_at)
+            waiting[iterator] = [loader, began_s]
+        except Exception as error:
+            notes.failed("tensorflow", error)
+        return iterator
+
+    @wraps(following)
+    def followed(self: Any) -> Any:
+        asked_s = monotonic()
+        batch = following(self)
+        noted = waiting.get(self)
+        if noted is not None:
+            loader, began_s = noted
+            if began_s is None:
+                loader.waited(monotonic() - asked_s)
+            else:
+                noted[1] = None
+                loader.began(monotonic() - began_s)
+        return batch
+
+    datasets.__iter__, iterators.__next__ = begun, followed
+
+
+def _behind(dataset: Any) -> Iterable[Any]:
+    """Yield a dataset and those it is made from, the last first."""
+    yield dataset
+    for one in dataset._inputs():
+        yield from _behind(one)
+
+
+def _note_calls(
+    datasets: Any, name: str, arguments: tuple[str, ...], known: Any, notes: Notes
+) -> None:
+    make = getattr(datasets, name)
+    bind = signature(make).bind
+
+    @wraps(make)
+    def made(self: Any, *args: Any, **kwargs: Any) -> Any:
+        dataset = make(self, *args, **kwargs)
+        try:
+            given = bind(self, *args, **kwargs)
+            given.apply_defaults()
+            settings = {key: _simple(given.arguments[key]) for key in arguments}
+            known[dataset] = {"call": name, **settings}, caller()
+        except Exception as error:
+            notes.failed("tensorflow", error)
+        return dataset
+
+    setattr(datasets, name, made)
+
+
+def _simple(value: Any) -> Any:
+    """Return an argument in words; those that are tensors have their value only later."""
+    if isinstance(value, int) and value == _AUTOTUNE:
+        return "autotune"
+    return value if value is None or isinstance(value, (bool, int, float, str)) else "given"

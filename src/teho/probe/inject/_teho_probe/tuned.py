@@ -1,0 +1,155 @@
+"""Settings that `teho tune` tries, imposed on PyTorch from outside.
+
+`TEHO_TUNE` holds them as JSON: arguments of `DataLoader` by their names, `in_memory`, `threads`,
+`tf32`, `autocast` (a dtype's name), `channels_last`; and `made_at`, `[file, line]` of the one loader
+that is meant. What cannot be imposed is noted as a failure, or fails the program: it is a try.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import nullcontext
+from functools import wraps
+from time import monotonic
+
+from _teho_probe.lines import TYPE_CHECKING
+from _teho_probe.notes import caller
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from _teho_probe.notes import Notes
+
+__all__ = ["Kept", "set_up", "tune_loaders"]
+
+_ARGUMENTS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
+_OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+_MOST_KEPT = 1024
+_KEEPING_S = 3.0
+_COMPARED = 8
+"""Samples that are loaded twice: of images that are flipped or not, one of 256 trials misses it."""
+
+
+def _wanted() -> dict[str, Any]:
+    return dict(json.loads(os.environ["TEHO_TUNE"]))
+
+
+# ---- loaders ----
+
+
+def tune_loaders(loaders: Any, notes: Notes) -> None:
+    """Change the arguments of the loader that is meant, whenever it is made."""
+    wanted, make = _wanted(), loaders.__init__
+    names = make.__code__.co_varnames[1 : make.__code__.co_argcount]
+
+    @wraps(make)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = dict(zip(names, args), **kwargs)
+        if _is_meant(wanted.get("made_at")):
+            given = _changed(given, wanted, notes)
+        make(self, **given)
+
+    loaders.__init__ = made
+
+
+def _is_meant(made_at: Any) -> bool:
+    if made_at is None:
+        return True
+    here = caller()
+    return here is not None and [here[0], here[2]] == list(made_at)
+
+
+def _changed(given: dict[str, Any], wanted: dict[str, Any], notes: Notes) -> dict[str, Any]:
+    changed = {**given, **{name: wanted[name] for name in _ARGUMENTS if name in wanted}}
+    if "batch_size" in wanted and changed.get("batch_sampler") is None:
+        changed["batch_size"] = wanted["batch_size"]
+    if not changed.get("num_workers"):
+        for name in _OF_WORKERS:  # refused without workers
+            changed.pop(name, None)
+    if wanted.get("in_memory"):
+        changed["dataset"] = _kept(changed["dataset"], notes)
+    return changed
+
+
+def _kept(dataset: Any, notes: Notes) -> Kept:
+    count = len(dataset)
+    alike = all(_equal(dataset[place], dataset[place]) for place in range(min(_COMPARED, count)))
+    notes.fact("tune", samples_differ=not alike)
+    until_s, most = monotonic() + _KEEPING_S, min(_MOST_KEPT, count)
+    samples: list[Any] = []
+    while len(samples) < most and (not samples or monotonic() < until_s):
+        samples.append(dataset[len(samples) * count // most])
+    return Kept(dataset, samples)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    equal = one == other
+    return bool(equal.all() if hasattr(equal, "all") else equal)
+
+
+class Kept:
+    """A dataset as fast as if it were in memory: some of its samples, given out again and again."""
+
+    def __init__(self, dataset: Any, samples: list[Any]) -> None:
+        self._dataset = dataset
+        self._samples = samples
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_dataset", "_samples"):  # not there yet: unpickling
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._samples[int(place) % len(self._samples)]
+
+
+# ---- how it computes ----
+
+
+def set_up(module: Any) -> None:
+    """Set threads and precision, and have every model called as wanted."""
+    wanted = _wanted()
+    if "threads" in wanted:
+        module.set_num_threads(wanted["threads"])
+    if wanted.get("tf32"):
+        module.set_float32_matmul_precision("high")
+        module.backends.cudnn.allow_tf32 = True
+    if wanted.get("autocast") or wanted.get("channels_last"):
+        _tune_calls(module, wanted)
+
+
+def _tune_calls(module: Any, wanted: dict[str, Any]) -> None:
+    models, layout = module.nn.Module, module.channels_last
+    call = models.__call__
+    dtype = getattr(module, wanted["autocast"]) if wanted.get("autocast") else None
+    is_inside = False
+
+    def moved(value: Any) -> Any:
+        is_images = isinstance(value, module.Tensor) and value.dim() == 4
+        return value.to(memory_format=layout) if is_images else value
+
+    @wraps(call)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal is_inside
+        if is_inside:
+            return call(self, *args, **kwargs)
+        is_inside = True
+        try:
+            if wanted.get("channels_last"):
+                self.to(memory_format=layout)
+                args = tuple(map(moved, args))
+            device = "cuda" if module.cuda.is_initialized() else "cpu"
+            with module.autocast(device, dtype=dtype) if dtype else nullcontext():
+                return call(self, *args, **kwargs)
+        finally:
+            is_inside = False
+
+    models.__call__ = called
