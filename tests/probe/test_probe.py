@@ -2,86 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
-import teho
-
-INJECT = Path(teho.__file__).parent / "probe" / "inject"
-SPIN = """
-import os, sys, time
-def spin(seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        sum(range(500))
-"""
+from probe.probed import INJECT, Probed
 
 
-def pythons() -> list[str]:
-    """Return this Python, and others that start."""
-    found = [sys.executable]
-    for minor in range(8, 16):
-        path = shutil.which(f"python3.{minor}")
-        if path and minor != sys.version_info.minor:
-            asked = subprocess.run([path, "-c", ""], capture_output=True, check=False)
-            found += [path] if asked.returncode == 0 else []
-    return found
-
-
-class Probed:
-    """A program with the probe in it, and beside it the same without."""
-
-    def __init__(self, folder: Path) -> None:
-        self.spool = folder / "above" / "spool"
-        self.script = folder / "program.py"
-        self.path = ""
-
-    def run(
-        self, code: str, *options: str, python: str = sys.executable, probe: bool = True
-    ) -> subprocess.CompletedProcess[bytes]:
-        self.script.write_text(SPIN + textwrap.dedent(code))
-        environment = {**os.environ, "PYTHONPATH": self.path}
-        if probe:
-            environment |= {
-                "TEHO_PROBE": str(self.spool),
-                "PYTHONPATH": f"{INJECT}:{self.path}" if self.path else str(INJECT),
-            }
-        elif not self.path:
-            del environment["PYTHONPATH"]
-        return subprocess.run(
-            [python, *options, str(self.script)],
-            env=environment,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-
-    def both(self, code: str, *options: str) -> subprocess.CompletedProcess[bytes]:
-        """Run it with and without, and see that it ends and says the same."""
-        without, done = self.run(code, *options, probe=False), self.run(code, *options)
-        assert done.stdout == without.stdout
-        assert done.stderr == without.stderr
-        assert done.returncode == without.returncode
-        return done
-
-    def processes(self) -> list[list[dict]]:
-        found = [
-            [json.loads(line) for line in path.read_text().splitlines()]
-            for path in self.spool.glob("*.jsonl")
-        ]
-        return sorted(found, key=lambda lines: lines[0]["began_s"])
-
-
-@pytest.fixture
-def probed(tmp_path: Path) -> Probed:
-    return Probed(tmp_path)
+def pythons(*, old: bool = False) -> list[str]:
+    """Return this Python, and others that start: those that can be looked into, or older ones."""
+    names = {f"python{version}" for version in ("2.7", *(f"3.{minor}" for minor in range(6, 16)))}
+    paths = [path for name in names if (path := shutil.which(name))]
+    # Where several are kept side by side, this one's neighbours.
+    paths += map(str, Path(sys.base_prefix).parent.glob("*/bin/python"))
+    found = {} if old else {sys.version_info[:2]: sys.executable}
+    for path in paths:
+        words = "import sys; print('%d %d' % sys.version_info[:2])"
+        asked = subprocess.run([path, "-c", words], capture_output=True, check=False)
+        if asked.returncode == 0:
+            version = tuple(map(int, asked.stdout.split()))
+            if (version < (3, 8)) is old:
+                found.setdefault(version, path)
+    return [path for _, path in sorted(found.items())]
 
 
 def walls(lines: list[dict]) -> dict[str, float]:
@@ -148,7 +93,7 @@ def test_workers_are_seen(probed: Probed, method: str) -> None:
         import multiprocessing
         if __name__ == "__main__":
             with multiprocessing.get_context({method!r}).Pool(2) as pool:
-                pool.map(spin, [1.4, 1.4], chunksize=1)
+                pool.map(spin, [2.8, 2.8], chunksize=1)
         """
     )
     assert (done.returncode, done.stderr) == (0, b"")
@@ -169,6 +114,12 @@ def test_a_program_that_becomes_another_is_seen_again(probed: Probed) -> None:
     assert first[0]["pid"] == second[0]["pid"]
     assert "end_s" not in first[-1]
     assert "end_s" in second[-1]
+
+
+@pytest.mark.parametrize("python", pythons(old=True))  # none in most places: then it is skipped
+def test_older_pythons_run_as_ever(probed: Probed, python: str) -> None:
+    probed.both("print(sys.version)", python=python)
+    assert probed.processes() == []
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
