@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.causes._watch import Watch
-from teho.model.finding import Abstention, Evidence, Finding, Threshold
-from teho.model.program import Doing
+from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.program import Doing, MainProcess
 from teho.model.run import Run
 from teho.model.summary import Summary
 
@@ -18,33 +18,52 @@ KIND = "double_precision"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Look at the types of what is trained, and of what it is fed."""
+    """Look at what PyTorch trains, and at how JAX was told to compute."""
     watch = Watch(KIND, run, summary, thresholds)
     for main in watch.mains:
-        sizes = main.library.get("parameter_dtypes")
-        if not isinstance(sizes, dict) or not sizes:
+        told = _parameters(main, watch.limit("double_percent")) or _mode(main)
+        if told is None:
             continue
-        doubles = sum(size for name, size in sizes.items() if name in ("float64", "complex128"))
-        share = 100 * doubles / sum(sizes.values())
+        sentence, evidence, action = told
         computing = main.percent(Doing.COMPUTING, Doing.DEVICE, Doing.COPYING)
-        if share < watch.limit("double_percent"):
-            continue
         return [
-            watch.lost(
-                f"The model has 64-bit parameters, {share:.0f} % of all: twice the memory and half "
-                "the speed of 32 bits, and far less on most GPUs.",
-                share_percent=computing / 2,
-                evidence=(
-                    Evidence("64-bit parameters", share, "%"),
-                    Evidence("computing", computing, "%"),
-                ),
+            watch.finding(
+                # Some work needs it: nobody but its author knows.
+                Severity.REMARK,
+                f"{sentence}: twice the memory and half the speed of 32 bits, and far less on most "
+                "GPUs.",
+                evidence=(evidence, Evidence("computing", computing, "%")),
                 judged_by=["double_percent"],
-                action=(
-                    "Make it 32 bits where the result allows: `model.float()`, "
-                    "`torch.from_numpy(x).float()`; NumPy's arrays are 64 bits unless told "
-                    "otherwise, `np.zeros(n, dtype=np.float32)`."
-                ),
+                action=f"Where 32 bits are enough, {action}.",
                 regain_percent=(0.0, computing / 2),
             )
         ]
     return []
+
+
+Told = tuple[str, Evidence, str]
+
+
+def _parameters(main: MainProcess, limit_percent: float) -> Told | None:
+    sizes = main.library.get("parameter_dtypes")
+    if not isinstance(sizes, dict) or not sum(sizes.values()):
+        return None
+    doubles = sum(size for name, size in sizes.items() if name in {"float64", "complex128"})
+    share = 100 * doubles / sum(sizes.values())
+    if share < limit_percent:
+        return None
+    return (
+        "The model's parameters have 64 bits",
+        Evidence("64-bit parameters", share, "%"),
+        "make it `model.float()`, and its batches `torch.from_numpy(x).float()`",
+    )
+
+
+def _mode(main: MainProcess) -> Told | None:
+    if not main.process.libraries.get("jax", {}).get("x64"):
+        return None
+    return (
+        "JAX computes with 64 bits",
+        Evidence("jax_enable_x64", "on"),
+        "leave `jax_enable_x64` off, or make single arrays `dtype=jnp.float32`",
+    )
