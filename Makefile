@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 FRAMEWORKS ?= yes
 
-.PHONY: demo test check bench docs lock clean
+.PHONY: demo test check bench faults docs lock clean
 
 demo: .venv/demo  ## Record a small real training of about a minute and print its report.
 	$(BIN)/teho run --name demo --report none -- $(BIN)/python examples/train_digits.py --seconds 65
@@ -16,14 +16,19 @@ test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	$(BIN)/python -m compileall -q src tests # the tests start Teho a thousand times
 	$(BIN)/pytest -n 2 --dist loadfile
 
-check: .venv/dev  ## Style, types and layers alone: seconds.
+check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
 	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md
+
+faults: .venv/dev  ## Plant faults and count who finds them, into docs/faults.md: 25 minutes.
+	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
+	$(BIN)/python benchmarks/faults/run.py --write docs/faults.md
 
 docs: .venv/dev .venv/docs  ## The documentation as a site, in site/.
 	$(BIN)/python docs/generate.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -25,6 +26,7 @@ SCRIPTS = Path(sys.executable).parent
 """Where the commands of this Python's environment lie."""
 CACHE = Path(tempfile.gettempdir()) / f"teho-bench-{os.getuid()}"
 """Generated recordings, kept from one call to the next."""
+_BOOTSTRAPS = 2000
 
 
 _T = TypeVar("_T")
@@ -155,6 +157,42 @@ def interleave(calls: Mapping[str, Callable[[], _T]], rounds: int) -> dict[str, 
         for name in calls if turn % 2 == 0 else reversed(calls):
             results[name].append(calls[name]())
     return results
+
+
+def slower_by(
+    program: str, ours: Sequence[float], itself: Sequence[float], budget_percent: float
+) -> Row:
+    """Return the row of what was lost in each window [%]: in ours, and in those without us.
+
+    What is lost without us is 0 in truth: where its interval reaches the budget, or the budget
+    lies within our interval, neither yes nor no is said.
+    """
+    (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
+    clear = max(-own_low, own_high) < budget_percent and not low <= budget_percent < high
+    return Row(
+        what=f"{program}, slower by",
+        unit="%",
+        ours=Figures.of(_middle(ours)),
+        ours_text=f"{_middle(ours):+.2f} (95 %: {low:+.2f} to {high:+.2f}; {len(ours)} windows)",
+        peer="itself",
+        theirs=Figures.of(_middle(itself)),
+        theirs_text=f"{_middle(itself):+.2f} (95 %: {own_low:+.2f} to {own_high:+.2f})",
+        budget=budget_percent,
+        verdict="" if clear else "too noisy to tell",
+    )
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the middle."""
+    chance = random.Random(1)
+    middles = sorted(_middle(chance.choices(values, k=len(values))) for _ in range(_BOOTSTRAPS))
+    return middles[round(0.025 * _BOOTSTRAPS)], middles[round(0.975 * _BOOTSTRAPS) - 1]
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Return the interquartile mean: nearly as robust as the median, and narrower."""
+    quarter = len(values) // 4
+    return statistics.fmean(sorted(values)[quarter : len(values) - quarter])
 
 
 @contextmanager

@@ -16,7 +16,17 @@ from pathlib import Path
 
 from common import Row, machine, say
 
-NAMES = ("start", "launch", "plan", "recorder", "devices", "slowdown", "disk", "big_report")
+NAMES = (
+    "start",
+    "launch",
+    "plan",
+    "recorder",
+    "devices",
+    "slowdown",
+    "probe",
+    "disk",
+    "big_report",
+)
 
 _HEADS = ("What", "Unit", "Teho", "Peer", "Ratio", "Budget", "Holds")
 _PREFACE = """\

@@ -27,7 +27,6 @@ import multiprocessing
 import os
 import random
 import signal
-import statistics
 import sys
 import tempfile
 import time
@@ -36,14 +35,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from common import SCRIPTS, Figures, Row, measure_process, say, stub_environment
+from common import SCRIPTS, Row, measure_process, say, slower_by, stub_environment
 
 _PROGRAMS = ("compute", "loader")
 _WINDOWS, _WINDOW_S = 300, 1.0
 """Windows that are looked at; as many and one more lie between them."""
 _DOSE = 10
 """Samples a second: as many times as usual, and so many times the cost."""
-_BOOTSTRAPS = 2000
 _BUDGET_PERCENT = 0.5
 
 
@@ -57,38 +55,9 @@ def measure(*, quick: bool) -> list[Row]:
         argv += [sys.executable, __file__, program]
         with stub_environment() as env:
             ended = measure_process([*argv, str(windows), str(window_s)], env)
-        rows.append(_row(program, json.loads(ended.output.splitlines()[-1])))
+        lost = json.loads(ended.output.splitlines()[-1])
+        rows.append(slower_by(program, lost["awake"], lost["again"], _BUDGET_PERCENT))
     return rows
-
-
-def _row(program: str, lost: dict[str, list[float]]) -> Row:
-    ours, itself = lost["awake"], lost["again"]
-    (low, high), (own_low, own_high) = _interval(ours), _interval(itself)
-    clear = max(-own_low, own_high) < _BUDGET_PERCENT and not low <= _BUDGET_PERCENT < high
-    return Row(
-        what=f"{program}, slower by",
-        unit="%",
-        ours=Figures.of(_middle(ours)),
-        ours_text=f"{_middle(ours):+.2f} (95 %: {low:+.2f} to {high:+.2f}; {len(ours)} windows)",
-        peer="itself",
-        theirs=Figures.of(_middle(itself)),
-        theirs_text=f"{_middle(itself):+.2f} (95 %: {own_low:+.2f} to {own_high:+.2f})",
-        budget=_BUDGET_PERCENT,
-        verdict="" if clear else "too noisy to tell",
-    )
-
-
-def _interval(values: list[float]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the middle."""
-    chance = random.Random(1)
-    middles = sorted(_middle(chance.choices(values, k=len(values))) for _ in range(_BOOTSTRAPS))
-    return middles[round(0.025 * _BOOTSTRAPS)], middles[round(0.975 * _BOOTSTRAPS) - 1]
-
-
-def _middle(values: list[float]) -> float:
-    """Return the interquartile mean: nearly as robust as the median, and narrower."""
-    quarter = len(values) // 4
-    return statistics.fmean(sorted(values)[quarter : len(values) - quarter])
 
 
 # The programs, run as `slowdown.py NAME WINDOWS WINDOW_S` under `teho run`.

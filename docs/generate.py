@@ -22,7 +22,7 @@ from teho.explain.peaks import RATES, all_peaks
 from teho.model import cluster as cluster_nouns
 from teho.model.cluster import Cluster
 from teho.model.metric import METRICS
-from teho.show import plan_json
+from teho.show import plan_json, tune_json
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "src" / "teho"
@@ -198,6 +198,7 @@ def _schema(schema: dict[str, Any]) -> str:
 SHIPPED = {
     PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
+    PACKAGE / "show" / "tune.schema.json": lambda: _schema(tune_json.schema()),
     PACKAGE / "launch" / "sites.py": launch_sites,
 }
 

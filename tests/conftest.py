@@ -41,6 +41,7 @@ _LONG = (
     "test_launchers_grid_engine.py",
     "test_recorded_steps.py",
     "test_submit_twins.py",
+    "test_tune.py",
     "test_whole_jobs.py",
 )
 """Files that take a minute or more: begun last, they would leave workers idle at the end."""

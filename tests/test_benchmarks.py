@@ -21,6 +21,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("plan", "plans in one process"),
         ("recorder", "CPU time of a whole"),
         ("slowdown", "loader, slower by"),
+        ("probe", "numpy, slower by"),
         ("disk", "bytes a reading"),
         ("big_report", "`teho report --format html`, peak memory"),
     ],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from explain.program_scenarios import WATCHED
 from explain.scenario_parts import (
     BINS,
     FORBIDDEN,
@@ -295,4 +296,4 @@ SCENARIOS: dict[str, Callable[[], tuple[Run, Summary]]] = {
         one_task_killed,
         nothing_recorded,
     )
-}
+} | WATCHED

@@ -20,7 +20,7 @@ from explain.scenario_parts import (
     untouched_gpu,
 )
 from explain.scenarios import SCENARIOS, missing_signals
-from teho.explain import outliers, roofline, rules
+from teho.explain import causes, outliers, roofline, rules
 from teho.explain.policy import EVERY_RULE, OUTLIERS, load_policy
 from teho.explain.roofline import ROOFLINE
 from teho.explain.rules import RULES, SUPPRESSIONS, gpu_low_use, judge_all
@@ -56,14 +56,38 @@ EXPECTED = {
     "waiting_for_the_network": ["communication_bound"],
     "one_task_killed": ["task_failed"],
     "nothing_recorded": ["job_too_short"],
+    "fed_well": [],
+    "decodes_in_main_process": ["input_in_main_process"],
+    "too_few_workers": ["input_too_few_workers"],
+    "too_many_workers": ["input_too_many_workers"],
+    "bound_to_two_cores": ["bound_to_few_cores"],
+    "collated_one_by_one": ["input_collated_one_by_one"],
+    "needless_workers": ["input_workers_needless"],
+    "restarted_workers": ["input_workers_restarted"],
+    "small_files": ["input_small_files"],
+    "reads_again": ["input_read_again"],
+    "skewed_samples": ["input_skewed"],
+    "slow_rank": ["input_of_one_rank_slower"],
+    "slow_input": ["input_slow"],
+    "pageable_copies": ["copies_from_pageable_memory"],
+    "asks_the_gpu": ["waits_for_device"],
+    "tiny_steps": ["problem_too_small"],
+    "cpu_build": ["framework_without_gpu"],
+    "saves_often": ["saving_often"],
+    "imports_for_long": ["fixed_costs_dominate"],
+    "loops_in_python": ["python_bound"],
+    "doubles": ["double_precision"],
+    "unknown_storage": ["input_in_main_process"],
 }
-ABSTAINING = {"missing_signals", "lost_gpu"}
+ABSTAINING = {"missing_signals", "lost_gpu", "unknown_storage"}
 
 
-CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop")
+CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop", "fed_well")
 NEEDS_A_NEIGHBOUR = {"gpu_one_idle", "communication_bound", "rank_imbalance"}
 NEEDS_NOTHING = {"energy_disagrees", "job_too_short", "task_failed", "task_imbalance"}
 NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
+FOLDERS = tuple(Path(package.__file__).parent for package in (rules, causes))
+NEEDS_A_WATCHED_PROGRAM = {path.stem for path in FOLDERS[1].glob("[!_]*.py")}
 
 
 def kinds_of(made) -> list[str]:
@@ -104,7 +128,7 @@ def test_each_rule_alone_is_silent_on_a_clean_run(rule, name):
 @pytest.mark.parametrize("rule", RULES, ids=KINDS)
 def test_each_rule_abstains_where_its_signals_are_missing(rule):
     verdict = judged(rule, missing_signals())
-    if rule.KIND in NEEDS_A_NEIGHBOUR | NEEDS_NOTHING | NEEDS_A_POOR_GPU:
+    if rule.KIND in NEEDS_A_NEIGHBOUR | NEEDS_NOTHING | NEEDS_A_POOR_GPU | NEEDS_A_WATCHED_PROGRAM:
         assert verdict == []
         return
     assert isinstance(verdict, Abstention)
@@ -200,21 +224,20 @@ class TestSuppression:
 
 class TestRegistry:
     def test_every_file_is_registered_under_its_own_name(self):
-        folder = Path(rules.__file__).parent
-        files = {path.stem for path in folder.glob("[!_]*.py")}
-        assert set(KINDS) == files
+        files = [path.stem for folder in FOLDERS for path in folder.glob("[!_]*.py")]
+        assert sorted(KINDS) == sorted(files)
         assert len(set(KINDS)) == len(KINDS)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
         assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE, OUTLIERS, ROOFLINE}
 
     def test_every_threshold_is_read_by_its_rule(self):
-        folder = Path(rules.__file__).parent
-        shared = (folder / "_look.py").read_text(encoding="utf-8")
+        sources = {path.stem: path.read_text("utf-8") for of in FOLDERS for path in of.glob("*.py")}
+        shared = sources["_look"] + sources["_watch"]
         for kind, limits in load_policy().thresholds.items():
             if kind in {OUTLIERS, ROOFLINE}:
                 continue
-            own = shared if kind == EVERY_RULE else (folder / f"{kind}.py").read_text("utf-8")
+            own = shared if kind == EVERY_RULE else sources[kind]
             for name in limits:
                 assert f'limit("{name}")' in own + shared, f"{kind}.{name}"
 

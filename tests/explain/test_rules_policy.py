@@ -44,8 +44,12 @@ def test_a_rule_sees_its_own_and_everyones_thresholds():
     assert set(load_policy().of("out_of_memory")) == {
         "at_work_percent",
         "at_work_time_percent",
+        "batches_min",
         "covered_percent_min",
         "kills_min",
+        "lost_critical_percent",
+        "lost_min_s",
+        "lost_percent",
         "margin_percent",
     }
 

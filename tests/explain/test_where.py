@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from teho.explain.where import doing_of, main_process, spent_by
-from teho.model.watched import Doing, Frame, Seen, WatchedProcess
+from teho.model.program import Doing
+from teho.model.watched import Frame, Seen, WatchedProcess
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 MAIN = Frame("/home/ann/train.py", "<module>", 40, "main()")
@@ -13,8 +14,8 @@ def seen(*frames: Frame, wall_s: float = 1.0, cpu_s: float = 1.0, held_s: float 
     return Seen(frames=(*frames, MAIN), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
 
 
-def library(file: str, text: str = "") -> Frame:
-    return Frame(f"{SITE}/{file}", "f", 7, text)
+def library(file: str, text: str = "", function: str = "f") -> Frame:
+    return Frame(f"{SITE}/{file}", function, 7, text)
 
 
 def own(text: str, line: int = 12) -> Frame:
@@ -33,7 +34,13 @@ def own(text: str, line: int = 12) -> Frame:
         (seen(library("torch/distributed/distributed_c10d.py")), Doing.COMMUNICATING),
         (seen(library("torch/_inductor/compile_fx.py")), Doing.COMPILING),
         (seen(own("torch.save(net.state_dict(), path)")), Doing.SAVING),
-        (seen(library("torch/serialization.py")), Doing.SAVING),
+        (seen(library("torch/serialization.py", function="save")), Doing.SAVING),
+        (seen(library("torch/serialization.py", function="load")), Doing.COMPUTING),
+        # It wraps all that the program does.
+        (
+            seen(library("torch/distributed/elastic/multiprocessing/errors/__init__.py")),
+            Doing.COMPUTING,
+        ),
         (
             seen(Frame("<frozen importlib._bootstrap>", "g", 1, ""), own("import x")),
             Doing.IMPORTING,

@@ -31,7 +31,12 @@ def pythons(*, old: bool = False) -> list[str]:
 
 def walls(lines: list[dict]) -> dict[str, float]:
     """Return the wall time for which each function was the innermost of the program's own."""
-    frames = {str(line["stack"]): line["frames"] for line in lines if "frames" in line}
+    places = {line["frame"]: line["is"] for line in lines if "frame" in line}
+    frames = {
+        str(line["stack"]): [places[number] for number in line["frames"]]
+        for line in lines
+        if "frames" in line
+    }
     found: dict[str, float] = {}
     for line in lines:
         for number, (_, wall_s, _, _) in line.get("seen", {}).items():
@@ -60,7 +65,7 @@ def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: 
     assert sum(found.values()) == pytest.approx(end["end_s"] - head["began_s"], abs=0.01)
     assert found["spin"] == pytest.approx(1.6, abs=0.4)
     assert found["rest"] == pytest.approx(0.8, abs=0.4)
-    texts = {frame[3] for line in lines for frame in line.get("frames", ())}
+    texts = {line["is"][3] for line in lines if "frame" in line}
     called = "time.sleep(seconds)" if sys.version_info >= (3, 11) else "def rest"
     assert python != sys.executable or any(called in text for text in texts)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from teho.store.probe import watched_processes
 
 HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 10.0}
-STACK = {"stack": 0, "frames": [["/home/ann/a.py", "f", 3, "g()"]]}
+FRAME = {"frame": 4, "is": ["/home/ann/a.py", "f", 3, "g()"]}
+STACK = {"stack": 0, "frames": [4]}
 
 
 def seen(until_s: float) -> dict:
@@ -21,7 +22,7 @@ def written(run: Path, *lines: object, rest: str = "") -> None:
 
 def test_what_was_seen_adds_up(tmp_path: Path) -> None:
     # Its last line is not whole yet.
-    written(tmp_path, HEAD, STACK, seen(11.0), seen(12.0), rest='{"from_s": 12')
+    written(tmp_path, HEAD, FRAME, STACK, seen(11.0), seen(12.0), rest='{"from_s": 12')
     problems: list[str] = []
     (process,) = watched_processes(tmp_path, problems)
     assert problems == []
@@ -30,12 +31,34 @@ def test_what_was_seen_adds_up(tmp_path: Path) -> None:
     assert process.stacks[0].frames[0].function == "f"
 
 
+def test_the_newest_of_what_grows_counts(tmp_path: Path) -> None:
+    loader = {"settings": {"num_workers": 2}, "made_at": None, "made": 1, "epochs": 1, "batch": {}}
+    lines: list[dict] = [
+        {"library": "numpy", "facts": {"version": "2.4", "blas_threads": 2}},
+        {"library": "numpy", "facts": {"version": "2.4", "blas_threads": 1}},
+        {"loader": 0, **loader, "batches": 1, "first_s": 0.5, "waits": {}},
+        {"loader": 0, **loader, "batches": 3, "first_s": 0.5, "waits": {"11": [2, 0.003]}},
+        {"steps": 3, "first_s": 10.2, "last_s": 10.8},
+        {"phases": {"epoch": 0.5}},
+        {"phases": {"epoch": 0.75, "epoch/augment": 0.25}},
+    ]
+    written(tmp_path, HEAD, FRAME, STACK, seen(11.0), *lines)
+    problems: list[str] = []
+    (process,) = watched_processes(tmp_path, problems)
+    assert problems == []
+    assert process.libraries == {"numpy": {"version": "2.4", "blas_threads": 1}}
+    (found,) = process.loaders
+    assert (found.batches, found.wait_s) == (3, 0.503)
+    assert process.progress[-1].steps == 3
+    assert process.phases == {"epoch": 0.75, "epoch/augment": 0.25}
+
+
 def test_a_probe_that_gave_up_is_a_line_of_the_report(tmp_path: Path) -> None:
-    written(tmp_path, HEAD, STACK, seen(11.0), {"failed": "MemoryError: "})
+    written(tmp_path, HEAD, FRAME, STACK, seen(11.0), {"failed": "MemoryError: "})
     problems: list[str] = []
     (process,) = watched_processes(tmp_path, problems)
     assert process.wall_s == 1.0
-    assert "the probe gave up: MemoryError" in problems[0]
+    assert "the probe saw less: MemoryError" in problems[0]
 
 
 def test_a_file_that_is_none_is_a_line_of_the_report(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ Examples:
 @click.option(
     "--probe",
     type=click.Choice(["auto", "off"]),
-    default="off",
+    default="auto",
     show_default=True,
-    help="Look into Python programs too: where their time goes.",
+    help="Look into Python programs: where their time goes, and why.",
 )
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -83,8 +83,6 @@ def command(
         raise click.UsageError("Missing argument '-- COMMAND…'.")
     if job is not None and argv:
         raise click.UsageError("--job records what runs already: leave out COMMAND.")
-    if job is not None and probe == "auto":
-        raise click.UsageError("--job cannot look into a program that runs already: no --probe.")
     settings = load_settings()
     labels = dict(_split_tag(tag) for tag in tags)
     if name == "last":

@@ -13,6 +13,8 @@ from teho.model.watched import Frame, Loader, Seen, WatchedProcess
 __all__ = ["program_of"]
 
 _OPENING = re.compile(r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.load\(|\bFile\(")
+_LOADERS = "torch/utils/data/"
+_STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
 _SHORTEST = 0.05
 """Of the longest main process's time: what did less is no rank, nor a stage of the program."""
 
@@ -80,16 +82,17 @@ def _loader(loaders: Iterable[Loader]) -> Loader | None:
 
 def _part(seen: Seen) -> Part:
     """Return what a stack that waits for data does for them, by the functions on it."""
-    places = [(frame.file.rpartition("/")[2], frame.function) for frame in seen.frames]
-    files = {file for file, _ in places}
-    functions = {function.rpartition(".")[2] for _, function in places}
-    if "collate.py" in files:
-        return Part.COLLATING
-    if "fetch.py" in files:
-        text = seen.frames[0].text
-        return Part.OPENING if _OPENING.search(text) else Part.FETCHING
-    if functions & {"_shutdown_workers", "_reset", "start", "Popen", "_launch"} or (
-        "_get_iterator" in functions
-    ):
-        return Part.STARTING
-    return Part.IDLE if "_worker_loop" in functions else Part.AWAITING
+    # The innermost that tells counts: a forked worker has all of its parent's stack below its own.
+    for frame in seen.frames:
+        file, function = frame.file.rpartition(_LOADERS)[2], frame.function.rpartition(".")[2]
+        if file == "_utils/collate.py":
+            return Part.COLLATING
+        if file == "_utils/fetch.py":
+            return Part.OPENING if _OPENING.search(seen.frames[0].text) else Part.FETCHING
+        if function == "_worker_loop":
+            return Part.IDLE
+        if file == "dataloader.py" and function in _STARTING:
+            return Part.STARTING
+        if file == "dataloader.py" and function == "__next__":
+            break
+    return Part.AWAITING

@@ -16,9 +16,15 @@ _LINES = 3
 
 # What stands on a stack tells what for, whoever called it: the first that fits. A stack is looked
 # at from the outside in, so that a file which is imported to save something is still saving.
-_BY_FILE = (
+_BY_PLACE = (
     (Doing.LOADING, re.compile(r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_")),
-    (Doing.COMMUNICATING, re.compile(r"torch/distributed/(?!_shard|fsdp)|horovod/|mpi4py/")),
+    (
+        Doing.COMMUNICATING,
+        # Others of its files stand on the stack of all that they wrap, `record` for example.
+        re.compile(
+            r"torch/distributed/(distributed_c10d|_functional_coll|rendezvous)|horovod/|mpi4py/"
+        ),
+    ),
     (
         Doing.COMPILING,
         re.compile(
@@ -26,7 +32,13 @@ _BY_FILE = (
             r"|cupy/cuda/compiler"
         ),
     ),
-    (Doing.SAVING, re.compile(r"torch/serialization\.py|safetensors/|orbax/|numpy/lib/\w*npyio")),
+    (
+        Doing.SAVING,
+        re.compile(
+            r"(torch/serialization\.py|torch/distributed/checkpoint/|safetensors/|orbax/"
+            r"|numpy/lib/\w*npyio).*:.*save"
+        ),
+    ),
     (Doing.IMPORTING, re.compile(r"<frozen importlib\._bootstrap")),
 )
 # Calls into C have no frame of their own: the text of the innermost one names them.
@@ -49,12 +61,12 @@ _BUSY = 0.5
 def doing_of(seen: Seen) -> Doing:
     """Return what a stack was doing.
 
-    By the files on it; by the call that was going on; by whether Python code ran at all, and
-    whether the thread used a core.
+    By the libraries' functions on it; by the call that was going on; by whether Python code ran at
+    all, and whether the thread used a core.
     """
     for frame in reversed(seen.frames):
-        for doing, pattern in _BY_FILE:
-            if pattern.search(frame.file):
+        for doing, pattern in _BY_PLACE:
+            if pattern.search(f"{frame.file}:{frame.function}"):
                 return doing
     innermost = seen.frames[0] if seen.frames else None
     if innermost:

@@ -28,6 +28,7 @@ from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Plan
 from teho.observe.sampler import Sampler
 from teho.observe.seat import Guest, Guests, Seat, visible_to_any
+from teho.observe.shut_out import ShutOut
 from teho.observe.spool import Spool
 from teho.observe.watch import Watch
 from teho.schedulers.allocation import read_allocation
@@ -115,6 +116,7 @@ class Recorder:
         self._environment = self._find_environment()
         self._sources, self._host, self._node = self._find_sources()
         self._spool = Spool(plan.spool, plan.run / "probe", plan.node) if plan.spool else None
+        self._shut_out = ShutOut()
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
 
@@ -229,6 +231,9 @@ class Recorder:
         self._flush()
         self._journal.close()
         if self._spool:
+            if self._spool.is_empty and self._shut_out.sentence:
+                notes = (*self._node.notes, self._shut_out.sentence)
+                self._node = msgspec.structs.replace(self._node, notes=notes)
             self._spool.close()
         for source in self._sources:
             source.close()
@@ -298,6 +303,8 @@ class Recorder:
                 self._trouble(sentence)
             if source is self._host:
                 pids = self._host.pids
+                if self._spool and self._spool.is_empty:
+                    self._shut_out.look(pids)
                 if self._watch:
                     self._watch.look(self._tree)
         return readings

@@ -56,6 +56,11 @@ class Spool:
         self._taken: dict[str, int] = {}
         """How many bytes of each file are home."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no probe has said anything."""
+        return not self._taken
+
     def collect(self) -> None:
         """Append what was written since the last time to the files of the recording.
 

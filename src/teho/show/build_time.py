@@ -46,7 +46,7 @@ def time_tables(processes: Sequence[WatchedProcess]) -> Iterable[Table]:
         rows=tuple(rows),
         note=f"Of Python {process.python}, process {process.pid}"
         + (f" of {len(processes)}" if len(processes) > 1 else "")
-        + ", by looking at its stack up to 50 times a second.",
+        + ", by looking at its stack up to 20 times a second.",
     )
     if process.phases:
         yield _phase_table(process)

@@ -211,12 +211,15 @@ def threshold_text(threshold: Threshold) -> str:
 
 
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
-    """Return a finding's figures, what it could give back first."""
-    if finding.regain_percent is None:
+    """Return a finding's figures, what it could give back first; less than half a per cent is none.
+
+    It may also be none where the findings before it could give back all that there is.
+    """
+    least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
+    if most == "0":
         return finding.evidence
-    least, most = (f"{percent:.0f}" for percent in finding.regain_percent)
     said = f"{least} to {most} %" if least != most else f"{most} %"
-    said = f"up to {most} %" if float(least) == 0 else said
+    said = f"up to {most} %" if least == "0" else said
     return (Evidence("could give back", f"{said} of the time"), *finding.evidence)
 
 

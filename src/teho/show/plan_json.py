@@ -11,7 +11,7 @@ import msgspec
 
 from teho.model.plan import Answer, Option, Unfit
 
-__all__ = ["SCHEMA", "render_plan_json", "schema"]
+__all__ = ["SCHEMA", "legible", "render_plan_json", "schema"]
 
 SCHEMA = "teho.plan/1"
 """Name and version of the form; a change that breaks readers raises the number."""
@@ -31,16 +31,17 @@ def render_plan_json(answer: Answer) -> str:
     A byte of the command line that is no text is written out, as `\udcff`.
     """
     plan = Plan(options=answer.options, unfit=answer.unfit)
-    encoded = msgspec.json.encode(_legible(msgspec.to_builtins(plan)))
+    encoded = msgspec.json.encode(legible(msgspec.to_builtins(plan)))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
-def _legible(value: Any) -> Any:
+def legible(value: Any) -> Any:
+    """Return a value in which every byte that is no text is written out."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
-        return {key: _legible(inner) for key, inner in value.items()}
-    return [_legible(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+        return {key: legible(inner) for key, inner in value.items()}
+    return [legible(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def schema() -> dict[str, Any]:

@@ -38,7 +38,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _process(path: Path, problems: list[str]) -> WatchedProcess:
     head: dict[str, Any] = {}
-    frames: dict[str, tuple[Frame, ...]] = {}
+    frames: dict[int, Frame] = {}
+    stacks: dict[str, tuple[Frame, ...]] = {}
     seen: dict[str, list[float]] = {}
     libraries: dict[str, dict[str, Any]] = {}
     loaders: dict[int, Loader] = {}
@@ -49,8 +50,10 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
     for line in _lines(path):
         if "probe" in line:
             head, until_s = line, line["began_s"]
-        elif "frames" in line:
-            frames[str(line["stack"])] = msgspec.convert(line["frames"], tuple[Frame, ...])
+        elif "frame" in line:
+            frames[line["frame"]] = msgspec.convert(line["is"], Frame)
+        elif "stack" in line:
+            stacks[str(line["stack"])] = tuple(frames[number] for number in line["frames"])
         elif "seen" in line:
             until_s = line["until_s"]
             for number, figures in line["seen"].items():
@@ -82,7 +85,7 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
         began_s=head["began_s"],
         until_s=until_s,
         stacks=tuple(
-            Seen(frames=frames.get(number, ()), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
+            Seen(frames=stacks.get(number, ()), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
             for number, (_, wall_s, cpu_s, held_s) in seen.items()
         ),
         cores=tuple(process["cores"]) if "cores" in process else None,

@@ -12,7 +12,7 @@ from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
 from teho.model.watched import Frame
 
-__all__ = ["Waiting", "Watch", "data_size", "in_loader", "place", "waited"]
+__all__ = ["Waiting", "Watch", "data_size", "in_loader", "more_workers", "place", "waited"]
 
 _LINES = 2
 _NEAR_PERCENT = 5.0
@@ -32,6 +32,11 @@ class Waiting(NamedTuple):
     def workers(self) -> int:
         """How many it was told to start."""
         return int(self.settings.get("num_workers") or 0)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether its data set is one of tensors, and nothing is done to them before the batch."""
+        return self.settings.get("dataset") == "torch.utils.data.dataset.TensorDataset"
 
     def percent(self, *parts: Part) -> float:
         """Return which share of its waiting the main thread spent on these itself."""
@@ -69,7 +74,8 @@ class Watch(Look):
     def is_loss(self, seconds: float, main: MainProcess) -> bool:
         """Tell whether so much lost time of a process is worth a word."""
         share = 100 * seconds / main.process.wall_s
-        return share >= self.limit("lost_percent") and seconds >= self.limit("lost_min_s")
+        enough = share >= self.limit("lost_percent") and seconds >= self.limit("lost_min_s")
+        return enough and seconds > 0
 
     def waiting(self) -> Waiting | None:
         """Return the process that waits for its data the longest, if it is worth a word."""
@@ -157,6 +163,15 @@ class Watch(Look):
 
 def _regain(left_s: float, wall_s: float) -> float:
     return max(0.0, 100 * (1 - left_s / wall_s))
+
+
+def more_workers(waiting: Waiting, workers: int, *further: str) -> str:
+    """Write how to start so many workers."""
+    split = (
+        ", each of which must then read a part of its own, by `torch.utils.data.get_worker_info()`"
+    )
+    is_iterable = workers > 1 and waiting.settings.get("is_iterable")
+    return in_loader(waiting, f"num_workers={workers}", *further) + (split if is_iterable else "")
 
 
 def in_loader(waiting: Waiting, *arguments: str) -> str:

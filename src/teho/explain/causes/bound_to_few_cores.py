@@ -30,6 +30,8 @@ def judge(
         if not isinstance(used, float) or used < watch.limit("used_percent") / 100 * len(cores):
             continue
         share = 100 * (1 - len(cores) / node.cores)
+        if not watch.is_loss(share / 100 * own[0].process.wall_s, own[0]):
+            continue
         return [
             watch.lost(
                 f"On {node.name} the program may run on {len(cores)} of the job's {node.cores} "

@@ -22,18 +22,29 @@ def judge(
     watch = Watch(KIND, run, summary, thresholds)
     for main in watch.mains if watch.gpus else ():
         loader = main.feed.loader
+        copying = main.percent(Doing.COPYING)
+        if loader is None or loader.settings.get("pin_memory", True):
+            continue
         if not watch.is_loss(main.seconds(Doing.COPYING), main):
             continue
-        if loader is None or loader.settings.get("pin_memory"):
+        busy = watch.gpu_busy_percent(main)
+        if busy is None:
             continue
-        share = main.percent(Doing.COPYING)
+        # A copy from such memory begins when all work before it is done: most of the time may be
+        # waiting for a GPU that works.
+        share = min(copying, 100 - busy)
+        if not watch.is_loss(share / 100 * main.process.wall_s, main):
+            continue
         waiting = Waiting(main, share, loader.settings, watch.cores_of(main))
         return [
             watch.lost(
-                f"The program copied to the GPU for {share:.0f} % of the time, from memory that is "
-                "not pinned: it cannot go on meanwhile.",
+                f"The program copied to the GPU for {copying:.0f} % of the time, from memory that "
+                "is not pinned: it cannot go on meanwhile.",
                 share_percent=share,
-                evidence=(Evidence("copying to the device", share, "%"),),
+                evidence=(
+                    Evidence("copying to the device", copying, "%"),
+                    Evidence("GPU busy, mean", busy, "%"),
+                ),
                 action=(
                     f"Pin the batches, {in_loader(waiting, 'pin_memory=True')}, and copy beside "
                     'the work, `x.to("cuda", non_blocking=True)`.'
@@ -42,4 +53,4 @@ def judge(
                 lines=main.lines(Doing.COPYING),
             )
         ]
-    return []
+    return watch.outcome([])

@@ -26,6 +26,11 @@ def judge(
     aside = [main for main in mains if main.library.get("devices") == ["cpu"]]
     if not mains or len(mains) not in (len(blind), len(aside)):
         return []
+    # Another library may use it, or the model is moved there part by part.
+    uses = [watch.use(of) for of in watch.gpus]
+    limit = watch.limit("busy_max_percent")
+    if not all(use is not None and use.was_none(limit) for use in uses):
+        return [] if any(use and not use.was_none(limit) for use in uses) else watch.outcome([])
     version = str(mains[0].library["version"])
     return [
         watch.finding(
@@ -38,7 +43,7 @@ def judge(
                 Evidence("built for CUDA", str(mains[0].library.get("cuda") or "no")),
                 Evidence("GPUs", float(len(watch.gpus))),
             ),
-            judged_by=[],
+            judged_by=["busy_max_percent"],
             action=(
                 "Install a build for GPUs, or load the site's module, and see that "
                 "`python -c 'import torch; print(torch.cuda.is_available())'` says True in a job."

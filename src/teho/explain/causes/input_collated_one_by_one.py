@@ -21,10 +21,10 @@ def judge(
     """Look at a loader without workers whose time goes into putting batches together."""
     watch = Watch(KIND, run, summary, thresholds)
     waiting = watch.waiting()
-    if waiting is None or waiting.workers > 0:
+    if waiting is None or waiting.workers > 0 or not waiting.settings.get("batch_size"):
         return []
     share = waiting.percent(Part.COLLATING)
-    in_memory = waiting.settings.get("dataset_bytes") is not None
+    in_memory = waiting.is_in_memory
     if not in_memory and share < watch.limit("collating_percent"):
         return []
     how = (
@@ -41,7 +41,7 @@ def judge(
             evidence=(
                 Evidence("waiting for data", waiting.share_percent, "%"),
                 Evidence("of that, putting batches together", share, "%"),
-                Evidence("batch", float(waiting.settings.get("batch_size") or 1), "samples"),
+                Evidence("batch", float(waiting.settings["batch_size"]), "samples"),
             ),
             judged_by=["collating_percent"],
             action=f"Spare each sample its way through Python: {how}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.causes._watch import Watch, data_size, in_loader, waited
+from teho.explain.causes._watch import Watch, data_size, more_workers, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.run import Run
 from teho.model.summary import Summary
@@ -21,12 +21,12 @@ def judge(
     """Look at a loader without workers that is waited for."""
     watch = Watch(KIND, run, summary, thresholds)
     waiting = watch.waiting()
-    if waiting is None or waiting.workers > 0:
+    if waiting is None or waiting.settings.get("num_workers") != 0:
         return []
     workers = watch.best_workers(waiting)
-    arguments = [f"num_workers={workers}", "persistent_workers=True"]
+    beside = more_workers(waiting, workers, "persistent_workers=True")
     size = data_size(waiting)
-    kept = f", or load them once and keep them: they take {format_bytes(size)}" if size else ""
+    kept = f"; or keep them, if {format_bytes(size)} fit into memory" if size else ""
     return [
         watch.lost(
             f"{waited(waiting)}: it loads them itself, without workers.",
@@ -36,7 +36,7 @@ def judge(
                 Evidence("workers", 0.0),
                 Evidence("cores", float(waiting.cores), "cores"),
             ),
-            action=f"Load them beside the work: {in_loader(waiting, *arguments)}{kept}.",
+            action=f"Load them beside the work: {beside}{kept}.",
             regain_percent=watch.by_workers(waiting, workers),
             lines=waiting.main.feed.lines,
         )

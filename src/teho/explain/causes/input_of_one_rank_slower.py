@@ -23,7 +23,12 @@ def judge(
     ranks = [
         main for main in watch.mains if main.process.wall_s >= watch.mains[0].process.wall_s / 2
     ]
-    if len(ranks) < 2 or not all(main.library.get("world_size") for main in ranks):
+    known = {(main.library.get("world_size"), main.library.get("rank")) for main in ranks}
+    size = ranks[0].library.get("world_size") if ranks else None
+    if len(ranks) < 2 or not isinstance(size, int) or size < len(ranks):
+        return []
+    # Programs beside each other, or one after the other, do not wait for each other.
+    if len(known) < len(ranks) or {one for one, _ in known} != {size}:
         return []
     shares = [100 * main.feed.wait_s / main.process.wall_s for main in ranks]
     worst = max(range(len(ranks)), key=lambda index: shares[index])

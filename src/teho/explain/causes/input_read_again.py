@@ -23,14 +23,13 @@ def judge(
     watch = Watch(KIND, run, summary, thresholds)
     waiting = watch.waiting()
     node = watch.node_of(waiting.main) if waiting else None
-    if waiting is None or node is None or waiting.main.feed.loader is None:
+    loader = waiting.main.feed.loader if waiting else None
+    if waiting is None or node is None or loader is None or loader.epochs < 2:
         return []
     read = watch.figure(node, "job read from storage", node.totals.get("job_read_bytes", _UNSEEN))
-    limit = node.memory_limit_bytes
-    if read is None or not isinstance(limit, float) or waiting.main.feed.loader.epochs < 2:
+    limit = watch.figure(node, "memory limit", node.memory_limit_bytes)
+    if read is None or limit is None or read < watch.limit("read_times") * limit:
         return watch.outcome([])
-    if read < watch.limit("read_times") * limit:
-        return []
     return [
         watch.lost(
             f"{waited(waiting)}, and read {format_bytes(read)} from storage: memory holds "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from teho.explain.causes._watch import Watch, in_loader, waited
+from teho.explain.causes._watch import Watch, more_workers, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.run import Run
 from teho.model.summary import Summary
@@ -14,6 +14,9 @@ from teho.model.watched import Wait
 __all__ = ["KIND", "judge"]
 
 KIND = "input_skewed"
+
+_BURST_PERCENT = 50.0
+"""Half of the long waits that workers of equal pace would cause, one in as many as they are."""
 
 
 def judge(
@@ -26,17 +29,20 @@ def judge(
     if waiting is None or loader is None:
         return []
     count = sum(wait.count for wait in loader.waits.values())
-    if count < watch.limit("waits_min"):
+    if not count or count < watch.limit("waits_min"):
         return []
     median = _median(loader.waits, count)
     # A place more is twice as long.
-    apart = round(math.log2(watch.limit("times_longer")))
+    apart = round(math.log2(max(1.0, watch.limit("times_longer"))))
     long = [wait for place, wait in loader.waits.items() if place >= median + apart]
     share = 100 * sum(wait.total_s for wait in long) / waiting.wait_s
     rare = 100 * sum(wait.count for wait in long) / count
-    if share < watch.limit("long_waits_percent") or rare > watch.limit("rare_percent"):
+    # Workers that are too few for equal batches have them all at once: each time one long wait.
+    most_percent = min(watch.limit("rare_percent"), _BURST_PERCENT / max(1, waiting.workers))
+    if share < watch.limit("long_waits_percent") or rare > most_percent:
         return []
-    further = (f"num_workers={max(1, waiting.cores - 1)}", "prefetch_factor=8")
+    further = more_workers(waiting, max(1, waiting.cores - 1), "prefetch_factor=8")
+    until = f"; until then let workers load further ahead: {further}"
     lost_percent = waiting.share_percent * share / 100
     return [
         watch.lost(
@@ -50,8 +56,8 @@ def judge(
             ),
             judged_by=["times_longer", "long_waits_percent", "rare_percent", "waits_min"],
             action=(
-                "Find the samples that take long, and prepare them before the job; until then "
-                f"let workers load further ahead: {in_loader(waiting, *further)}."
+                "Find the samples that take long, and prepare them before the job"
+                f"{until if 'num_workers' in waiting.settings else ''}."
             ),
             regain_percent=(lost_percent / 2, lost_percent),
             lines=waiting.main.feed.lines,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from teho.explain.causes._watch import Waiting, Watch, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.missing import Missing, Reason
 from teho.model.program import Part
 from teho.model.run import Run
 from teho.model.summary import Summary
@@ -27,10 +28,9 @@ def judge(
     if share < watch.limit("opening_percent"):
         return []
     sample = _sample_bytes(watch, waiting)
-    if sample is not None and sample > watch.limit("small_kib") * 1024:
-        return []
+    if sample is None or sample > watch.limit("small_kib") * 1024:
+        return watch.outcome([])
     lost_percent = waiting.share_percent * share / 100
-    told = (Evidence("read for each sample", sample, "bytes"),) if sample is not None else ()
     return [
         watch.lost(
             f"{waited(waiting)}, most of it in opening and reading small files.",
@@ -38,7 +38,7 @@ def judge(
             evidence=(
                 Evidence("waiting for data", waiting.share_percent, "%"),
                 Evidence("of loading, opening and reading files", share, "%"),
-                *told,
+                Evidence("read for each sample", sample, "bytes"),
             ),
             judged_by=["opening_percent", "small_kib"],
             action=(
@@ -53,8 +53,15 @@ def judge(
 
 
 def _sample_bytes(watch: Watch, waiting: Waiting) -> float | None:
-    """Return what was read for each sample, by the whole program; None where that is not known."""
+    """Return what was read on the node for each sample of all its ranks.
+
+    None where that is not known, which is noted where it was to be recorded.
+    """
     node, loader = watch.node_of(waiting.main), waiting.main.feed.loader
-    read = node.totals.get("job_read_calls_bytes") if node else None
-    samples = loader.batches * (waiting.settings.get("batch_size") or 1) if loader else 0
-    return read / samples if isinstance(read, float) and samples else None
+    batch_size = waiting.settings.get("batch_size")
+    if node is None or loader is None or not batch_size:
+        return None
+    found = node.totals.get("job_read_calls_bytes", Missing(Reason.UNRECORDED))
+    read = watch.figure(node, "job read calls", found)
+    samples = max(1, loader.batches) * batch_size * watch.ranks_beside(waiting.main)
+    return None if read is None else read / samples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.causes._watch import Watch, in_loader, waited
+from teho.explain.causes._watch import Watch, more_workers, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.program import Part
 from teho.model.run import Run
@@ -40,7 +40,7 @@ def judge(
                 Evidence("cores", float(waiting.cores), "cores"),
             ),
             judged_by=["busy_percent"],
-            action=f"Start more: {in_loader(waiting, f'num_workers={workers}')}.",
+            action=f"Start more: {more_workers(waiting, workers)}.",
             regain_percent=watch.by_workers(waiting, workers),
             lines=feed.lines,
         )

@@ -31,8 +31,9 @@ def judge(
         few = max(1, cores - 1)
         return [
             watch.lost(
-                f"{workers} workers load the data on {cores} core{'s' if cores > 1 else ''}: they "
-                "take turns with each other and with the program.",
+                f"The data are loaded by {workers} workers on {cores} "
+                f"core{'s' if cores > 1 else ''}: they take turns with each other and with the "
+                "program.",
                 share_percent=100 * lost_s / wall_s,
                 evidence=(
                     Evidence("waiting for data", waiting.share_percent, "%"),

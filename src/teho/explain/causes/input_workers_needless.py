@@ -21,10 +21,10 @@ def judge(
     """Look at workers of a data set of tensors, or that do little but put batches together."""
     watch = Watch(KIND, run, summary, thresholds)
     waiting = watch.waiting()
-    if waiting is None or waiting.workers == 0:
+    if waiting is None or waiting.workers == 0 or not waiting.settings.get("batch_size"):
         return []
     share = waiting.worked_percent(Part.COLLATING)
-    in_memory = waiting.settings.get("dataset_bytes") is not None
+    in_memory = waiting.is_in_memory
     if not in_memory and share < watch.limit("collating_percent"):
         return []
     what = "lie in memory" if in_memory else "are only put together"
@@ -43,7 +43,7 @@ def judge(
                 "a batch at a time: "
                 "`for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]`."
             ),
-            regain_percent=(waiting.share_percent / 2, waiting.share_percent),
+            regain_percent=(waiting.share_percent / 2 if in_memory else 0.0, waiting.share_percent),
             lines=waiting.main.feed.lines,
         )
     ]

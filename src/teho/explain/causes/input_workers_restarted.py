@@ -20,23 +20,27 @@ def judge(
     """Look at loaders whose first batches, one an epoch, are what is waited for."""
     watch = Watch(KIND, run, summary, thresholds)
     waiting = watch.waiting()
-    if waiting is None or waiting.workers == 0 or waiting.settings.get("persistent_workers"):
+    loader = waiting.main.feed.loader if waiting else None
+    if waiting is None or loader is None or waiting.workers == 0:
         return []
-    loader = waiting.main.feed.loader
-    if loader is None or loader.epochs < watch.limit("epochs_min"):
+    # A loader that keeps its workers starts them anew where it is itself made anew.
+    kept = waiting.settings.get("persistent_workers")
+    starts = min(loader.made, loader.epochs) if kept else loader.epochs
+    if starts < watch.limit("epochs_min"):
         return []
-    first = 100 * min(1.0, loader.first_s / waiting.wait_s)
+    # The first batch of an epoch has to be loaded, too, whoever does.
+    loading_s = loader.epochs * waiting.work_s / max(1, loader.batches)
+    first = 100 * min(1.0, max(0.0, loader.first_s - loading_s) / waiting.wait_s)
     if first < watch.limit("first_batches_percent"):
         return []
     lost_percent = waiting.share_percent * first / 100
     return [
         watch.lost(
-            f"{waited(waiting)}, most of it for workers to start: that happens anew in each of "
-            f"{loader.epochs} epochs.",
+            f"{waited(waiting)}, most of it for workers to start, {starts} times.",
             share_percent=waiting.share_percent,
             evidence=(
                 Evidence("waiting for data", waiting.share_percent, "%"),
-                Evidence("of that, first batch of an epoch", first, "%"),
+                Evidence("of that, until workers had started", first, "%"),
                 Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
             ),
             judged_by=["epochs_min", "first_batches_percent"],

@@ -24,6 +24,8 @@ def judge(
         size = main.library.get("parameter_bytes")
         if progress is None or progress.steps < 2 or not isinstance(size, int):
             continue
+        if main.library.get("devices") == ["cpu"]:
+            continue
         step_ms = 1000 * (progress.last_s - progress.first_s) / (progress.steps - 1)
         if size > watch.limit("model_mib") * 1024**2 or step_ms > watch.limit("step_ms"):
             continue
@@ -46,7 +48,6 @@ def judge(
                     "the GPU, do more in a step: a larger batch, several models at once, or "
                     "several steps in one call with `torch.compile` or CUDA graphs."
                 ),
-                subjects=watch.gpus,
             )
         ]
     return watch.outcome([])

@@ -69,6 +69,7 @@ from teho.explain.rules import (
 )
 from teho.explain.rules._look import Gpu, Located
 from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.program import Program
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
 
@@ -182,6 +183,20 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
         "means and shares over a short run are chance",
     ),
     Suppression(
+        "framework_without_gpu",
+        (
+            "gpu_never_used",
+            "gpu_held_idle",
+            "gpu_low_use",
+            "io_wait_gpu_idle",
+            "cpu_busy_gpu_idle",
+            "copies_from_pageable_memory",
+            "waits_for_device",
+            "problem_too_small",
+        ),
+        "it says why the GPU has nothing to do",
+    ),
+    Suppression(
         "gpu_never_used",
         (
             "gpu_used_only_at_first",
@@ -194,6 +209,9 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "rank_imbalance",
             "gpu_sm_low",
             "gpu_low_occupancy",
+            "copies_from_pageable_memory",
+            "waits_for_device",
+            "problem_too_small",
         ),
         "never is less than low, and a GPU that the program does not use waits for nothing",
     ),
@@ -224,11 +242,37 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "rank_imbalance",
             "gpu_sm_low",
             "gpu_low_occupancy",
+            "copies_from_pageable_memory",
+            "waits_for_device",
+            "problem_too_small",
         ),
         "a GPU that the program computes nothing on waits for nothing",
     ),
     Suppression("io_wait_gpu_idle", ("communication_bound",), "storage explains the waiting"),
     Suppression("cpu_busy_gpu_idle", ("communication_bound",), "the CPU explains the waiting"),
+    Suppression(
+        "input_of_one_rank_slower",
+        (
+            "input_read_again",
+            "input_small_files",
+            "input_workers_needless",
+            "input_workers_restarted",
+            "input_collated_one_by_one",
+            "input_skewed",
+            "input_too_many_workers",
+            "input_too_few_workers",
+            "input_in_main_process",
+            "input_slow",
+            "rank_imbalance",
+            "communication_bound",
+        ),
+        "the other ranks wait for this one",
+    ),
+    Suppression(
+        "problem_too_small",
+        ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound"),
+        "it says why",
+    ),
     Suppression(
         "communication_bound",
         ("gpu_pcie_bound", "gpu_launch_bound", "gpu_sm_low", "gpu_low_occupancy"),
@@ -248,29 +292,6 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
         "gpu_sm_low",
         ("gpu_low_occupancy",),
         "multiprocessors without work hold no warps either",
-    ),
-    Suppression(
-        "framework_without_gpu",
-        ("gpu_never_used", "gpu_held_idle", "gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle"),
-        "it says why the GPU has nothing to do",
-    ),
-    Suppression(
-        "input_of_one_rank_slower",
-        (
-            "input_read_again",
-            "input_small_files",
-            "input_workers_needless",
-            "input_workers_restarted",
-            "input_collated_one_by_one",
-            "input_skewed",
-            "input_too_many_workers",
-            "input_too_few_workers",
-            "input_in_main_process",
-            "input_slow",
-            "rank_imbalance",
-            "communication_bound",
-        ),
-        "the other ranks wait for this one",
     ),
     Suppression(
         "bound_to_few_cores",
@@ -355,18 +376,13 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
     ),
     Suppression(
         "input_too_few_workers",
-        ("input_slow",),
-        "it says what to change",
+        ("input_slow", "serial_program", "cores_unused"),
+        "it says what to change, and what the cores are for",
     ),
     Suppression(
         "input_in_main_process",
-        ("input_slow",),
-        "it says what to change",
-    ),
-    Suppression(
-        "problem_too_small",
-        ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound"),
-        "it says why",
+        ("input_slow", "serial_program", "cores_unused"),
+        "it says what to change, and what the cores are for",
     ),
     Suppression("out_of_memory", ("memory_near_limit",), "the limit was reached"),
     Suppression("serial_program", ("cores_unused",), "it says why the cores are unused"),
@@ -444,11 +460,13 @@ def _subjects(finding: Finding) -> tuple[str, ...]:
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:
-    """Return the summary without the nodes and GPUs of these keys."""
+    """Return the summary without the nodes and GPUs of these keys, and what ran on those nodes."""
     if not keys:
         return summary
     nodes = tuple(_without_gpus(node, keys) for node in summary.nodes if node.name not in keys)
-    return msgspec.structs.replace(summary, nodes=nodes)
+    mains = summary.program.mains if summary.program else ()
+    program = Program(mains=tuple(main for main in mains if main.process.node not in keys))
+    return msgspec.structs.replace(summary, nodes=nodes, program=program)
 
 
 def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:

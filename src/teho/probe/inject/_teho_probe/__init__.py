@@ -28,6 +28,7 @@ def enter() -> None:
 
     watch_imports(NOTES)
     sampler = Sampler(folder, NOTES)
+    NOTES.finish = sampler.finish
     os.register_at_fork(
         before=sampler.stop,
         after_in_parent=sampler.start,

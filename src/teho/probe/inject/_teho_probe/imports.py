@@ -28,6 +28,7 @@ _FILES = {
     "tensorflow": "of_tensorflow",
     "tensorflow.python.data.ops.dataset_ops": "of_tensorflow",
     "numpy": "of_numpy",
+    "multiprocessing.util": "of_multiprocessing",
     "cupy": "of_cupy",
 }
 """Module of a library -> our file that knows it; what it does is its function of that name, with

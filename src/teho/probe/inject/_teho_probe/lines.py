@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     """Code and place in it, the innermost first."""
     Stacks = Dict[Stack, List[float]]
 
-__all__ = ["Lines", "in_words", "place_in_words"]
+__all__ = ["Lines", "in_words", "is_library", "place_in_words"]
 
 _MOST_BYTES = 16 * 1024**2
 """A file never grows beyond it, whatever the program does."""
 _LONGEST = 400
 """Characters of a line of the program."""
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen ")
 _MOST_STACKS = 20_000
 """Different ones that are told of; the time in all others is that of stack -1."""
 
@@ -40,7 +41,8 @@ class Lines:
         self._file = "%d-%d.jsonl" % (os.getpid(), int(began_s * 1e6))
         self._began_s = began_s
         self._size = 0
-        self._known: dict[tuple[object, ...], int] = {}
+        self._frames: dict[tuple[object, ...], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
         self._until_s = began_s
 
     def write(
@@ -59,15 +61,16 @@ class Lines:
         words = notes
         seen: dict[int, list[float]] = {}
         for stack, figures in stacks.items():
-            name = _name(stack)
-            number = self._known.get(name)
-            if number is None and len(self._known) >= _MOST_STACKS:
+            numbers = tuple(
+                self._frame(code, at, words, is_innermost=place == 0)
+                for place, (code, at) in enumerate(stack)
+            )
+            number = self._stacks.get(numbers)
+            if number is None and len(self._stacks) >= _MOST_STACKS:
                 number = -1
             elif number is None:
-                number = self._known[name] = len(self._known)
-                words.append(
-                    {"stack": number, "frames": [place_in_words(*place) for place in stack]}
-                )
+                number = self._stacks[numbers] = len(self._stacks)
+                words.append({"stack": number, "frames": numbers})
             before = seen.setdefault(number, [0, 0.0, 0.0, 0.0])
             seen[number] = [was + more for was, more in zip(before, figures)]
         words.append(
@@ -84,6 +87,22 @@ class Lines:
         if is_end:
             words.append({"end_s": round(now_s, 4)})
         self._put(words)
+
+    def _frame(
+        self, code: CodeType, at: int, words: list[dict[str, Any]], *, is_innermost: bool
+    ) -> int:
+        """Return the number of a place, which is put into words the first time.
+
+        Of a library's code only the call that is going on matters: to read all the files of a
+        stack would take longer than all else here.
+        """
+        told = is_innermost or not is_library(code.co_filename)
+        name = (code.co_filename, code.co_name, code.co_firstlineno, at, told)
+        number = self._frames.get(name)
+        if number is None:
+            number = self._frames[name] = len(self._frames)
+            words.append({"frame": number, "is": place_in_words(code, at, told=told)})
+        return number
 
     def failed(self, error: Exception) -> None:
         """Say that the probe gave up, and why."""
@@ -151,18 +170,27 @@ def in_words(error: Exception) -> str:
     return "%s: %s" % (type(error).__name__, error)
 
 
-def _name(stack: Stack) -> tuple[object, ...]:
-    return tuple((code.co_filename, code.co_name, code.co_firstlineno, at) for code, at in stack)
+def is_library(path: str) -> bool:
+    """Tell whether a file is not the program's own."""
+    return any(part in path for part in _LIBRARIES)
 
 
-def place_in_words(code: CodeType, at: int) -> list[Any]:
-    """Return `[file, function, line, text]` of one place; the text is a call, or the line."""
+def place_in_words(code: CodeType, at: int, *, told: bool = True) -> list[Any]:
+    """Return `[file, function, line, text]` of one place; the text is a call, or the line.
+
+    Args:
+        code: the function's.
+        at: the instruction in it.
+        told: whether its line and text are asked for.
+    """
+    name = _plain(getattr(code, "co_qualname", code.co_name))
+    if not told or code.co_filename.startswith("<frozen"):
+        return [_plain(code.co_filename), name, 0, ""]
     line, begin, end = _place(code, at)
     text = _source(code.co_filename, line)
     if begin is not None and text.isascii():  # columns count bytes
         text = text[begin:end]
-    name = getattr(code, "co_qualname", code.co_name)
-    return [_plain(code.co_filename), _plain(name), line, _plain(text.strip())]
+    return [_plain(code.co_filename), name, line, _plain(text.strip())]
 
 
 def _place(code: CodeType, at: int) -> tuple[int, int | None, int | None]:

@@ -10,16 +10,15 @@ import sys
 from _thread import get_ident, get_native_id
 from time import monotonic
 
-from _teho_probe.lines import TYPE_CHECKING, in_words, place_in_words
+from _teho_probe.lines import TYPE_CHECKING, in_words, is_library, place_in_words
 
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Tuple
 
     Facts = Dict[str, Any]
 
 __all__ = ["Loader", "Notes", "caller"]
 
-_LIBRARIES = ("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen ")
 _MOST_LOADERS = 50
 _MOST_STEPS = 100_000
 _MOST_PHASES = 200
@@ -113,6 +112,8 @@ class Notes:
     def __init__(self) -> None:
         self.libraries: Dict[str, Facts] = {}
         self.loaders: Dict[Any, Loader] = {}
+        self.finish: Callable[[], None] = lambda: None
+        """Writes what is not written yet, where the process ends without a word."""
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -254,7 +255,7 @@ def caller() -> Any:
     """Return the innermost place in the program itself, in words; None where all is a library's."""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        if not any(part in frame.f_code.co_filename for part in _LIBRARIES):
+        if not is_library(frame.f_code.co_filename):
             return place_in_words(frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return None

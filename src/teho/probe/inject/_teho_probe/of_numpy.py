@@ -35,7 +35,7 @@ def _blas(module: Any) -> str | None:
     if built:
         return " ".join(str(built[key]) for key in ("name", "version") if built.get(key))
     before = getattr(config, "blas_opt_info", {}) or getattr(config, "blas_ilp64_opt_info", {})
-    return ", ".join(before.get("libraries", ())) or None
+    return ", ".join(dict.fromkeys(before.get("libraries", ()))) or None
 
 
 def _openblas_threads() -> int | None:

@@ -41,6 +41,7 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
     datasets, iterators = module.DatasetV2, module.iterator_ops.OwnedIterator
     # By what call each was made, and where.
     known: WeakKeyDictionary[Any, tuple[dict[str, Any], Any]] = WeakKeyDictionary()
+    loaders: WeakKeyDictionary[Any, Loader] = WeakKeyDictionary()
     waiting: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
     for name, arguments in _NOTED.items():
         if hasattr(datasets, name):
@@ -52,11 +53,12 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
         began_s = monotonic()
         iterator = begin(self)
         try:
-            calls = [known[one] for one in _behind(self) if one in known]
-            pipeline = [call for call, _ in reversed(calls)]
-            made_at = calls[0][1] if calls else None
-            loader: Loader = notes.loader({"dataset": "tf.data", "pipeline": pipeline}, made_at)
-            waiting[iterator] = [loader, began_s]
+            if self not in loaders:
+                calls = [known[one] for one in _behind(self) if one in known]
+                pipeline = [call for call, _ in reversed(calls)]
+                made_at = calls[0][1] if calls else None
+                loaders[self] = notes.loader({"dataset": "tf.data", "pipeline": pipeline}, made_at)
+            waiting[iterator] = [loaders[self], began_s]
         except Exception as error:
             notes.failed("tensorflow", error)
         return iterator

@@ -10,7 +10,7 @@ import os
 import sys
 from functools import wraps
 from time import monotonic
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 from _teho_probe.lines import TYPE_CHECKING
 
@@ -53,8 +53,9 @@ def torch(module: Any, notes: Notes) -> None:
 def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
     """Note each loader that is made, and for how long its batches were waited for."""
     loaders, iterators = module.DataLoader, module._BaseDataLoaderIter
-    # Not as an attribute of theirs: loaders are pickled, and looked into.
-    known: WeakKeyDictionary[Any, Loader] = WeakKeyDictionary()
+    # Not as an attribute of theirs: loaders are pickled, and looked into. By number, until it is
+    # gone: what a program makes of them need not have a hash.
+    known: dict[int, tuple[Any, Loader]] = {}
     if "TEHO_TUNE" in os.environ:
         from _teho_probe.tuned import tune_loaders
 
@@ -62,11 +63,13 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
     make, begin, following = loaders.__init__, loaders.__iter__, iterators.__next__
 
     def note(self: Any) -> Loader | None:
+        number = id(self)
         try:
-            if self not in known:
-                known[self] = notes.loader(_settings(self, module))
-            return known[self]
-        except Exception as error:  # one that has no hash, for example
+            if number not in known:
+                loader = notes.loader(_settings(self, module))
+                known[number] = ref(self, lambda _: known.pop(number, None)), loader
+            return known[number][1]
+        except Exception as error:
             notes.failed("torch", error)
             return None
 
@@ -108,6 +111,8 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
 
 def _settings(loader: Any, module: Any) -> dict[str, Any]:
     found = {name: _simple(getattr(loader, name, None)) for name in _SETTINGS}
+    if loader.batch_size is None:
+        found["batch_size"] = _simple(getattr(loader.batch_sampler, "batch_size", None))
     dataset, sampler, collate = loader.dataset, loader.sampler, loader.collate_fn
     found["dataset"] = "%s.%s" % (type(dataset).__module__, type(dataset).__qualname__)
     found["is_iterable"] = isinstance(dataset, module.IterableDataset)
@@ -139,7 +144,7 @@ def _bytes(tensor: Any) -> int:
 
 
 def _tensors(value: Any) -> Iterable[Any]:
-    if hasattr(value, "element_size"):
+    if hasattr(type(value), "element_size"):
         yield value
     elif isinstance(value, dict):
         for one in list(value.values())[:_MOST_ITEMS]:
@@ -178,7 +183,8 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
             except Exception as error:
                 notes.failed("torch", error)
 
-    # A compiler that comes to a step passes over this, without a word.
+    # A compiler that comes to a step passes over this, without a word: it has broken its graph
+    # before it, at the step itself.
     stepped._torchdynamo_disable = True  # type: ignore[attr-defined]
     register(stepped)
 

@@ -24,17 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Sampler"]
 
-_PERIOD_S = 0.02
+_PERIOD_S = 0.05
 _COST_SHARE = 0.002
 """Of the time, at the most: less than half of what the whole probe may take, 0.5 %."""
-_GRACE_S = 0.02
+_GRACE_S = 0.05
 """What it may take beyond that, to set itself up."""
 _SLOWEST = 10
 """Times the period, at the most."""
-_FIRST_WRITE_S = 1.0
-_LATER_WRITE_S = 10.0
-_EARLY_S = 1e9 if os.environ.get("TEHO_PROBE_STEPS") else 30.0
-"""`teho tune` waits for what is written."""
+_WRITE_S = 1.0, 1.0 if os.environ.get("TEHO_PROBE_STEPS") else 10.0
+"""From one write to the next: as long as it was to the first of the two, within these. `teho tune`
+waits for what is written."""
 _DEPTH = 64
 _MOST_STACKS = 5000
 """Between two writes."""
@@ -74,6 +73,7 @@ class Sampler:
         self._cost_s = 0.0
         self._began_s = self._seen_s = self._written_s = monotonic()
         self._lines = Lines(self._folder, self._began_s)
+        self._is_finished = False
         self._native_id: int | None = None
         self._cpu_clock = pthread_getcpuclockid(self._thread_id)
         self._cpu_s = clock_gettime(self._cpu_clock)
@@ -117,6 +117,9 @@ class Sampler:
     @_silent
     def finish(self) -> None:
         """Write what is not written yet; the process ends."""
+        if self._is_finished:
+            return
+        self._is_finished = True
         self.stop()
         now_s = monotonic()
         self._add(self._newest, now_s, 0.0)
@@ -133,12 +136,14 @@ class Sampler:
                     return
                 now_s = monotonic()
                 self._look(now_s, now_s - due_s)
-                every_s = _FIRST_WRITE_S if now_s - self._began_s < _EARLY_S else _LATER_WRITE_S
+                every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), _WRITE_S[1])
                 if now_s - self._written_s >= every_s:
                     self._write(now_s)
                 self._cost_s = thread_time()
                 allowed_s = _GRACE_S + _COST_SHARE * (now_s - self._began_s)
-                period_s = _PERIOD_S * min(max(1.0, self._cost_s / allowed_s), _SLOWEST)
+                # Until what was spent is allowed.
+                over_s = (self._cost_s - allowed_s) / _COST_SHARE
+                period_s = min(max(_PERIOD_S, over_s), _SLOWEST * _PERIOD_S)
         except Exception as error:  # it becomes a line of the report
             self._lines.failed(error)
 

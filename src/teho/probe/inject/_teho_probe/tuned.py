@@ -1,8 +1,8 @@
 """Settings that `teho tune` tries, imposed on PyTorch from outside.
 
 `TEHO_TUNE` holds them as JSON: arguments of `DataLoader` by their names, `in_memory`, `threads`,
-`tf32`, `autocast` (a dtype's name), `channels_last`; and `made_at`, `[file, line]` of the one loader
-that is meant. What cannot be imposed is noted as a failure, or fails the program: it is a try.
+`tf32`, `autocast` (a dtype's name), `channels_last`; and `made_at`, `[file, line]` of the one
+loader that is meant. What cannot be imposed fails the program, or is noted: this is a try.
 """
 
 from __future__ import annotations

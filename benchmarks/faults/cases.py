@@ -1,0 +1,304 @@
+"""The planted faults, each a setting of a program, beside the setting that is as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["CASES", "TIME_CAUSES", "Case", "Setting"]
+
+TIME_CAUSES = (
+    "input_in_main_process",
+    "input_too_few_workers",
+    "input_too_many_workers",
+    "too_many_threads",
+    "bound_to_few_cores",
+    "input_collated_one_by_one",
+    "input_workers_needless",
+    "input_workers_restarted",
+    "input_small_files",
+    "input_read_again",
+    "input_skewed",
+    "input_of_one_rank_slower",
+    "input_slow",
+    "copies_from_pageable_memory",
+    "waits_for_device",
+    "gpu_launch_bound",
+    "problem_too_small",
+    "gpu_tensor_cores_idle",
+    "double_precision",
+    "gpu_never_used",
+    "gpu_one_idle",
+    "saving_often",
+    "fixed_costs_dominate",
+    "python_bound",
+    "framework_without_gpu",
+)
+"""Kinds of findings that say why a program lost time; the first of them is the top cause."""
+
+_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a program is started with."""
+
+    words: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    memory_mb: int | None = None
+    """Limit of a memory control group, the page cache of what it reads included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A fault, or a control that has none."""
+
+    key: str
+    """The fault's number in the facts, and a letter where it is planted twice; `c…`: a control."""
+    title: str
+    program: str
+    words: str = ""
+    """Common to all settings."""
+    environment: Mapping[str, str] = field(default_factory=lambda: _ONE_THREAD)
+    faulty: Setting = Setting()
+    ideal: Setting | None = None
+    """None: there is nothing to make better."""
+    expected: str | None = None
+    """Kind of the finding that tells it; None: there must be no time cause."""
+    option: tuple[str, str] | None = None
+    """What of the finding's action is a setting of the program: a pattern whose group is a number,
+    and the words that take it. Without it, to follow the action is the ideal setting."""
+    peer: str = ""
+    """TraceML's status that names the class of the fault; empty: it has none, cannot look into
+    the program, or (fault 10) does not fit into its memory."""
+    ranks: int = 1
+    slow_opens: bool = False
+    """Opening a file of the program's data takes 2 ms."""
+    probe: str = "auto"
+
+
+_WORKERS = (r"num_workers\s*=\s*(\d+)", "--workers {} --persistent")
+_BIG = "--size 448 --images 256"
+_TWO_SIZES = ["320"] * 128 + ["96"] * 128
+_ONE_LARGE = ["160"] * 99 + ["1200"]
+
+CASES = (
+    Case(
+        key="1",
+        title="slow decode in the main process",
+        program="train_images",
+        words=_BIG,
+        faulty=Setting("--workers 0"),
+        ideal=Setting("--workers 2 --persistent"),
+        expected="input_in_main_process",
+        option=_WORKERS,
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="2",
+        title="one worker where two would keep up",
+        program="train_images",
+        words=_BIG,
+        faulty=Setting("--workers 1 --persistent"),
+        ideal=Setting("--workers 2 --persistent"),
+        expected="input_too_few_workers",
+        option=_WORKERS,
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="3",
+        title="four times as many workers as cores",
+        program="train_images",
+        words="--size 160 --images 128",
+        faulty=Setting("--workers 8 --persistent"),
+        ideal=Setting("--workers 2 --persistent"),
+        expected="input_too_many_workers",
+        option=_WORKERS,
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="4a",
+        title="as many threads in each worker as a larger node has cores",
+        program="train_images",
+        words="--size 160 --smooth --workers 2 --persistent",
+        faulty=Setting("--worker-threads 8"),
+        ideal=Setting("--worker-threads 1"),
+        expected="too_many_threads",
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="4b",
+        title="BLAS on all cores in each process of a pool",
+        program="sweep_matrices",
+        environment={},
+        ideal=Setting(environment=_ONE_THREAD | {"OPENBLAS_NUM_THREADS": "1"}),
+        expected="too_many_threads",
+    ),
+    Case(
+        key="5",
+        title="bound to one core of two",
+        program="train_images",
+        words=f"{_BIG} --workers 2 --persistent",
+        faulty=Setting("--cpu 0"),
+        ideal=Setting(),
+        expected="bound_to_few_cores",
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="6",
+        title="a table in memory, collated row by row",
+        program="train_table",
+        faulty=Setting("--batches loader --workers 0"),
+        ideal=Setting("--batches indexed"),
+        expected="input_collated_one_by_one",
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="7",
+        title="a table in memory, sent from four workers",
+        program="train_table",
+        faulty=Setting("--batches loader --workers 4"),
+        ideal=Setting("--batches indexed"),
+        expected="input_workers_needless",
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="8",
+        title="workers started anew for each short epoch",
+        program="train_images",
+        words="--size 160 --images 64 --workers 2",
+        ideal=Setting("--persistent"),
+        expected="input_workers_restarted",
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="9",
+        title="many small files that are slow to open",
+        program="train_files",
+        slow_opens=True,
+        faulty=Setting("--read files"),
+        ideal=Setting("--read together"),
+        expected="input_small_files",
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="10",
+        title="data read again that the memory limit does not let stay",
+        program="train_tokens",
+        words="--megabytes 1000 --seconds 10",
+        faulty=Setting(memory_mb=800),
+        ideal=Setting(memory_mb=2000),
+        expected="input_read_again",
+    ),
+    Case(
+        key="11",
+        title="one image in a hundred has fifty times the pixels",
+        program="train_images",
+        words="--images 1000 --batch 8 --width 8 --depth 1 --workers 2 --persistent",
+        faulty=Setting(f"--size {' '.join(_ONE_LARGE)}"),
+        ideal=Setting("--size 160"),
+        expected="input_skewed",
+        peer="INPUT_BOUND",
+    ),
+    Case(
+        key="12",
+        title="the large images all with one rank of two",
+        program="train_images",
+        words=f"--images 256 --size {' '.join(_TWO_SIZES)} --workers 1 --persistent",
+        ranks=2,
+        faulty=Setting("--blocks"),
+        ideal=Setting(),
+        expected="input_of_one_rank_slower",
+        peer="INPUT_STRAGGLER",
+    ),
+    Case(
+        key="19a",
+        title="doubles where floats were meant (PyTorch)",
+        program="train_table",
+        words="--batches indexed --width 1024",
+        environment={},
+        faulty=Setting("--dtype float64"),
+        ideal=Setting("--dtype float32"),
+        expected="double_precision",
+    ),
+    Case(
+        key="19b",
+        title="doubles where floats were meant (JAX)",
+        program="waves",
+        environment={},
+        faulty=Setting("--x64"),
+        ideal=Setting(),
+        expected="double_precision",
+    ),
+    Case(
+        key="+saving",
+        title="a checkpoint at every step",
+        program="train_table",
+        words="--batches indexed --batch 64 --width 1536",
+        faulty=Setting("--save-every 1"),
+        ideal=Setting("--save-every 100"),
+        expected="saving_often",
+        peer="RESIDUAL_HEAVY",
+    ),
+    Case(
+        key="+python",
+        title="arithmetic in loops of Python",
+        program="orbits",
+        faulty=Setting("--loops"),
+        ideal=Setting(),
+        expected="python_bound",
+    ),
+    Case(
+        key="c compute",
+        title="a network that has all cores busy, and its worker keeps up",
+        program="train_images",
+        words="--size 32 --width 64 --depth 4 --batch 64 --workers 1 --persistent",
+        environment={},
+        peer="COMPUTE_BOUND",
+    ),
+    Case(
+        key="c workers",
+        title="decoding that one worker keeps up with",
+        program="train_images",
+        words="--size 48 --width 64 --depth 4 --batch 32 --workers 1 --persistent",
+        peer="COMPUTE_BOUND",
+    ),
+    Case(
+        key="c saving",
+        title="a checkpoint now and then",
+        program="train_table",
+        words="--batches indexed --batch 1024 --width 768 --save-every 20",
+        peer="COMPUTE_BOUND",
+    ),
+    Case(
+        key="c compile",
+        title="a simulation in JAX that takes seconds to compile",
+        program="waves",
+        words="--substeps 20 --seconds 15",
+        environment={},
+    ),
+    Case(
+        key="c short",
+        title="a short job",
+        program="orbits",
+        words="--seconds 2",
+    ),
+    Case(
+        key="m off",
+        title="fault 1, and the probe is off",
+        program="train_images",
+        words=_BIG,
+        faulty=Setting("--workers 0"),
+        probe="off",
+    ),
+    Case(
+        key="m doubles",
+        title="fault 19, and the probe is off",
+        program="train_table",
+        words="--batches indexed --width 1024 --dtype float64",
+        environment={},
+        probe="off",
+    ),
+)
+"""Faults by their number; then the controls (`c`), and faults without the signal (`m`), of which
+nothing may be said that was not seen."""

@@ -1,0 +1,249 @@
+"""From what was found to scores, a confusion table and the page of the docs."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cases import Case, Setting
+from measured import Found
+
+__all__ = ["Result", "changed_setting", "confusion", "page", "summary"]
+
+_NOTHING = "nothing"
+_LEAST_GAIN = 1.05
+"""An ideal setting that gains less leaves nothing that could be regained measurably."""
+_PEER_CLEAN = (
+    "COMPUTE_BOUND", "BALANCED", "NO_CLEAR_PERFORMANCE_BOTTLENECK", "INSUFFICIENT_STEP_TIME_DATA",
+)  # fmt: skip
+"""What TraceML says where it blames nothing."""
+
+
+@dataclass
+class Result:
+    """What came of one case: a value for each seed."""
+
+    case: Case
+    faulty: list[Found] = field(default_factory=list)
+    ideal: list[Found] = field(default_factory=list)
+    changed: list[Found] = field(default_factory=list)
+    """After the change that the finding suggests, where its cause was right."""
+    peer: list[Found] = field(default_factory=list)
+    skipped: str = ""
+    """Why it was not run to its end."""
+    peer_skipped: str = ""
+
+    @property
+    def is_control(self) -> bool:
+        """Whether there is nothing to find."""
+        return self.case.expected is None
+
+    @property
+    def right(self) -> int:
+        """In how many runs the top cause was as planted, or none in a control."""
+        return sum(found.top == self.case.expected for found in self.faulty)
+
+    @property
+    def gain(self) -> float | None:
+        """How many times as fast the ideal setting is."""
+        return _quotient(self.ideal, self.faulty)
+
+    @property
+    def regained(self) -> float | None:
+        """Share of the ideal setting's gain that the suggested change brings; None: too little."""
+        if self.gain is None or self.gain < _LEAST_GAIN:
+            return None
+        changed = _quotient(self.changed, self.faulty)
+        return 0.0 if changed is None else (changed - 1) / (self.gain - 1)
+
+
+def changed_setting(case: Case, found: Found) -> Setting | None:
+    """Return the setting that follows a finding's action; None: the cause is wrong, or no number.
+
+    Where a number of the action is an option of the program, that number is taken; where the
+    action is to write the program otherwise, or to ask for more, it has been done in the ideal one.
+    """
+    if found.top is None or found.top != case.expected or case.ideal is None:
+        return None
+    if case.option is None:
+        return case.ideal
+    pattern, words = case.option
+    number = re.search(pattern, found.action)
+    return None if number is None else Setting(words.format(number[1]))
+
+
+def confusion(results: Iterable[Result]) -> list[str]:
+    """Return a table in Markdown: what was planted and what was found, with the number of runs."""
+    rows = [
+        (result.case, Counter(one.top or _NOTHING for one in result.faulty))
+        for result in results
+        if result.faulty
+    ]
+    found = sorted({kind for _, counts in rows for kind in counts}, key=_nothing_last)
+    heads = ["Planted", *found]
+    lines = [_line(heads), _line(["---"] * len(heads))]
+    for case, counts in rows:
+        right = case.expected or _NOTHING
+        cells = [
+            f"**{counts[kind]}**" if kind == right else f"{counts[kind] or ''}" for kind in found
+        ]
+        lines.append(_line([f"{case.key}: {right}", *cells]))
+    return lines
+
+
+def _nothing_last(kind: str) -> tuple[bool, str]:
+    return kind == _NOTHING, kind
+
+
+def summary(results: Sequence[Result]) -> list[str]:
+    """Return the scores, a line each."""
+    faults = [result for result in results if not result.is_control]
+    controls = [result for result in results if result.case.key.startswith("c")]
+    missing = [result for result in results if result.case.key.startswith("m")]
+    accused = [(sum(f.top == r.case.expected for f in r.ideal), len(r.ideal)) for r in faults]
+    abstained = [(sum(bool(f.abstained) for f in r.faulty), len(r.faulty)) for r in missing]
+    named = [(_peer_right(r), len(r.peer)) for r in faults]
+    clean = [(_peer_clean(r), len(r.peer)) for r in controls]
+    return [
+        f"Top cause right: {_share(_rights(faults))} (goal: 95 %)",
+        f"Controls with no false alarm: {_share(_rights(controls))} (goal: all)",
+        f"The same cause still named when it is mended: {_share(accused)}",
+        f"Without the signal, nothing blamed: {_share(_rights(missing))}",
+        f"Without the signal, a rule says that it lacks it: {_share(abstained)}",
+        f"Time regained by the change that Teho suggests: {_regained(faults)}",
+        f"TraceML, class of the fault named: {_share(named)}",
+        f"TraceML, controls with no false alarm: {_share(clean)}",
+    ]
+
+
+def _rights(results: Iterable[Result]) -> list[tuple[int, int]]:
+    return [(result.right, len(result.faulty)) for result in results]
+
+
+def _peer_right(result: Result) -> int:
+    return sum(found.top == result.case.peer for found in result.peer)
+
+
+def _peer_clean(result: Result) -> int:
+    return sum(found.top in _PEER_CLEAN for found in result.peer)
+
+
+def _regained(faults: Sequence[Result]) -> str:
+    values = [result.regained for result in faults if result.regained is not None]
+    if not values:
+        return "nothing to regain was measured"
+    return (
+        f"{100 * statistics.median(values):.0f} % of what the ideal setting gains (median of "
+        f"{len(values)} faults; least {100 * min(values):.0f} %)"
+    )
+
+
+def _share(pairs: Iterable[tuple[int, int]]) -> str:
+    counts = list(pairs)
+    part, whole = sum(count for count, _ in counts), sum(count for _, count in counts)
+    return f"{part} of {whole}" + (f", {100 * part / whole:.0f} %" if whole else "")
+
+
+def _quotient(over: Sequence[Found], under: Sequence[Found]) -> float | None:
+    """Return how many times as fast, by medians; None where one was not measured."""
+    if not over or not under:
+        return None
+    speeds = [
+        statistics.median(found.steps_per_s for found in several) for several in (over, under)
+    ]
+    return speeds[0] / speeds[1] if speeds[1] else None
+
+
+def details(results: Iterable[Result]) -> list[str]:
+    """Return a table in Markdown of all cases."""
+    heads = ["", "Case", "Top cause right", "Ideal ÷ faulty", "Regained", "TraceML says"]
+    lines = [_line(heads), _line(["---"] * len(heads))]
+    for result in results:
+        case = result.case
+        if result.skipped:
+            lines.append(_line([case.key, case.title, result.skipped, "", "", ""]))
+            continue
+        gain = result.gain
+        regained = result.regained
+        lines.append(
+            _line(
+                [
+                    case.key,
+                    case.title,
+                    f"{result.right} of {len(result.faulty)}",
+                    "" if gain is None else f"{gain:.2f}",
+                    "" if regained is None else f"{100 * regained:.0f} %",
+                    _peer_cell(result),
+                ]
+            )
+        )
+    return lines
+
+
+def _peer_cell(result: Result) -> str:
+    if result.peer_skipped:
+        return result.peer_skipped
+    counts = Counter(found.top or _NOTHING for found in result.peer)
+    return ", ".join(f"{kind} × {count}" for kind, count in counts.most_common())
+
+
+_PREFACE = """\
+# Planted faults
+
+<!-- Written by `make faults`; do not edit. -->
+
+Small real programs (`benchmarks/faults/programs/`) with one fault planted in each, run under
+`teho run --probe auto`, and what `teho report` then names as the top cause: the first finding
+that says why time was lost. Controls have no fault, and nothing may be named. `make faults` makes
+this page anew.
+"""
+_METHOD = """\
+Each program generates its data once, trains for {seconds:g} s with each seed (less where it has
+no fault), and counts its own steps. The settings of a case run in turn, forth and back from seed
+to seed, so that a drift of the machine hits all alike; speeds are medians. *Regained* is the part
+of the ideal setting's gain in steps per second that is there after the change that the finding
+suggests: a number of workers is taken as it stands in the action; what asks for other code, other
+data or a larger allocation is what the ideal setting has. It is 0 where the top cause is wrong,
+and empty where the ideal setting gains less than 5 %. One threshold differs from a user's: runs
+count as too short to judge below 5 s instead of 60 s.
+
+Fault 9's latency is planted from outside, in `open` (`slow_open.c`). Fault 10's memory limit is a
+real control group, and its data are not in the page cache at the start. Cases with `m` lack the
+signal that tells their fault.
+
+TraceML runs the same programs with what its documentation asks a loop of one's own to have
+(`traceml.init` and `trace_step`), once each, in an environment of its own. It names classes (bound
+by input, by compute, by time outside of the step's phases, a rank late for its input), not
+causes: it is right where the class is the fault's, and clean on a control where it blames
+nothing. Where its column is empty it has no class for the fault, cannot look into the program, or
+(fault 10) does not fit into its memory.
+
+Faults 13 to 18 and 20 show on a GPU alone. They are recordings in
+`benchmarks/faults/recordings/`, each with the finding that is expected of it. {recordings}
+"""
+
+
+def page(
+    results: Sequence[Result], *, facts: Sequence[str], seconds: float, recordings: str
+) -> str:
+    """Return the page of the docs."""
+    parts = [
+        _PREFACE,
+        "\n".join(f"- {line}" for line in summary(results)) + "\n",
+        "## Confusion\n",
+        "Runs by what was planted and what was found; those in bold are right.\n",
+        "\n".join(confusion(results)) + "\n",
+        "## Case by case\n",
+        "\n".join(details(results)) + "\n",
+        f"*{'; '.join(facts)}*\n",
+        "## How it is measured\n",
+        _METHOD.format(seconds=seconds, recordings=recordings),
+    ]
+    return "\n".join(parts)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,295 @@
+"""Probe: what looking into a Python program costs it, beside profilers.
+
+Three small programs run with the probe in their environment, as `teho run` gives it: *training*
+is a small CNN on images that a DataLoader makes ready in the same process, *python* counts in
+plain Python, *numpy* multiplies matrices; one thread of work each, as torchrun has it. What the
+probe costs is lost in the noise of a shared machine, so in some windows of half a second it looks
+and writes up to ten times as often. Every other window is *usual*, and of those between a half,
+drawn by chance, are *dosed* and the others usual *again*: all in one process, each held against
+the two around it. Teho's figure is the mean over the middle half of the dosed windows of how
+much longer a step took, divided by how many times more looks there were, with its 95 %
+interval (bootstrap). Looks are counted: a program that holds Python's lock lets fewer in.
+*Itself* is the same for the windows that were usual again: the truth is 0. Where its interval
+reaches the budget, or the budget lies within Teho's, neither yes nor no is said. The brake, by
+which the probe looks less often once it took more than 0.2 % of the time, is on and allows for the
+doses; and it writes ten times as often even where it cannot look so: the figure is too high rather
+than too low.
+
+What the probe puts *around PyTorch's functions* cannot be switched off. It is measured apart, and
+is in Teho's figure of *training*: the least time of a batch, in passes over a loader of numbers
+with an optimizer of one parameter, in processes with and without the probe; times the batches a
+second of *training*. *CPU time of the probe* is by its own account, from the start of a run, the
+brake on; a second core may bear it. None of these but the last two rows have in them what the
+probe costs at the start and the end of a program.
+
+Peers are measured as whole processes, in turn with the program alone: how much longer a step took
+after a warm-up of two seconds, the median of rounds with the least and the most; start and end are
+left out. *Another process* is the program alone once more, and *the probe, as a
+whole process* is there to see that nothing is hidden: what lies within the former's range is noise.
+torch.profiler looks at the CPU; *scheduled* is `schedule(wait=5, warmup=1, active=3)` over and
+over, its traces written. TraceML has `trace_step` around each step, scalene runs with `--cpu-only`,
+py-spy looks 100 times a second, its default. They come into an environment of their own when first
+called for; those that do not work here are said and left out, as is *training* without PyTorch
+(`tests/frameworks.sh`).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from common import (
+    CACHE,
+    ROOT,
+    Figures,
+    Row,
+    environment,
+    interleave,
+    measure_process,
+    say,
+    slower_by,
+)
+
+from teho.observe.spool import with_probe
+
+_PROGRAMS = Path(__file__).with_name("probe_programs.py")
+_FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
+_INSTALLED = ("py-spy==0.4.3", "scalene==2.4.0", "traceml-ai==0.5.0")
+_BUDGET_PERCENT = 0.5
+_WINDOWS, _WINDOW_S = 300, 0.5
+"""Windows that are looked at; as many and one more lie between them."""
+_ROUNDS, _PEER_S = 5, 5.0
+
+
+def measure(*, quick: bool) -> list[Row]:
+    python = _FRAMEWORKS if _FRAMEWORKS.exists() else Path(sys.executable)
+    has_torch = python == _FRAMEWORKS
+    peers = None if quick else _peers(python)
+    if peers is not None:
+        python = peers / "python"
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        folder = Path(name)
+        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        alone = environment(folder) | one_thread
+        probe = with_probe(alone, str(folder / "spool"))
+        rows = []
+        for program in ("training", "python", "numpy") if has_torch else ("python", "numpy"):
+            child = _Child(python, program, folder, alone, probe)
+            rows += _rows(child, {} if quick else child.peers(peers), quick=quick)
+        for program in ("pass", "import torch") if has_torch and not quick else ("pass",):
+            rows.append(_start(python, program, alone, probe, rounds=1 if quick else 31))
+    return rows
+
+
+def _rows(
+    child: _Child, peers: Mapping[str, Callable[[float], dict[str, Any]]], *, quick: bool
+) -> list[Row]:
+    """Return the rows of one program."""
+    rounds, windows, window_s, seconds = (
+        (1, 4, 0.2, 0.5) if quick else (_ROUNDS, _WINDOWS, _WINDOW_S, _PEER_S)
+    )
+    say(f"{child.program}, {2 * windows + 1} windows of {window_s:g} s")
+    windowed = child.told("windows", windows, window_s, probed=True)
+    say(f"{child.program}, {rounds} rounds beside others")
+    calls = {
+        "alone": partial(child.told, seconds, "none"),
+        "the probe, as a whole process": partial(child.told, seconds, "none", probed=True),
+        **{name: partial(call, seconds) for name, call in peers.items()},
+    }
+    if not quick:
+        calls["another process"] = partial(child.told, seconds, "none")
+    told = interleave(calls, rounds)
+    rates = {name: [one["steps_per_s"] for one in several] for name, several in told.items()}
+    hooks = []
+    if child.program == "training":
+        hooks.append(child.hooks(statistics.median(rates["alone"]), rounds))
+    dosed = [one + sum(row.ours.median for row in hooks) for one in windowed["dosed"]]
+    ours = slower_by(child.program, dosed, windowed["again"], _BUDGET_PERCENT)
+    accounts = [child.account(one["pid"]) for one in told["the probe, as a whole process"]]
+    length_s = statistics.median(length_s for _, length_s in accounts)
+    return [
+        ours,
+        *(
+            _beside(ours, name, rates["alone"], theirs)
+            for name, theirs in rates.items()
+            if name != "alone"
+        ),
+        *hooks,
+        Row(
+            what=f"{child.program}, CPU time of the probe in the first {length_s:.1f} s",
+            unit="ms",
+            ours=Figures.of(*(1000 * cost_s for cost_s, _ in accounts)),
+        ),
+    ]
+
+
+class _Child:
+    """One of the programs, to be run in many ways.
+
+    Args:
+        python: what runs it.
+        program: its name.
+        folder: where it leaves what it makes.
+        alone: its environment without the probe.
+        probe: the same with the probe.
+    """
+
+    def __init__(
+        self,
+        python: Path,
+        program: str,
+        folder: Path,
+        alone: Mapping[str, str],
+        probe: Mapping[str, str],
+    ) -> None:
+        self.program = program
+        self._script = (python, _PROGRAMS)
+        self._folder = folder
+        self._environments = {False: alone, True: probe}
+
+    def told(
+        self,
+        *what: object,
+        probed: bool = False,
+        program: str = "",
+        around: Sequence[object] = (),
+    ) -> dict[str, Any]:
+        """Run it, and return what it says of itself."""
+        result = self._folder / "result.json"
+        result.unlink(missing_ok=True)
+        argv = [*(around or self._script), program or self.program, result, *what]
+        measure_process([str(word) for word in argv], self._environments[probed])
+        told: dict[str, Any] = json.loads(result.read_bytes())
+        return told
+
+    def peers(self, commands: Path | None) -> dict[str, Callable[[float], dict[str, Any]]]:
+        """Return how to run it for some seconds in each peer that works here."""
+        trace, logs = self._folder / "trace", self._folder / "logs"
+        inside: dict[str, str] = {}
+        around: dict[str, list[object]] = {}
+        if self.program == "training":
+            inside = {name: name for name in ("torch.profiler", "torch.profiler, scheduled")}
+        if commands is not None:
+            around["py-spy"] = [commands / "py-spy", "record", "-o", trace, "--", *self._script]
+            scalene = [commands / "scalene", "run", "--cpu-only", "-o", trace, _PROGRAMS, "---"]
+            around["scalene"] = scalene
+            if self.program == "training":
+                inside["TraceML"] = "traceml"
+                around["TraceML"] = [
+                    commands / "traceml", "run", "--logs-dir", logs,
+                    "--aggregator-port", _free_port(), _PROGRAMS, "--args",
+                ]  # fmt: skip
+        calls: dict[str, Callable[[float], dict[str, Any]]] = {}
+        for name in around | inside:
+
+            def call(seconds: float, name: str = name) -> dict[str, Any]:
+                return self.told(seconds, inside.get(name, "none"), around=around.get(name, ()))
+
+            try:
+                call(0.5)
+            except (RuntimeError, OSError) as error:
+                say(f"{name} does not work here: {error}")
+            else:
+                calls[name] = call
+        return calls
+
+    def hooks(self, steps_per_s: float, rounds: int) -> Row:
+        """Return what stands around PyTorch's own functions, at a pace of training."""
+        told = interleave(
+            {
+                probed: partial(self.told, program="hooks", probed=probed)
+                for probed in (False, True)
+            },
+            rounds,
+        )
+        alone_s, probe_s = (min(one["step_s"] for one in told[probed]) for probed in (False, True))
+        percent = 100 * (probe_s - alone_s) * steps_per_s
+        return Row(
+            what=f"{self.program}, of which around PyTorch's functions",
+            unit="%",
+            ours=Figures.of(percent),
+            ours_text=f"{percent:+.2f} ({1e6 * (probe_s - alone_s):.1f} µs a batch)",
+        )
+
+    def account(self, pid: int) -> tuple[float, float]:
+        """Return the CPU time that the probe of a process says that it took, and until when [s]."""
+        (path,) = Path(self._environments[True]["TEHO_PROBE"]).glob(f"{pid}-*.jsonl")
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        last = [line for line in lines if "cost_s" in line][-1]
+        return last["cost_s"], last["until_s"] - lines[0]["began_s"]
+
+
+def _beside(ours: Row, name: str, alone: Sequence[float], theirs: Sequence[float]) -> Row:
+    """Return the row of whole processes, by their steps a second and those of the program alone."""
+    slower = [100 * (own / other - 1) for own, other in zip(alone, theirs, strict=True)]
+    middle = statistics.median(slower)
+    return Row(
+        what=ours.what,
+        unit="%",
+        ours=ours.ours,
+        peer=name,
+        theirs=Figures.of(middle),
+        theirs_text=f"{middle:+.1f} ({min(slower):+.1f} to {max(slower):+.1f})",
+    )
+
+
+def _start(
+    python: Path, program: str, alone: Mapping[str, str], probe: Mapping[str, str], *, rounds: int
+) -> Row:
+    """Return the wall time of a program that does nothing."""
+    say(f"start of `{program}`")
+    argv = (python, "-c", program)
+    ended = interleave(
+        {
+            probed: partial(measure_process, argv, probe if probed else alone)
+            for probed in (False, True)
+        },
+        rounds,
+    )
+    wall_ms = {
+        probed: Figures.of(*(one.wall_s * 1000 for one in several))
+        for probed, several in ended.items()
+    }
+    return Row(
+        what=f'`python -c "{program}"` with the probe, wall time',
+        unit="ms",
+        ours=wall_ms[True],
+        peer="without",
+        theirs=wall_ms[False],
+    )
+
+
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+def _peers(python: Path) -> Path | None:
+    """Return where the peers' commands lie; they see what is installed for the Python given."""
+    peers = CACHE / "peers"
+    done, wanted = peers / "done", "\n".join((str(python), *_INSTALLED))
+    if done.exists() and done.read_text(encoding="utf-8") == wanted:
+        return peers / "bin"
+    say(f"installing {', '.join(_INSTALLED)} into {peers}")
+    run = partial(subprocess.run, check=True, capture_output=True, text=True)
+    where = ("-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+    try:
+        run([python, "-m", "venv", "--clear", peers])
+        theirs, base = (
+            run([one, *where]).stdout.strip() for one in (peers / "bin" / "python", python)
+        )
+        Path(theirs, "base.pth").write_text(base, encoding="utf-8")
+        run([peers / "bin" / "python", "-m", "pip", "install", "-q", *_INSTALLED])
+    except subprocess.CalledProcessError as error:
+        say(f"they could not be installed: {error.stderr.strip()[-500:]}")
+        return None
+    done.write_text(wanted, encoding="utf-8")
+    return peers / "bin"

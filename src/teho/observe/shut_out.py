@@ -1,0 +1,68 @@
+"""Pythons among a program's processes that did not let the probe in, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["ShutOut"]
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+
+
+class ShutOut:
+    """What is seen of a node's processes as long as no probe has said anything."""
+
+    def __init__(self) -> None:
+        self._pids: frozenset[int] = frozenset()
+        self._known: set[int] = set()
+        self.sentence = ""
+        """Which Python it was, for the report's notes; empty where none was seen."""
+
+    def look(self, pids: frozenset[int]) -> None:
+        """Look at the processes that were there the last time too: others may have just begun."""
+        for pid in (pids & self._pids) - self._known if not self.sentence else ():
+            self._known.add(pid)
+            words = _command_of(pid)
+            name = words[0].rpartition("/")[2] if words else ""
+            if _PYTHON.match(name):
+                flag = _shutting_flag(words)
+                self.sentence = f"No Python program let the probe in: {name} (process {pid}) " + (
+                    f"was started with {flag}, which shuts it out"
+                    if flag
+                    else "is older than Python 3.8, or runs where PYTHONPATH does not reach it, as"
+                    " after `env -i`, `sudo` or in a container"
+                )
+        self._pids = pids
+
+
+def _command_of(pid: int) -> list[str]:
+    try:
+        data = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it is gone
+        return []
+    return data.decode(errors="replace").split("\0")[:-1]
+
+
+def _shutting_flag(words: list[str]) -> str:
+    """Return the option of a Python that keeps `PYTHONPATH` or `site` from it; empty: none."""
+    for option in _options(iter(words[1:])):
+        if option in "IES":
+            return f"-{option}"
+    return ""
+
+
+def _options(words: Iterator[str]) -> Iterator[str]:
+    """Yield the letters of a Python's own options, until those of the program begin."""
+    for word in words:
+        if not re.match(r"-[^-]", word):
+            return
+        for number, letter in enumerate(word[1:], 2):
+            if letter in "cm":
+                return
+            if letter in "WX":  # the rest, or the next word, is its value
+                if number == len(word):
+                    next(words, None)
+                break
+            yield letter

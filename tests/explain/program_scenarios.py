@@ -1,0 +1,215 @@
+"""Named runs of watched programs, one for each cause of lost time, and one that loses none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from explain.program_parts import (
+    NODE,
+    TENSORS,
+    alone,
+    collating,
+    fetching,
+    idle,
+    in_worker,
+    loader,
+    of_library,
+    opening,
+    own,
+    process,
+    seen,
+    watched,
+    with_workers,
+)
+from explain.scenario_parts import Given, NodePart, gpu, untouched_gpu
+from teho.model.run import Run
+from teho.model.summary import Summary
+from teho.model.watched import Frame, Progress
+from teho.units import GIB
+
+Made = tuple[Run, Summary]
+
+
+def node(
+    cores: int = 8,
+    used: float = 6.5,
+    gpus: Sequence[Mapping[str, Given]] = (),
+    rates: Mapping[str, Given] | None = None,
+) -> list[NodePart]:
+    """Return one node on which nothing else is wrong, and little was read."""
+    rates = {"job_read_bytes": 1e6, "job_read_calls_bytes": 1e6} if rates is None else rates
+    signals = {"job_runnable_threads": used, "cpu_busy_percent": 100 * used / cores}
+    return [
+        NodePart(NODE, cores=cores, cores_used=used, gpus=gpus, signals=signals, rates=rates)
+    ]  # fmt: skip
+
+
+def fed_well() -> Made:
+    """Two workers keep up; a checkpoint now and then, and some compiling at first."""
+    return with_workers(fetching(50.0, in_worker()), idle(50.0), waits_s=2.0, parts=node())
+
+
+def decodes_in_main_process() -> Made:
+    """The program decodes its images between two steps."""
+    return alone(fetching(62.0), samples=3200, batch_bytes=9_633_792, parts=node(used=1.0))
+
+
+def too_few_workers() -> Made:
+    """One worker decodes, where three would keep up."""
+    stacks = fetching(98.0, in_worker()), idle(2.0)
+    return with_workers(*stacks, waits_s=61.0, num_workers=1, parts=node())
+
+
+def too_many_workers() -> Made:
+    """Sixteen workers on four cores."""
+    stacks = fetching(60.0, in_worker()), idle(40.0)
+    return with_workers(*stacks, waits_s=30.0, num_workers=16, parts=node(4, 3.9))
+
+
+def bound_to_two_cores() -> Made:
+    """The program calls `os.sched_setaffinity`."""
+    one = process(fetching(50.0), loaders=[loader()], cores=(0, 1))
+    return watched(one, parts=node(used=1.98))
+
+
+def collated_one_by_one() -> Made:
+    """A table of tensors, batches of 1024 rows."""
+    facts = {"dataset": TENSORS, "dataset_bytes": GIB, "batch_size": 1024}
+    return alone(fetching(30.0), collating(40.0), parts=node(), **facts)
+
+
+def needless_workers() -> Made:
+    """The same with four workers."""
+    below = in_worker()
+    stacks = fetching(30.0, below), collating(40.0, below)
+    facts = {"dataset": TENSORS, "dataset_bytes": GIB, "batch_size": 1024, "num_workers": 4}
+    return with_workers(*stacks, waits_s=55.0, parts=node(), **facts)
+
+
+def restarted_workers() -> Made:
+    """Workers that take a second to start, for epochs of two."""
+    stacks = fetching(20.0, in_worker()), idle(30.0)
+    return with_workers(*stacks, epochs=33, first_s=38.0, parts=node())
+
+
+def small_files() -> Made:
+    """One file a sample on a storage that is slow to open them."""
+    read = {"job_read_bytes": 1e3, "job_read_calls_bytes": 3200 * 4096 / 3600}
+    return alone(opening(70.0), fetching(9.0), parts=node(rates=read))
+
+
+def reads_again() -> Made:
+    """Data of 500 GiB in a memory of 360 GiB, epoch by epoch."""
+    stacks = fetching(90.0, in_worker()), idle(10.0)
+    read = {"job_read_bytes": 2000 * GIB / 3600, "job_read_calls_bytes": 2000 * GIB / 3600}
+    return with_workers(*stacks, waits_s=70.0, epochs=4, parts=node(rates=read))
+
+
+def skewed_samples() -> Made:
+    """One image in a hundred has fifty times the pixels."""
+    waits = {7: (990, 0.1), 20: (10, 28.0)}
+    stacks = fetching(50.0, in_worker()), idle(50.0)
+    return with_workers(*stacks, waits_s=30.0, batches=1000, waits=waits, parts=node())
+
+
+def slow_rank() -> Made:
+    """Rank 1 of four has all large images."""
+    ranks = [
+        process(
+            fetching(waits_s),
+            pid=10 + rank,
+            loaders=[loader()],
+            torch={"rank": rank, "world_size": 4},
+        )
+        for rank, waits_s in enumerate((5.0, 55.0, 6.0, 4.0))
+    ]
+    return watched(*ranks, parts=node())
+
+
+def slow_input() -> Made:
+    """All cores decode, and that is still too slow."""
+    stacks = fetching(100.0, in_worker()), idle(1.0)
+    return with_workers(*stacks, waits_s=45.0, num_workers=8, parts=node(used=7.9))
+
+
+def pageable_copies() -> Made:
+    """Batches are copied to a GPU that waits for them."""
+    one = process(seen((own("x.to(device)", 31),), 35.0), loaders=[loader()])
+    return watched(one, parts=node(gpus=[gpu(60.0, gpu_sm_active_percent=90.0)]))
+
+
+def asks_the_gpu() -> Made:
+    """`loss.item()` after each layer."""
+    one = process(seen((own("loss.item()", 32),), 55.0, cpu=0.1))
+    return watched(one, parts=node(gpus=[gpu(60.0, gpu_sm_active_percent=90.0)]))
+
+
+def tiny_steps() -> Made:
+    """Gradient descent on a hundred numbers, ten thousand times."""
+    steps = Progress(steps=10_000, first_s=101.0, last_s=108.0)
+    facts = {"parameter_bytes": 400, "devices": ["cuda:0"]}
+    one = process(progress=[steps], torch=facts)
+    return watched(one, parts=node(gpus=[gpu(30.0, gpu_sm_active_percent=1.0)]))
+
+
+def cpu_build() -> Made:
+    """A PyTorch from a default index, on a GPU node."""
+    one = process(torch={"cuda": None, "hip": None, "devices": ["cpu"]})
+    return watched(one, parts=node(gpus=[untouched_gpu()]))
+
+
+def saves_often() -> Made:
+    """A checkpoint at every step."""
+    save = of_library("torch/serialization.py", "save")
+    return watched(process(seen((save, own("torch.save(net, f)")), 40.0)), parts=node())
+
+
+def imports_for_long() -> Made:
+    """Forty programs of some seconds would be one of a minute."""
+    find = Frame("<frozen importlib._bootstrap>", "_find_and_load", 1, "")
+    return watched(process(seen((find, own("import torch", 1)), 60.0)), parts=node())
+
+
+def loops_in_python() -> Made:
+    """Arithmetic on single numbers."""
+    one = process(seen((own("total += x * y", 33),), 92.0, held=1.0))
+    return watched(one, parts=node())
+
+
+def doubles() -> Made:
+    """Parameters made from NumPy's arrays."""
+    return watched(process(torch={"parameter_dtypes": {"float64": 10**6}}), parts=node())
+
+
+def unknown_storage() -> Made:
+    """Files are opened whose size nobody noted, and storage was not looked at."""
+    return watched(process(opening(30.0), loaders=[loader()]), parts=node(rates={}))
+
+
+WATCHED: dict[str, Callable[[], Made]] = {
+    function.__name__: function
+    for function in (
+        fed_well,
+        decodes_in_main_process,
+        too_few_workers,
+        too_many_workers,
+        bound_to_two_cores,
+        collated_one_by_one,
+        needless_workers,
+        restarted_workers,
+        small_files,
+        reads_again,
+        skewed_samples,
+        slow_rank,
+        slow_input,
+        pageable_copies,
+        asks_the_gpu,
+        tiny_steps,
+        cpu_build,
+        saves_often,
+        imports_for_long,
+        loops_in_python,
+        doubles,
+        unknown_storage,
+    )
+}

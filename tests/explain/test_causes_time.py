@@ -1,0 +1,343 @@
+"""Causes of lost time other than data, on both sides of their thresholds."""
+
+from __future__ import annotations
+
+import pytest
+
+from explain.program_parts import (
+    NODE,
+    fetching,
+    loader,
+    of_library,
+    own,
+    process,
+    seen,
+    watched,
+)
+from explain.scenario_parts import (
+    UNSUPPORTED,
+    NodePart,
+    figures,
+    found,
+    gpu,
+    judged,
+    untouched_gpu,
+)
+from teho.explain.causes import (
+    bound_to_few_cores,
+    copies_from_pageable_memory,
+    double_precision,
+    fixed_costs_dominate,
+    framework_without_gpu,
+    problem_too_small,
+    python_bound,
+    saving_often,
+    waits_for_device,
+)
+from teho.model.finding import Abstention, Severity
+from teho.model.watched import Frame, Progress
+
+MIB = 1024**2
+
+
+def saving(wall_s):
+    return seen((of_library("torch/serialization.py", "save"), own("torch.save(x, f)")), wall_s)
+
+
+def importing(wall_s):
+    return seen((Frame("<frozen importlib._bootstrap>", "_find_and_load", 1, ""),), wall_s)
+
+
+def compiling(wall_s):
+    return seen((of_library("torch/_inductor/compile_fx.py", "compile_fx"),), wall_s)
+
+
+def copying(wall_s):
+    return seen((own("x.to(device)", 31),), wall_s)
+
+
+def waiting(wall_s):
+    return seen((own("loss.item()", 32),), wall_s, cpu=0.0)
+
+
+def in_python(wall_s):
+    return seen((own("total += x * y", 33),), wall_s, held=1.0)
+
+
+def on_gpus(*processes, busy=40.0, gpus=1):
+    """Make a run of these processes beside GPUs that are busy for so much of the time."""
+    return watched(*processes, parts=[NodePart(NODE, gpus=[gpu(busy)] * gpus)])
+
+
+class TestSaving:
+    @pytest.mark.parametrize(("saves_s", "count"), [(9.9, 0), (10.0, 1)])
+    def test_threshold(self, saves_s, count):
+        verdict = judged(saving_often, watched(process(saving(saves_s))))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].regain_percent == (5.0, 10.0)
+            assert figures(verdict[0])["most of it in"] == "train.py:12  torch.save(x, f)"
+
+    @pytest.mark.parametrize(
+        ("file", "function", "count"),
+        [
+            ("torch/serialization.py", "load", 0),
+            ("numpy/lib/npyio.py", "load", 0),
+            ("numpy/lib/_npyio_impl.py", "savez_compressed", 1),
+            ("safetensors/torch.py", "save_file", 1),
+            ("safetensors/torch.py", "load_file", 0),
+            ("torch/distributed/checkpoint/state_dict_saver.py", "async_save", 1),
+            ("torch/distributed/checkpoint/state_dict_loader.py", "load", 0),
+        ],
+    )
+    def test_reading_is_not_saving(self, file, function, count):
+        made = watched(process(seen((of_library(file, function), own("x")), 40.0)))
+        assert len(judged(saving_often, made)) == count
+
+
+class TestFixedCosts:
+    @pytest.mark.parametrize(("compiles_s", "count"), [(29.9, 0), (30.0, 1)])
+    def test_threshold_of_their_share(self, compiles_s, count):
+        made = watched(process(importing(20.0), compiling(compiles_s)))
+        verdict = judged(fixed_costs_dominate, made)
+        assert len(verdict) == count
+        if verdict:
+            assert "It took 50.0 s each time." in verdict[0].action
+            assert verdict[0].regain_percent == (0.0, 50.0)
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(29.9, 0), (30.0, 1)])
+    def test_threshold_of_the_time(self, wall_s, count):
+        made = watched(process(importing(wall_s), wall_s=wall_s))
+        assert len(judged(fixed_costs_dominate, made)) == count
+
+
+class TestPython:
+    @pytest.mark.parametrize(("runs_s", "count"), [(49.9, 0), (50.0, 1)])
+    def test_threshold(self, runs_s, count):
+        verdict = judged(python_bound, watched(process(in_python(runs_s))))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].severity is Severity.CRITICAL
+            assert figures(verdict[0])["most of it in"] == "train.py:33  total += x * y"
+
+    @pytest.mark.parametrize(("wall_s", "count"), [(1.9, 0), (2.0, 1)])
+    def test_not_of_a_moment(self, wall_s, count):
+        made = watched(process(in_python(wall_s), wall_s=wall_s))
+        assert len(judged(python_bound, made)) == count
+
+    def test_where_the_program_is_wrapped_by_a_launchers_function(self):
+        record = of_library(
+            "torch/distributed/elastic/multiprocessing/errors/__init__.py", "record"
+        )
+        stack = seen((own("total += x * y"), record), 60.0, held=1.0)
+        assert len(judged(python_bound, watched(process(stack)))) == 1
+
+
+class TestDoubles:
+    @pytest.mark.parametrize(("doubles", "count"), [(499, 0), (500, 1)])
+    def test_threshold(self, doubles, count):
+        sizes = {"float64": doubles - 100, "complex128": 100, "float32": 1000 - doubles}
+        made = watched(process(fetching(20.0), torch={"parameter_dtypes": sizes}))
+        verdict = judged(double_precision, made)
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].severity is Severity.REMARK
+            assert verdict[0].regain_percent == (0.0, 40.0)
+
+    @pytest.mark.parametrize("sizes", [{}, {"float64": 0}, None, "float64"])
+    def test_nothing_to_judge(self, sizes):
+        made = watched(process(torch={"parameter_dtypes": sizes}))
+        assert judged(double_precision, made) == []
+
+
+class TestBinding:
+    @staticmethod
+    def made(*cores, used=4.0, of=8):
+        ranks = [process(pid=10 + n, cores=own_cores) for n, own_cores in enumerate(cores)]
+        return watched(*ranks, parts=[NodePart(NODE, cores=of, cores_used=used)])
+
+    @pytest.mark.parametrize(("used", "count"), [(3.19, 0), (3.21, 1)])
+    def test_threshold_of_the_use(self, used, count):
+        assert len(judged(bound_to_few_cores, self.made((0, 1, 2, 3), used=used))) == count
+
+    @pytest.mark.parametrize(("of", "count"), [(40, 0), (39, 1), (32, 1), (31, 1)])
+    def test_threshold_of_the_loss(self, of, count):
+        cores = tuple(range(of - (4 if count else 3)))
+        assert len(judged(bound_to_few_cores, self.made(cores, used=of, of=of))) == count
+
+    def test_names_the_cores(self):
+        finding = found(bound_to_few_cores, self.made((0, 1, 2, 3)))
+        assert finding.sentence == (
+            f"On {NODE} the program may run on 4 of the job's 8 cores, and kept all of those busy."
+        )
+        assert figures(finding)["cores it may run on"] == "0–3"
+        assert finding.regain_percent == (0.0, 50.0)
+
+    def test_ranks_that_are_bound_beside_each_other_use_all(self):
+        assert judged(bound_to_few_cores, self.made((0, 1, 2, 3), (4, 5, 6, 7), used=8.0)) == []
+        assert len(judged(bound_to_few_cores, self.made((0, 1), (0, 1), used=2.0))) == 1
+
+    @pytest.mark.parametrize("cores", [None, ()])
+    def test_where_nobody_knows(self, cores):
+        assert judged(bound_to_few_cores, self.made(cores)) == []
+        assert judged(bound_to_few_cores, self.made((0,), None)) == []
+        assert judged(bound_to_few_cores, self.made((0,), used=UNSUPPORTED)) == []
+
+
+class TestCopies:
+    @staticmethod
+    def made(copies_s, busy=40.0, **settings):
+        return on_gpus(process(copying(copies_s), loaders=[loader(**settings)]), busy=busy)
+
+    @pytest.mark.parametrize(("copies_s", "count"), [(9.9, 0), (10.0, 1)])
+    def test_threshold(self, copies_s, count):
+        verdict = judged(copies_from_pageable_memory, self.made(copies_s))
+        assert len(verdict) == count
+        if verdict:
+            assert "`DataLoader(…, pin_memory=True)` in train.py:8" in verdict[0].action
+            assert verdict[0].regain_percent == (5.0, 10.0)
+
+    @pytest.mark.parametrize(("busy", "count"), [(90.0, 1), (90.1, 0), (100.0, 0)])
+    def test_a_copy_that_waits_for_work_on_the_gpu_is_no_loss(self, busy, count):
+        verdict = judged(copies_from_pageable_memory, self.made(60.0, busy))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].regain_percent == (5.0, 10.0)
+            assert figures(verdict[0])["copying to the device"] == 60.0
+
+    def test_abstains_where_the_gpu_was_not_seen(self):
+        verdict = judged(copies_from_pageable_memory, self.made(60.0, UNSUPPORTED))
+        assert isinstance(verdict, Abstention)
+        assert judged(copies_from_pageable_memory, self.made(5.0, UNSUPPORTED)) == []
+
+    @pytest.mark.parametrize("settings", [{"pin_memory": True}, {"pin_memory": None}])
+    def test_pinned(self, settings):
+        count = 0 if settings["pin_memory"] else 1
+        assert len(judged(copies_from_pageable_memory, self.made(60.0, **settings))) == count
+
+    def test_not_without_a_loader_or_a_gpu(self):
+        assert judged(copies_from_pageable_memory, on_gpus(process(copying(60.0)))) == []
+        made = watched(process(copying(60.0), loaders=[loader()]))
+        assert judged(copies_from_pageable_memory, made) == []
+        other = loader()
+        other.settings.clear()  # another library's, which says nothing of it
+        made = on_gpus(process(copying(60.0), loaders=[other]))
+        assert judged(copies_from_pageable_memory, made) == []
+
+
+class TestWaitsForDevice:
+    @pytest.mark.parametrize(("waits_s", "count"), [(9.9, 0), (10.0, 1)])
+    def test_threshold_of_the_wait(self, waits_s, count):
+        assert len(judged(waits_for_device, on_gpus(process(waiting(waits_s))))) == count
+
+    @pytest.mark.parametrize(("busy", "count"), [(79.9, 1), (80.0, 0)])
+    def test_threshold_of_the_gpu(self, busy, count):
+        verdict = judged(waits_for_device, on_gpus(process(waiting(60.0)), busy=busy))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].regain_percent == pytest.approx((0.0, 20.1))
+
+    def test_the_busiest_of_several_counts(self):
+        parts = [NodePart(NODE, gpus=[gpu(5.0), gpu(95.0)]), NodePart("r01g02", gpus=[gpu(5.0)])]
+        assert judged(waits_for_device, watched(process(waiting(60.0)), parts=parts)) == []
+
+    def test_abstains_where_it_was_not_seen(self):
+        made = on_gpus(process(waiting(60.0)), busy=UNSUPPORTED)
+        assert isinstance(judged(waits_for_device, made), Abstention)
+        assert judged(waits_for_device, on_gpus(process(waiting(5.0)), busy=UNSUPPORTED)) == []
+
+    def test_without_a_gpu_there_is_nothing_to_wait_for(self):
+        assert judged(waits_for_device, watched(process(waiting(60.0)))) == []
+
+
+class TestTooSmall:
+    @staticmethod
+    def made(step_ms=1.0, size=MIB, busy=20.0, steps=1001, **torch):
+        progress = Progress(steps=steps, first_s=101.0, last_s=101.0 + (steps - 1) * step_ms / 1e3)
+        facts = {"parameter_bytes": size, "devices": ["cuda:0"], **torch}
+        return on_gpus(process(progress=[progress], torch=facts), busy=busy)
+
+    @pytest.mark.parametrize(
+        ("facts", "count"),
+        [
+            ({"step_ms": 4.99}, 1),
+            ({"step_ms": 5.01}, 0),
+            ({"size": 10 * MIB}, 1),
+            ({"size": 10 * MIB + 1}, 0),
+            ({"busy": 49.9}, 1),
+            ({"busy": 50.0}, 0),
+            ({"steps": 2}, 1),
+            ({"steps": 1}, 0),
+            ({"size": None}, 0),
+            ({"devices": ["cpu"]}, 0),
+            ({"devices": ["cpu", "cuda:0"]}, 1),
+        ],
+    )
+    def test_thresholds(self, facts, count):
+        assert len(judged(problem_too_small, self.made(**facts))) == count
+
+    def test_the_mean_step(self):
+        finding = found(problem_too_small, self.made(step_ms=2.5))
+        assert finding.sentence == (
+            "Each step takes 2.5 ms, and the GPU is busy for 20 % of the time: there is too little "
+            "to do for it."
+        )
+        assert finding.regain_percent is None
+
+    def test_abstains_where_the_gpu_was_not_seen(self):
+        assert isinstance(judged(problem_too_small, self.made(busy=UNSUPPORTED)), Abstention)
+        assert judged(problem_too_small, self.made(busy=UNSUPPORTED, step_ms=50)) == []
+
+    def test_not_without_steps_or_a_gpu(self):
+        assert judged(problem_too_small, on_gpus(process(torch={"parameter_bytes": 1}))) == []
+        made = watched(process(torch={"parameter_bytes": 1, "devices": ["cuda:0"]}))
+        assert judged(problem_too_small, made) == []
+        made = on_gpus(process(progress=(), loaders=[loader()], torch={"parameter_bytes": 1}))
+        assert judged(problem_too_small, made) == []
+
+
+class TestWithoutGpu:
+    @staticmethod
+    def made(*torches, signals=None):
+        ranks = [process(pid=10 + n, torch=torch) for n, torch in enumerate(torches)]
+        return watched(*ranks, parts=[NodePart(NODE, gpus=[signals or untouched_gpu()])])
+
+    def test_a_build_for_cpus(self):
+        finding = found(framework_without_gpu, self.made({"cuda": None, "hip": None}))
+        assert finding.severity is Severity.CRITICAL
+        assert (
+            finding.sentence
+            == "The job holds a GPU, and its PyTorch 2.13.0 is built for CPUs alone."
+        )
+        assert "`python -c 'import torch; print(torch.cuda.is_available())'`" in finding.action
+
+    @pytest.mark.parametrize(
+        ("devices", "count"),
+        [(["cpu"], 1), (["cuda:0"], 0), (["cpu", "cuda:0"], 0), ([], 0), (None, 0)],
+    )
+    @pytest.mark.parametrize("built", [{"cuda": "12.8"}, {"hip": "6.2"}])
+    def test_a_model_in_the_hosts_memory(self, devices, count, built):
+        verdict = judged(framework_without_gpu, self.made({**built, "devices": devices}))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].sentence.endswith("the model's parameters lie in the host's memory.")
+
+    def test_all_of_its_processes(self):
+        made = self.made({"cuda": "12.8", "devices": ["cpu"]}, {"cuda": "12.8"})
+        assert judged(framework_without_gpu, made) == []
+
+    @pytest.mark.parametrize(("busy", "count"), [(0.9, 1), (1.0, 0)])
+    def test_something_else_may_use_it(self, busy, count):
+        # JAX computes on the GPU, PyTorch loads the data; or parameters are offloaded.
+        assert len(judged(framework_without_gpu, self.made({}, signals=gpu(busy)))) == count
+
+    def test_abstains_where_it_was_not_seen(self):
+        hidden = self.made({}, signals=gpu(UNSUPPORTED))
+        assert isinstance(judged(framework_without_gpu, hidden), Abstention)
+        assert (
+            judged(framework_without_gpu, self.made({"cuda": "12"}, signals=gpu(UNSUPPORTED))) == []
+        )
+
+    def test_other_programs_and_nodes(self):
+        assert judged(framework_without_gpu, self.made(None)) == []
+        assert judged(framework_without_gpu, watched(process(torch={}))) == []

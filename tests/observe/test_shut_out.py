@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import TEHO
+from teho.observe.shut_out import ShutOut
+
+NOBODY = "No Python program let the probe in"
+
+
+def seen(*argv: str) -> str:
+    """Return what is said of a process that waits for its input."""
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.read(1) == b"x"  # it is what it is to be
+        shut_out = ShutOut()
+        for _ in range(2):
+            shut_out.look(frozenset({process.pid}))
+        process.stdin.close()
+    return shut_out.sentence
+
+
+WAIT = "print('x', end='', flush=True); input()"
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        (["-I"], "-I"),
+        (["-BE"], "-E"),
+        (["-W", "ignore", "-S"], "-S"),
+        (["-Wignore", "-X", "dev", "-uS"], "-S"),
+    ],
+)
+def test_the_option_that_shuts_it_out_is_named(options: list[str], flag: str) -> None:
+    assert f"was started with {flag}" in seen(sys.executable, *options, "-c", WAIT)
+
+
+@pytest.mark.parametrize("options", [[], ["-W", "-I"], ["-X", "-E"]])
+def test_what_only_looks_like_one_is_not_taken_for_it(options: list[str]) -> None:
+    said = seen(sys.executable, *options, "-c", WAIT, "-I", "-E")
+    assert "PYTHONPATH does not reach it" in said
+
+
+def test_others_are_not_spoken_of() -> None:
+    assert not seen("sh", "-c", "printf x; read line")
+    shut_out = ShutOut()
+    shut_out.look(frozenset({os.getpid()}))  # it may be about to become another
+    assert not shut_out.sentence
+
+
+@pytest.fixture(scope="module")
+def static(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler, which would make a static program")
+    folder = tmp_path_factory.mktemp("static")
+    (folder / "rest.c").write_text("#include <unistd.h>\nint main(void) { return sleep(2); }\n")
+    argv = [compiler, "-static", "-o", str(folder / "rest"), str(folder / "rest.c")]
+    made = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"the C compiler makes no static program: {made.stderr[:200]}")
+    return folder / "rest"
+
+
+def report(*argv: str) -> str:
+    done = subprocess.run(
+        [*TEHO, "run", "--every", "200ms", "--probe", "auto", "--report", "full", "--", *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_the_report_says_that_python_shut_it_out(option: str, home: Path) -> None:
+    said = report("sh", "-c", f"{sys.executable} {option} -c 'import time; time.sleep(2)'; :")
+    assert NOBODY in said
+    assert f"was started with {option}, which shuts it out" in said
+    assert "Where the time went" not in said
+
+
+def test_the_report_says_nothing_where_there_is_no_python(static: Path, home: Path) -> None:
+    assert NOBODY not in report(str(static))
+    assert NOBODY not in report("sh", "-c", "sleep 1; :")
+
+
+def test_the_report_says_nothing_where_the_probe_is_in(home: Path) -> None:
+    said = report(sys.executable, "-c", "import time; time.sleep(2)")
+    assert NOBODY not in said
+    assert "Where the time went" in said

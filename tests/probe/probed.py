@@ -1,0 +1,88 @@
+"""Programs with the probe in them, and beside each the same without."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import teho
+from support import FRAMEWORKS
+from teho.model.watched import Loader, WatchedProcess
+from teho.store.probe import watched_processes
+
+INJECT = Path(teho.__file__).parent / "probe" / "inject"
+WITH_FRAMEWORKS = str(FRAMEWORKS / "bin" / "python")
+SPIN = """
+import os, sys, time
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(500))
+"""
+
+
+class Probed:
+    """A program that is run with the probe in it, and without."""
+
+    def __init__(self, folder: Path) -> None:
+        self.spool = folder / "above" / "probe"
+        self.script = folder / "program.py"
+        self.path = ""
+        self.environment: dict[str, str] = {}
+
+    def run(
+        self, code: str, *options: str, python: str = sys.executable, probe: bool = True
+    ) -> subprocess.CompletedProcess[bytes]:
+        self.script.write_text(SPIN + textwrap.dedent(code))
+        environment = {**os.environ, "PYTHONPATH": self.path, **self.environment}
+        if probe:
+            environment |= {
+                "TEHO_PROBE": str(self.spool),
+                "PYTHONPATH": f"{INJECT}:{self.path}" if self.path else str(INJECT),
+            }
+        elif not self.path:
+            del environment["PYTHONPATH"]
+        return subprocess.run(
+            [python, *options, str(self.script)],
+            env=environment,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+
+    def both(
+        self, code: str, *options: str, python: str = sys.executable
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run it with and without, and see that it ends and says the same."""
+        without = self.run(code, *options, python=python, probe=False)
+        done = self.run(code, *options, python=python)
+        assert done.stdout == without.stdout
+        assert done.stderr == without.stderr
+        assert done.returncode == without.returncode
+        return done
+
+    def processes(self) -> list[list[dict]]:
+        """Return the lines of each process."""
+        found = [
+            [json.loads(line) for line in path.read_text().splitlines()]
+            for path in self.spool.glob("*.jsonl")
+        ]
+        return sorted(found, key=lambda lines: lines[0]["began_s"])
+
+    def watched(self) -> list[WatchedProcess]:
+        """Return the processes as Teho reads them, of probes that failed nowhere."""
+        problems: list[str] = []
+        found = watched_processes(self.spool.parent, problems)
+        assert not problems, problems
+        return found
+
+
+def loaders_of(process: WatchedProcess) -> dict[str, Loader]:
+    """Return the loaders of a process by the function in which they were made."""
+    found = {one.made_at.function: one for one in process.loaders if one.made_at}
+    assert len(found) == len(process.loaders)
+    return found

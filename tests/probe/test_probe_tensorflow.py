@@ -1,0 +1,51 @@
+"""What the probe notes of real TensorFlow programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from probe.probed import WITH_FRAMEWORKS, Probed, loaders_of
+from support import lacks_framework
+
+pytestmark = pytest.mark.skipif(
+    bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow")
+)
+
+
+def test_pipelines_are_told_with_their_calls_and_waits(probed: Probed) -> None:
+    probed.environment = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    code = """
+    import inspect
+    import tensorflow as tf
+    def tuned():
+        numbers = tf.data.Dataset.range(12)
+        numbers = numbers.map(lambda n: n + 1, num_parallel_calls=tf.data.AUTOTUNE)
+        return numbers.cache().batch(4).take(3).prefetch(2)
+    def plain(): return tf.data.Dataset.zip(tuned(), tf.data.Dataset.range(3)).batch(2)
+    one = tuned()
+    for _ in range(2): print([batch.numpy().tolist() for batch in one])
+    for batch in plain(): break
+    @tf.function
+    def total():
+        found = tf.constant(0, tf.int64)
+        for n in tf.data.Dataset.range(4).map(lambda n: 2 * n): found += n
+        return found
+    print(total().numpy(), inspect.signature(tf.data.Dataset.map))
+    """
+    without = probed.run(code, python=WITH_FRAMEWORKS, probe=False)
+    done = probed.run(code, python=WITH_FRAMEWORKS)
+    # What TensorFlow logs has its times.
+    assert (done.stdout, done.returncode) == (without.stdout, 0)
+    (process,) = probed.watched()
+    loaders = loaders_of(process)
+    one = loaders["tuned"]
+    assert one.settings["pipeline"] == [
+        {"call": "map", "num_parallel_calls": "autotune"},
+        {"call": "cache", "filename": ""},
+        {"call": "batch", "batch_size": 4, "num_parallel_calls": None},
+        {"call": "prefetch", "buffer_size": 2},
+    ]
+    assert (one.made, one.epochs, one.batches) == (1, 2, 6)
+    plain = loaders["plain"]
+    assert plain.settings["pipeline"][-1]["call"] == "batch"
+    assert (plain.epochs, plain.batches) == (1, 1)
