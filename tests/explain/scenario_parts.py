@@ -282,7 +282,7 @@ def scenario(
     *parts: NodePart,
     elapsed_s: float = 3600.0,
     period_s: float = 1.0,
-    command: Sequence[str] = ("python", "train.py"),
+    command: Sequence[str] = ("./train", "--epochs", "90"),
     environment: Mapping[str, str] | None = None,
     peak_process_bytes: int = 0,
     step: Step | None = None,

@@ -104,7 +104,7 @@ class TestInMainProcess:
             "train.py:8."
         )
         # Two workers load in 30 s what takes 60; the program itself needs 40.
-        assert finding.regain_percent == (50.0, 60.0)
+        assert finding.regain_percent == (30.0, 60.0)
         assert figures(finding)["most of it in"] == "train.py:20  decode(self.raw[i])"
 
     def test_as_many_workers_as_loading_takes(self):
@@ -180,9 +180,11 @@ class TestTooFewWorkers:
 
 
 class TestTooManyWorkers:
-    @pytest.mark.parametrize(("workers", "count"), [(8, 0), (9, 1)])
-    def test_threshold_is_the_cores(self, workers, count):
-        made = with_workers(fetching(20.0, in_worker()), num_workers=workers)
+    @pytest.mark.parametrize(("workers", "used", "count"), [(8, 8.0, 0), (9, 6.4, 1), (9, 6.3, 0)])
+    def test_threshold_is_the_cores_if_they_are_busy(self, workers, used, count):
+        made = with_workers(
+            fetching(20.0, in_worker()), num_workers=workers, parts=[NodePart(cores_used=used, cores=8)]
+        )
         assert len(judged(input_too_many_workers, made)) == count
 
     @pytest.mark.parametrize(("without_core_s", "count"), [(9.9, 0), (10.0, 1), (None, 0)])

@@ -168,7 +168,7 @@ class TestBinding:
     def test_names_the_cores(self):
         finding = found(bound_to_few_cores, self.made((0, 1, 2, 3)))
         assert finding.sentence == (
-            f"On {NODE} the program may run on 4 of the job's 8 cores, and kept all of those busy."
+            f"On {NODE} the program may run on 4 of the job's 8 cores, which are too few for it."
         )
         assert figures(finding)["cores it may run on"] == "0–3"
         assert finding.regain_percent == (0.0, 50.0)

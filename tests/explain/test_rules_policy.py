@@ -47,6 +47,7 @@ def test_a_rule_sees_its_own_and_everyones_thresholds():
         "batches_min",
         "covered_percent_min",
         "kills_min",
+        "lost_beside_gpus_percent",
         "lost_critical_percent",
         "lost_min_s",
         "lost_percent",

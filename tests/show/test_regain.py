@@ -19,7 +19,7 @@ from teho.show.text import render_text
     [
         ("collated_one_by_one", "35 to 70 % of the time"),
         ("reads_again", "up to 70 % of the time"),
-        ("decodes_in_main_process", "62 % of the time"),
+        ("decodes_in_main_process", "31 to 62 % of the time"),
     ],
 )
 def test_before_the_evidence(name: str, said: str) -> None:

@@ -47,6 +47,8 @@ class Attempt(NamedTuple):
     """Memory of all its processes together, and"""
     most_bytes: int = 0
     """of the largest of them."""
+    ranks: int = 1
+    """Processes that train, each with a loader of its own."""
     exit_code: int | None = None
     """None where it was ended here; below 0: a signal's number."""
     tail: str = ""
@@ -99,10 +101,10 @@ class Program:
         Raises:
             InputError: it does not start.
         """
-        with tempfile.TemporaryDirectory(prefix="teho-tune-") as folder:
+        with tempfile.TemporaryDirectory(prefix="teho-tune-", ignore_cleanup_errors=True) as folder:
             run = _Run(Path(folder), self._window_s, settings)
-            run.start(self._argv, self._environment, made_at)
             try:
+                run.start(self._argv, self._environment, made_at)
                 return run.watch(limit_s)
             finally:
                 run.end()
@@ -116,6 +118,7 @@ class _Run:
         self._spool = folder / "probe"
         self._began_s = time.monotonic()
         self._seen: object = None
+        self._program: subprocess.Popen[bytes] | None = None
 
     def start(
         self, argv: list[str], environment: Mapping[str, str], made_at: tuple[str, int] | None
@@ -144,7 +147,7 @@ class _Run:
     def watch(self, limit_s: float) -> Attempt:
         """Look at what the probe writes until that is enough, or there is no more."""
         used = most = 0
-        while True:
+        while self._program:
             code = self._program.poll()
             is_over = code is not None or time.monotonic() - self._began_s >= limit_s
             if self._has_news() or is_over:
@@ -155,6 +158,7 @@ class _Run:
                 if is_over or (attempt.pace and attempt.pace.is_whole):
                     return attempt._replace(used_bytes=used, most_bytes=most)
             time.sleep(_POLL_S)
+        raise AssertionError("not started")
 
     def _has_news(self) -> bool:
         seen = [(path.name, path.stat().st_size) for path in sorted(self._spool.glob("*"))]
@@ -185,7 +189,12 @@ class _Run:
             inside = (one.wait_s for one in given if pace.from_s < one.at_s <= pace.until_s)
             waited = min(1.0, sum(inside) / (pace.until_s - pace.from_s))
         return attempt._replace(
-            pace=pace, unit=unit, waited=waited, process=process, loader=loader
+            pace=pace,
+            unit=unit,
+            waited=waited,
+            process=process,
+            loader=loader,
+            ranks=sum(map(any, map(_work, found))) or 1,
         )
 
     def _tail(self) -> str:
@@ -196,16 +205,24 @@ class _Run:
 
     def end(self) -> None:
         """End every process of the run, also one that left its process group."""
-        until_s = time.monotonic() + _MOMENT_S
-        self._signal(signal.SIGTERM)
-        while (self._program.poll() is None or self._left()) and time.monotonic() < until_s:
-            time.sleep(0.02)
-        self._signal(signal.SIGKILL)
-        self._program.wait()
+        program = self._program
+        if program is None:
+            return
+        # Who is impatient must not leave the half of them behind.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            until_s = time.monotonic() + _MOMENT_S
+            self._signal(program.pid, signal.SIGTERM)
+            while (program.poll() is None or self._left()) and time.monotonic() < until_s:
+                time.sleep(0.02)
+            self._signal(program.pid, signal.SIGKILL)
+            program.wait()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, group: int, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._program.pid, number)
+            os.killpg(group, number)
         for pid in self._left():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)

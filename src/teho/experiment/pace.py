@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -68,19 +69,21 @@ def pace_of(times_s: Sequence[float], epochs_s: Sequence[float], window_s: float
 def _steady_from(times_s: Sequence[float], window_s: float) -> int:
     """Return the place of the step from which on the pace is that of the later half.
 
-    Three pieces in a row must be near it by their median: a single slow one, such as where an epoch
-    ends, belongs to the program. The first step is always left out.
+    A piece must be near it, and the median of it and the next two: a single slow one, such as where
+    an epoch ends, belongs to the program. The first step is always left out.
     """
     began_s, span_s = times_s[0], times_s[-1] - times_s[0]
     count = max(2 * _BLOCKS, int(_BLOCKS * span_s / window_s))
     edges = [began_s + span_s * place / count for place in range(count + 1)]
     done = [_done(times_s, at_s) for at_s in edges]
-    paces = [after - before for before, after in zip(done, done[1:], strict=False)]
+    paces = [after - before for before, after in pairwise(done)]
     later = paces[count // 2 :]
     level = median(later)
     near = max(_NEAR * level, 3 * median(abs(one - level) for one in later))
     for place in range(count // 2):
-        if abs(median(paces[place : place + 3]) - level) <= near:
+        if all(
+            abs(one - level) <= near for one in (paces[place], median(paces[place : place + 3]))
+        ):
             return min(bisect_left(times_s, edges[place]), len(times_s) - 2)
     return min(bisect_left(times_s, edges[count // 2]), len(times_s) - 2)
 

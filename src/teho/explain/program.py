@@ -12,7 +12,9 @@ from teho.model.watched import Frame, Loader, Seen, WatchedProcess
 
 __all__ = ["program_of"]
 
-_OPENING = re.compile(r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.load\(|\bFile\(")
+_OPENING = re.compile(
+    r"\bopen\(|\bimread\(|\bread_\w+\(|\.read\w*\(|\bnp\.(load|fromfile)\(|\bFile\("
+)
 _LOADERS = "torch/utils/data/"
 _STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
 _SHORTEST = 0.05

@@ -45,12 +45,13 @@ _BY_PLACE = (
 _BY_CALL = (
     (
         Doing.DEVICE,
-        re.compile(r"\.(item|cpu|tolist|block_until_ready|asnumpy|get)\(|synchronize\(|asnumpy\("),
+        re.compile(r"\.(item|cpu|tolist|block_until_ready|asnumpy)\(|synchronize\(|asnumpy\("),
     ),
     (Doing.COPYING, re.compile(r"\.(to|cuda|pin_memory)\(|device_put\(|cupy\.(asarray|array)\(")),
     (Doing.COMMUNICATING, re.compile(r"\.(allreduce|all_reduce|bcast|Allreduce|Bcast|barrier)\(")),
     (Doing.SAVING, re.compile(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
 )
+_OF_DEVICES = frozenset((Doing.DEVICE, Doing.COPYING))
 _NOT_OURS = re.compile(
     r"^<frozen |/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/|^<string>$|^<__array_"
 )
@@ -58,8 +59,12 @@ _BUSY = 0.5
 """A thread that uses less of a core's time than this waits more than it works."""
 
 
-def doing_of(seen: Seen) -> Doing:
+def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
     """Return what a stack was doing.
+
+    Args:
+        seen: the stack.
+        has_device: whether there is one to wait for; without, `.item()` is a call like others.
 
     By the libraries' functions on it; by the call that was going on; by whether Python code ran at
     all, and whether the thread used a core.
@@ -71,7 +76,7 @@ def doing_of(seen: Seen) -> Doing:
     innermost = seen.frames[0] if seen.frames else None
     if innermost:
         for doing, pattern in _BY_CALL:
-            if pattern.search(innermost.text):
+            if pattern.search(innermost.text) and (has_device or doing not in _OF_DEVICES):
                 return doing
     if seen.cpu_s < _BUSY * seen.wall_s:
         return Doing.WAITING
@@ -83,7 +88,7 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
     walls: dict[Doing, float] = defaultdict(float)
     lines: dict[Doing, dict[tuple[str, int], tuple[Frame, float]]] = defaultdict(dict)
     for seen in process.stacks:
-        doing = doing_of(seen)
+        doing = doing_of(seen, has_device=process.may_use_device)
         walls[doing] += seen.wall_s
         frame = own_frame(seen.frames)
         if frame:

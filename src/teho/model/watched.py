@@ -120,6 +120,16 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
         return self.until_s - self.began_s
 
     @property
+    def may_use_device(self) -> bool:
+        """Whether it may have computed on a GPU, by what is known of its libraries."""
+        devices = [str(one) for own in self.libraries.values() for one in own.get("devices") or ()]
+        if devices:
+            return not all(one.lower().startswith("cpu") for one in devices)
+        torch = self.libraries.get("torch", {})
+        others = {"jax", "tensorflow", "cupy"} & set(self.libraries)
+        return bool(others or torch.get("cuda") or torch.get("hip") or not self.libraries)
+
+    @property
     def cpu_s(self) -> float:
         """CPU time of its main thread."""
         return sum(seen.cpu_s for seen in self.stacks)

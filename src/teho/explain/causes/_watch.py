@@ -12,8 +12,18 @@ from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
 from teho.model.watched import Frame
 
-__all__ = ["Waiting", "Watch", "data_size", "in_loader", "more_workers", "place", "waited"]
+__all__ = [
+    "Waiting",
+    "Watch",
+    "data_size",
+    "in_loader",
+    "is_python",
+    "more_workers",
+    "place",
+    "waited",
+]
 
+_LAUNCHERS = frozenset(("accelerate", "deepspeed", "torchrun"))
 _LINES = 2
 _NEAR_PERCENT = 5.0
 
@@ -99,6 +109,12 @@ class Watch(Look):
         stats = [self.stat(of, "gpu_busy_percent") for of in gpus]
         return max((stat.mean for stat in stats if stat is not None), default=None)
 
+    def cores_used_percent(self, main: MainProcess) -> float:
+        """Return how much of the cores of a process's node is known to have been used."""
+        node = self.node_of(main)
+        used = node.cpu_cores_used if node else None
+        return 100 * used / node.cores if node and node.cores and isinstance(used, float) else 0.0
+
     def ranks_beside(self, main: MainProcess) -> int:
         """Return how many processes did the program's work on its node, while it did."""
         begin, end = main.process.began_s, main.process.until_s
@@ -122,11 +138,13 @@ class Watch(Look):
         """
         wall_s = waiting.main.process.wall_s
         best_s = max(wall_s - waiting.wait_s, waiting.work_s / workers)
+        most = _regain(best_s, wall_s)
         node = self.node_of(waiting.main)
         used = node.cpu_cores_used if node else None
         ranks = max(1, self.ranks_beside(waiting.main))
         bound_s = used * wall_s / ranks / waiting.cores if isinstance(used, float) else wall_s
-        return _regain(max(best_s, bound_s), wall_s), _regain(best_s, wall_s)
+        # What it costs to hand batches over is not known before it is tried.
+        return min(_regain(max(best_s, bound_s), wall_s), most / 2), most
 
     def best_workers(self, waiting: Waiting) -> int:
         """Return the fewest workers that are within a twentieth of the best, a core for each."""
@@ -146,7 +164,10 @@ class Watch(Look):
         lines: Iterable[tuple[Frame, float]] = (),
     ) -> Located:
         """Build a finding about lost time; it is critical where half of it is, in a job."""
-        critical = self.scheduler and share_percent >= self.limit("lost_critical_percent")
+        limit = self.limit("lost_critical_percent")
+        if self.gpus:
+            limit = self.limit("lost_beside_gpus_percent")
+        critical = (self.scheduler or self.gpus) and share_percent >= limit
         shown = [
             Evidence("most of it in" if number == 0 else "and", place(frame))
             for number, (frame, _) in enumerate(list(lines)[:_LINES])
@@ -179,6 +200,12 @@ def in_loader(waiting: Waiting, *arguments: str) -> str:
     made_at = waiting.main.feed.loader.made_at if waiting.main.feed.loader else None
     at = f" in {made_at.file.rpartition('/')[2]}:{made_at.line}" if made_at else ""
     return f"`DataLoader(…, {', '.join(arguments)})`{at}"
+
+
+def is_python(command: Sequence[str]) -> bool:
+    """Tell whether a command starts a Python program, as far as it shows."""
+    name = command[0].rpartition("/")[2] if command else ""
+    return name.startswith("python") or name.endswith(".py") or name in _LAUNCHERS
 
 
 def waited(waiting: Waiting) -> str:

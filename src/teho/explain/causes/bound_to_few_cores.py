@@ -27,7 +27,11 @@ def judge(
         if not own or unknown or not 0 < len(cores) < node.cores:
             continue
         used = node.cpu_cores_used
-        if not isinstance(used, float) or used < watch.limit("used_percent") / 100 * len(cores):
+        if not isinstance(used, float):
+            continue
+        # Where others work on them too, the program waits for them instead of using them.
+        in_want = any(watch.is_loss(main.process.wait_for_core_s or 0.0, main) for main in own)
+        if used < watch.limit("used_percent") / 100 * len(cores) and not in_want:
             continue
         share = 100 * (1 - len(cores) / node.cores)
         if not watch.is_loss(share / 100 * own[0].process.wall_s, own[0]):
@@ -35,7 +39,7 @@ def judge(
         return [
             watch.lost(
                 f"On {node.name} the program may run on {len(cores)} of the job's {node.cores} "
-                "cores, and kept all of those busy.",
+                "cores, which are too few for it.",
                 share_percent=share,
                 evidence=(
                     Evidence("cores it may run on", numbered(sorted(cores))),

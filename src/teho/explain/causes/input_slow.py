@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.causes._watch import Watch, data_size, waited
+from teho.explain.causes._watch import Watch, data_size, is_python, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Summary
 from teho.units import format_bytes
@@ -13,13 +14,18 @@ from teho.units import format_bytes
 __all__ = ["KIND", "judge"]
 
 KIND = "input_slow"
+_UNSEEN = Missing(Reason.UNRECORDED, "no Python program was looked into")
 
 
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Look at waiting for data that no other rule explains."""
+    """Look at waiting for data that no other rule explains; it speaks for all where none can."""
     watch = Watch(KIND, run, summary, thresholds)
+    if summary.program is None and is_python(run.command):
+        for node in summary.nodes:
+            watch.figure(node, "where the program's time went", _UNSEEN)
+        return watch.outcome([])
     waiting = watch.waiting()
     if waiting is None:
         return []

@@ -8,7 +8,7 @@ findings, or `[]` where all is well or the question does not arise, or an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -68,6 +68,7 @@ from teho.explain.rules import (
     too_many_threads,
 )
 from teho.explain.rules._look import Gpu, Located
+from teho.explain.rules._suppressions import SUPPRESSIONS, Suppression
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.program import Program
 from teho.model.run import Run
@@ -86,18 +87,6 @@ class Rule(Protocol):
     ) -> list[Finding] | Abstention:
         """Judge one run by this rule's thresholds."""
         ...
-
-
-class Suppression(NamedTuple):
-    """A finding that makes others pointless.
-
-    It mutes them for the GPUs and nodes that it speaks of; where it speaks of the
-    whole run, for the whole run.
-    """
-
-    by: str
-    mutes: tuple[str, ...]
-    why: str
 
 
 RULES: tuple[Rule, ...] = (
@@ -154,241 +143,6 @@ RULES: tuple[Rule, ...] = (
 )
 """Every rule, sorted by how much its finding matters among those of equal severity."""
 
-SUPPRESSIONS: tuple[Suppression, ...] = (
-    Suppression(
-        "job_too_short",
-        (
-            "gpu_one_idle",
-            "gpu_held_idle",
-            "gpu_used_only_at_first",
-            "gpu_low_use",
-            "io_wait_gpu_idle",
-            "cpu_busy_gpu_idle",
-            "communication_bound",
-            "rank_imbalance",
-            "task_imbalance",
-            "gpu_pcie_bound",
-            "gpu_launch_bound",
-            "gpu_slow_fp64",
-            "gpu_tensor_cores_idle",
-            "gpu_sm_low",
-            "serial_program",
-            "cores_unused",
-            "memory_overasked",
-            "gpu_throttled",
-            "gpu_power_capped",
-            "gpu_memory_bound",
-            "gpu_low_occupancy",
-        ),
-        "means and shares over a short run are chance",
-    ),
-    Suppression(
-        "framework_without_gpu",
-        (
-            "gpu_never_used",
-            "gpu_held_idle",
-            "gpu_low_use",
-            "io_wait_gpu_idle",
-            "cpu_busy_gpu_idle",
-            "copies_from_pageable_memory",
-            "waits_for_device",
-            "problem_too_small",
-        ),
-        "it says why the GPU has nothing to do",
-    ),
-    Suppression(
-        "gpu_never_used",
-        (
-            "gpu_used_only_at_first",
-            "gpu_one_idle",
-            "gpu_held_idle",
-            "gpu_low_use",
-            "io_wait_gpu_idle",
-            "cpu_busy_gpu_idle",
-            "communication_bound",
-            "rank_imbalance",
-            "gpu_sm_low",
-            "gpu_low_occupancy",
-            "copies_from_pageable_memory",
-            "waits_for_device",
-            "problem_too_small",
-        ),
-        "never is less than low, and a GPU that the program does not use waits for nothing",
-    ),
-    Suppression(
-        "gpu_used_only_at_first",
-        (
-            "gpu_one_idle",
-            "gpu_low_use",
-            "io_wait_gpu_idle",
-            "cpu_busy_gpu_idle",
-            "communication_bound",
-            "rank_imbalance",
-        ),
-        "the mean is low because the GPU was given up, not because it was fed badly",
-    ),
-    Suppression(
-        "gpu_one_idle",
-        ("gpu_held_idle", "gpu_low_use", "communication_bound", "rank_imbalance"),
-        "idle is less than low, and uneven",
-    ),
-    Suppression(
-        "gpu_held_idle",
-        (
-            "gpu_low_use",
-            "io_wait_gpu_idle",
-            "cpu_busy_gpu_idle",
-            "communication_bound",
-            "rank_imbalance",
-            "gpu_sm_low",
-            "gpu_low_occupancy",
-            "copies_from_pageable_memory",
-            "waits_for_device",
-            "problem_too_small",
-        ),
-        "a GPU that the program computes nothing on waits for nothing",
-    ),
-    Suppression("io_wait_gpu_idle", ("communication_bound",), "storage explains the waiting"),
-    Suppression("cpu_busy_gpu_idle", ("communication_bound",), "the CPU explains the waiting"),
-    Suppression(
-        "input_of_one_rank_slower",
-        (
-            "input_read_again",
-            "input_small_files",
-            "input_workers_needless",
-            "input_workers_restarted",
-            "input_collated_one_by_one",
-            "input_skewed",
-            "input_too_many_workers",
-            "input_too_few_workers",
-            "input_in_main_process",
-            "input_slow",
-            "rank_imbalance",
-            "communication_bound",
-        ),
-        "the other ranks wait for this one",
-    ),
-    Suppression(
-        "problem_too_small",
-        ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound"),
-        "it says why",
-    ),
-    Suppression(
-        "communication_bound",
-        ("gpu_pcie_bound", "gpu_launch_bound", "gpu_sm_low", "gpu_low_occupancy"),
-        "kernels that wait for other GPUs are small, and the traffic is theirs",
-    ),
-    Suppression(
-        "gpu_pcie_bound",
-        ("gpu_sm_low", "gpu_low_occupancy"),
-        "waiting for copies explains why there was little work",
-    ),
-    Suppression(
-        "gpu_launch_bound",
-        ("gpu_sm_low", "gpu_low_occupancy"),
-        "it says why few multiprocessors had work",
-    ),
-    Suppression(
-        "gpu_sm_low",
-        ("gpu_low_occupancy",),
-        "multiprocessors without work hold no warps either",
-    ),
-    Suppression(
-        "bound_to_few_cores",
-        (
-            "input_too_many_workers",
-            "input_too_few_workers",
-            "input_in_main_process",
-            "input_slow",
-            "too_many_threads",
-            "serial_program",
-            "cores_unused",
-            "python_bound",
-        ),
-        "with all its cores it may be another program",
-    ),
-    Suppression(
-        "input_read_again",
-        (
-            "input_small_files",
-            "input_workers_needless",
-            "input_workers_restarted",
-            "input_collated_one_by_one",
-            "input_skewed",
-            "input_too_many_workers",
-            "input_too_few_workers",
-            "input_in_main_process",
-            "input_slow",
-        ),
-        "the storage sets the pace",
-    ),
-    Suppression(
-        "input_small_files",
-        (
-            "input_workers_needless",
-            "input_workers_restarted",
-            "input_collated_one_by_one",
-            "input_skewed",
-            "input_too_many_workers",
-            "input_too_few_workers",
-            "input_in_main_process",
-            "input_slow",
-        ),
-        "the files set the pace",
-    ),
-    Suppression(
-        "input_workers_needless",
-        (
-            "input_workers_restarted",
-            "input_collated_one_by_one",
-            "input_skewed",
-            "input_too_many_workers",
-            "input_too_few_workers",
-            "input_in_main_process",
-            "input_slow",
-        ),
-        "the workers themselves are too many",
-    ),
-    Suppression(
-        "input_workers_restarted",
-        ("input_skewed", "input_too_few_workers", "input_too_many_workers", "input_slow"),
-        "the waiting is for their start",
-    ),
-    Suppression(
-        "input_collated_one_by_one",
-        ("input_in_main_process", "input_slow", "python_bound"),
-        "what takes the time need not be done at all",
-    ),
-    Suppression(
-        "input_skewed",
-        ("input_too_few_workers", "input_in_main_process", "input_slow"),
-        "the other batches are there in time",
-    ),
-    Suppression(
-        "input_too_many_workers",
-        ("input_too_few_workers", "input_slow", "too_many_threads"),
-        "it says which threads are too many",
-    ),
-    Suppression(
-        "too_many_threads",
-        ("cores_unused", "input_too_few_workers", "input_in_main_process", "input_slow"),
-        "threads that take turns are slow at all they do",
-    ),
-    Suppression(
-        "input_too_few_workers",
-        ("input_slow", "serial_program", "cores_unused"),
-        "it says what to change, and what the cores are for",
-    ),
-    Suppression(
-        "input_in_main_process",
-        ("input_slow", "serial_program", "cores_unused"),
-        "it says what to change, and what the cores are for",
-    ),
-    Suppression("out_of_memory", ("memory_near_limit",), "the limit was reached"),
-    Suppression("serial_program", ("cores_unused",), "it says why the cores are unused"),
-)
-"""Who gives way to whom; judged in this order, before all other rules."""
-
 _SEVERITIES = tuple(Severity)
 
 
@@ -421,15 +175,15 @@ def judge_all(
                 silent.add(kind)
     rank = {rule.KIND: position for position, rule in enumerate(RULES)}
     findings.sort(
-        key=lambda found: (_SEVERITIES.index(found.severity), -_most(found), rank[found.kind])
+        key=lambda found: (_SEVERITIES.index(found.severity), -_middle(found), rank[found.kind])
     )
     abstentions.sort(key=lambda lack: rank[lack.kind])
     return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
 
 
-def _most(finding: Finding) -> float:
+def _middle(finding: Finding) -> float:
     """Return the share of the time that a finding may give back; what is not known is none."""
-    return finding.regain_percent[1] if finding.regain_percent else 0.0
+    return sum(finding.regain_percent) / 2 if finding.regain_percent else 0.0
 
 
 def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:

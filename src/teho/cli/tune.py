@@ -1,0 +1,126 @@
+"""`teho tune`: try settings on an unchanged program, and prove the gain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from teho.cli import say
+from teho.errors import InputError
+from teho.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from teho.experiment.moves import Room
+
+__all__ = ["command"]
+
+_SHORTEST_WINDOW_S = 0.5
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  teho tune -- python train.py --out /tmp/tuning
+  teho tune --for 20min --window 20s -- torchrun --nproc-per-node 4 train.py
+  teho tune --allow batch-size,autocast -- python train.py
+  teho tune --format json -- python train.py | jq .settings""",
+)
+@click.option("--for", "for_", metavar="TIME", default="5min", show_default=True,
+              help="How long it may take.")  # fmt: skip
+@click.option("--window", metavar="TIME", default="5s", show_default=True,
+              help="How long each run is measured, once it goes steadily.")  # fmt: skip
+@click.option("--allow", metavar="WHAT,…", default="",
+              help="What may change the results too: batch-size, tf32, autocast, "
+              "channels-last.")  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
+def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]) -> None:
+    """Run COMMAND again and again with other settings, and say which make it faster.
+
+    COMMAND is not touched: loader settings and threads are imposed from outside, and each run is
+    ended once its pace is known. It is started some twenty times, and each time writes what it
+    writes. Exit code: 0 a gain is proved, or there is none; 1 the time did not suffice.
+    """
+    for_s, window_s = parse_duration(for_, "--for"), parse_duration(window, "--window")
+    if not _SHORTEST_WINDOW_S <= window_s < for_s:
+        raise InputError(
+            f"--window {window} and --for {for_}",
+            f"a window of {format_duration(_SHORTEST_WINDOW_S)} or more, and more time than that",
+        )
+    allowed = _allowed(allow)
+    from teho.experiment.attempt import Program
+    from teho.experiment.tune import tune
+
+    tells = sys.stderr.isatty()
+    say(
+        f"{argv[0]} is run again and again, for {format_duration(for_s)} or less; each run writes "
+        "what it writes, where it always does"
+    )
+    ended_by: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        ended_by.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    try:
+        tuned = tune(
+            Program(argv, os.environ, window_s).run,
+            argv,
+            _room(),
+            allowed,
+            for_s,
+            tell=say if tells else lambda _: None,
+        )
+    except KeyboardInterrupt:  # before there was anything to tell
+        raise click.exceptions.Exit(128 + ended_by[0]) from None
+    if form == "json":
+        from teho.show.tune_json import render_tune_json
+
+        click.echo(render_tune_json(tuned), nl=False)
+    else:
+        from teho.cli.terminal import wants_color, width
+        from teho.show.tune_text import render_tuned
+
+        text = render_tuned(tuned, width=width(), color=wants_color(sys.stdout))
+        click.echo(text, nl=False)
+    if ended_by:
+        raise click.exceptions.Exit(128 + ended_by[0])
+    if tuned.outcome == "unproved":
+        raise click.exceptions.Exit(1)
+
+
+def _allowed(text: str) -> frozenset[str]:
+    from teho.config.toml import did_you_mean
+    from teho.experiment.moves import ALLOWABLE
+
+    names = frozenset(name for word in text.split(",") if (name := word.strip()))
+    for name in sorted(names - set(ALLOWABLE)):
+        raise InputError(f"--allow {name}{did_you_mean(name, ALLOWABLE)}", ", ".join(ALLOWABLE))
+    return names
+
+
+def _room() -> Room:
+    """Return what this job may use of its node."""
+    from pathlib import Path
+
+    from teho.devices.cgroup import MemoryCgroup
+    from teho.devices.host import describe_host
+    from teho.experiment.moves import Room
+    from teho.schedulers.allocation import read_allocation
+
+    cores, memory_bytes = frozenset(os.sched_getaffinity(0)), describe_host().memory_bytes
+    job_id = os.environ.get("SLURM_JOB_ID") or os.environ.get("JOB_ID")
+    cgroup = MemoryCgroup(Path("/"), job_id, memory_bytes)
+    cgroup.close()
+    own = read_allocation(os.environ, cores, cgroup.limit_bytes, memory_bytes)
+    return Room(min(len(cores), own.cores_asked or len(cores)), own.memory_limit_bytes)

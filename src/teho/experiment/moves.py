@@ -1,0 +1,208 @@
+"""Which settings are worth a try for a program, from what its first run showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Union
+
+from teho.experiment.attempt import Attempt
+from teho.model.tuned import Settings
+from teho.units import format_bytes
+
+__all__ = ["ALLOWABLE", "WAITED", "Coordinate", "Room", "coordinates", "merged"]
+
+WAITED = 0.05
+"""Share of the time for batches from which on loaders are looked into: XProf calls it moderate."""
+ALLOWABLE = ("batch-size", "tf32", "autocast", "channels-last")
+"""What changes the numbers that a program computes, and is tried only if its owner says so."""
+_FILLED = 0.9
+"""Of the memory: what is estimated to need more is not tried."""
+_LARGER = (2, 4, 8)
+_OF_WORKERS = ("prefetch_factor", "persistent_workers")
+
+Way = tuple[Settings, ...]
+"""Changes to try one after another, as long as they help."""
+Ways = Union[list[Way], str]
+"""Ways to try until one helped; or why there is none."""
+
+
+class Room(NamedTuple):
+    """What the allocation gives."""
+
+    cores: int
+    memory_bytes: int | None
+
+
+class Coordinate(NamedTuple):
+    """One thing that may be set."""
+
+    ways: Callable[[Attempt], Ways]
+    """Called with the run of the best settings so far."""
+    is_loaders: bool = False
+    """Whether it can only give back time for which batches are waited for."""
+    patience: int = 1
+    """How many changes in a row may fail to help before a way is left."""
+
+
+def merged(settings: Settings, change: Settings) -> Settings:
+    """Return settings with a change; without workers nothing that is about workers stays."""
+    both = {**settings, **change}
+    if both.get("num_workers") == 0:
+        both = {name: value for name, value in both.items() if name not in _OF_WORKERS}
+    return both
+
+
+def coordinates(
+    base: Attempt, room: Room, allowed: frozenset[str]
+) -> tuple[list[Coordinate], list[str]]:
+    """Return what to try, in this order, and a sentence for each thing that is not.
+
+    Args:
+        base: a run of the program as it is.
+        room: cores and memory of the allocation.
+        allowed: of `ALLOWABLE`.
+    """
+    room = room._replace(cores=max(1, room.cores // base.ranks))
+    found, notes = _of_loader(base, room)
+    if base.facts.get("devices") == ["cpu"]:
+        found.append(Coordinate(lambda best: _threads(best, room.cores)))
+    more = {
+        "batch-size": lambda _: _batch_sizes(base, room),
+        "tf32": lambda _: _tf32(base),
+        "autocast": lambda _: _autocast(base),
+        "channels-last": lambda _: _channels_last(base),
+    }
+    return found + [Coordinate(more[name]) for name in ALLOWABLE if name in allowed], notes
+
+
+def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
+    if base.loader is None or base.waited is None:
+        return [], ["No DataLoader of PyTorch was seen: no loader's settings were tried."]
+    workers = _workers(base)
+    if base.waited < WAITED and workers <= room.cores:
+        share = f"{100 * base.waited:.1f} % of the time"
+        return [], [f"Batches are waited for {share}: loaders' settings were not tried."]
+    return [
+        Coordinate(lambda _: _numbers_of_workers(base, room), patience=2),
+        Coordinate(_persistence, is_loaders=True),
+        Coordinate(_prefetching, is_loaders=True),
+        Coordinate(_pinning),
+        Coordinate(lambda best: _in_memory(best, base, room), is_loaders=True),
+    ], []
+
+
+def _workers(run: Attempt) -> int:
+    return int(_of(run).get("num_workers") or 0)
+
+
+def _of(run: Attempt) -> dict[str, Any]:
+    return run.loader.settings if run.loader else {}
+
+
+def _numbers_of_workers(base: Attempt, room: Room) -> Ways:
+    """Return the way up in powers of two to the cores, and the way down."""
+    now, most = _workers(base), room.cores
+    if _of(base).get("is_iterable") and now < 2:
+        return (
+            "The dataset is iterable: if it does not share its samples out among workers, each "
+            "would give them all, so their number was not changed."
+        )
+    powers = {2**power for power in range(most.bit_length()) if 2**power <= most}
+    numbers = sorted({0, most - 1, most} | powers)
+    up = [number for number in numbers if number > now]
+    fitting = [number for number in up if _fits(_with_workers(base, number), room)]
+    ways = [
+        tuple({"num_workers": number} for number in fitting),
+        tuple({"num_workers": number} for number in reversed(numbers) if number < now),
+    ]
+    ways = [way for way in ways if way]
+    if not ways and up:
+        need = format_bytes(_with_workers(base, up[0]))
+        return f"Workers were not tried: by estimate they need {need}, more than the memory."
+    return ways
+
+
+def _with_workers(base: Attempt, number: int) -> int:
+    """Return the memory in bytes: at worst a worker comes to own all that its parent holds."""
+    more = number - _workers(base)
+    batch_bytes = (base.loader.batch.get("bytes") if base.loader else 0) or 0
+    return base.used_bytes + base.ranks * more * (base.most_bytes + 2 * batch_bytes)
+
+
+def _fits(need_bytes: float, room: Room) -> bool:
+    return room.memory_bytes is None or need_bytes <= _FILLED * room.memory_bytes
+
+
+def _persistence(best: Attempt) -> Ways:
+    if not _workers(best) or _of(best).get("persistent_workers"):
+        return []
+    if best.loader and best.loader.epochs < 2:
+        return (
+            "No epoch ended while it was looked at, so what the start of workers costs each one, "
+            "and `persistent_workers` gives back, is not known; a longer `--window` may tell."
+        )
+    return [({"persistent_workers": True},)]
+
+
+def _prefetching(best: Attempt) -> Ways:
+    if not _workers(best):
+        return []
+    now = _of(best).get("prefetch_factor") or 2
+    return [({"prefetch_factor": 2 * now}, {"prefetch_factor": 4 * now})]
+
+
+def _pinning(best: Attempt) -> Ways:
+    is_on_gpu = any(device.startswith("cuda") for device in best.facts.get("devices", ()))
+    return [({"pin_memory": True},)] if is_on_gpu and not _of(best).get("pin_memory") else []
+
+
+def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
+    settings, batch = _of(base), base.loader.batch if base.loader else {}
+    if "dataset_bytes" in settings or settings.get("is_iterable"):
+        return []
+    samples, size = settings.get("samples"), settings.get("batch_size")
+    if not samples or not size or not batch.get("bytes"):
+        return "How large the dataset is could not be told, so it was not kept in memory."
+    need = base.ranks * samples * batch["bytes"] / size
+    if not _fits(base.used_bytes + need, room):
+        return (
+            f"The samples need about {format_bytes(need)}, more than the memory: they were not "
+            "kept there."
+        )
+    ways: list[Way] = [({"in_memory": True, "num_workers": 0},)]
+    return [*ways, ({"in_memory": True},)] if _workers(best) else ways
+
+
+def _threads(best: Attempt, cores: int) -> Ways:
+    now = best.facts.get("threads")
+    numbers = dict.fromkeys((max(1, cores - _workers(best)), cores, 1))
+    return [({"threads": number},) for number in numbers if number != now]
+
+
+def _batch_sizes(base: Attempt, room: Room) -> Ways:
+    size = _of(base).get("batch_size")
+    if not size:
+        return "The loader takes whole batches from its sampler: their size was not changed."
+    # What grows with the batch is not known: at worst, all.
+    sizes = [size * times for times in _LARGER if _fits(base.used_bytes * times, room)]
+    if not sizes:
+        return "A batch of twice the size may need more than the memory, and was not tried."
+    return [tuple({"batch_size": one} for one in sizes)]
+
+
+def _tf32(base: Attempt) -> Ways:
+    if not any(device.startswith("cuda") for device in base.facts.get("devices", ())):
+        return "TF32 is for GPUs, and the program uses none: it was not tried."
+    return [({"tf32": True},)]
+
+
+def _autocast(base: Attempt) -> Ways:
+    if base.facts.get("autocast"):
+        return f"The program uses autocast already, to {base.facts['autocast']}."
+    return [({"autocast": "bfloat16"},)]
+
+
+def _channels_last(base: Attempt) -> Ways:
+    if base.facts.get("channels_last") is not False:
+        return "No layer for images is laid out otherwise: `channels_last` was not tried."
+    return [({"channels_last": True},)]

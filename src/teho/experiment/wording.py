@@ -1,0 +1,78 @@
+"""Settings as words, and as lines to change in the program."""
+
+from __future__ import annotations
+
+from teho.experiment.attempt import Attempt
+from teho.model.tuned import Change, Settings
+
+__all__ = ["changes_of", "in_words"]
+
+_ARGUMENTS = (
+    "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "batch_size",
+)  # fmt: skip
+_REMARKS = {
+    "pin_memory": "Copies overlap with work only with `.to(device, non_blocking=True)`.",
+    "batch_size": "It changes what is learnt: the learning rate may have to follow.",
+}
+_LINES = {
+    "threads": "torch.set_num_threads({})",
+    "tf32": 'torch.set_float32_matmul_precision("high")',
+    "autocast": "with torch.autocast(device_type, dtype=torch.{}):  # around the model's call",
+    "channels_last": "model = model.to(memory_format=torch.channels_last)  # and the images too",
+}
+_LINE_REMARKS = {
+    "threads": "Or `OMP_NUM_THREADS` in the environment.",
+    "tf32": "Matrix products then have 10 bits of mantissa: check the result.",
+    "autocast": "It changes the numbers: check the result.",
+}
+_FROZEN = (
+    "It was tried with as many samples as loaded within 3 s, given out again and again. "
+    "Whatever is random in a sample is frozen by it."
+)
+
+
+def in_words(settings: Settings) -> str:
+    """Return settings as they stand in a sentence; empty for none."""
+    words = [f"`{_word(name, settings)}`" for name in settings]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _word(name: str, settings: Settings) -> str:
+    return "samples in memory" if name == "in_memory" else f"{name}={settings[name]!r}"
+
+
+def changes_of(settings: Settings, base: Attempt) -> tuple[Change, ...]:
+    """Return the lines of the program to change.
+
+    Args:
+        settings: what to set.
+        base: a run of the program as it is, which tells where its loader is made.
+    """
+    found = []
+    frame = base.loader.made_at if base.loader else None
+    file, line, text = (frame.file, frame.line, frame.text) if frame else ("", 0, "DataLoader(…)")
+    if settings.get("in_memory"):
+        kept = "dataset = [dataset[i] for i in range(len(dataset))]  # before this line"
+        found.append(Change(file=file, line=line, text=text, set_to=kept, remark=_FROZEN))
+    if given := [name for name in _ARGUMENTS if name in settings]:
+        found.append(
+            Change(
+                file=file,
+                line=line,
+                text=text,
+                set_to=", ".join(f"{name}={settings[name]!r}" for name in given),
+                remark=" ".join(_REMARKS[name] for name in given if name in _REMARKS),
+            )
+        )
+    found += [
+        Change(
+            file="",
+            line=0,
+            text="",
+            set_to=code.format(settings[name]),
+            remark=_LINE_REMARKS.get(name, ""),
+        )
+        for name, code in _LINES.items()
+        if settings.get(name)
+    ]
+    return tuple(found)

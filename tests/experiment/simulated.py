@@ -1,0 +1,92 @@
+"""A program that exists as a formula: its pace, by the settings that are imposed on it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from teho.experiment.attempt import Attempt
+from teho.experiment.pace import Pace
+from teho.model.tuned import Settings
+from teho.model.watched import Frame, Loader, WatchedProcess
+
+WINDOW_S = 5.0
+RUN_S = 10.0
+
+
+class Simulated:
+    """What `tune` takes for running the program, and the clock that it looks at.
+
+    Args:
+        speed: steps a second by the settings.
+        noise: relative standard deviation from run to run.
+        settings: the loader's in the program as it is.
+        torch: what the probe notes of PyTorch.
+        failing: tells why a run with these settings fails; empty where it does not.
+    """
+
+    def __init__(
+        self,
+        speed: Callable[[Settings], float],
+        *,
+        noise: float = 0.0,
+        seed: int = 0,
+        waited: float = 0.8,
+        settings: dict[str, Any] | None = None,
+        torch: dict[str, Any] | None = None,
+        failing: Callable[[Settings], str] = lambda _: "",
+        memory_bytes: int = 10**9,
+        epochs: int = 5,
+    ) -> None:
+        self.speed, self.noise, self.waited = speed, noise, waited
+        self.random = random.Random(seed)
+        self.settings = {"batch_size": 16, "num_workers": 0, "samples": 1000} | (settings or {})
+        self.torch = torch or {}
+        self.failing = failing
+        self.memory_bytes = memory_bytes
+        self.epochs = epochs
+        self.now_s = 0.0
+        self.tried: list[Settings] = []
+        self.interrupt_at = -1
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def __call__(
+        self, settings: Settings, limit_s: float, made_at: tuple[str, int] | None
+    ) -> Attempt:
+        if len(self.tried) == self.interrupt_at:
+            raise KeyboardInterrupt
+        self.tried.append(settings)
+        self.now_s += RUN_S
+        if words := self.failing(settings):
+            return Attempt(settings, RUN_S, exit_code=1, tail=words)
+        pace = self.speed(settings) * self.random.lognormvariate(0, self.noise)
+        names = ("num_workers", "prefetch_factor", "persistent_workers", "batch_size")
+        own = self.settings | {name: settings[name] for name in names if name in settings}
+        loader = Loader(
+            settings=own,
+            made_at=Frame("/home/me/train.py", "main", 31, "DataLoader(data, batch_size=16)"),
+            made=1,
+            epochs=self.epochs,
+            batches=100,
+            first_s=0.0,
+            waits={},
+            batch={"bytes": 16_000},
+        )
+        process = WatchedProcess(
+            node="n", pid=1, python="3.11.0", began_s=0, until_s=1, stacks=(),
+            libraries={"torch": self.torch}, loaders=(loader,),
+        )  # fmt: skip
+        return Attempt(
+            settings,
+            RUN_S,
+            pace=Pace(max(20, round(pace * 1e6)), 0.0, max(20, round(pace * 1e6)) / pace, True),
+            unit="step",
+            waited=self.waited,
+            process=process,
+            loader=loader,
+            used_bytes=self.memory_bytes,
+            most_bytes=self.memory_bytes,
+        )

@@ -1,0 +1,188 @@
+"""`teho tune` with real programs, from the command line to the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from support import TEHO
+from teho.experiment.attempt import Program
+from teho.show import tune_json
+
+STARVED = """\
+import time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+class Images(Dataset):
+    def __len__(self):
+        return 320
+    def __getitem__(self, index):
+        time.sleep(0.004)  # a file that lies far away
+        return torch.randn(3, 16, 16), index % 10
+
+def main():
+    torch.set_num_threads(1)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(1568, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loader = DataLoader(Images(), batch_size=8)
+    while True:
+        for images, labels in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images), labels).backward()
+            optimizer.step()
+
+main()
+"""
+MADE_AT = STARVED[: STARVED.index("loader =")].count("\n") + 1
+BUSY = STARVED.replace("time.sleep(0.004)", "0").replace(
+    "optimizer.step()", "optimizer.step(); sum(range(10**6))"
+)
+STEPS = """\
+import sys, time
+import teho
+
+for _ in range(int(sys.argv[1])):
+    time.sleep(0.01)
+    teho.step()
+"""
+
+
+def tune(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TEHO, "tune", *map(str, words)], cwd=cwd,
+        capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "train.py"
+    path.write_text(text)
+    return path
+
+
+def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    answer = json.loads(done.stdout)
+    jsonschema.validate(answer, tune_json.schema())
+    return answer
+
+
+def test_a_starved_training_is_fed_and_it_is_proved(torch_python: Path, tmp_path: Path) -> None:
+    script = written(tmp_path, STARVED)
+    done = tune(
+        "--for", "3min", "--window", "1500ms", "--format", "json", "--", torch_python, script
+    )
+    assert done.returncode == 0, done.stderr
+    answer = found(done)
+    assert answer["outcome"] == "gain", answer
+    assert answer["settings"]["num_workers"] in {1, 2}
+    assert answer["gain"]["low"] > 1
+    (change,) = answer["changes"]
+    assert (change["file"], change["line"]) == (str(script), MADE_AT)
+    assert change["text"].endswith("DataLoader(Images(), batch_size=8)")
+    # As much of the gain as the best setting gives that is known for it, in turns.
+    program, speeds = Program([str(torch_python), str(script)], os.environ, 1.5), []
+    ideal = {"num_workers": 2, "persistent_workers": True}
+    for settings in ({}, answer["settings"], ideal) * 2:
+        pace = program.run(settings, 120).pace
+        assert pace
+        speeds.append(pace.steps_per_s)
+    base, own, best = (sum(speeds[place::3]) for place in range(3))
+    assert (own - base) / (best - base) >= 0.8, speeds
+
+
+def test_a_training_that_computes_has_nothing_to_gain(torch_python: Path, tmp_path: Path) -> None:
+    done = tune("--window", "1s", "--", torch_python, written(tmp_path, BUSY), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("i N")
+    assert "loaders' settings were not tried" in done.stdout
+    assert "times as fast" not in done.stdout
+    assert "run again and again" in done.stderr
+
+
+def test_a_program_may_tell_its_steps_itself(tmp_path: Path) -> None:
+    script = written(tmp_path, STEPS)
+    done = tune(
+        "--for", "30s", "--window", "1s", "--format", "json", "--", sys.executable, script, "100000"
+    )
+    assert done.returncode == 0, done.stderr
+    answer = found(done)
+    assert answer["unit"] == "step"
+    assert answer["outcome"] == "no_gain"
+    assert "No DataLoader" in answer["notes"][0]
+    assert 20 < answer["trials"][0]["steps_per_s"] < 101
+
+
+def test_a_program_that_ends_early_is_measured_as_far_as_it_came(tmp_path: Path) -> None:
+    script = written(tmp_path, STEPS)
+    done = tune("--for", "60s", "--window", "20s", "--", sys.executable, script, "60")
+    assert done.returncode == 0, done.stderr
+    assert "as it is" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--for", "60s", "--", "sh", "-c", "echo a >&2; echo b >&2; exit 3"],
+         "it ended with exit code 3 after"),
+        (["--for", "60s", "--", "sh", "-c", "echo a >&2; echo b >&2; exit 3"], "it wrote: a | b"),
+        (["--for", "1s", "--window", "600ms", "--", "sleep", "100"],
+         "no Python let the probe in within 1"),
+        (["--", sys.executable, "-c", "pass"], "no step was seen before it ended"),
+        (["--", sys.executable, "-c", "pass"], "call `teho.step()`"),
+        (["--", "no-such-program"], "no-such-program: No such file or directory"),
+        (["--allow", "batchsize", "--", "true"], "did you mean 'batch-size'"),
+        (["--for", "5s", "--window", "5s", "--", "true"], "--window 5s and --for 5s"),
+        (["--for", "soon", "--", "true"], "--for: 'soon' is not a length of time"),
+        ([], "Missing argument"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused_in_one_line(words: list[str], said: str) -> None:
+    done = tune(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_of_too_few_steps_is_refused(tmp_path: Path) -> None:
+    done = tune("--", sys.executable, written(tmp_path, STEPS), "5")
+    assert done.returncode == 2
+    assert "steady steps were seen before it ended; expected 10 or more" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_ends_it_ends_all_of_its_processes(tmp_path: Path, number: int) -> None:
+    # One child in a session of its own; the program itself does not heed SIGTERM.
+    script = written(
+        tmp_path,
+        "import pathlib, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "pathlib.Path(sys.argv[1]).write_text(str(child.pid))\n"
+        "time.sleep(1000)\n",
+    )
+    mark = tmp_path / "pid"
+    with subprocess.Popen(
+        [*TEHO, "tune", "--", sys.executable, script, mark], stderr=subprocess.PIPE, text=True
+    ) as tuning:
+        until_s = time.monotonic() + 60
+        while not (mark.exists() and mark.read_text()) and time.monotonic() < until_s:
+            time.sleep(0.05)
+        child = int(mark.read_text())
+        tuning.send_signal(number)
+        _, errors = tuning.communicate(timeout=60)
+    assert tuning.returncode == 128 + number
+    assert "Traceback" not in errors
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or ") Z " in state.read_text()
