@@ -48,7 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in range(options.seeds):
             for result in results:
                 _run(result, workshop, seed, with_peer=not options.no_peer and seed == 0)
-        recorded = _judge_recordings(workshop, home)
+        folders = [_RECORDINGS]
+        if options.only is None and not options.quick:
+            say("generated traces of faults that need a GPU")
+            folders.append(home / "traces")
+            subprocess.run([sys.executable, _HERE / "traces.py", folders[-1]], check=True)
+        recorded = _judge_recordings(workshop, home, folders)
     tables = ["", *confusion(results), "", *details(results), "", *summary(results), recorded]
     print("\n".join(tables))
     if options.write:
@@ -117,10 +122,10 @@ def _measure(result: Result, workshop: Workshop, seed: int, name: str, setting: 
     say(f"{run}: {found.top or 'nothing found'}, {found.steps_per_s:.1f} steps/s")
 
 
-def _judge_recordings(workshop: Workshop, home: Path) -> str:
+def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -> str:
     """Say how many of the recorded faults are found: FOLDER/RUN, with FOLDER/expected.json."""
     right, wrong, made = 0, [], 0
-    for path in sorted(_RECORDINGS.glob("*/expected.json")):
+    for path in sorted(path for one in folders for path in one.glob("*/expected.json")):
         expected = json.loads(path.read_bytes())
         (run,) = (entry for entry in path.parent.iterdir() if entry.is_dir())
         copy = home / "recordings" / path.parent.name  # a report leaves its own files beside it

@@ -1,6 +1,6 @@
 """Make the recordings of faults that need a GPU, on a machine without one.
 
-python benchmarks/faults/traces.py FOLDER    (eight minutes; FOLDER is `recordings` beside this)
+python benchmarks/faults/traces.py FOLDER    (two minutes; run.py does it)
 
 Not measurements: a stand-in for NVIDIA's library plays figures such as the facts give for each
 fault, and a program passes its time in lines that read as the real one's. What is real is the way

@@ -8,6 +8,7 @@ from explain.program_parts import (
     NODE,
     TENSORS,
     alone,
+    awaiting,
     collating,
     fetching,
     idle,
@@ -20,6 +21,7 @@ from explain.program_parts import (
     seen,
     watched,
     with_workers,
+    worker,
 )
 from explain.scenario_parts import Given, NodePart, gpu, untouched_gpu
 from teho.model.run import Run
@@ -63,7 +65,9 @@ def too_few_workers() -> Made:
 def too_many_workers() -> Made:
     """Sixteen workers on four cores."""
     stacks = fetching(60.0, in_worker()), idle(40.0)
-    return with_workers(*stacks, waits_s=30.0, num_workers=16, parts=node(4, 3.9))
+    crew = [worker(*stacks, pid=11 + n, wait_for_core_s=45.0) for n in range(16)]
+    one = process(awaiting(30.0), loaders=[loader(num_workers=16)])
+    return watched(one, *crew, parts=node(4, 3.9))
 
 
 def bound_to_two_cores() -> Made:

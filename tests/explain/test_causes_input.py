@@ -17,6 +17,7 @@ from explain.program_parts import (
     starting,
     watched,
     with_workers,
+    worker,
 )
 from explain.scenario_parts import FORBIDDEN, NodePart, figures, found, judged
 from teho.explain.causes import (
@@ -180,11 +181,17 @@ class TestTooFewWorkers:
 
 
 class TestTooManyWorkers:
-    @pytest.mark.parametrize(("workers", "used", "count"), [(8, 8.0, 0), (9, 6.4, 1), (9, 6.3, 0)])
-    def test_threshold_is_the_cores_if_they_are_busy(self, workers, used, count):
-        made = with_workers(
-            fetching(20.0, in_worker()), num_workers=workers, parts=[NodePart(cores_used=used, cores=8)]
-        )
+    @pytest.mark.parametrize(
+        ("workers", "without_core_s", "count"),
+        [(8, 9.0, 0), (9, 2.0, 1), (9, 1.9, 0), (9, None, 0)],
+    )
+    def test_threshold_is_the_cores_if_workers_wait_for_them(self, workers, without_core_s, count):
+        given = loader(num_workers=workers)
+        crew = [
+            worker(fetching(20.0, in_worker()), pid=11 + n, wait_for_core_s=without_core_s)
+            for n in range(workers)
+        ]
+        made = watched(process(awaiting(40.0), loaders=[given]), *crew)
         assert len(judged(input_too_many_workers, made)) == count
 
     @pytest.mark.parametrize(("without_core_s", "count"), [(9.9, 0), (10.0, 1), (None, 0)])
@@ -197,8 +204,8 @@ class TestTooManyWorkers:
             assert verdict[0].regain_percent == (0.0, 10.0)
 
     def test_leaves_a_core_to_the_program(self):
-        part = NodePart(cores=2, cores_used=2.0)
-        made = with_workers(fetching(20.0, in_worker()), num_workers=8, parts=[part])
+        one = process(awaiting(40.0), loaders=[loader(num_workers=8)], wait_for_core_s=20.0)
+        made = watched(one, parts=[NodePart(cores=2, cores_used=2.0)])
         finding = found(input_too_many_workers, made)
         assert finding.sentence.startswith("The data are loaded by 8 workers on 2 cores:")
         assert "num_workers=1)" in finding.action

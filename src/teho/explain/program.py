@@ -67,9 +67,18 @@ def _main(process: WatchedProcess, processes: Iterable[WatchedProcess]) -> MainP
             main_s=dict(main_s),
             workers_s=dict(workers_s),
             workers=len(workers),
+            workers_without_core_percent=_without_core_percent(workers),
             lines=most_of(list(lines.values())),
         ),
     )
+
+
+def _without_core_percent(workers: Sequence[WatchedProcess]) -> float | None:
+    told = [(one.wait_for_core_s, one.wall_s) for one in workers]
+    known = [(wait_s, wall_s) for wait_s, wall_s in told if wait_s is not None and wall_s > 0]
+    if not known:
+        return None
+    return 100 * sum(wait_s for wait_s, _ in known) / sum(wall_s for _, wall_s in known)
 
 
 def _is_worker(process: WatchedProcess) -> bool:

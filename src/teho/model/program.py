@@ -59,6 +59,8 @@ class Feed(msgspec.Struct, frozen=True, kw_only=True):
     """The same of the main threads of its workers, all together."""
     workers: int
     """How many workers were seen."""
+    workers_without_core_percent: Union[float, None] = None
+    """For how much of their time they could have run, and had no core; None: not known."""
     lines: tuple[tuple[Frame, float], ...]
     """The program's own lines that fetch samples, in whichever process, most time first."""
 

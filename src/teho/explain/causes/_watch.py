@@ -109,12 +109,6 @@ class Watch(Look):
         stats = [self.stat(of, "gpu_busy_percent") for of in gpus]
         return max((stat.mean for stat in stats if stat is not None), default=None)
 
-    def cores_used_percent(self, main: MainProcess) -> float:
-        """Return how much of the cores of a process's node is known to have been used."""
-        node = self.node_of(main)
-        used = node.cpu_cores_used if node else None
-        return 100 * used / node.cores if node and node.cores and isinstance(used, float) else 0.0
-
     def ranks_beside(self, main: MainProcess) -> int:
         """Return how many processes did the program's work on its node, while it did."""
         begin, end = main.process.began_s, main.process.until_s

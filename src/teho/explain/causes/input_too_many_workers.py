@@ -27,8 +27,9 @@ def judge(
         if loader is None or workers <= cores or not watch.is_loss(lost_s, main):
             continue
         # Workers that wait for a network may well be more than the cores.
-        used = watch.cores_used_percent(main)
-        if not watch.is_loss(without_core_s, main) and used < watch.limit("cores_busy_percent"):
+        crowded = main.feed.workers_without_core_percent or 0.0
+        in_want = crowded >= watch.limit("without_core_percent")
+        if not in_want and not watch.is_loss(without_core_s, main):
             continue
         wall_s = main.process.wall_s
         waiting = Waiting(main, 100 * main.feed.wait_s / wall_s, loader.settings, cores)
@@ -42,12 +43,12 @@ def judge(
                 evidence=(
                     Evidence("waiting for data", waiting.share_percent, "%"),
                     Evidence("waiting for a core", 100 * without_core_s / wall_s, "%"),
-                    Evidence("cores used", used, "%"),
+                    Evidence("workers waiting for a core", crowded, "%"),
                     Evidence("workers", float(workers)),
                     Evidence("cores", float(cores), "cores"),
                 ),
                 action=f"Leave a core to the program: {in_loader(waiting, f'num_workers={few}')}.",
-                judged_by=["cores_busy_percent"],
+                judged_by=["without_core_percent"],
                 regain_percent=(0.0, 100 * lost_s / wall_s),
                 lines=main.feed.lines,
             )
