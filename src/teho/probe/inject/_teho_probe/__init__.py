@@ -30,8 +30,8 @@ def enter() -> None:
     sampler = Sampler(folder, NOTES)
     NOTES.finish = sampler.finish
     os.register_at_fork(
-        before=sampler.stop,
-        after_in_parent=sampler.start,
+        before=sampler.pause,
+        after_in_parent=sampler.go_on,
         after_in_child=sampler.begin_anew,
     )
     # Registered first, and so run last: what the program does at its end is seen too.

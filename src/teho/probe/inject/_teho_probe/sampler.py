@@ -94,7 +94,7 @@ class Sampler:
 
     @_silent
     def stop(self) -> None:
-        """Stop looking until `start`, and wait until the thread is gone: who forks has but one."""
+        """Stop looking until `start`, and wait until the thread is gone."""
         if not self._is_running:
             return
         self._is_running = False
@@ -103,6 +103,18 @@ class Sampler:
         while self._is_there() and monotonic() < until_s:
             sleep(0.0001)
         self._wake.acquire(False)
+
+    @_silent
+    def pause(self) -> None:
+        """Stop, in a thread that is about to fork, and see it do so."""
+        self.stop()
+        self._look(monotonic(), 0.0)
+
+    @_silent
+    def go_on(self) -> None:
+        """Start again after a fork, which took the time since `pause`."""
+        self._add(self._newest, monotonic(), 0.0)
+        self.start()
 
     def _is_there(self) -> bool:
         return self._native_id is None or os.path.exists("/proc/self/task/%d" % self._native_id)
@@ -129,7 +141,7 @@ class Sampler:
     def _watch(self) -> None:
         try:
             self._native_id = get_native_id()
-            period_s = _PERIOD_S
+            period_s, before_s = _PERIOD_S, self._cost_s
             while self._is_running:
                 due_s = monotonic() + period_s
                 if self._wake.acquire(True, period_s):
@@ -139,7 +151,7 @@ class Sampler:
                 every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), _WRITE_S[1])
                 if now_s - self._written_s >= every_s:
                     self._write(now_s)
-                self._cost_s = thread_time()
+                self._cost_s = before_s + thread_time()
                 allowed_s = _GRACE_S + _COST_SHARE * (now_s - self._began_s)
                 # Until what was spent is allowed.
                 over_s = (self._cost_s - allowed_s) / _COST_SHARE
@@ -150,6 +162,8 @@ class Sampler:
     def _look(self, now_s: float, late_s: float) -> None:
         """Add the time since the last look to where the thread is now."""
         frame = sys._current_frames().get(self._thread_id)
+        while frame is not None and frame.f_code.co_filename == __file__:  # it looks at itself
+            frame = frame.f_back
         key: list[tuple[CodeType, int]] = []
         while frame is not None and len(key) < _DEPTH:
             key.append((frame.f_code, frame.f_lasti))
