@@ -127,14 +127,13 @@ def _windows(steps: Iterator[None], count: int, window_s: float) -> dict[str, An
     # All that is known here of the probe's inside.
     sampler: Any = sys.modules["_teho_probe.sampler"]
     look, looks = sampler.Sampler._look, itertools.count()  # noqa: SLF001
-    usual_s = {name: getattr(sampler, name) for name in ("_PERIOD_S", "_LATER_WRITE_S")}
+    period_s, write_s = sampler._PERIOD_S, sampler._WRITE_S[1]  # noqa: SLF001
 
     def counted(*arguments: Any) -> None:
         next(looks)
         look(*arguments)
 
     sampler.Sampler._look = counted  # noqa: SLF001
-    sampler._EARLY_S = 0.0  # noqa: SLF001
     # The brake is as strong as without the doses, which a quarter of the windows get.
     sampler._COST_SHARE *= 1 + (_DOSE - 1) / 4  # noqa: SLF001
 
@@ -143,8 +142,9 @@ def _windows(steps: Iterator[None], count: int, window_s: float) -> dict[str, An
     states = ["usual", *itertools.chain(*((one, "usual") for one in between))]
     rates, looks_hz = [], []
     for state in states:
-        for name, value_s in usual_s.items():
-            setattr(sampler, name, value_s / (_DOSE if state == "dosed" else 1))
+        dose = _DOSE if state == "dosed" else 1
+        sampler._PERIOD_S = period_s / dose  # noqa: SLF001
+        sampler._WRITE_S = write_s / dose, write_s / dose  # noqa: SLF001
         before, began_s = next(looks), time.perf_counter()
         rates.append(_rate(steps, window_s))
         looks_hz.append((next(looks) - before - 1) / (time.perf_counter() - began_s))

@@ -47,7 +47,7 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_report_tells_where_the_time_went(script: Path, home: Path) -> None:
-    done = run("--probe", "auto", "--report", "full", "--", sys.executable, str(script))
+    done = run("--report", "full", "--", sys.executable, str(script))
     assert done.returncode == 0
     assert done.stdout == ""
     assert "Where the time went" in done.stderr
@@ -66,9 +66,9 @@ def test_the_report_tells_where_the_time_went(script: Path, home: Path) -> None:
     assert not list(Path(spool_of("")).parent.glob("probe-*.jsonl"))
 
 
-def test_it_is_off_unless_asked_for(script: Path, home: Path) -> None:
+def test_it_stays_out_where_it_is_not_wanted(home: Path) -> None:
     code = "import os; print('TEHO_PROBE' in os.environ, os.environ.get('PYTHONPATH'))"
-    done = run("--", sys.executable, "-c", code)
+    done = run("--probe", "off", "--", sys.executable, "-c", code)
     assert done.stdout == f"False {os.environ.get('PYTHONPATH')}\n"
     assert not list(home.glob("runs/*/probe"))
 

@@ -17,12 +17,12 @@ def folder(tmp_path: Path) -> Path:
 
 def test_whole_lines_come_home_once(folder: Path, tmp_path: Path) -> None:
     spool = Spool(str(folder), tmp_path / "probe", "n1")
-    (folder / "7-1.jsonl").write_text("one\ntwo\nhal")
+    (folder / "99999999-1.jsonl").write_text("one\ntwo\nhal")
     spool.collect()
     spool.collect()
-    home = tmp_path / "probe" / "n1-7-1.jsonl"
+    home = tmp_path / "probe" / "n1-99999999-1.jsonl"
     assert home.read_text() == "one\ntwo\n"
-    with (folder / "7-1.jsonl").open("a") as file:
+    with (folder / "99999999-1.jsonl").open("a") as file:
         file.write("f\n")
     spool.collect()
     assert home.read_text() == "one\ntwo\nhalf\n"
@@ -33,20 +33,20 @@ def test_whole_lines_come_home_once(folder: Path, tmp_path: Path) -> None:
 
 def test_what_did_not_come_home_is_not_taken_away(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "probe").write_text("no directory")
-    (folder / "7-1.jsonl").write_text("one\n")
+    (folder / "99999999-1.jsonl").write_text("one\n")
     spool = Spool(str(folder), tmp_path / "probe", "n1")
     with pytest.raises(OSError, match="exists"):
         spool.collect()
     spool.close()
-    assert (folder / "7-1.jsonl").read_text() == "one\n"
+    assert (folder / "99999999-1.jsonl").read_text() == "one\n"
 
 
 def test_what_a_full_disk_left_of_a_line_is_written_over(folder: Path, tmp_path: Path) -> None:
-    (folder / "7-1.jsonl").write_text("one\ntwo\n")
+    (folder / "99999999-1.jsonl").write_text("one\ntwo\n")
     spool = Spool(str(folder), tmp_path / "probe", "n1")
     spool.collect()
-    home = tmp_path / "probe" / "n1-7-1.jsonl"
-    with (folder / "7-1.jsonl").open("a") as file:
+    home = tmp_path / "probe" / "n1-99999999-1.jsonl"
+    with (folder / "99999999-1.jsonl").open("a") as file:
         file.write("three\n")
     with home.open("a") as torn:
         torn.write("thr")
@@ -60,3 +60,12 @@ def test_any_key_is_one_name_of_a_folder() -> None:
         path = Path(spool_of(key))
         assert path.parent == above
         assert len(path.name) < 255
+
+
+def test_what_a_living_process_writes_is_not_taken_away(folder: Path, tmp_path: Path) -> None:
+    file = folder / f"{os.getpid()}-1.jsonl"
+    file.write_text("one\n")
+    spool = Spool(str(folder), tmp_path / "probe", "n1")
+    spool.collect()
+    spool.close()
+    assert file.exists()
