@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("Record", "run", "Run a program unchanged and record what it uses."),
     "energy": ("Record", "energy", "What the GPUs drew, beside a program or between two calls."),
     "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
+    "compare": ("Understand", "compare", "Is the GPU worth it? The same program here and there."),
     "tune": ("Understand", "tune", "Try settings on the unchanged program, and prove the gain."),
     "list": ("Keep", "list", "The runs that are recorded."),
     "show": ("Keep", "show", "What is known of one run, and where its files lie."),

@@ -112,6 +112,8 @@ def _print(runs: list[tuple[Path, Run | None]]) -> None:
 
 
 def _ending(row: dict[str, Any], end: End | None) -> str:
+    if end and end.on_purpose:
+        return end.on_purpose
     if row["signal"] is not None:
         return f"signal {row['signal']}"
     if row["exit_code"] is not None:

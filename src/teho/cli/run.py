@@ -54,6 +54,7 @@ Examples:
     help="How much to print at the end, on stderr.  [default: short]",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing at all; still record.")
+@click.option("--alone", is_flag=True, help="In a job: record this program, and no more of it.")
 @click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
 @click.option(
     "--probe",
@@ -69,6 +70,7 @@ def command(
     tags: tuple[str, ...],
     level: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
+    alone: bool,  # noqa: FBT001
     job: str | None,
     probe: str,
     argv: tuple[str, ...],
@@ -100,7 +102,7 @@ def command(
 
         attach(job, wanted, shown)
     else:
-        _run(wanted, shown, quiet=quiet, probe=probe == "auto")
+        _run(wanted, shown, quiet=quiet, probe=probe == "auto", alone=alone)
 
 
 def _split_tag(tag: str) -> tuple[str, str]:
@@ -110,10 +112,10 @@ def _split_tag(tag: str) -> tuple[str, str]:
     return key, value
 
 
-def _run(wanted: Wanted, shown: str, *, quiet: bool, probe: bool) -> None:
+def _run(wanted: Wanted, shown: str, *, quiet: bool, probe: bool, alone: bool) -> None:
     """Run the program, report, and end as it ended."""
     try:
-        supervisor, task, mark, spool = _start(wanted.command, probe=probe)
+        supervisor, task, mark, spool = _start(wanted.command, probe=probe, alone=alone)
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
@@ -153,19 +155,24 @@ def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T 
         return None
 
 
-def _start(argv: tuple[str, ...], *, probe: bool) -> tuple[Supervisor, Task, str | None, str]:
+def _start(
+    argv: tuple[str, ...], *, probe: bool, alone: bool
+) -> tuple[Supervisor, Task, str | None, str]:
     """Start the program; return its supervisor and task, the mark of a whole job, and the spool.
 
     Raises:
         CannotStart: there is no such program.
     """
     recorded, in_script = is_recorded(os.environ), is_batch_script(os.environ)
-    if recorded and not in_script:
+    if recorded and not in_script and not alone:
         # Who records the job counts this task among its own.
         become(argv, os.environ)
     supervisor = Supervisor()
-    task = _protected(supervisor, "this task is recorded alone", _read_task) or Task(started_by="")
-    mark = new_mark(os.environ) if in_script and not recorded and not is_step(task) else None
+    task = Task(started_by="")
+    if not alone:
+        task = _protected(supervisor, "this task is recorded alone", _read_task) or task
+    is_script = in_script and not recorded and not alone and not is_step(task)
+    mark = new_mark(os.environ) if is_script else None
     environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
     spool = ""
     if probe:

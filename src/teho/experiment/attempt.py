@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -14,8 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.errors import InputError
-from teho.experiment.pace import Pace, pace_of
+from teho.experiment.look import look_at
+from teho.experiment.pace import Pace
+from teho.experiment.started import Started, ended_words, marked, tail_of
 from teho.model.tuned import Settings
 from teho.model.watched import Loader, WatchedProcess
 from teho.observe.spool import with_probe
@@ -24,9 +21,6 @@ from teho.store.probe import watched_processes
 __all__ = ["Attempt", "Program"]
 
 _POLL_S = 0.2
-_MOMENT_S = 3.0
-"""For which a program that was asked to end may go on."""
-_TAIL_LINES = 5
 
 
 class Attempt(NamedTuple):
@@ -63,13 +57,7 @@ class Attempt(NamedTuple):
     @property
     def ended(self) -> str:
         """How it ended by itself, in words; empty where it did not."""
-        if self.exit_code is None:
-            return ""
-        if self.exit_code == -signal.SIGKILL:
-            return "it was killed (SIGKILL): mostly that is for memory"
-        if self.exit_code < 0:
-            return f"it was ended by {signal.Signals(-self.exit_code).name}"
-        return f"it ended with exit code {self.exit_code}"
+        return "" if self.exit_code is None else ended_words(self.exit_code)
 
 
 class Program:
@@ -116,9 +104,10 @@ class _Run:
         self._window_s = window_s
         self._settings = settings
         self._spool = folder / "probe"
+        self._mark = f"TEHO_PROBE={self._spool}"
         self._began_s = time.monotonic()
         self._seen: object = None
-        self._program: subprocess.Popen[bytes] | None = None
+        self._program: Started | None = None
 
     def start(
         self, argv: list[str], environment: Mapping[str, str], made_at: tuple[str, int] | None
@@ -129,20 +118,7 @@ class _Run:
             "TEHO_PROBE_STEPS": "1",
             "TEHO_TUNE": msgspec.json.encode(imposed).decode(),
         }
-        try:
-            with (self._folder / "stderr").open("wb") as errors:
-                self._program = subprocess.Popen(
-                    argv,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise InputError(
-                f"{argv[0]}: {error.strerror}", "a program that starts", f"`command -v {argv[0]}`"
-            ) from None
+        self._program = Started(argv, environment, errors=self._folder / "stderr")
 
     def watch(self, limit_s: float) -> Attempt:
         """Look at what the probe writes until that is enough, or there is no more."""
@@ -153,7 +129,7 @@ class _Run:
             if self._has_news() or is_over:
                 attempt = self._look(code)
                 # Its largest moment is not ours to see; that is its workers' business, mostly.
-                sizes = [_memory_bytes(pid) for pid in self._left()]
+                sizes = [_memory_bytes(pid) for pid in marked(self._mark)]
                 used, most = max(used, sum(sizes)), max([most, *sizes])
                 if is_over or (attempt.pace and attempt.pace.is_whole):
                     return attempt._replace(used_bytes=used, most_bytes=most)
@@ -167,81 +143,29 @@ class _Run:
 
     def _look(self, code: int | None) -> Attempt:
         problems: list[str] = []
-        found = watched_processes(self._folder, problems)
+        sight = look_at(watched_processes(self._folder, problems), self._window_s)
         attempt = Attempt(
             self._settings,
             time.monotonic() - self._began_s,
             exit_code=code,
-            tail=self._tail(),
+            tail=tail_of(self._folder / "stderr"),
             problems=tuple(problems),
         )
-        process = max(found, key=_work, default=None)
-        if process is None:
+        if sight is None:
             return attempt
-        times_s = [at_s for one in process.progress for at_s in one.times_s]
-        loader = max(process.loaders, key=lambda loader: loader.batches, default=None)
-        given = loader.given if loader else ()
-        unit = "step" if times_s else "batch" if given else ""
-        epochs_s = [one.at_s for one in given if one.is_first]
-        pace = pace_of(times_s or [one.at_s for one in given], epochs_s, self._window_s)
-        waited = None
-        if pace and given:
-            inside = (one.wait_s for one in given if pace.from_s < one.at_s <= pace.until_s)
-            waited = min(1.0, sum(inside) / (pace.until_s - pace.from_s))
         return attempt._replace(
-            pace=pace,
-            unit=unit,
-            waited=waited,
-            process=process,
-            loader=loader,
-            ranks=sum(map(any, map(_work, found))) or 1,
+            pace=sight.pace,
+            unit=sight.unit,
+            waited=sight.waited,
+            process=sight.process,
+            loader=sight.loader,
+            ranks=sight.ranks,
         )
-
-    def _tail(self) -> str:
-        with (self._folder / "stderr").open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
-            lines = file.read().decode(errors="replace").strip().splitlines()
-        return "\n".join(lines[-_TAIL_LINES:])
 
     def end(self) -> None:
         """End every process of the run, also one that left its process group."""
-        program = self._program
-        if program is None:
-            return
-        # Who is impatient must not leave the half of them behind.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        try:
-            until_s = time.monotonic() + _MOMENT_S
-            self._signal(program.pid, signal.SIGTERM)
-            while (program.poll() is None or self._left()) and time.monotonic() < until_s:
-                time.sleep(0.02)
-            self._signal(program.pid, signal.SIGKILL)
-            program.wait()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-    def _signal(self, group: int, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, number)
-        for pid in self._left():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-
-    def _left(self) -> list[int]:
-        """Return the processes that were started with this run's folder in their environment."""
-        mark = f"TEHO_PROBE={self._spool}\0".encode()
-        found = []
-        for path in Path("/proc").iterdir():
-            if path.name.isdigit():
-                with contextlib.suppress(OSError):
-                    if mark in (path / "environ").read_bytes() + b"\0":
-                        found.append(int(path.name))
-        return found
-
-
-def _work(process: WatchedProcess) -> tuple[int, int]:
-    steps = max((one.steps for one in process.progress), default=0)
-    return steps, max((loader.batches for loader in process.loaders), default=0)
+        if self._program:
+            self._program.end(self._mark)
 
 
 def _memory_bytes(pid: int) -> int:

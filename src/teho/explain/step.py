@@ -49,12 +49,14 @@ def offset_s(run: Run, node: Node) -> float:
 
 
 def failed(end: End) -> bool:
-    """Tell whether a program ended in any other way than with exit code 0."""
-    return end.exit_code not in {0, None} or end.signal is not None
+    """Tell whether a program ended in any other way than with exit code 0, or on purpose."""
+    return not end.on_purpose and (end.exit_code not in {0, None} or end.signal is not None)
 
 
 def ending(end: End) -> str:
     """Say how a program ended: `exit code 0`, `by SIGKILL`, `the job went on`."""
+    if end.on_purpose:
+        return end.on_purpose
     if end.signal is None and end.exit_code is None:
         return _JOB_STATES.get(end.job_state, "not known")
     if end.signal is None:

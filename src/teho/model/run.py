@@ -73,6 +73,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     job_state: str = ""
     """Of a job that was recorded from outside: a value of `JobState`; `running`: it went on."""
+    on_purpose: str = ""
+    """Why it was ended though nothing was wrong with it, such as `measured long enough`."""
     cpu_s: float | None = None
     """CPU time of the program and of the descendants that were waited for (wait4)."""
     peak_process_bytes: int | None = None

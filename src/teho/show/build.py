@@ -226,7 +226,7 @@ def _accounting_state(run: Run, state: RunState) -> str:
     if end.exit_code is None and end.signal is None:
         return (end.job_state or "unknown").upper()
     if end.signal is not None:
-        return f"FAILED (signal {end.signal})"
+        return f"{'FAILED' if failed(end) else 'CANCELLED'} (signal {end.signal})"
     return f"{'FAILED' if failed(end) else 'COMPLETED'} (exit code {end.exit_code})"
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from teho.model.watched import Frame, Loader, Progress, Seen, WatchedProcess
 
-__all__ = ["watched_processes"]
+__all__ = ["processes_in", "watched_processes"]
 
 
 def watched_processes(run: Path, problems: list[str]) -> list[WatchedProcess]:
@@ -20,8 +20,18 @@ def watched_processes(run: Path, problems: list[str]) -> list[WatchedProcess]:
         run: the run's directory.
         problems: gains a sentence for each file that does not read, and each probe that gave up.
     """
+    return processes_in(run / "probe", problems)
+
+
+def processes_in(folder: Path, problems: list[str]) -> list[WatchedProcess]:
+    """Return those whose probes write into a folder, as `watched_processes` does.
+
+    Args:
+        folder: of a recording, or the spool of a program that runs.
+        problems: as there.
+    """
     found = []
-    for path in sorted((run / "probe").glob("*.jsonl")):
+    for path in sorted(folder.glob("*.jsonl")):
         try:
             found.append(_process(path, problems))
         except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:

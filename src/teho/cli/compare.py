@@ -1,0 +1,211 @@
+"""`teho compare`: the same program on other cores and GPUs, and which of them are worth it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from teho.cli import say
+from teho.errors import InputError
+from teho.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from teho.experiment.compare import Wish
+    from teho.experiment.prices import Prices
+    from teho.model.compared import Compared
+
+__all__ = ["command"]
+
+_ON = "cpu:1,cpu:all,gpu:1,gpu:all"
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  teho compare -- python train.py
+  teho compare --on cpu:1,cpu:all --full -- ./solver input.nml
+  teho compare --for 30min --site mahti -- python train.py --out /tmp/trial
+  teho compare --sweep rows=1000,10000,100000 -- python fit.py --rows {rows}
+  teho compare --cluster narval --on cpu:16,gpu:1 --submit '--account def-ada' -- python fit.py
+  teho compare --recorded compare=1f0c2a9b""",
+)
+@click.option("--on", "on", metavar="WHERE,…", default=_ON, show_default=True,
+              help="On how many cores and GPUs of this job.")  # fmt: skip
+@click.option("--for", "for_", metavar="TIME", default="10min", show_default=True,
+              help="How long it may take.")  # fmt: skip
+@click.option("--window", metavar="TIME", default="10s", show_default=True,
+              help="How long a run is measured that shows its steps.")  # fmt: skip
+@click.option("--full", is_flag=True, help="Let every run come to its end.")
+@click.option("--sweep", metavar="NAME=N,…",
+              help="For each of these numbers; {NAME} in COMMAND stands for it.")  # fmt: skip
+@click.option("--site", metavar="CLUSTER", help="Whose prices count.  [default: where this runs]")
+@click.option("--gpu-cost", type=click.IntRange(min=1), metavar="CORES",
+              help="How many core-hours a GPU-hour is worth.")  # fmt: skip
+@click.option("--recorded", metavar="TAG=VALUE|RUN,…",
+              help="Compare recordings that are there; no COMMAND.")  # fmt: skip
+@click.option("--cluster", metavar="NAME", help="Submit each variant as an array of jobs.")
+@click.option("--submit", metavar="OPTIONS", default="",
+              help="With --cluster: more options of `teho submit`.")  # fmt: skip
+@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True,
+              help="With --cluster: jobs of each variant.")  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
+def command(
+    on: str,
+    for_: str,
+    window: str,
+    full: bool,  # noqa: FBT001 - click's signature
+    sweep: str | None,
+    site: str | None,
+    gpu_cost: int | None,
+    recorded: str | None,
+    cluster: str | None,
+    submit: str,
+    repeats: int,
+    form: str,
+    argv: tuple[str, ...],
+) -> None:
+    """Run COMMAND on few cores, all cores and the GPUs in turns, and say which is worth it.
+
+    Each run is a recording. One that shows its steps is ended once its pace is known, any other
+    runs to its end; where all come to their end, whole times are compared. COMMAND is started
+    several times on each, and each time writes what it writes. Exit code: 0 there is a verdict,
+    1 the time or the evidence did not suffice.
+    """
+    if bool(argv) == (recorded is not None):
+        raise click.UsageError("Either '-- COMMAND…' or --recorded: one of the two.")
+    if cluster is not None:
+        from teho.cli.compare_jobs import submit_variants
+
+        submit_variants(cluster, on, repeats, submit, argv)
+        return
+    ended_by = 0
+    if recorded is not None:
+        compared = _recorded(recorded, _prices(site), gpu_cost)
+    else:
+        for_s, window_s = parse_duration(for_, "--for"), parse_duration(window, "--window")
+        if not 0 < window_s < for_s:
+            raise InputError(f"--window {window} and --for {for_}", "a window shorter than that")
+        wish = _wish(on, for_s, sweep, argv, _prices(site), gpu_cost)
+        compared, ended_by = _compare(wish, None if full else window_s)
+    if form == "json":
+        from teho.show.compare_json import render_compare_json
+
+        click.echo(render_compare_json(compared), nl=False)
+    else:
+        from teho.cli.terminal import wants_color, width
+        from teho.show.compare_text import render_compared
+
+        text = render_compared(compared, width=width(), color=wants_color(sys.stdout))
+        click.echo(text, nl=False)
+    if ended_by:
+        raise click.exceptions.Exit(128 + ended_by)
+    if compared.outcome == "not_enough_evidence":
+        raise click.exceptions.Exit(1)
+
+
+def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compared:
+    from teho.config.settings import load_settings
+    from teho.experiment.from_recordings import compare_recorded, runs_named
+
+    return compare_recorded(runs_named(text, load_settings().home_directory), prices, gpu_cost)
+
+
+def _wish(
+    on: str,
+    for_s: float,
+    sweep: str | None,
+    argv: tuple[str, ...],
+    prices: Prices | None,
+    gpu_cost: int | None,
+) -> Wish:
+    from teho.experiment.compare import Wish, terms_of
+    from teho.experiment.placement import read_placements, this_machine
+
+    swept, values = _swept(sweep, argv)
+    placements, notes = read_placements(on, this_machine(), "--on")
+    if not placements:
+        raise InputError(f"--on {on}: {notes[0]}", "cores or GPUs that this job has")
+    terms, unit, remarks = terms_of(placements, prices, gpu_cost)
+    return Wish(
+        command=argv,
+        placements=placements,
+        terms=terms,
+        for_s=for_s,
+        swept=swept,
+        values=values,
+        site=prices.site if prices else "",
+        cost_unit=unit,
+        notes=(*notes, *remarks),
+    )
+
+
+def _compare(wish: Wish, window_s: float | None) -> tuple[Compared, int]:
+    """Return what came of it, and the signal that ended it early; 0: none did."""
+    import secrets
+
+    from teho.config.settings import load_settings
+    from teho.experiment.compare import compare
+    from teho.experiment.recorded import Runner
+
+    home, id_ = load_settings().home_directory, secrets.token_hex(4)
+
+    def run_at(value: float | None) -> Runner:
+        tags = {"compare": id_} | ({wish.swept: f"{value:g}"} if value is not None else {})
+        argv = [_filled(word, wish.swept, value) for word in wish.command]
+        return Runner(argv, os.environ, home, tags, window_s)
+
+    names = ", ".join(place.name for place in wish.placements)
+    say(
+        f"{wish.command[0]} is run again and again on {names}, for {format_duration(wish.for_s)} "
+        "or less; each run writes what it writes, where it always does"
+    )
+    ended_by: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        ended_by.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    tell = say if sys.stderr.isatty() else lambda _: None
+    return compare(wish, id_, run_at, tell), ended_by[0] if ended_by else 0
+
+
+def _filled(word: str, swept: str, value: float | None) -> str:
+    return word if value is None else word.replace(f"{{{swept}}}", f"{value:.15g}")
+
+
+def _swept(text: str | None, argv: tuple[str, ...]) -> tuple[str, tuple[float | None, ...]]:
+    if text is None:
+        return "", (None,)
+    name, sign, numbers = text.partition("=")
+    try:
+        values = tuple(sorted({float(number) for number in numbers.split(",")}))
+    except ValueError:
+        values = ()
+    if not sign or not name.isidentifier() or not values or not 0 < values[0] <= values[-1] < 1e300:
+        raise InputError(f"--sweep {text}", "NAME=NUMBER,…, such as rows=1000,10000")
+    if not any(f"{{{name}}}" in word for word in argv):
+        raise InputError(f"--sweep {text}: {{{name}}} is not in the command", f"{{{name}}} in it")
+    return name, values
+
+
+def _prices(site: str | None) -> Prices | None:
+    """Return the prices of a cluster; None where none is named and this is none of them."""
+    from teho.clusters.catalogue import load_catalogue, load_cluster
+    from teho.clusters.current import current_cluster
+    from teho.experiment.prices import Prices
+
+    if site is not None:
+        return Prices(load_cluster(site))
+    found = current_cluster(os.environ, os.uname().nodename, load_catalogue().values())
+    return Prices(found) if found else None

@@ -1,0 +1,65 @@
+"""`teho compare --cluster`: each variant as an array of jobs, through `teho submit`."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import click
+
+from teho.cli import say
+from teho.cli.own_path import own_path
+from teho.errors import InputError
+
+__all__ = ["submit_variants"]
+
+_FORM = re.compile(r"(cpu|gpu):([1-9][0-9]{0,5})")
+
+
+def submit_variants(cluster: str, on: str, repeats: int, options: str, argv: Sequence[str]) -> None:
+    """Submit every variant, and say how to compare what comes of them.
+
+    Args:
+        cluster: its name.
+        on: `cpu:16,gpu:1`; `all` has no meaning here.
+        repeats: tasks of each array.
+        options: more options of `teho submit`, as one would type them.
+        argv: the program.
+
+    Raises:
+        InputError: a variant has not this form; nothing is submitted then.
+    """
+    forms = [(word, _FORM.fullmatch(word)) for word in map(str.strip, on.split(",")) if word]
+    for word, form in forms:
+        if form is None:
+            raise InputError(
+                f"--on {word} with --cluster", "cpu:N or gpu:N, such as cpu:16,gpu:1",
+                "say numbers: a job has what it asks for",
+            )  # fmt: skip
+    id_ = secrets.token_hex(4)
+    done: list[str] = []
+    for word, form in forms:
+        wanted = ["--gpus", form[2]] if form[1] == "gpu" else ["--gpus", "0", "--cpus", form[2]]
+        told = ["--tag", f"compare={id_}", "--tag", f"variant={word}"]
+        name = f"compare-{id_}-{word.replace(':', '')}"
+        ended = subprocess.run(
+            [
+                *own_path(), "submit", "--cluster", cluster, *wanted, "--name", name,
+                *(["--array", f"1-{repeats}"] if repeats > 1 else []), *shlex.split(options), "--",
+                *own_path(), "run", "--quiet", *told, "--", *argv,
+            ],
+            stdout=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+        if ended.returncode:
+            said = f"{word} was not submitted"
+            say(
+                f"{said}, {', '.join(done)} {'was' if len(done) == 1 else 'were'}" if done else said
+            )
+            raise click.exceptions.Exit(ended.returncode)
+        done.append(f"{word} (job {ended.stdout.strip()})")
+        sys.stdout.write(ended.stdout)
+    say(f"when they have ended: `teho compare --recorded compare={id_}`")

@@ -1,0 +1,158 @@
+"""Which of the job's cores and GPUs a program is given: such as `cpu:all` or `gpu:1`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from teho.errors import InputError
+from teho.explain.wording import joined
+from teho.launch.binding import physical_cores
+from teho.model.device import Device
+
+__all__ = ["Machine", "Placement", "read_placements", "this_machine"]
+
+_FORM = re.compile(r"(cpu|gpu):(all|[1-9][0-9]{0,5})")
+_EXPECTED = "cpu:N, cpu:all, gpu:N or gpu:all, such as cpu:1,cpu:all,gpu:1"
+_THREADS = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+)  # fmt: skip
+_VISIBLE = {
+    "nvidia": ("CUDA_VISIBLE_DEVICES",),
+    # HIP's list counts within ROCR's: one of the two must be free of indices.
+    "amd": ("ROCR_VISIBLE_DEVICES",),
+}
+_HIDDEN = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "HIP_VISIBLE_DEVICES": "-1",
+    "ROCR_VISIBLE_DEVICES": "-1",
+    # JAX takes its CPU by itself where it sees no GPU, but not without a page of warnings.
+    "JAX_PLATFORMS": "cpu",
+}
+
+
+class Machine(NamedTuple):
+    """What this job has of its node."""
+
+    cores: tuple[tuple[int, ...], ...]
+    """Logical CPUs, by the physical core that they are threads of."""
+    gpus: tuple[Device, ...]
+    """In the order in which the program would see them."""
+    why_no_gpu: str = ""
+
+    @property
+    def logical_cores(self) -> tuple[int, ...]:
+        """All of them."""
+        return tuple(sorted(core for threads in self.cores for core in threads))
+
+
+class Placement(NamedTuple):
+    """What one variant of a program may use."""
+
+    name: str
+    """`cpu:2`, `gpu:1`: `all` is written as the number that it is."""
+    cores: tuple[int, ...]
+    gpus: tuple[Device, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """As in a sentence."""
+        return _count(self.gpus, "GPU") if self.gpus else _count(self.cores, "core")
+
+    def environment(self, own: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment in which a program sees no more than this.
+
+        Threads are set to the number of cores, whatever was there: a variable meant for another
+        number of cores would decide the comparison. The cores themselves are for the caller to
+        set, by `os.sched_setaffinity`.
+        """
+        found = {**own, **dict.fromkeys(_THREADS, str(len(self.cores)))}
+        found.pop("GOMP_CPU_AFFINITY", None)
+        found.pop("KMP_AFFINITY", None)
+        if not self.gpus:
+            return {**found, **_HIDDEN}
+        for vendor, names in _VISIBLE.items():
+            ids = [device.id for device in self.gpus if device.vendor == vendor]
+            for name in names:
+                if ids:
+                    found[name] = ",".join(ids)
+        if any(device.vendor == "amd" for device in self.gpus):
+            found.pop("HIP_VISIBLE_DEVICES", None)
+        return found
+
+
+def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
+    """Return the cores that this process may run on, and the GPUs that its programs would see."""
+    from teho.devices.sources import open_gpus
+
+    sources, refusals = open_gpus(environment)
+    gpus = tuple(device for source in sources for device in source.devices)
+    for source in sources:
+        source.close()
+    why = "; ".join(refusal.found for refusal in refusals) if not gpus else ""
+    if not gpus and sources:
+        why = "its environment hides them all"
+    cores = physical_cores(frozenset(os.sched_getaffinity(0)))
+    return Machine(tuple(cores), gpus, why)
+
+
+def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Placement], list[str]]:
+    """Return placements that this machine has, and a sentence about those that it has not.
+
+    `cpu:N` takes one hardware thread of each core before it takes a second one.
+
+    Args:
+        text: such as `cpu:1,cpu:all,gpu:1`.
+        machine: what there is.
+        option: that the text was given to, for the message.
+
+    Raises:
+        InputError: the text is not of this form, or there are not so many cores.
+    """
+    found: dict[str, Placement] = {}
+    absent: list[str] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        form = _FORM.fullmatch(word)
+        if form is None:
+            raise InputError(f"{option} {word}", _EXPECTED)
+        kind, count = form[1], form[2]
+        if kind == "cpu":
+            cores = _in_turn(machine.cores)
+            number = len(cores) if count == "all" else int(count)
+            if number > len(cores):
+                raise InputError(
+                    f"{option} {word}: this job has {_count(cores, 'core')}",
+                    "as many or fewer",
+                )
+            own = Placement(f"cpu:{number}", tuple(sorted(cores[:number])))
+        else:
+            gpus = machine.gpus
+            number = len(gpus) if count == "all" else int(count)
+            if number > len(gpus) or not gpus:
+                absent.append(word)
+                continue
+            own = Placement(f"gpu:{number}", machine.logical_cores, gpus[:number])
+        found.setdefault(own.name, own)
+    if not found and not absent:
+        raise InputError(f"{option} {text!r}", _EXPECTED)
+    return list(found.values()), [_left_out(absent, machine)] if absent else []
+
+
+def _in_turn(cores: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return all hardware threads: the first of every core, then the second ones."""
+    deepest = max(map(len, cores))
+    return [core[turn] for turn in range(deepest) for core in cores if turn < len(core)]
+
+
+def _left_out(words: Sequence[str], machine: Machine) -> str:
+    left = f"{joined(words)} {'were' if len(words) > 1 else 'was'} left out: this job has"
+    if machine.gpus:
+        return f"{left} {_count(machine.gpus, 'GPU')}."
+    return f"{left} no GPU{f' ({machine.why_no_gpu})' if machine.why_no_gpu else ''}."
+
+
+def _count(things: Sequence[object], noun: str) -> str:
+    return f"{len(things)} {noun}{'s' if len(things) != 1 else ''}"

@@ -1,0 +1,57 @@
+"""What an hour of a placement costs on a cluster, by its own prices."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+
+from teho.model.cluster import Cluster
+from teho.model.plan import Cost
+from teho.model.request import Request
+from teho.planner.answer import answer
+
+__all__ = ["Prices"]
+
+_MOST_CORES = 4096
+
+
+class Prices:
+    """A site's prices: those of the cheapest job with so many cores or GPUs."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.site = cluster.title
+        self._costs = cache(self._cost)
+
+    def hourly(self, kind: str, count: int) -> Cost | None:
+        """Return the cost of an hour; None where there is no such job, or nobody says its cost.
+
+        Args:
+            kind: `cpu` or `gpu`.
+            count: of cores, or of GPUs with the site's share of cores and memory.
+        """
+        return self._costs(kind, count)
+
+    def _cost(self, kind: str, count: int) -> Cost | None:
+        own = Request(cpus=count, gpus=0) if kind == "cpu" else Request(gpus=count)
+        found = answer(
+            msgspec.structs.replace(own, time_s=3600.0), [self._cluster], even_if_retired=True
+        )
+        costs = [option.cost for option in found.options if option.cost and option.cost.unit]
+        return min(costs, key=lambda cost: cost.amount, default=None)
+
+    def same_cost_cores(self, gpus: int) -> int | None:
+        """Return how many cores cost as much as so many GPUs; None where that is not known."""
+        wanted, one = self.hourly("gpu", gpus), self.hourly("cpu", 1)
+        if not wanted or not one or wanted.unit != one.unit or not one.amount:
+            return None
+        low, high = 1, _MOST_CORES  # low costs no more than wanted, or is one
+        while low < high:
+            middle = (low + high + 1) // 2
+            cost = self.hourly("cpu", middle)
+            if cost is not None and cost.unit == wanted.unit and cost.amount <= wanted.amount:
+                low = middle
+            else:
+                high = middle - 1
+        return low
