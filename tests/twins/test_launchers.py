@@ -1,4 +1,4 @@
-"""Every launcher on a twin of Puhti: two nodes of four GPUs, and a real training on each rank.
+"""Every launcher on a twin of Puhti: two nodes of up to four GPUs, a real training on each rank.
 
 Each rank must end with the gradient of a single process that trains on the same batches, and be
 given the environment of its launcher's golden file.
@@ -24,7 +24,7 @@ from teho.clusters.catalogue import load_cluster
 
 SCRIPT = """\
 #!/bin/bash
-#SBATCH --partition=gpu --account=project_2001234 --time=10 --gres=gpu:v100:4
+#SBATCH --partition=gpu --account=project_2001234 --time=10 --gres=gpu:v100:{gpus}
 #SBATCH --nodes={nodes} --ntasks-per-node={tasks} --output={notes}.out
 export NOTES={notes}
 {line}
@@ -45,21 +45,31 @@ class Case(NamedTuple):
     framework: str = "torch"
     ranks: int = 4
     """On each node."""
+    gpus: int = 4
+    """Of each node; fewer where one case with all of them suffices."""
 
 
 CASES = {
     "srun": Case('srun teho launch -- python ddp.py "$NOTES"', 4),
     "torchrun-one-node": Case('srun teho launch -- torchrun ddp.py "$NOTES"', 1, nodes=1),
-    "torchrun": Case('srun teho launch -- torchrun ddp.py "$NOTES"', 1),
+    "torchrun": Case('srun teho launch -- torchrun ddp.py "$NOTES"', 1, ranks=2, gpus=2),
     "accelerate": Case(
-        'srun teho launch -- python with_accelerate.py "$NOTES"', 4, framework="accelerate"
+        'srun teho launch -- python with_accelerate.py "$NOTES"',
+        2,
+        framework="accelerate",
+        ranks=2,
+        gpus=2,
     ),
     "accelerate-launch": Case(ACCELERATE_LAUNCH, 1, framework="accelerate"),
     "deepspeed": Case(
-        'srun teho launch -- python with_deepspeed.py "$NOTES"', 4, framework="deepspeed"
+        'srun teho launch -- python with_deepspeed.py "$NOTES"',
+        2,
+        framework="deepspeed",
+        ranks=2,
+        gpus=2,
     ),
     "jax": Case('srun teho launch -- python with_jax.py "$NOTES"', 1, framework="jax", ranks=1),
-    "mpirun": Case('mpirun teho launch -- python ddp.py "$NOTES"', 4),
+    "mpirun": Case('mpirun teho launch -- python ddp.py "$NOTES"', 2, ranks=2, gpus=2),
 }
 
 
@@ -102,7 +112,7 @@ def ended(slurm: None, stage: Stage) -> dict[str, Launched]:
 def _submit(twin: SlurmTwin, stage: Stage, name: str) -> str:
     case = CASES[name]
     script = SCRIPT.format(
-        nodes=case.nodes, tasks=case.tasks, notes=stage.notes(name), line=case.line
+        nodes=case.nodes, tasks=case.tasks, gpus=case.gpus, notes=stage.notes(name), line=case.line
     )
     sent = twin.run("sbatch", "--parsable", f"--chdir={PROGRAMS}", stdin=script)
     assert sent.returncode == 0, sent.stderr

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
-from teho.cli import say
+from teho.cli.in_turns import Turns, prices_of, read_times
 from teho.errors import InputError
-from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from teho.experiment.compare import Wish
@@ -89,12 +86,10 @@ def command(
         return
     ended_by = 0
     if recorded is not None:
-        compared = _recorded(recorded, _prices(site), gpu_cost)
+        compared = _recorded(recorded, prices_of(site), gpu_cost)
     else:
-        for_s, window_s = parse_duration(for_, "--for"), parse_duration(window, "--window")
-        if not 0 < window_s < for_s:
-            raise InputError(f"--window {window} and --for {for_}", "a window shorter than that")
-        wish = _wish(on, for_s, sweep, argv, _prices(site), gpu_cost)
+        for_s, window_s = read_times(for_, window)
+        wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
         compared, ended_by = _compare(wish, None if full else window_s)
     if form == "json":
         from teho.show.compare_json import render_compare_json
@@ -150,34 +145,18 @@ def _wish(
 
 def _compare(wish: Wish, window_s: float | None) -> tuple[Compared, int]:
     """Return what came of it, and the signal that ended it early; 0: none did."""
-    import secrets
-
-    from teho.config.settings import load_settings
     from teho.experiment.compare import compare
     from teho.experiment.recorded import Runner
 
-    home, id_ = load_settings().home_directory, secrets.token_hex(4)
+    turns = Turns(wish.command[0], wish.placements, wish.for_s)
 
     def run_at(value: float | None) -> Runner:
-        tags = {"compare": id_} | ({wish.swept: f"{value:g}"} if value is not None else {})
+        tags = {"compare": turns.id} | ({wish.swept: f"{value:g}"} if value is not None else {})
         argv = [_filled(word, wish.swept, value) for word in wish.command]
-        return Runner(argv, os.environ, home, tags, window_s)
+        return Runner(lambda _: argv, os.environ, turns.home, tags, window_s)
 
-    names = ", ".join(place.name for place in wish.placements)
-    say(
-        f"{wish.command[0]} is run again and again on {names}, for {format_duration(wish.for_s)} "
-        "or less; each run writes what it writes, where it always does"
-    )
-    ended_by: list[int] = []
-
-    def end(number: int, _: FrameType | None) -> NoReturn:
-        ended_by.append(number)
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
-    tell = say if sys.stderr.isatty() else lambda _: None
-    return compare(wish, id_, run_at, tell), ended_by[0] if ended_by else 0
+    compared = turns.go(lambda: compare(wish, turns.id, run_at, turns.tell))
+    return compared, turns.ended_by
 
 
 def _filled(word: str, swept: str, value: float | None) -> str:
@@ -197,15 +176,3 @@ def _swept(text: str | None, argv: tuple[str, ...]) -> tuple[str, tuple[float | 
     if not any(f"{{{name}}}" in word for word in argv):
         raise InputError(f"--sweep {text}: {{{name}}} is not in the command", f"{{{name}}} in it")
     return name, values
-
-
-def _prices(site: str | None) -> Prices | None:
-    """Return the prices of a cluster; None where none is named and this is none of them."""
-    from teho.clusters.catalogue import load_catalogue, load_cluster
-    from teho.clusters.current import current_cluster
-    from teho.experiment.prices import Prices
-
-    if site is not None:
-        return Prices(load_cluster(site))
-    found = current_cluster(os.environ, os.uname().nodename, load_catalogue().values())
-    return Prices(found) if found else None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.experiment.look import look_at
+from teho.experiment.look import News, look_at
 from teho.experiment.pace import Pace
 from teho.experiment.started import Started, ended_words, marked, tail_of
 from teho.model.tuned import Settings
@@ -106,7 +106,7 @@ class _Run:
         self._spool = folder / "probe"
         self._mark = f"TEHO_PROBE={self._spool}"
         self._began_s = time.monotonic()
-        self._seen: object = None
+        self._has_news = News(self._spool)
         self._program: Started | None = None
 
     def start(
@@ -135,11 +135,6 @@ class _Run:
                     return attempt._replace(used_bytes=used, most_bytes=most)
             time.sleep(_POLL_S)
         raise AssertionError("not started")
-
-    def _has_news(self) -> bool:
-        seen = [(path.name, path.stat().st_size) for path in sorted(self._spool.glob("*"))]
-        is_new, self._seen = seen != self._seen, seen
-        return is_new
 
     def _look(self, code: int | None) -> Attempt:
         problems: list[str] = []

@@ -6,8 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from statistics import fmean
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from teho.config.privacy import masked_command
 from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS
@@ -15,14 +14,11 @@ from teho.experiment.contest import Terms, judge
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
-from teho.experiment.recorded import Recorded
-from teho.model.compared import BreakEven, Compared, Point, Sample
-from teho.units import format_count, format_duration
+from teho.experiment.rounds import Rounds, Run
+from teho.model.compared import BreakEven, Compared, Point
+from teho.units import format_count
 
-__all__ = ["Run", "Wish", "compare", "crossing", "terms_of"]
-
-_LONGEST = 0.5
-"""Share of the time that one run may take: with fewer than two of each, nothing can be said."""
+__all__ = ["Wish", "compare", "crossing", "terms_of"]
 
 
 class Wish(NamedTuple):
@@ -42,14 +38,6 @@ class Wish(NamedTuple):
     cost_unit: str = ""
     notes: tuple[str, ...] = ()
     """To be told with the result."""
-
-
-class Run(Protocol):
-    """What runs the program once under a placement, `Runner.run`."""
-
-    def __call__(self, placement: Placement, limit_s: float) -> Recorded:
-        """Run it, for so long at most."""
-        ...
 
 
 def terms_of(
@@ -91,70 +79,6 @@ def _kind_and_count(place: Placement) -> tuple[str, int]:
     return ("gpu", len(place.gpus)) if place.gpus else ("cpu", len(place.cores))
 
 
-class _Comparison:
-    def __init__(
-        self,
-        run: Run,
-        placements: Sequence[Placement],
-        for_s: float,
-        tell: Callable[[str], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._run = run
-        self._placements = placements
-        self._for_s = for_s
-        self._tell = tell
-        self._clock = clock
-        self._began_s = clock()
-        self._rounds_s: list[float] = []
-        self.runs: dict[Placement, list[Sample]] = {place: [] for place in placements}
-        self.printed: dict[str, list[str]] = {}
-        self.is_interrupted = False
-
-    @property
-    def left_s(self) -> float:
-        return self._for_s - (self._clock() - self._began_s)
-
-    def affords(self, rounds: int) -> bool:
-        return not self._rounds_s or self.left_s >= rounds * fmean(self._rounds_s)
-
-    def round(self) -> None:
-        """Run each placement once that is still in; every other round in reverse."""
-        began_s = self._clock()
-        fit = [place for place in self._placements if not _is_out(self.runs[place])]
-        # A machine that slows down by and by favours nobody.
-        for number, place in enumerate(fit[:: 1 if len(self._rounds_s) % 2 == 0 else -1]):
-            limit_s = self.left_s
-            if not self._rounds_s:
-                limit_s = _LONGEST * self.left_s / (len(fit) - number)
-            recorded = self._run(place, max(limit_s, 1.0))
-            self.runs[place].append(recorded.sample)
-            if recorded.output is not None:
-                self.printed.setdefault(place.name, []).append(recorded.output)
-            self._tell(f"{place.name}: {_words(recorded.sample)}")
-        self._rounds_s.append(self._clock() - began_s)
-
-    @property
-    def rounds(self) -> int:
-        return len(self._rounds_s)
-
-    @property
-    def fit(self) -> int:
-        return sum(not _is_out(own) for own in self.runs.values())
-
-
-def _is_out(samples: Sequence[Sample]) -> bool:
-    return any(sample.why for sample in samples)
-
-
-def _words(sample: Sample) -> str:
-    if sample.why:
-        return sample.why
-    if sample.is_whole or sample.steps_per_s is None:
-        return format_duration(sample.elapsed_s)
-    return f"{sample.steps_per_s:.3g} {sample.unit}s/s"
-
-
 def compare(
     wish: Wish,
     id_: str,
@@ -169,7 +93,7 @@ def compare(
 
     Args:
         wish: what is to be compared.
-        id_: of this comparison.
+        id_: of this rounds.
         run_at: returns what runs the program, with one value of what is swept.
         tell: called with a line for each run.
         clock: monotonic time in s.
@@ -230,29 +154,29 @@ def _compare_at(
     There are two looks at the figures, after three or four rounds and after seven or ten, so that
     it does not go on until it pleases.
     """
-    comparison = _Comparison(run, wish.placements, for_s, tell, clock)
+    rounds = Rounds(run, wish.placements, for_s, tell, clock)
     is_interrupted = False
     try:
-        while comparison.rounds < FEWEST_PAIRS and comparison.affords(1):
-            comparison.round()
-            if comparison.fit < 2:
+        while rounds.count < FEWEST_PAIRS and rounds.affords(1):
+            rounds.round()
+            if rounds.fit < 2:
                 break
-        point = judge(comparison.runs, wish.terms, value)
-        if comparison.fit >= 2 and comparison.rounds == FEWEST_PAIRS and not _is_clear(point):
+        point = judge(rounds.runs, wish.terms, value)
+        if rounds.fit >= 2 and rounds.count == FEWEST_PAIRS and not _is_clear(point):
             more = next(
                 (
                     count - FEWEST_PAIRS
                     for count in SECOND_LOOKS
-                    if comparison.affords(count - FEWEST_PAIRS)
+                    if rounds.affords(count - FEWEST_PAIRS)
                 ),
                 0,
             )
             for _ in range(more):
-                comparison.round()
+                rounds.round()
     except KeyboardInterrupt:
         is_interrupted = True
-    notes = other_results(comparison.printed)
-    return judge(comparison.runs, wish.terms, value, notes), is_interrupted
+    notes = other_results(rounds.printed)
+    return judge(rounds.runs, wish.terms, value, notes), is_interrupted
 
 
 def _is_clear(point: Point) -> bool:

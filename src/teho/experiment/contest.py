@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -11,16 +11,18 @@ import msgspec
 
 from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS, first_look, second_look
 from teho.experiment.placement import Placement
+from teho.experiment.scaling import PAYS
+from teho.explain.wording import joined
 from teho.model.compared import BreakEven, Contest, Outcome, Point, Sample, Variant
 from teho.model.tuned import Gain
 
-__all__ = ["PAYS", "Terms", "judge"]
+__all__ = ["Terms", "judge", "measure_of"]
 
-PAYS = 1.5
-"""So many times as fast twice the cores or GPUs must be to be worth it (docs/scale.md has the
-source)."""
 _ALIKE = 0.05
 """Speeds this near to each other make no difference to anybody."""
+_LACKING = (
+    "it ended before its pace was known, and others did not end: `--full` compares whole runs"
+)
 _LOOKS = (FEWEST_PAIRS, FEWEST_PAIRS + 1, *sorted(SECOND_LOOKS))
 
 
@@ -31,6 +33,31 @@ class Terms(NamedTuple):
     """Variant -> cost, in one unit for all of them."""
     same_cost_cores: Mapping[int, int]
     """GPUs -> cores that cost as much."""
+
+
+class _Measure(NamedTuple):
+    """How all variants are held against each other."""
+
+    by: Literal["time", "pace"]
+    unit: str
+    """`step`, `batch`, or `sample` where steps are of different sizes."""
+    lacking: str
+
+    def rate(self, sample: Sample) -> float | None:
+        """Return how much of the work was done a second; None where that was not seen."""
+        if self.by == "time":
+            return 1 / sample.elapsed_s
+        each = sample.samples_per_step if self.unit == "sample" else 1.0
+        return each and sample.steps_per_s and each * sample.steps_per_s
+
+    def why_not(self, samples: Sequence[Sample]) -> str:
+        """Say why a variant has no place among the others; empty where it has one."""
+        if self.by == "pace" and any(self.rate(sample) is None for sample in samples):
+            return self.lacking
+        strange = {sample.unit for sample in samples} - {self.unit}
+        if self.by == "pace" and self.unit != "sample" and strange:
+            return f"its steps were counted as {strange.pop()}, the others' as {self.unit}"
+        return ""
 
 
 def judge(
@@ -47,14 +74,15 @@ def judge(
         value: of what is swept.
         notes: sentences to keep with it.
     """
-    measure, unit, why = _measure([own for own in runs.values() if _is_sound(own)])
-    variants = [_variant(place, own, measure, why, terms) for place, own in runs.items()]
+    measure = _measure(runs.values())
+    variants = [_variant(place, own, measure, terms) for place, own in runs.items()]
     fit = [one for one in variants if not one.why]
     variants = [  # the first is what all are held against
         one if one.why or one is fit[0] else msgspec.structs.replace(one, speed=_gain(fit[0], one))
         for one in variants
     ]
-    contest = _contest(fit, terms)
+    contest, breaks = _contest(fit, terms), ()
+    notes = [*notes, *_remarks(variants)]
     if contest is None:
         outcome: Outcome = "not_enough_evidence"
         verdict = f"Not enough evidence: {_too_little(variants)}"
@@ -62,16 +90,17 @@ def judge(
         by_name = {one.name: one for one in fit}
         larger, smaller = by_name[contest.larger], by_name[contest.smaller]
         outcome, verdict = _decide(contest, larger, smaller)
-        notes = [*notes, *_small_print(contest, larger, smaller, measure)]
+        notes += _small_print(contest, larger, smaller, measure, outcome)
+        breaks = _break_even(larger, smaller, measure)
     return Point(
         value=value,
         outcome=outcome,
         verdict=verdict,
-        measure=measure,
-        unit=unit,
+        measure=measure.by,
+        unit=measure.unit,
         variants=tuple(variants),
         contest=contest,
-        break_even=_break_even(contest, fit, unit) if contest else (),
+        break_even=breaks,
         notes=tuple(notes),
     )
 
@@ -79,43 +108,41 @@ def judge(
 # ---- what is measured ----
 
 
-def _is_sound(samples: Sequence[Sample]) -> bool:
-    return bool(samples) and not any(sample.why for sample in samples)
-
-
-def _measure(
-    sound: Sequence[Sequence[Sample]],
+def measure_of(
+    runs: Iterable[Sequence[Sample]],
 ) -> tuple[Literal["time", "pace"], str, str]:
-    """Return how all can be held against each other, in which unit, and what lacks elsewhere."""
+    """Return how all can be held against each other, in which unit, and what lacks elsewhere.
+
+    Args:
+        runs: of each variant; one of which a run says nothing does not count.
+    """
+    sound = [own for own in runs if not any(sample.why for sample in own)]
     every = [sample for own in sound for sample in own]
-    units = {sample.unit for sample in every if sample.steps_per_s is not None}
-    unit = units.pop() if len(units) == 1 else ""
+    units = [sample.unit for sample in every if sample.steps_per_s is not None]
+    unit = units[0] if units else ""
     if all(sample.is_whole for sample in every):
         return "time", unit, ""
-    if units:
-        return "pace", "", "it counts other steps than the rest"
-    return "pace", unit, "it ended before its pace was known, and others did not end"
+    return "pace", unit, _LACKING
+
+
+def _measure(runs: Collection[Sequence[Sample]]) -> _Measure:
+    by, unit, lacking = measure_of(runs)
+    sizes = {sample.samples_per_step for own in runs for sample in own if not sample.why}
+    # The program may give a GPU larger batches: steps do not compare then.
+    return _Measure(by, "sample" if None not in sizes and len(sizes) > 1 else unit, lacking)
 
 
 def _variant(
-    place: Placement,
-    samples: Sequence[Sample],
-    measure: Literal["time", "pace"],
-    why: str,
-    terms: Terms,
+    place: Placement, samples: Sequence[Sample], measure: _Measure, terms: Terms
 ) -> Variant:
     failed = [sample for sample in samples if sample.why]
-    rates: list[float] = []
-    if failed:
-        often = f" in {len(failed)} of {len(samples)} runs" if len(samples) > 1 else ""
-        why = f"{failed[0].why}{often}"
-    elif measure == "time":
-        rates, why = [1 / sample.elapsed_s for sample in samples], ""
-    else:
-        rates = [sample.steps_per_s for sample in samples if sample.steps_per_s is not None]
-        why = why if len(rates) < len(samples) else ""
     if not samples:
         why = "there was no time for it"
+    elif failed:
+        often = f" in {len(failed)} of {len(samples)} runs" if len(samples) > 1 else ""
+        why = f"{failed[0].why}{often}"
+    else:
+        why = measure.why_not(samples)
     return Variant(
         name=place.name,
         cores=len(place.cores),
@@ -123,7 +150,7 @@ def _variant(
         gpu_name=place.gpus[0].name if place.gpus else "",
         samples=tuple(samples),
         why=why,
-        rates=() if why else tuple(rates),
+        rates=() if why else tuple(measure.rate(sample) or 0.0 for sample in samples),
         hourly_cost=terms.hourly.get(place.name),
     )
 
@@ -141,20 +168,23 @@ def _gain(before: Variant, after: Variant) -> Gain | None:
 
 
 def _contest(fit: Sequence[Variant], terms: Terms) -> Contest | None:
-    cpus = [one for one in fit if one.kind == "cpu"]
-    gpus = [one for one in fit if one.kind == "gpu"]
-    if cpus and gpus:
-        smaller, larger = max(cpus, key=_pace), max(gpus, key=_pace)
-    elif len(fit) > 1:
-        smaller, *others = sorted(fit, key=_size)
-        larger = max(others, key=_pace)
-    else:
+    cpus = sorted((one for one in fit if one.kind == "cpu"), key=_size)
+    gpus = sorted((one for one in fit if one.kind == "gpu"), key=_size)
+    if len(fit) < 2:
         return None
+    if cpus and gpus:
+        # Cores that add nothing are not held against anybody; those that add little are.
+        fast = max(map(_pace, cpus))
+        smaller = next(one for one in cpus if _pace(one) >= (1 - _ALIKE) * fast)
+        larger = _worthiest(gpus)
+    else:
+        smaller, *others = cpus or gpus
+        larger = _worthiest(others)
     speed = _gain(smaller, larger)
     if speed is None:
         return None
     prices = larger.hourly_cost, smaller.hourly_cost
-    cores = terms.same_cost_cores.get(larger.gpus) if gpus else None
+    cores = terms.same_cost_cores.get(larger.gpus) if cpus and gpus else None
     against, is_measured = _same_cost(larger, cpus, cores) if cores else (None, False)
     return Contest(
         larger=larger.name,
@@ -167,22 +197,30 @@ def _contest(fit: Sequence[Variant], terms: Terms) -> Contest | None:
     )
 
 
+def _worthiest(variants: Sequence[Variant]) -> Variant:
+    """Return the one that makes most of its size; of many GPUs, the program may use one."""
+    return max(variants, key=lambda one: _pace(one) / _needed_for(_size(one)))
+
+
+def _needed_for(times: float) -> float:
+    """Return how many times as fast so many times the cores or GPUs must be to be worth it."""
+    return PAYS ** math.log2(times)
+
+
 def _size(variant: Variant) -> int:
-    return variant.gpus if variant.kind == "gpu" else variant.cores
+    return int(variant.name.partition(":")[2])
 
 
 def _pace(variant: Variant) -> float:
     return median(variant.rates)
 
 
-def _same_cost(gpu: Variant, cpus: Sequence[Variant], cores: int) -> tuple[float | None, bool]:
+def _same_cost(gpu: Variant, cpus: Sequence[Variant], cores: int) -> tuple[float, bool]:
     """Return how many times as fast as so many cores the GPUs are, and whether that is measured.
 
     Where so many were not to be had, no program is faster on them than its best use of a core
     times their number: what is returned then is the least.
     """
-    if not cpus:
-        return None, False
     if same := next((one for one in cpus if one.cores == cores), None):
         return _pace(gpu) / _pace(same), True
     best = max(_pace(one) / one.cores for one in cpus)
@@ -192,56 +230,98 @@ def _same_cost(gpu: Variant, cpus: Sequence[Variant], cores: int) -> tuple[float
 # ---- the verdict ----
 
 
+class _Bar(NamedTuple):
+    """How many times as fast the larger one must be."""
+
+    alike: float
+    """To make no difference,"""
+    needed: float
+    """and to be worth it."""
+    why: str = ""
+
+
 def _decide(contest: Contest, larger: Variant, smaller: Variant) -> tuple[Outcome, str]:
-    speed, big, small = contest.speed, larger.words, smaller.words
+    speed, bar = contest.speed, _bar(contest, larger, smaller)
+    big, small = larger.words, smaller.words
     are = "is" if _size(larger) == 1 else "are"
     interval = f"(95 %: {speed.low:.2f} to {speed.high:.2f})"
-    fast = f"{big} {are} {speed.times:.2f} times as fast as {small} {interval}"
-    enough = f"{small} {'is' if _size(smaller) == 1 else 'are'} enough"
-    if speed.low > 1 - _ALIKE and speed.high < 1 + _ALIKE:
-        return "no_difference", f"No difference: {fast}"
-    if speed.high < 1 + _ALIKE:
-        return "not_worth_it", f"{enough}: {fast}"
-    needed, why = _needed(contest, larger, smaller)
-    if speed.low >= needed:
-        return "worth_it", f"{big} {are} worth it: {fast}{why}"
-    if speed.high < needed:
-        return "not_worth_it", f"{enough}: {fast}{why}"
-    return "not_enough_evidence", f"Not enough evidence, `--for` gives more: {fast}{why}"
+    fast = f"{speed.times:.2f} times as fast as {small} {interval}{bar.why}"
+    if (1 - _ALIKE) * bar.alike < speed.low and speed.high < (1 + _ALIKE) * bar.alike:
+        return "no_difference", f"No difference: {big} {are} {fast}"
+    if speed.low >= bar.needed:
+        return "worth_it", f"{big} {are} worth it: {fast}"
+    if speed.high < bar.needed:
+        enough = f"{small} {'is' if _size(smaller) == 1 else 'are'} enough"
+        slow = f"{speed.times:.2f} times as fast {interval}{bar.why}"
+        return "not_worth_it", f"{enough}: {big} {are} {slow}"
+    return "not_enough_evidence", f"Not enough evidence: {big} {are} {fast}"
 
 
-def _needed(contest: Contest, larger: Variant, smaller: Variant) -> tuple[float, str]:
-    """Return how many times as fast the larger one must be to be worth it, and why."""
+def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
     if contest.same_cost_speed is not None and contest.same_cost_cores:
-        # As many times as the cores of the same cost would be, at the most.
+        # As many times as the cores of the same cost would be.
         ratio = contest.speed.times / contest.same_cost_speed
-        cores = contest.same_cost_cores
-        how = "" if contest.same_cost_is_measured else ", at the most"
-        return ratio, f"; {cores} cores, which cost the same, are {ratio:.1f} times{how}"
-    if contest.price is not None and larger.kind != smaller.kind:
-        return contest.price, f", at {contest.price:.1f} times the price"
-    if larger.kind != smaller.kind:
-        return 1 + _ALIKE, ""
-    doublings = math.log2(_size(larger) / _size(smaller))
-    needed = PAYS**doublings
-    return needed, "" if contest.speed.low >= needed else f", which should be {needed:.2g} times"
+        most = "" if contest.same_cost_is_measured else ", at the most"
+        cores = f"{contest.same_cost_cores:,} core{'s' if contest.same_cost_cores > 1 else ''}"
+        return _Bar(ratio, ratio, f"; for the same cost, {cores} give {ratio:.3g} times{most}")
+    if larger.kind == smaller.kind:
+        needed = _needed_for(_size(larger) / _size(smaller))
+        short = contest.speed.low < needed
+        return _Bar(1.0, needed, f", and should be {needed:.3g} times" if short else "")
+    if contest.price is not None:
+        times = f", at {contest.price:.3g} times the price"
+        return _Bar(contest.price, contest.price, times)
+    return _Bar(1.0, 1 + _ALIKE)
 
 
-def _small_print(contest: Contest, larger: Variant, smaller: Variant, measure: str) -> list[str]:
+def _small_print(
+    contest: Contest, larger: Variant, smaller: Variant, measure: _Measure, outcome: Outcome
+) -> list[str]:
     notes = []
-    imported = [sample.import_s or 0.0 for sample in smaller.samples]
+    imported = median(sample.import_s or 0.0 for sample in smaller.samples)
     took = median(sample.elapsed_s for sample in smaller.samples)
-    if measure == "time" and median(imported) > took / 2:
+    if measure.by == "time" and imported > took / 2:
         notes.append(
-            f"Of its {took:.2g} s, {median(imported):.2g} s are imports: the work is too small for "
-            "cores or GPUs to matter."
+            f"Of its {took:.2g} s, {imported:.2g} s are imports: the work is too small for cores "
+            "or GPUs to matter."
         )
-    if larger.kind != smaller.kind and contest.price is None and not contest.same_cost_cores:
+    if larger.kind == smaller.kind:
+        return notes
+    if contest.price is None and not contest.same_cost_cores:
         notes.append(
             "What a GPU costs beside a core is not known here: the verdict is of time alone. "
             "`--site CLUSTER` or `--gpu-cost CORES` says it."
         )
+    elif outcome == "not_worth_it" and contest.speed.low >= 1 + _ALIKE:
+        notes.append(
+            f"It is the price that decides: where only the time counts, {larger.words} "
+            f"{'is' if _size(larger) == 1 else 'are'} the faster choice."
+        )
     return notes
+
+
+def _remarks(variants: Sequence[Variant]) -> list[str]:
+    """Say what must not be concluded."""
+    gpus = [one for one in variants if one.kind == "gpu"]
+    notes = [note for one in gpus if not one.why and (note := _idle(one))]
+    out = [one.name for one in gpus if one.why]
+    if out and len(out) == len(gpus) < len(variants):
+        notes.append(f"Of {joined(out)} nothing is known: what is said is of cores alone.")
+    return notes
+
+
+def _idle(variant: Variant) -> str:
+    idle = [sample.idle_gpus for sample in variant.samples]
+    least = min((count for count in idle if count is not None), default=0)
+    if not least or None in idle:
+        return ""
+    if least == variant.gpus:
+        return (
+            f"On {variant.name} no GPU was ever seen busy: the program does not seem to use one, "
+            "and nothing is said of what a GPU could do for it."
+        )
+    are = "was" if least == 1 else "were"
+    return f"Of the {variant.gpus} GPUs of {variant.name}, {least} {are} never seen busy."
 
 
 def _too_little(variants: Sequence[Variant]) -> str:
@@ -251,40 +331,39 @@ def _too_little(variants: Sequence[Variant]) -> str:
     if len(fit) == 1:
         return f"only {fit[0].words} could be measured"
     fewest = min(len(one.rates) for one in fit)
-    runs = f"{fewest} run{'s' if fewest != 1 else ''}"
-    fastest = max(fit, key=_pace)
-    slowest = min(fit, key=_pace)
+    slowest, fastest = min(fit, key=_pace), max(fit, key=_pace)
     return (
-        f"{runs} of each, {FEWEST_PAIRS} are needed, and `--for` gives more; "
+        f"{fewest} run{'s' if fewest != 1 else ''} of each, where {FEWEST_PAIRS} are needed; "
         f"{fastest.words} {'was' if _size(fastest) == 1 else 'were'} "
-        f"{_pace(fastest) / _pace(slowest):.2g} times as fast as {slowest.words}"
+        f"{_pace(fastest) / _pace(slowest):.2f} times as fast as {slowest.words}"
     )
 
 
 # ---- from where on ----
 
 
-def _break_even(contest: Contest, fit: Sequence[Variant], unit: str) -> tuple[BreakEven, ...]:
+def _break_even(larger: Variant, smaller: Variant, measure: _Measure) -> tuple[BreakEven, ...]:
     """Return from which step on the larger one has made up for what its start takes longer.
 
     `n = (fixed_larger - fixed_smaller) / (1 / pace_smaller - 1 / pace_larger)`, of each round;
     from the lowest of them to the highest is the interval.
     """
-    by_name = {one.name: one for one in fit}
-    larger, smaller = by_name[contest.larger], by_name[contest.smaller]
+    pace = measure._replace(by="pace")
     found, epochs = [], []
     for big, small in zip(larger.samples, smaller.samples, strict=False):
-        known = big.steps_per_s, small.steps_per_s, big.fixed_s, small.fixed_s
-        if None in known:
+        fast, slow = pace.rate(big), pace.rate(small)
+        if not fast or not slow or big.fixed_s is None or small.fixed_s is None:
             continue
-        big_pace, small_pace, big_s, small_s = (value or 0.0 for value in known)
-        if big_pace <= small_pace or big_s <= small_s:
+        later_s = big.fixed_s - small.fixed_s
+        if fast <= slow or later_s <= 0 or pace.why_not((big, small)):
             return ()
-        found.append((big_s - small_s) / (1 / small_pace - 1 / big_pace))
-        epochs += [small.steps_per_epoch] if small.steps_per_epoch else []
-    if len(found) < FEWEST_PAIRS or not unit:
+        found.append(later_s / (1 / slow - 1 / fast))
+        if small.steps_per_epoch:
+            each = small.samples_per_step if pace.unit == "sample" else 1.0
+            epochs.append(small.steps_per_epoch * (each or 1.0))
+    if len(found) < FEWEST_PAIRS:
         return ()
-    steps = BreakEven(unit=unit, at=median(found), low=min(found), high=max(found))
+    steps = BreakEven(unit=pace.unit, at=median(found), low=min(found), high=max(found))
     if not epochs:
         return (steps,)
     long = median(epochs)

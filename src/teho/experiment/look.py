@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from teho.experiment.pace import Pace, pace_of
 from teho.model.watched import Loader, WatchedProcess
 
-__all__ = ["Sight", "look_at"]
+__all__ = ["News", "Sight", "look_at"]
+
+
+class News:
+    """Tells whether the probe's files have grown since it was last asked.
+
+    Args:
+        folder: of these files; it need not be there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: object = None
+
+    def __call__(self) -> bool:
+        """Tell whether there is something new."""
+        seen = []
+        for path in sorted(self._folder.glob("*")):
+            with contextlib.suppress(FileNotFoundError):  # its recorder has taken it home
+                seen.append((path.name, path.stat().st_size))
+        is_new, self._seen = seen != self._seen, seen
+        return is_new
 
 
 class Sight(NamedTuple):

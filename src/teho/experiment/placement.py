@@ -20,11 +20,8 @@ _THREADS = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
     "BLIS_NUM_THREADS",
 )  # fmt: skip
-_VISIBLE = {
-    "nvidia": ("CUDA_VISIBLE_DEVICES",),
-    # HIP's list counts within ROCR's: one of the two must be free of indices.
-    "amd": ("ROCR_VISIBLE_DEVICES",),
-}
+_NAMES_CORES = frozenset(("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"))
+_VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 _HIDDEN = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "HIP_VISIBLE_DEVICES": "-1",
@@ -57,31 +54,23 @@ class Placement(NamedTuple):
     cores: tuple[int, ...]
     gpus: tuple[Device, ...] = ()
 
-    @property
-    def words(self) -> str:
-        """As in a sentence."""
-        return _count(self.gpus, "GPU") if self.gpus else _count(self.cores, "core")
-
     def environment(self, own: Mapping[str, str]) -> dict[str, str]:
         """Return the environment in which a program sees no more than this.
 
-        Threads are set to the number of cores, whatever was there: a variable meant for another
-        number of cores would decide the comparison. The cores themselves are for the caller to
-        set, by `os.sched_setaffinity`.
+        Without GPUs, threads are set to the number of cores, whatever was there: a variable meant
+        for another number of cores would decide the comparison. With GPUs all cores are there, and
+        what the user says of threads holds. The cores themselves are for the caller to set, by
+        `os.sched_setaffinity`.
         """
-        found = {**own, **dict.fromkeys(_THREADS, str(len(self.cores)))}
-        found.pop("GOMP_CPU_AFFINITY", None)
-        found.pop("KMP_AFFINITY", None)
+        found = {name: text for name, text in own.items() if name not in _NAMES_CORES}
         if not self.gpus:
-            return {**found, **_HIDDEN}
-        for vendor, names in _VISIBLE.items():
-            ids = [device.id for device in self.gpus if device.vendor == vendor]
-            for name in names:
-                if ids:
-                    found[name] = ",".join(ids)
-        if any(device.vendor == "amd" for device in self.gpus):
-            found.pop("HIP_VISIBLE_DEVICES", None)
-        return found
+            return {**found, **_HIDDEN, **dict.fromkeys(_THREADS, str(len(self.cores)))}
+        ids = {vendor: _ids(self.gpus, vendor) for vendor in _VISIBLE}
+        if ids["amd"]:
+            # HIP counts within what ROCr left, by either of these.
+            for name in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+                found.pop(name, None)
+        return found | {_VISIBLE[vendor]: names for vendor, names in ids.items() if names}
 
 
 def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
@@ -139,6 +128,13 @@ def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Plac
     if not found and not absent:
         raise InputError(f"{option} {text!r}", _EXPECTED)
     return list(found.values()), [_left_out(absent, machine)] if absent else []
+
+
+def _ids(gpus: Sequence[Device], vendor: str) -> str:
+    """Return what the runtime takes: its own names, and where a GPU has none, its number."""
+    own = [device for device in gpus if device.vendor == vendor]
+    named = all(device.id.startswith(("GPU-", "MIG-")) for device in own)
+    return ",".join(device.id if named else str(device.index) for device in own)
 
 
 def _in_turn(cores: Sequence[tuple[int, ...]]) -> list[int]:

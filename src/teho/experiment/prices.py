@@ -42,16 +42,22 @@ class Prices:
         return min(costs, key=lambda cost: cost.amount, default=None)
 
     def same_cost_cores(self, gpus: int) -> int | None:
-        """Return how many cores cost as much as so many GPUs; None where that is not known."""
+        """Return how many cores cost as much as so many GPUs.
+
+        None where that is not known, or where the smallest job with cores costs more. Where there
+        is no job with so many, what the largest one costs each core tells.
+        """
         wanted, one = self.hourly("gpu", gpus), self.hourly("cpu", 1)
-        if not wanted or not one or wanted.unit != one.unit or not one.amount:
+        if not wanted or not one or wanted.unit != one.unit or not 0 < one.amount <= wanted.amount:
             return None
-        low, high = 1, _MOST_CORES  # low costs no more than wanted, or is one
+        low, high = 1, _MOST_CORES  # so many cost no more than the GPUs
+        found = one
         while low < high:
             middle = (low + high + 1) // 2
             cost = self.hourly("cpu", middle)
             if cost is not None and cost.unit == wanted.unit and cost.amount <= wanted.amount:
-                low = middle
+                low, found = middle, cost
             else:
                 high = middle - 1
-        return low
+        is_last = low == _MOST_CORES or self.hourly("cpu", low + 1) is None
+        return round(low * wanted.amount / found.amount) if is_last else low

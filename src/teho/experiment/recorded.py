@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from teho.experiment.look import look_at
+from teho.errors import InputError, RecordingError
+from teho.experiment.look import News, look_at
 from teho.experiment.placement import Placement
 from teho.experiment.sample import sample_of
 from teho.experiment.started import Started, ended_words, tail_of
 from teho.model.compared import Sample
-from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.observe.members import RECORDED
 from teho.observe.spool import spool_of
 from teho.store.layout import replace_file, run_file, runs_directory
 from teho.store.probe import processes_in
 from teho.store.read import read_run
-from teho.units import format_duration
 
-__all__ = ["Recorded", "Runner"]
+__all__ = ["EARLY", "ENOUGH", "OVER", "Recorded", "Runner"]
 
 _POLL_S = 0.2
 _SEAL_S = 60.0
@@ -34,6 +34,9 @@ _OUTPUT_BYTES = 1 << 20
 _RECENT = 100
 """So many recordings may have begun meanwhile."""
 ENOUGH = "measured long enough"
+OVER = "out of time"
+EARLY = "ended with its comparison"
+"""Why a program was ended, as `End.on_purpose` has it."""
 
 
 class Recorded(NamedTuple):
@@ -48,7 +51,7 @@ class Runner:
     """A command that is recorded again and again, on other cores and GPUs each time.
 
     Args:
-        argv: the command.
+        argv: returns the command for a placement.
         environment: what it is started with, but for what the placement sets.
         home: where recordings go.
         tags: of all its recordings.
@@ -57,13 +60,13 @@ class Runner:
 
     def __init__(
         self,
-        argv: Sequence[str],
+        argv: Callable[[Placement], Sequence[str]],
         environment: Mapping[str, str],
         home: Path,
         tags: Mapping[str, str],
         window_s: float | None,
     ) -> None:
-        self._argv = list(argv)
+        self._argv = argv
         self._environment = environment
         self._home = home
         self._tags = tags
@@ -77,23 +80,27 @@ class Runner:
             limit_s: when it is ended though nothing is known yet.
 
         Raises:
-            InputError: it does not start.
+            InputError: it does not start, or is not recorded.
         """
         with tempfile.TemporaryDirectory(prefix="teho-compare-") as name:
             folder = Path(name)
             began_s = time.monotonic()
             started = self._start(placement, folder)
             mark = f"TEHO_PROBE={spool_of(str(started.pid))}"
-            enough, over = False, False
+            is_enough = _Enough(Path(spool_of(str(started.pid))), self._window_s)
+            why_ended = EARLY
             try:
-                while (code := started.poll()) is None and not enough and not over:
+                while (code := started.poll()) is None and why_ended == EARLY:
                     time.sleep(_POLL_S)
-                    over = time.monotonic() - began_s >= limit_s
-                    enough = self._is_enough(started.pid)
+                    if is_enough():
+                        why_ended = ENOUGH
+                    elif time.monotonic() - began_s >= limit_s:
+                        why_ended = OVER
             finally:
                 if started.poll() is None:
                     started.end_marked(mark, _SEAL_S)
-            return self._recorded(started.pid, folder, code, limit_s if over else None)
+                    self._excuse(started.pid, why_ended)
+            return self._recorded(started.pid, folder, code)
 
     def _start(self, placement: Placement, folder: Path) -> Started:
         tags = {**self._tags, "variant": placement.name}
@@ -103,44 +110,36 @@ class Runner:
         environment |= {"TEHO_PROBE_STEPS": "1", "TEHO_HOME": str(self._home)}
         own = [sys.executable, "-m", "teho", "run", "--alone", "--quiet", *told, "--"]
         return Started(
-            [*own, *self._argv],
+            [*own, *self._argv(placement)],
             environment,
             output=folder / "stdout",
             errors=folder / "stderr",
             cores=placement.cores,
         )
 
-    def _is_enough(self, pid: int) -> bool:
-        if self._window_s is None:
-            return False
-        sight = look_at(processes_in(Path(spool_of(str(pid))), []), self._window_s)
-        return bool(sight and sight.pace and sight.pace.is_whole)
+    def _excuse(self, pid: int, why: str) -> None:
+        """Write into the recording that its program was ended on purpose."""
+        found = self._recording(pid)
+        directory, run = found or (None, None)
+        if directory and run and run.end:
+            end = msgspec.structs.replace(run.end, on_purpose=why)
+            # What nodes and tasks say of themselves stands in files of their own.
+            own = msgspec.structs.replace(run, end=end, nodes=(), tasks=())
+            replace_file(run_file(directory), msgspec.json.encode(own))
 
-    def _recorded(
-        self, pid: int, folder: Path, code: int | None, limit_s: float | None
-    ) -> Recorded:
-        wrote = tail_of(folder / "stderr")
+    def _recorded(self, pid: int, folder: Path, code: int | None) -> Recorded:
+        last = tail_of(folder / "stderr").splitlines()[-1:]
         found = self._recording(pid)
         if found is None:
-            last = wrote.splitlines()[-1:] or ["nothing was recorded"]
-            nothing = Missing(Reason.UNRECORDED, "there is no recording")
-            why = last[0].removeprefix("teho: ").strip()
-            return Recorded(
-                Sample(run="", elapsed_s=0.0, why=why, energy_j=nothing, gpu_energy_j=nothing)
-            )
+            said = "".join(last).removeprefix("teho: ").strip()
+            raise InputError(
+                said or "nothing was recorded", "a program that starts, and is recorded",
+                "try it with `teho run -- COMMAND`",
+            )  # fmt: skip
         directory, run = found
-        if code is None and run.end:
-            ended = msgspec.structs.replace(run.end, on_purpose=ENOUGH if limit_s is None else "")
-            run = msgspec.structs.replace(run, end=ended)
-            own = msgspec.structs.replace(run, nodes=(), tasks=())
-            replace_file(run_file(directory), msgspec.json.encode(own))
         sample = sample_of(run, directory, self._window_s)
         if code:
-            last = wrote.splitlines()[-1:]
             why = ended_words(code) + "".join(f": {line.strip()}" for line in last)
-            return Recorded(msgspec.structs.replace(sample, why=why))
-        if limit_s is not None and sample.steps_per_s is None:
-            why = f"it neither ended nor showed a steady pace within {format_duration(limit_s)}"
             return Recorded(msgspec.structs.replace(sample, why=why))
         output = folder / "stdout"
         is_kept = sample.is_whole and output.stat().st_size <= _OUTPUT_BYTES
@@ -150,8 +149,28 @@ class Runner:
         """Return the newest recording that this process supervised."""
         runs = sorted(runs_directory(self._home).glob("[0-9]*"), reverse=True)
         for directory in runs[:_RECENT]:
-            if run_file(directory).exists():
+            with contextlib.suppress(RecordingError):  # another one's
                 run = read_run(directory)
                 if run.supervisor_pid == pid and run.tags.get("compare") == self._tags["compare"]:
                     return directory, run
         return None
+
+
+class _Enough:
+    """Tells whether a program's pace is known, by what its probes write.
+
+    Args:
+        spool: where they write.
+        window_s: how long its steps are looked at; None: it is never enough.
+    """
+
+    def __init__(self, spool: Path, window_s: float | None) -> None:
+        self._spool = spool
+        self._window_s = window_s
+        self._has_news = News(spool)
+
+    def __call__(self) -> bool:
+        if self._window_s is None or not self._has_news():
+            return False
+        sight = look_at(processes_in(self._spool, []), self._window_s)
+        return bool(sight and sight.pace and sight.pace.is_whole)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import msgspec
 
@@ -22,15 +23,21 @@ from teho.model.metric import METRICS
 from teho.model.missing import Missing
 from teho.model.program import Doing
 from teho.model.run import Run
-from teho.model.summary import Figure, Summary
+from teho.model.summary import Figure, Stat, Summary
 from teho.model.watched import WatchedProcess
 from teho.store.probe import watched_processes
+from teho.units import format_duration
 
 __all__ = ["sample_of"]
 
-_ENERGY = tuple(
-    metric for metric in METRICS if "energy" in metric.name or metric.name.endswith("power_w")
+_BUSY = "gpu_busy_percent"
+_METRICS = tuple(
+    metric
+    for metric in METRICS
+    if "energy" in metric.name or metric.name.endswith("power_w") or metric.name == _BUSY
 )
+_IDLE_PERCENT = 1.0
+"""Below it, a GPU is not the program's, as the rule `gpu_never_used` has it."""
 
 
 def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
@@ -46,23 +53,56 @@ def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
     """
     problems: list[str] = []
     processes = watched_processes(directory, problems)
-    summary = summarise(run, directory, problems, _ENERGY)
+    summary = summarise(run, directory, problems, _METRICS)
     sample = Sample(
         run=run.id,
         elapsed_s=summary.elapsed_s,
-        is_whole=bool(run.end and run.end.exit_code == 0),
-        why=_why(run),
+        # Some programs end with exit code 0 when they are told to.
+        is_whole=bool(run.end and run.end.exit_code == 0 and not run.end.on_purpose),
         energy_j=_energy(summary),
         gpu_energy_j=energy_of(summary.gpus),
+        idle_gpus=_idle_gpus(summary),
     )
-    sight = look_at(processes, window_s or summary.elapsed_s)
-    return _with_steps(sample, sight, processes) if sight else sample
+    if sight := look_at(processes, window_s or summary.elapsed_s):
+        sample = _with_steps(sample, sight, processes)
+    return msgspec.structs.replace(sample, why=_why(run, sample, processes))
 
 
-def _why(run: Run) -> str:
+def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     if run.end is None:
         return "its recording has no end"
-    return f"it ended {ending(run.end)}" if failed(run.end) else ""
+    if failed(run.end):
+        return f"it ended {'with ' if run.end.signal is None else ''}{ending(run.end)}"
+    if run.end.on_purpose and sample.steps_per_s is None:
+        took = format_duration(sample.elapsed_s)
+        return f"it neither ended nor showed a steady pace within {took}; `--for` gives more"
+    has_gpus = any(node.devices for node in run.nodes)
+    # Another library may have used them.
+    return _blind(processes) if has_gpus and sample.idle_gpus != 0 else ""
+
+
+def _blind(processes: Sequence[WatchedProcess]) -> str:
+    """Say which framework could not use a GPU; empty where one could, or that is not known."""
+    found: dict[str, dict[str, Any]] = {}
+    for process in processes:
+        found |= process.libraries
+    torch, jax = found.get("torch", {}), found.get("jax", {})
+    if {"cupy", "tensorflow"} & set(found):
+        return ""
+    if torch.get("version") and not (torch.get("cuda") or torch.get("hip") or jax.get("devices")):
+        return f"its PyTorch {torch['version']} is built for CPUs alone"
+    if {str(one).lower() for one in jax.get("devices", ())} == {"cpu"} and not torch:
+        return f"its JAX {jax.get('version', '')} sees no GPU"
+    return ""
+
+
+def _idle_gpus(summary: Summary) -> int | None:
+    """Return how many GPUs were never seen busy; None where they were not looked at for long."""
+    stats = [gpu.stats.get(_BUSY) for gpu in summary.gpus]
+    seen = [stat for stat in stats if isinstance(stat, Stat)]
+    if not seen or any(stat.covered_s < summary.elapsed_s / 2 for stat in seen):
+        return None
+    return sum(stat.max < _IDLE_PERCENT for stat in seen)
 
 
 def _energy(summary: Summary) -> Figure:
@@ -99,6 +139,7 @@ def _with_steps(sample: Sample, sight: Sight, processes: Sequence[WatchedProcess
         compile_s=main.seconds(Doing.COMPILING) if main else None,
         copy_s=main.seconds(Doing.COPYING) if main else None,
         steps_per_epoch=_steps_per_epoch(sight),
+        samples_per_step=_samples_per_step(sight),
     )
     if pace is None or pace.steps < FEWEST_STEPS:
         return sample
@@ -118,3 +159,8 @@ def _steps_per_epoch(sight: Sight) -> float | None:
         for before_s, after_s in pairwise(firsts_s)
     ]
     return float(median(steps)) if steps else None
+
+
+def _samples_per_step(sight: Sight) -> float | None:
+    size = sight.loader.settings.get("batch_size") if sight.loader else None
+    return float(size * sight.ranks) if size else None

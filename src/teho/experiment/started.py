@@ -141,7 +141,8 @@ def ended_words(exit_code: int) -> str:
     if exit_code == -signal.SIGKILL:
         return "it was killed (SIGKILL): mostly that is for memory"
     if exit_code < 0:
-        return f"it was ended by {signal.Signals(-exit_code).name}"
+        named = {one.value: one.name for one in signal.Signals}
+        return f"it was ended by {named.get(-exit_code, f'signal {-exit_code}')}"
     return f"it ended with exit code {exit_code}"
 
 

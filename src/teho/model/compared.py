@@ -46,10 +46,14 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     copy_s: Union[float, None] = None
     """and copied to the device; null where nobody looked into it."""
     steps_per_epoch: Union[float, None] = None
+    samples_per_step: Union[float, None] = None
+    """The batch size of all ranks together; null where it is not known."""
     energy_j: Figure
     """Of its node and GPUs, as far as each can be read."""
     gpu_energy_j: Figure
     """Of its GPUs alone."""
+    idle_gpus: Union[int, None] = None
+    """How many of its GPUs were never seen busy; null where it had none, or nobody could look."""
 
     @property
     def mean_power_w(self) -> Union[float, None]:
@@ -69,7 +73,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why it is out; empty where it was measured."""
     rates: tuple[float, ...] = ()
-    """Of each round, how much of the work was done a second: whole runs, or steps."""
+    """Of each round, how much of the work was done a second: whole runs, or `unit`s."""
     speed: Union[Gain, None] = None
     """Against the first variant."""
     hourly_cost: Union[float, None] = None
@@ -83,8 +87,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """As in a sentence: `1 GPU`, `2 cores`."""
-        count, noun = (self.gpus, "GPU") if self.kind == "gpu" else (self.cores, "core")
-        return f"{count} {noun}{'s' if count != 1 else ''}"
+        count, noun = self.name.partition(":")[2], "GPU" if self.kind == "gpu" else "core"
+        return f"{count} {noun}{'s' if count != '1' else ''}"
 
 
 class Contest(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +112,7 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     """From where on the larger allocation is the faster one."""
 
     unit: str
-    """`step`, `batch`, `epoch`, or the name of what was swept."""
+    """`step`, `batch`, `sample`, `epoch`, or the name of what was swept."""
     at: float
     low: float
     """The lowest that fits what was measured."""
@@ -125,7 +129,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     measure: Literal["time", "pace"]
     """Whole runs, or steps a second once it goes steadily."""
     unit: str = ""
-    """What a step is."""
+    """What a step is: `step`, `batch`, or `sample` where the variants' batches differ in size."""
     variants: tuple[Variant, ...]
     contest: Union[Contest, None] = None
     """Null where there is nothing to hold against each other."""

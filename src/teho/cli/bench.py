@@ -1,0 +1,298 @@
+"""`teho bench`: the worked examples, CPU against GPU, on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from teho.cli import say
+from teho.errors import InputError
+from teho.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from teho.bench.examples import Example
+    from teho.experiment.placement import Machine
+    from teho.model.bench import Bench, Measured
+
+__all__ = ["command"]
+
+_QUICK_S = 50.0
+_FULL_S = 600.0
+_SHORTEST_S = 5.0
+_PLOTS = (".svg", ".png")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho bench
+  teho bench solve --quick
+  teho bench matmul --on cpu:all,gpu:1 --library numpy,torch --plot matmul.svg
+  teho bench regression cnn --for 20min --format html > bench.html""",
+)
+@click.option("--quick", is_flag=True, help="Fewer and smaller points: less than a minute each.")
+@click.option("--library", "libraries", metavar="NAME,…", default="",
+              help="Of numpy, cupy, jax, torch; all that are there otherwise.")  # fmt: skip
+@click.option("--on", "on", metavar="PLACE,…", default="",
+              help="What to compare: cpu:N, cpu:all, gpu:N.  "
+              "[default: cpu:1,cpu:all,gpu:1]")  # fmt: skip
+@click.option("--python", "python", metavar="PATH", default="",
+              help="Python with the libraries.  [default: `python`, else Teho's own]")  # fmt: skip
+@click.option("--for", "for_", metavar="TIME", default="",
+              help="How long each may take.  [default: 10min, or 50s with --quick]")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
+              show_default=True)  # fmt: skip
+@click.option("--plot", "plot", metavar="FILE", default="",
+              help="Draw it too, as .svg or .png.")  # fmt: skip
+@click.argument("names", metavar="[NAME…]", nargs=-1)
+def command(
+    quick: bool,  # noqa: FBT001 - click's signature
+    libraries: str,
+    on: str,
+    python: str,
+    for_: str,
+    form: str,
+    plot: str,
+    names: tuple[str, ...],
+) -> None:
+    """Time worked examples on one core, on all, and on a GPU; say from where on which is faster.
+
+    Without NAME, lists them. All libraries must agree on the results before any is timed. Exit
+    code: 0 they do; 1 they do not, or nothing could be timed.
+    """
+    from teho.bench.examples import EXAMPLES
+
+    if not names:
+        from teho.cli.terminal import wants_color, width
+        from teho.show.bench_text import render_examples
+
+        color = wants_color(sys.stdout)
+        click.echo(render_examples(EXAMPLES.values(), width=width(), color=color), nl=False)
+        return
+    examples = [EXAMPLES[_one_of(name, EXAMPLES, "examples")] for name in dict.fromkeys(names)]
+    for_s = parse_duration(for_, "--for") if for_ else _QUICK_S if quick else _FULL_S
+    if for_s < _SHORTEST_S:
+        raise InputError(f"--for {for_}", f"{format_duration(_SHORTEST_S)} or more")
+    drawn = _plot_file(plot)
+    ended_by: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        ended_by.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    bench = _measured(examples, _libraries(libraries), on, _python(python), for_s, quick, ended_by)
+    _show(bench, form)
+    if drawn is not None:
+        _draw(bench.results, drawn)
+    if ended_by:
+        raise click.exceptions.Exit(128 + ended_by[0])
+    if not all(map(_is_sound, bench.results)):
+        raise click.exceptions.Exit(1)
+
+
+def _one_of(name: str, known: Mapping[str, object], what: str) -> str:
+    from teho.config.toml import did_you_mean
+
+    if name not in known:
+        raise InputError(f"{name!r} is none of the {what}{did_you_mean(name, known)}")
+    return name
+
+
+def _libraries(text: str) -> list[str]:
+    from teho.bench.examples import LIBRARIES
+
+    names = [name for word in text.split(",") if (name := word.strip())]
+    return [_one_of(name, LIBRARIES, "libraries") for name in names] or list(LIBRARIES)
+
+
+def _python(path: str) -> tuple[str, str]:
+    """Return the Python to run programs in, which must have NumPy, and why it is this one.
+
+    Raises:
+        InputError: it has none, or there is no such Python.
+    """
+    if path:
+        if not _has_numpy(path):
+            raise InputError(
+                f"--python {path}", "a Python with NumPy", f"`{path} -m pip install numpy`"
+            )
+        return path, "as you asked"
+    first = shutil.which("python")
+    if first and _has_numpy(first):
+        return first, "the first `python` on PATH"
+    if _has_numpy(sys.executable):
+        why = "has no NumPy" if first else "is not there"
+        return sys.executable, f"Teho's own, since `python` {why}"
+    raise InputError(
+        f"neither {first or 'a `python` on PATH'} nor Teho's own {sys.executable} has NumPy",
+        "a Python with the libraries to compare",
+        "`teho bench --python PATH`, or load your environment first",
+    )
+
+
+def _has_numpy(python: str) -> bool:
+    try:
+        asked = subprocess.run(
+            [python, "-c", "import numpy"], capture_output=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return asked.returncode == 0
+
+
+def _plot_file(text: str) -> Path | None:
+    """Return where to draw; what would fail in ten minutes fails now."""
+    if not text:
+        return None
+    path = Path(text)
+    if path.suffix not in _PLOTS:
+        raise InputError(f"--plot {text}", f"a name that ends in {' or '.join(_PLOTS)}")
+    if not path.parent.is_dir():
+        raise InputError(f"--plot {text}: there is no folder {path.parent}")
+    from teho.show.plot import need_matplotlib
+
+    need_matplotlib("--plot")
+    return path
+
+
+def _measured(
+    examples: Iterable[Example],
+    libraries: list[str],
+    on: str,
+    python: tuple[str, str],
+    for_s: float,
+    quick: bool,  # noqa: FBT001
+    ended_by: list[int],
+) -> Bench:
+    from datetime import datetime, timezone
+
+    from teho.bench.measure import Effort, measure
+    from teho.devices.host import describe_host
+    from teho.devices.sources import open_gpus
+    from teho.experiment.placement import read_placements, this_machine
+    from teho.model.bench import Bench
+    from teho.version import __version__
+
+    machine = this_machine()
+    sources = open_gpus(os.environ)[0]
+    results, tell = [], _progress()
+    try:
+        for example in examples:
+            wanted = on or _default_places(machine, all_cores=example.sweeps_cores and not quick)
+            placements, notes = read_placements(wanted, machine, "--on")
+            measured = measure(
+                example,
+                libraries,
+                placements,
+                python[0],
+                os.environ,
+                Effort.of(is_quick=quick),
+                for_s,
+                sources=sources,
+                memory_bytes=_memory_bytes(),
+                notes=[f"{note}." for note in notes],
+                tell=tell,
+            )
+            results.append(measured)
+            if ended_by:
+                break
+    finally:
+        tell("")
+        for source in sources:
+            source.close()
+    return Bench(
+        teho_version=__version__,
+        at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        cpu=describe_host().cpu_model,
+        gpus=tuple(gpu.name for gpu in machine.gpus),
+        python=python[0],
+        is_quick=quick,
+        results=tuple(results),
+        notes=(f"The programs ran in {python[0]}: {python[1]}.",),
+    )
+
+
+def _default_places(machine: Machine, *, all_cores: bool) -> str:
+    """Return what is compared unless somebody says otherwise."""
+    between = []
+    count = 2
+    while all_cores and count < len(machine.logical_cores):
+        between.append(f"cpu:{count}")
+        count *= 2
+    return ",".join(["cpu:1", *between, "cpu:all", "gpu:1"])
+
+
+def _memory_bytes() -> int | None:
+    """Return four fifths of the memory that is free here: so far a sweep on the CPU may go."""
+    from teho.devices.host import HostSource, describe_host
+
+    source = HostSource(None, (), os.environ)
+    readings = source.read()["node"]
+    source.close()
+    limits = {
+        "node_memory_used_bytes": describe_host().memory_bytes,
+        "job_memory_bytes": source.cgroup_limit_bytes,
+    }
+    left = [
+        limit - used
+        for name, limit in limits.items()
+        if limit is not None and isinstance(used := readings.get(name), int)
+    ]
+    return min(left) * 4 // 5 if left else None
+
+
+class _Progress:
+    """One line of a terminal that is written over; nothing in a pipe."""
+
+    def __init__(self) -> None:
+        self._room = shutil.get_terminal_size((80, 24)).columns - 1
+
+    def __call__(self, text: str) -> None:
+        sys.stderr.write(f"\r\033[K{text[: self._room]}")
+        sys.stderr.flush()
+
+
+def _progress() -> Callable[[str], None]:
+    return _Progress() if sys.stderr.isatty() else lambda _: None
+
+
+def _show(bench: Bench, form: str) -> None:
+    if form == "json":
+        from teho.show.bench_json import render_bench_json
+
+        click.echo(render_bench_json(bench), nl=False)
+    elif form == "html":
+        from teho.show.bench_html import render_bench_html
+
+        click.echo(render_bench_html(bench), nl=False)
+    else:
+        from teho.cli.terminal import wants_color, width
+        from teho.show.bench_text import render_bench
+
+        click.echo(render_bench(bench, width=width(), color=wants_color(sys.stdout)), nl=False)
+
+
+def _draw(results: Iterable[Measured], path: Path) -> None:
+    """Draw one file, or one for each example with its name in it."""
+    from teho.show.plot import draw
+
+    results = list(results)
+    for measured in results:
+        own = path if len(results) == 1 else path.with_stem(f"{path.stem}-{measured.name}")
+        own.write_bytes(draw(measured, path.suffix[1:]))
+        say(f"drawn: {own}")
+
+
+def _is_sound(measured: Measured) -> bool:
+    return bool(measured.timings) and all(one.agrees for one in measured.agreements)

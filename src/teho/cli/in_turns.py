@@ -1,0 +1,89 @@
+"""What commands share that run a program again and again: signals, prices, where recordings go."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from teho.cli import say
+from teho.errors import InputError
+from teho.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from teho.experiment.placement import Placement
+    from teho.experiment.prices import Prices
+
+__all__ = ["Turns", "prices_of", "read_times"]
+
+T = TypeVar("T")
+
+
+class Turns:
+    """Runs of one program that belong together.
+
+    Args:
+        program: its first word.
+        placements: where it is run.
+        for_s: how long all may take.
+    """
+
+    def __init__(self, program: str, placements: Sequence[Placement], for_s: float) -> None:
+        from teho.config.settings import load_settings
+
+        self.home: Path = load_settings().home_directory
+        self.id = secrets.token_hex(4)
+        """Tag `compare` of all their recordings."""
+        self.tell: Callable[[str], None] = say if sys.stderr.isatty() else lambda _: None
+        """Takes a line for each run."""
+        self.ended_by = 0
+        """The signal that ended it early; 0: none did."""
+        names = ", ".join(place.name for place in placements)
+        say(
+            f"{program} is run again and again on {names}, for {format_duration(for_s)} or less; "
+            "each run writes what it writes, where it always does"
+        )
+
+    def go(self, action: Callable[[], T]) -> T:
+        """Do it; a signal that asks to end becomes a KeyboardInterrupt."""
+
+        def end(number: int, _: FrameType | None) -> NoReturn:
+            self.ended_by = number
+            raise KeyboardInterrupt
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, end)
+        return action()
+
+
+def read_times(for_: str, window: str) -> tuple[float, float]:
+    """Return the values of `--for` and `--window` in seconds.
+
+    Raises:
+        InputError: one of them is no time, or the window is not the shorter one.
+    """
+    for_s, window_s = parse_duration(for_, "--for"), parse_duration(window, "--window")
+    if not 0 < window_s < for_s:
+        raise InputError(f"--window {window} and --for {for_}", "a window shorter than that")
+    return for_s, window_s
+
+
+def prices_of(site: str | None) -> Prices | None:
+    """Return the prices of a cluster; None where none is named and this is none of them.
+
+    Raises:
+        InputError: there is no such cluster.
+    """
+    from teho.clusters.catalogue import load_catalogue, load_cluster
+    from teho.clusters.current import current_cluster
+    from teho.experiment.prices import Prices
+
+    if site is not None:
+        return Prices(load_cluster(site))
+    found = current_cluster(os.environ, os.uname().nodename, load_catalogue().values())
+    return Prices(found) if found else None

@@ -1,0 +1,95 @@
+"""`teho scale`: how far more cores or GPUs pay."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from teho.cli.in_turns import Turns, prices_of, read_times
+from teho.errors import InputError
+
+__all__ = ["command"]
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="""\b
+Examples:
+  teho scale -- python train.py
+  teho scale --on gpu:1,gpu:2,gpu:4 -- torchrun --nproc-per-node {n} train.py
+  teho scale --on cpu:1,cpu:8,cpu:64 --weak -- ./solver --cells {n}00000
+  teho scale --for 30min --site mahti --plot scaling.svg -- python train.py""",
+)
+@click.option("--on", metavar="WHERE,…",
+              help="On how many cores or GPUs.  [default: 1, 2, 4 … all]")  # fmt: skip
+@click.option("--weak", is_flag=True,
+              help="Each of N does the work of one; else all together do.")  # fmt: skip
+@click.option("--for", "for_", metavar="TIME", default="10min", show_default=True,
+              help="How long it may take.")  # fmt: skip
+@click.option("--window", metavar="TIME", default="10s", show_default=True,
+              help="How long a run is measured that shows its steps.")  # fmt: skip
+@click.option("--full", is_flag=True, help="Let every run come to its end.")
+@click.option("--site", metavar="CLUSTER", help="Whose prices count.  [default: where this runs]")
+@click.option("--plot", metavar="FILE", help="Draw it: .svg or .png.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
+def command(
+    on: str | None,
+    weak: bool,  # noqa: FBT001 - click's signature
+    for_: str,
+    window: str,
+    full: bool,  # noqa: FBT001
+    site: str | None,
+    plot: str | None,
+    form: str,
+    argv: tuple[str, ...],
+) -> None:
+    """Run COMMAND on 1, 2, 4 … GPUs or cores in turns, and say how far more of them pay.
+
+    {n} in COMMAND stands for the number. Each run is a recording. One that shows its steps is
+    ended once its pace is known, any other runs to its end. Exit code: 0 there is a verdict, 1
+    the time or the evidence did not suffice.
+    """
+    from teho.experiment.compare import terms_of
+    from teho.experiment.placement import Placement, read_placements, this_machine
+    from teho.experiment.recorded import Runner
+    from teho.experiment.scale import Wish, doublings, scale, size_of
+
+    for_s, window_s = read_times(for_, window)
+    machine = this_machine()
+    placements, notes = read_placements(on or doublings(machine), machine, "--on")
+    if len({bool(place.gpus) for place in placements}) != 1:
+        raise InputError(f"--on {on}", "all of them cores, or all of them GPUs", *notes[:1])
+    placements.sort(key=size_of)
+    terms, unit, remarks = terms_of(placements, prices_of(site), None)
+    wish = Wish(argv, placements, terms, for_s, weak, unit, (*notes, *remarks))
+
+    turns = Turns(argv[0], placements, for_s)
+
+    def argv_at(place: Placement) -> list[str]:
+        return [word.replace("{n}", str(size_of(place))) for word in argv]
+
+    tags = {"compare": turns.id}
+    runner = Runner(argv_at, os.environ, turns.home, tags, None if full else window_s)
+    scaled = turns.go(lambda: scale(wish, runner, turns.tell))
+    if plot is not None:
+        from teho.show.scale_plot import draw_scaled
+
+        draw_scaled(scaled, plot)
+    if form == "json":
+        from teho.show.scale_json import render_scale_json
+
+        click.echo(render_scale_json(scaled), nl=False)
+    else:
+        from teho.cli.terminal import wants_color, width
+        from teho.show.scale_text import render_scaled
+
+        click.echo(render_scaled(scaled, width=width(), color=wants_color(sys.stdout)), nl=False)
+    if turns.ended_by:
+        raise click.exceptions.Exit(128 + turns.ended_by)
+    if scaled.outcome == "not_enough_evidence":
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,136 @@
+"""`teho scale` with real programs, from the command line to the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from support import TEHO
+from teho.experiment.placement import Machine
+from teho.experiment.scale import doublings
+from teho.model.device import Device
+from teho.show import scale_json
+
+SLEEPING = """\
+import sys, time
+workers = int(sys.argv[1])
+time.sleep({seconds})
+print("done")
+"""
+STEPS = """\
+import sys, time
+import teho
+
+while True:
+    time.sleep(0.02 / {faster})
+    teho.step()
+"""
+
+
+def scale(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TEHO, "scale", *map(str, words)],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def program(folder: Path, text: str, **values: str) -> Path:
+    path = folder / "program.py"
+    path.write_text(text.format(**values))
+    return path
+
+
+def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    answer = json.loads(done.stdout)
+    jsonschema.validate(answer, scale_json.schema())
+    return answer
+
+
+needs_two = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="this machine has a single core to scale over"
+)
+
+
+@needs_two
+def test_a_program_that_scales_pays(tmp_path: Path) -> None:
+    script = program(tmp_path, SLEEPING, seconds="1.6 / workers")
+    done = scale("--for", "2min", "--format", "json", "--", sys.executable, script, "{n}")
+    assert done.returncode == 0, done.stderr
+    answer = found(done)
+    assert (answer["outcome"], answer["pays_to"]) == ("pays_to", 2)
+    assert [size["n"] for size in answer["sizes"]] == [1, 2]
+    assert answer["kind"] == "strong"
+    runs = [run for size in answer["sizes"] for run in size["runs"]]
+    assert len({run["recording"] for run in runs}) == len(runs) >= 6
+
+
+@needs_two
+def test_a_serial_program_does_not(tmp_path: Path) -> None:
+    script = program(tmp_path, SLEEPING, seconds="0.5")
+    done = scale("--for", "2min", "--", sys.executable, script, "{n}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("i More cores do not pay")
+
+
+@needs_two
+def test_the_same_time_for_more_work_is_weak_scaling(tmp_path: Path) -> None:
+    script = program(tmp_path, SLEEPING, seconds="0.8")
+    done = scale("--weak", "--for", "2min", "--format", "json", "--", sys.executable, script, "{n}")
+    assert done.returncode == 0, done.stderr
+    answer = found(done)
+    assert (answer["kind"], answer["pays_to"]) == ("weak", 2)
+    assert answer["sizes"][1]["efficiency_percent"] == pytest.approx(100, abs=15)
+
+
+@needs_two
+def test_steps_are_enough(tmp_path: Path) -> None:
+    script = program(tmp_path, STEPS, faster="int(sys.argv[1])")
+    done = scale(
+        "--for", "2min", "--window", "1s", "--format", "json", "--", sys.executable, script, "{n}"
+    )
+    assert done.returncode == 0, done.stderr
+    answer = found(done)
+    assert (answer["unit"], answer["pays_to"]) == ("step", 2)
+
+
+@needs_two
+def test_a_size_that_fails_is_told(tmp_path: Path) -> None:
+    text = SLEEPING + "sys.exit('no room' if workers == 2 else 0)\n"
+    script = program(tmp_path, text, seconds="0.2")
+    done = scale("--for", "1min", "--format", "json", "--", sys.executable, script, "{n}")
+    assert done.returncode == 1, done.stderr
+    answer = found(done)
+    assert answer["outcome"] == "not_enough_evidence"
+    (failed,) = (size for size in answer["sizes"] if size["n"] == 2)
+    assert all("exit code 1: no room" in run["why"] for run in failed["runs"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--on", "cpu:1,disk:2", "--", "true"], "--on disk:2; expected cpu:N"),
+        (["--on", "gpu:1", "--", "true"], "--on gpu:1"),
+        (["--for", "1s", "--window", "2s", "--", "true"], "a window shorter than that"),
+        (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], said: str) -> None:
+    done = scale(*words)
+    assert done.returncode in {1, 2}
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_sizes_are_doublings_up_to_all() -> None:
+    gpus = tuple(Device(id=f"GPU-{n}", index=n, name="H100", vendor="nvidia") for n in range(6))
+    cores = tuple((core,) for core in range(8))
+    assert doublings(Machine(cores, gpus)) == "gpu:1,gpu:2,gpu:4,gpu:6"
+    assert doublings(Machine(cores, ())) == "cpu:1,cpu:2,cpu:4,cpu:8"
+    assert doublings(Machine(cores[:1], ())) == "cpu:1"
