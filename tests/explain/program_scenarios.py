@@ -142,6 +142,22 @@ def pageable_copies() -> Made:
     return watched(one, parts=node(gpus=[gpu(60.0, gpu_sm_active_percent=90.0)]))
 
 
+def decodes_what_the_gpu_could_hold() -> Made:
+    """Small images of 586 MiB in all, decoded again for each epoch on a GPU with room for them."""
+    images = {"samples": 50_000, "batch_bytes": 32 * 3 * 32 * 32 * 4, "pin_memory": True}
+    torch = {"cuda": "12.8", "devices": ["cuda:0"]}
+    one = process(fetching(30.0), loaders=[loader(**images)], torch=torch)
+    return watched(one, parts=node(gpus=[gpu(60.0, gpu_sm_active_percent=90.0)]))
+
+
+def small_batches() -> Made:
+    """Batches of 32 that fill a fifth of a GPU's memory."""
+    torch = {"cuda": "12.8", "devices": ["cuda:0"]}
+    one = process(loaders=[loader(samples=50_000)], torch=torch)
+    room = {"gpu_sm_active_percent": 60.0, "gpu_memory_used_bytes": 6.0 * GIB}
+    return watched(one, parts=node(gpus=[gpu(92.0, **room)]))
+
+
 def asks_the_gpu() -> Made:
     """`loss.item()` after each layer."""
     one = process(seen((own("loss.item()", 32),), 55.0, cpu=0.1))
@@ -207,6 +223,8 @@ WATCHED: dict[str, Callable[[], Made]] = {
         slow_rank,
         slow_input,
         pageable_copies,
+        decodes_what_the_gpu_could_hold,
+        small_batches,
         asks_the_gpu,
         tiny_steps,
         cpu_build,

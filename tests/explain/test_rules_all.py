@@ -70,6 +70,8 @@ EXPECTED = {
     "slow_rank": ["input_of_one_rank_slower"],
     "slow_input": ["input_slow"],
     "pageable_copies": ["copies_from_pageable_memory"],
+    "decodes_what_the_gpu_could_hold": ["input_in_main_process", "data_fits_gpu"],
+    "small_batches": ["batch_small", "gpu_sm_low"],
     "asks_the_gpu": ["waits_for_device"],
     "tiny_steps": ["problem_too_small"],
     "cpu_build": ["framework_without_gpu"],

@@ -168,8 +168,8 @@ def _dot(left: _Vector, right: _Vector) -> float:
 
 def _interval(drawn: Sequence[float]) -> tuple[float, float]:
     """Return the 2.5 % and the 97.5 % point."""
-    ordered, outside = sorted(drawn), len(drawn) // 40
-    return ordered[outside], ordered[-1 - outside]
+    ordered, place = sorted(drawn), len(drawn) // 40
+    return ordered[place - 1], ordered[-place]
 
 
 def _estimate(value: float, drawn: Sequence[float]) -> Estimate:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import floor, log10
 
 from rich.text import Text
 
@@ -11,6 +12,7 @@ from teho.show.cells import plain
 from teho.show.flow import flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
+from teho.units import many
 
 __all__ = ["fit_words", "render_scaled"]
 
@@ -79,16 +81,18 @@ def _sentence(text: str, width: int) -> list[Text]:
 
 def _sizes(scaled: Scaled) -> Table:
     measured = [size for size in scaled.sizes if size.work_per_s]
+    paces = [size.work_per_s.value for size in measured if size.work_per_s]
+    costs = [size.cost for size in measured if size.cost]
     columns = [
         Column(key="n", label=f"{scaled.worker}s"),
         Column(key="time", label="time", unit="s")
         if scaled.unit == "run"
-        else Column(key="pace", label="pace", unit=f"{scaled.unit}s/s"),
+        else Column(key="pace", label=f"{many(scaled.unit)}/s", decimals=_decimals(paces)),
         Column(key="speed_up", label="speed-up", decimals=2),
         Column(key="interval", label=_INTERVAL),
         Column(key="efficiency", label="efficiency", unit="%"),
         Column(key="energy", label="energy", unit="J"),
-        Column(key="cost", label="cost", unit=scaled.cost_unit),
+        Column(key="cost", label=f"cost, {scaled.cost_unit}", decimals=_decimals(costs)),
         Column(key="bill", label="bill", decimals=2),
         Column(key="runs", label="runs"),
     ]
@@ -103,6 +107,11 @@ def _sizes(scaled: Scaled) -> Table:
         rows=rows,
         shown=tuple(range(len(rows))),
     )
+
+
+def _decimals(values: Sequence[float]) -> int:
+    """Return how many give the smallest of them three digits."""
+    return max(0, 2 - floor(log10(min(values, default=1.0))))
 
 
 def _size(size: Size) -> dict[str, Cell]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from teho.explain.rules._look import Located, Look
+from teho.explain.rules._look import Gpu, Located, Look
 from teho.model.finding import Evidence, Severity, Threshold
+from teho.model.missing import Missing, Reason
 from teho.model.program import MainProcess, Part
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
-from teho.model.watched import Frame
+from teho.model.watched import Frame, Loader
 
 __all__ = [
     "Waiting",
     "Watch",
     "data_size",
     "in_loader",
+    "is_on_gpu",
     "is_python",
     "more_workers",
     "place",
@@ -93,11 +95,16 @@ class Watch(Look):
         if not waits:
             return None
         main = max(waits, key=lambda one: one.feed.wait_s / one.process.wall_s)
-        loader = main.feed.loader
-        if loader is None or loader.batches < self.limit("batches_min"):
+        loader = self.loader_of(main)
+        if loader is None:
             return None
         share = 100 * main.feed.wait_s / main.process.wall_s
         return Waiting(main, share, loader.settings, self.cores_of(main))
+
+    def loader_of(self, main: MainProcess) -> Loader | None:
+        """Return what gave a process its batches; None where those were too few to judge."""
+        loader = main.feed.loader
+        return loader if loader and loader.batches >= self.limit("batches_min") else None
 
     def node_of(self, main: MainProcess) -> NodeSummary | None:
         """Return where a process ran; None where nothing was recorded there."""
@@ -105,9 +112,29 @@ class Watch(Look):
 
     def gpu_busy_percent(self, main: MainProcess) -> float | None:
         """Return the mean busy share of the busiest GPU beside a process; None where unknown."""
-        gpus = [of for of in self.gpus if of.node.name == main.process.node]
-        stats = [self.stat(of, "gpu_busy_percent") for of in gpus]
+        stats = [self.stat(of, "gpu_busy_percent") for of in self.gpus_beside(main)]
         return max((stat.mean for stat in stats if stat is not None), default=None)
+
+    def gpus_beside(self, main: MainProcess) -> list[Gpu]:
+        """Return the GPUs of a process's node: which of them are its own is not known."""
+        return [of for of in self.gpus if of.node.name == main.process.node]
+
+    def gpu_memory_bytes(self, main: MainProcess) -> tuple[float, float] | None:
+        """Return the most that was used, and all, of the fullest GPU's memory beside a process.
+
+        None, and noted, where either is not known of any of them.
+        """
+        seen: list[tuple[float, float]] = []
+        gpus = self.gpus_beside(main)
+        for of in gpus:
+            used = self.stat(of, "gpu_memory_used_bytes")
+            size = of.gpu.device.memory_bytes or Missing(Reason.UNSUPPORTED)
+            total = self.figure(of, "GPU memory, total", size)
+            if used is not None and total is not None:
+                seen.append((used.max, total))
+        if not gpus or len(seen) < len(gpus):
+            return None
+        return max(seen, key=lambda one: one[0] / one[1])
 
     def ranks_beside(self, main: MainProcess) -> int:
         """Return how many processes did the program's work on its node, while it did."""
@@ -209,12 +236,20 @@ def waited(waiting: Waiting) -> str:
     return f"{who} waited for its data for {waiting.share_percent:.0f} % of the time"
 
 
-def data_size(waiting: Waiting) -> int | None:
+def data_size(main: MainProcess) -> int | None:
     """Return the bytes of all samples, as batches hold them; None where that is not known."""
-    loader = waiting.main.feed.loader
-    samples, batch = waiting.settings.get("samples"), waiting.settings.get("batch_size")
-    size = loader.batch.get("bytes") if loader else None
+    loader = main.feed.loader
+    if loader is None:
+        return None
+    samples, batch = loader.settings.get("samples"), loader.settings.get("batch_size")
+    size = loader.batch.get("bytes")
     return int(samples * size / batch) if samples and batch and size else None
+
+
+def is_on_gpu(main: MainProcess) -> bool:
+    """Tell whether any of the parameters that a process trains is known to lie on a GPU."""
+    devices = main.library.get("devices")
+    return isinstance(devices, list) and any(str(one).startswith("cuda") for one in devices)
 
 
 def place(frame: Frame) -> str:

@@ -25,7 +25,7 @@ def judge(
         return []
     workers = watch.best_workers(waiting)
     beside = more_workers(waiting, workers, "persistent_workers=True")
-    size = data_size(waiting)
+    size = data_size(waiting.main)
     kept = f"; or keep them, if {format_bytes(size)} fit into memory" if size else ""
     return [
         watch.lost(

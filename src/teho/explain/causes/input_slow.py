@@ -29,7 +29,7 @@ def judge(
     waiting = watch.waiting()
     if waiting is None:
         return []
-    size = data_size(waiting)
+    size = data_size(waiting.main)
     kept = (
         f" Their samples take {format_bytes(size)} in all: keep them, if that fits." if size else ""
     )

@@ -13,8 +13,10 @@ from typing import Protocol
 import msgspec
 
 from teho.explain.causes import (
+    batch_small,
     bound_to_few_cores,
     copies_from_pageable_memory,
+    data_fits_gpu,
     double_precision,
     fixed_costs_dominate,
     framework_without_gpu,
@@ -111,8 +113,10 @@ RULES: tuple[Rule, ...] = (
     input_in_main_process,
     input_slow,
     copies_from_pageable_memory,
+    data_fits_gpu,
     waits_for_device,
     problem_too_small,
+    batch_small,
     saving_often,
     fixed_costs_dominate,
     python_bound,

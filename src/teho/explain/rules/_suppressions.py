@@ -60,6 +60,7 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_power_capped",
             "gpu_memory_bound",
             "gpu_low_occupancy",
+            "batch_small",
         ),
         "means and shares over a short run are chance",
     ),
@@ -72,8 +73,10 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "io_wait_gpu_idle",
             "cpu_busy_gpu_idle",
             "copies_from_pageable_memory",
+            "data_fits_gpu",
             "waits_for_device",
             "problem_too_small",
+            "batch_small",
         ),
         "it says why the GPU has nothing to do",
     ),
@@ -91,8 +94,10 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_sm_low",
             "gpu_low_occupancy",
             "copies_from_pageable_memory",
+            "data_fits_gpu",
             "waits_for_device",
             "problem_too_small",
+            "batch_small",
         ),
         "never is less than low, and a GPU that the program does not use waits for nothing",
     ),
@@ -105,6 +110,7 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "cpu_busy_gpu_idle",
             "communication_bound",
             "rank_imbalance",
+            "batch_small",
         ),
         "the mean is low because the GPU was given up, not because it was fed badly",
     ),
@@ -124,8 +130,10 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_sm_low",
             "gpu_low_occupancy",
             "copies_from_pageable_memory",
+            "data_fits_gpu",
             "waits_for_device",
             "problem_too_small",
+            "batch_small",
         ),
         "a GPU that the program computes nothing on waits for nothing",
     ),
@@ -141,7 +149,7 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
     ),
     Suppression(
         "problem_too_small",
-        ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound"),
+        ("waits_for_device", "gpu_launch_bound", "gpu_low_use", "python_bound", "batch_small"),
         "it says why",
     ),
     Suppression(
@@ -215,9 +223,14 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
         "it says what to change, and what the cores are for",
     ),
     Suppression("input_slow", _STARVED, "it says what it waits for"),
-    Suppression("copies_from_pageable_memory", ("gpu_low_use",), "it says what it waits for"),
-    Suppression("waits_for_device", ("gpu_low_use",), "it says what it waits for"),
-    Suppression("io_wait_gpu_idle", ("communication_bound",), "storage explains the waiting"),
+    Suppression(
+        "copies_from_pageable_memory", ("gpu_low_use", "batch_small"), "it says what it waits for"
+    ),
+    Suppression("waits_for_device", ("gpu_low_use", "batch_small"), "it says what it waits for"),
+    Suppression("fixed_costs_dominate", ("batch_small",), "most of the time there were no batches"),
+    Suppression(
+        "io_wait_gpu_idle", ("communication_bound", "batch_small"), "storage explains the waiting"
+    ),
     Suppression("cpu_busy_gpu_idle", ("communication_bound",), "the CPU explains the waiting"),
     Suppression(
         "communication_bound",
@@ -226,7 +239,7 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
     ),
     Suppression(
         "gpu_pcie_bound",
-        ("gpu_sm_low", "gpu_low_occupancy"),
+        ("gpu_sm_low", "gpu_low_occupancy", "batch_small"),
         "waiting for copies explains why there was little work",
     ),
     Suppression(
