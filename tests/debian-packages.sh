@@ -25,12 +25,15 @@ note shellcheck shellcheck
 note mpirun openmpi-bin
 note ip iproute2
 note unshare util-linux
+note envml environment-modules
+[ -e /usr/share/lmod/lmod/init/bash ] || lacking="$lacking lmod"
 if [ -z "$lacking" ]; then exit 0; fi
 
 skipped="tests in a browser need chromium, those on a real Slurm slurmctld, slurmd, slurm-client,
 slurmdbd, munge and mariadb-server, those on a real Grid Engine gridengine-master, -exec and
 -client, one of scripts shellcheck, those of Open MPI openmpi-bin, those on two nodes of a Grid Engine
-iproute2 and util-linux too; they are skipped without them."
+iproute2 and util-linux too, those of modules environment-modules and lmod; they are skipped
+without them."
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "Not there, and no root on Debian to install it:$lacking. Of the tests, $skipped"
     exit 0
@@ -46,7 +49,16 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update >/dev/null 2>&1 || true
+install() { apt-get -qq install -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@" >/dev/null 2>&1; }
+unpack_lmod() { # its package conflicts with environment-modules, its files do not
+    install lua5.3 lua-posix lua-filesystem lua-json lua-term tcl || return
+    folder=$(mktemp -d)
+    (
+        cd "$folder" && apt-get -qq download lmod >/dev/null 2>&1 && dpkg-deb -x lmod_*.deb files &&
+            cp -R files/usr/lib/lmod /usr/lib/ && cp -R files/usr/share/lmod /usr/share/
+    )
+}
 for package in $lacking; do # one by one: what can be had is had
-    apt-get -qq install -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$package" >/dev/null 2>&1 ||
+    if [ "$package" = lmod ]; then unpack_lmod; else install "$package"; fi ||
         echo "$package could not be installed. Of the tests, $skipped"
 done

@@ -16,6 +16,7 @@ from teho.cli.request import (
     read_script_options,
     request_options,
     script_options,
+    with_environment,
 )
 from teho.errors import InputError
 from teho.schedulers.script_options import ScriptOptions
@@ -73,7 +74,7 @@ def command(
     if not script and found.options:
         found = _with_waiting(found, clusters)
     if script and found.options:
-        _print_script(found, clusters, wishes)
+        _print_script(found, clusters, wishes, given["env"])
     elif form == "json":
         from teho.show.plan_json import render_plan_json
 
@@ -106,7 +107,9 @@ def _with_waiting(found: Answer, clusters: dict[str, Cluster]) -> Answer:
     return with_expected_starts(found, here, backend_for(here.scheduler, home))
 
 
-def _print_script(found: Answer, clusters: dict[str, Cluster], wishes: ScriptOptions) -> None:
+def _print_script(
+    found: Answer, clusters: dict[str, Cluster], wishes: ScriptOptions, env: str
+) -> None:
     """Print the script of the first way, and on standard error what is to be said about it."""
     from teho.schedulers.script import write_script
 
@@ -117,7 +120,8 @@ def _print_script(found: Answer, clusters: dict[str, Cluster], wishes: ScriptOpt
             next_step=f"`--cluster {names[0]}`, or another",
         )
     option = found.options[0]
-    script = write_script(option, clusters[option.cluster], wishes)
+    cluster = clusters[option.cluster]
+    script = write_script(option, cluster, with_environment(wishes, env, cluster))
     for advice in option.advice:
         say(f"{advice.sentence} · {advice.source}")
     for remark in script.remarks:

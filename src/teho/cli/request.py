@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from teho.errors import InputError, UnitError
+from teho.model.cluster import Cluster
 from teho.model.request import Launcher, Request
 from teho.schedulers.script_options import ScriptOptions
 from teho.units import GIB, parse_bytes, parse_duration
@@ -20,6 +22,7 @@ __all__ = [
     "read_script_options",
     "request_options",
     "script_options",
+    "with_environment",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -52,8 +55,13 @@ _REQUEST = (
 )  # fmt: skip
 _SCRIPT = (
     click.option("--record", is_flag=True, help="In the script, record the program: `teho run`."),
+    click.option("--check", is_flag=True,
+                 help="In the script, look first, and end a job that cannot work: `teho doctor`."),
     click.option("--framework", metavar="NAME", default="",
                  help="Software to load; none: nothing.  [default: by the command]"),
+    click.option("--env", metavar="ENV", default="",
+                 help="Your own environment: a plan of `teho env plan` in JSON, a directory, a "
+                 ".sif, or a name of conda's."),
     click.option("--line", "lines", metavar="LINE", multiple=True,
                  help="Line of the script before the command; may be given again."),
     click.option("--stage", metavar="FILE", multiple=True,
@@ -68,7 +76,7 @@ _SCRIPT = (
                  help="Run the job again after a node's failure, and after --signal."),
     click.option("--log", metavar="FILE", default="", help="File for the job's output."),
 )  # fmt: skip
-_OF_SCRIPT = (*ScriptOptions.__struct_fields__, "lines", "signal")
+_OF_SCRIPT = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
 
 
 def request_options(command: _Command) -> _Command:
@@ -130,6 +138,21 @@ def read_script_options(given: Mapping[str, Any]) -> ScriptOptions:
     wishes = {name: given[name] for name in ScriptOptions.__struct_fields__ if name in given}
     before_s = None if signal is None else parse_duration(signal, "--signal")
     return ScriptOptions(**wishes, signal_before_s=before_s)
+
+
+def with_environment(wishes: ScriptOptions, env: str, cluster: Cluster) -> ScriptOptions:
+    """Return the wishes with what activates `--env` on this cluster.
+
+    Raises:
+        InputError: it is no environment, one for another cluster, or contradicts --framework.
+    """
+    if not env:
+        return wishes
+    if wishes.framework:
+        raise InputError("--env together with --framework", "one of them")
+    from teho.software.activation import activation_of
+
+    return msgspec.structs.replace(wishes, software=activation_of(env, cluster))
 
 
 def first_given() -> str:

@@ -23,6 +23,7 @@ from teho.cli.request import (
     read_script_options,
     request_options,
     script_options,
+    with_environment,
 )
 from teho.clusters.catalogue import load_catalogue, load_cluster
 from teho.clusters.current import current_cluster
@@ -75,10 +76,17 @@ def command(
     Exit code: 0 submitted, 1 nothing fits; with --follow that of the job.
     """
     request = read_request(given, argv)
+    if local and given["env"]:
+        raise InputError(
+            "--env together with --local",
+            "one of them",
+            "activate it before: a local job has the environment of this shell",
+        )
     settings = load_settings()
     given["after"] = tuple(_number(settings.home_directory, one) for one in given["after"])
     wishes = msgspec.structs.replace(read_script_options(given), teho=own_path())
     known = _this_cluster(cluster, elsewhere=local or dry_run)
+    wishes = with_environment(wishes, given["env"], known)
     option = _cheapest(request, known, even_if_retired=given["even_if_retired"])
     if local:
         option = msgspec.structs.replace(option, scheduler="local")

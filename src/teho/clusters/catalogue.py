@@ -110,7 +110,7 @@ def _sources(cluster: Cluster) -> Iterator[str]:
     """Yield the source of every table."""
     yield cluster.dialect.source
     yield cluster.account.source
-    for part in (cluster.local_disk, cluster.binding):
+    for part in (cluster.local_disk, cluster.binding, cluster.driver, cluster.environments):
         if part is not None:
             yield part.source
     for parts in (

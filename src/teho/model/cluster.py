@@ -20,7 +20,10 @@ __all__ = [
     "Cluster",
     "Container",
     "Dialect",
+    "EnvironmentKind",
+    "Environments",
     "Gpu",
+    "GpuDriver",
     "LocalDisk",
     "NodeKind",
     "Partition",
@@ -32,6 +35,9 @@ __all__ = [
 
 Automatic = Literal["cores", "memory"]
 """What comes by itself, so that a request must not name it."""
+
+EnvironmentKind = Literal["module", "conda", "venv", "container"]
+"""How software is had: the site's own module, or an environment of one's own of either kind."""
 
 Quantity = Literal["nodes", "gpus", "weighted_gpus", "cores", "memory_gib", "local_disk_gib"]
 """What a bill can count. `weighted_gpus`: each GPU counts as its type's `weight`."""
@@ -269,11 +275,52 @@ class Software(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How a framework is made available in a job."""
 
     framework: str
-    """`pytorch`, `tensorflow`, or `any`."""
+    """`pytorch`, `tensorflow`, `jax`, or `any`."""
+    kind: EnvironmentKind = "module"
     lines: tuple[str, ...]
     """Lines of the job script."""
     run_prefix: str = ""
     """What stands before the program's own command, such as a container's exec."""
+    versions: tuple[str, ...] = ()
+    """Of the module, the default first, as they stand behind its name and a slash."""
+    source: str
+    notes: str = ""
+
+
+class GpuDriver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The NVIDIA driver of the compute nodes, which login nodes cannot ask."""
+
+    version: str = ""
+    """Such as `595.71.05`; empty: not documented."""
+    cuda: str
+    """Newest CUDA that it supports, which `CONDA_OVERRIDE_CUDA` may name and not exceed."""
+    seen_on: date
+    source: str
+    notes: str = ""
+
+
+class Environments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a user makes an environment of her own."""
+
+    kinds: tuple[EnvironmentKind, ...]
+    """What the site offers, in the order of its advice; it discourages what is not here."""
+    place: str = "$HOME"
+    """Directory that environments belong into."""
+    in_job: str = ""
+    """Directory, such as `$SLURM_TMPDIR`, in which each job makes a virtual environment anew;
+    empty: it is made once, in `place`."""
+    python: tuple[str, ...] = ()
+    """Lines that give the Python of virtual environments."""
+    wheelhouse: bool = False
+    """Whether pip has the site's own wheels, and `--no-index` keeps to them."""
+    conda: tuple[str, ...] = ()
+    """Lines that give conda."""
+    activate: str = ""
+    """How a job activates conda's environment `{name}`; empty: as conda's own hook does."""
+    container: tuple[str, ...] = ()
+    """Lines that give the means of making containers; none where they are there without."""
+    maker: Literal["apptainer", "singularity", "tykky", ""] = ""
+    """What makes containers."""
     source: str
     notes: str = ""
 
@@ -318,6 +365,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     local_disk: LocalDisk | None = None
     billing: dict[str, Billing] = {}
     binding: Binding | None = None
+    driver: GpuDriver | None = None
+    """None: not documented."""
+    environments: Environments | None = None
+    """None: not documented."""
     software: tuple[Software, ...] = ()
     environment: tuple[Container, ...] = ()
     script_lines: tuple[str, ...] = ()

@@ -1,0 +1,167 @@
+"""Telling a GPU build from a CPU build, by what a package says and what stands beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from teho.model.software import Build, Framework, Package
+from teho.software.drivers import numbers
+
+__all__ = ["build_of", "builds_of", "cudnn_of", "nccl_of", "runtime_of"]
+
+_FRAMEWORKS: dict[str, Framework] = {
+    "torch": "pytorch", "pytorch": "pytorch", "pytorch-cpu": "pytorch", "pytorch-gpu": "pytorch",
+    "tensorflow": "tensorflow", "tensorflow-cpu": "tensorflow", "tensorflow-gpu": "tensorflow",
+    "tensorflow-rocm": "tensorflow", "tensorflow-intel": "tensorflow",
+    "tensorflow-cpu-aws": "tensorflow", "tf-nightly": "tensorflow", "tf-nightly-cpu": "tensorflow",
+    "jaxlib": "jax", "cupy": "cupy", "cupy-core": "cupy",
+}  # fmt: skip
+"""Packages that are a framework, or its compiled part, by the names of pip and conda."""
+_CPU_NAMES = re.compile(r"(tensorflow|tf-nightly|pytorch)-(cpu|intel)(-aws)?")
+_CUPY = re.compile(r"cupy-(cuda|rocm)-?(\d[\dx-]*)")
+_PLUGIN = re.compile(r"jax-(cuda|rocm)(\d+)-(?:plugin|pjrt)")
+# cuda120_py313, py3.11_cuda12.1_cudnn8, gpu_cuda118, cu126, cuda12.cudnn89
+_CUDA = re.compile(r"(?:^|[_.+-])cu(?:da)?_?(\d+(?:\.\d+)?)")
+_ROCM = re.compile(r"(?:^|[_.+-])(?:rocm|hip)_?(\d+(?:\.\d+)*)")
+_CPU = re.compile(r"(?:^|[_.+-])(?:cpu|mkl|eigen|openblas)(?:$|[_.+-])")
+_GPU = re.compile(r"(?:^|[_.+-])gpu(?:$|[_.+-])")
+# From CUDA 13 on, NVIDIA's wheels carry no CUDA version in their names.
+_RUNTIME = re.compile(r"nvidia-cuda-runtime(-cu\d+)?|cuda-version|cuda-cudart|cudatoolkit")
+_CUDNN = re.compile(r"nvidia-cudnn-cu\d+|cudnn|libcudnn")
+_NCCL = re.compile(r"nvidia-nccl-cu\d+|nccl")
+
+
+def build_of(name: str, version: str, build: str = "", local: str = "") -> Build:
+    """Tell what one package was built for, by its own name, version and build string alone.
+
+    Args:
+        name: of the package, as pip or conda has it.
+        version: with its local part or without.
+        build: conda's build string, such as `cpu_mkl_py313hbc6f0e9_102`.
+        local: the local part of the version where it stands apart, such as `cu126`.
+
+    Returns:
+        Kind `unknown` where neither tells; `builds_of` looks at the packages beside it too.
+    """
+    plain = name.lower().replace("_", "-")
+    version, _, own = version.partition("+")
+    local = local or own
+    whole = f"{version}+{local}" if local else version
+    told = Build(
+        kind="unknown",
+        framework=_framework_of(plain),
+        package=plain,
+        version=whole,
+    )
+    if _CPU_NAMES.fullmatch(plain):
+        return _known(told, "cpu", "", f"package {plain}")
+    if found := _CUPY.fullmatch(plain):
+        kind, digits = found.groups()
+        dotted = digits.replace("-", ".") if kind == "rocm" else _dotted(digits.rstrip("x-"))
+        return _known(told, kind, dotted, f"package {plain}")
+    if plain == "tensorflow-rocm":
+        return _known(told, "rocm", "", f"package {plain}")
+    for text, evidence in ((build, f"build {build}"), (local, f"version {whole}")):
+        if found := _ROCM.search(text):
+            return _known(told, "rocm", found.group(1), evidence)
+        if found := _CUDA.search(text):
+            return _known(told, "cuda", _dotted(found.group(1)), evidence)
+        if _CPU.search(text):
+            return _known(told, "cpu", "", evidence)
+        if _GPU.search(text):
+            return _known(told, "cuda", "", evidence)
+    if plain in {"tensorflow-gpu", "pytorch-gpu"}:
+        return _known(told, "cuda", "", f"package {plain}")
+    return told
+
+
+def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = None) -> list[Build]:
+    """Tell what each framework among packages was built for.
+
+    Args:
+        packages: all of one environment: what stands beside a framework may tell.
+        facts: what files of the installed packages say, as `what_is_installed.py` reads it:
+            by name of the package, such as `torch`, its kind and toolkit (`cuda 12.6`, `cpu`).
+    """
+    everything = list(packages)
+    found = []
+    for package in everything:
+        if not _framework_of(package.name):
+            continue
+        told = build_of(package.name, package.version, package.build)
+        said = (facts or {}).get(package.name, "")
+        if said:
+            kind, _, toolkit = said.partition(" ")
+            told = _known(told, kind, toolkit, f"its own files say {said}")
+        elif told.kind == "unknown" or told.framework == "jax":
+            told = _beside(told, package, everything)
+        whole = re.sub("-(gpu|core)$", "", package.name)
+        if whole == package.name or not _has(everything, whole):
+            found.append(told)
+    return found
+
+
+def runtime_of(packages: Sequence[Package]) -> str:
+    """Return the version of CUDA's run time that is installed; empty where none is."""
+    named = [one for one in packages if _RUNTIME.fullmatch(one.name)]
+    # The metapackage names the toolkit; cudart's own version agrees as far as that goes.
+    named.sort(key=lambda one: one.name != "cuda-version")
+    return ".".join(map(str, numbers(named[0].version)[:2])) if named else ""
+
+
+def cudnn_of(packages: Iterable[Package]) -> str:
+    """Return the version of cuDNN that is installed; empty where none is."""
+    return _version(packages, _CUDNN)
+
+
+def nccl_of(packages: Iterable[Package]) -> str:
+    """Return the version of NCCL that is installed; empty where none is."""
+    return _version(packages, _NCCL)
+
+
+def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Build:
+    """Tell by the packages beside: JAX's plugins, NVIDIA's libraries, conda's `cpuonly`."""
+    if told.framework == "jax":
+        for one in everything:
+            if found := _PLUGIN.fullmatch(one.name):
+                kind, toolkit = found.groups()
+                return _known(told, kind, toolkit, f"{one.name} {one.version}")
+        if told.kind != "unknown":
+            return told
+        return _known(told, "cpu", "", "no plugin such as jax-cuda12-plugin beside it")
+    if _has(everything, "cpuonly"):
+        return _known(told, "cpu", "", "package cpuonly")
+    toolkit = runtime_of(everything)
+    if toolkit and "+" not in package.version:
+        # A wheel without a local version is the channel's usual one, which is for CUDA.
+        return _known(told, "cuda", toolkit, f"the libraries of CUDA {toolkit} beside it")
+    return told
+
+
+def _framework_of(name: str) -> Framework | Literal[""]:
+    """Return the framework that a package is, or is the compiled part of; empty: none."""
+    return "cupy" if _CUPY.fullmatch(name) else _FRAMEWORKS.get(name, "")
+
+
+def _known(told: Build, kind: str, toolkit: str, evidence: str) -> Build:
+    return msgspec.structs.replace(told, kind=kind, toolkit=toolkit, evidence=evidence)
+
+
+def _dotted(digits: str) -> str:
+    """Return `120` as `12.0`, `92` as `9.2`, `12` as it is; what has a dot, too."""
+    if "." in digits or len(digits) < 2 or digits in {"10", "11", "12", "13"}:
+        return digits
+    major = 1 if len(digits) == 2 else 2
+    return f"{digits[:major]}.{digits[major:]}"
+
+
+def _has(packages: Iterable[Package], name: str) -> bool:
+    return any(one.name == name for one in packages)
+
+
+def _version(packages: Iterable[Package], name: re.Pattern[str]) -> str:
+    return next((one.version for one in packages if name.fullmatch(one.name)), "")

@@ -1,0 +1,268 @@
+"""What is wrong with an environment, before a job waits in a queue for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from teho.model.software import Build, Checked, Driver, Package, Problem
+from teho.software.builds import builds_of, cudnn_of, nccl_of, runtime_of
+from teho.software.choose import TITLES, driver_runs
+from teho.software.drivers import cudnn_fits, lowest_driver, newest_cuda, numbers
+from teho.software.releases import supports
+
+__all__ = ["Target", "check"]
+
+_PLUGIN = re.compile(r"jax-((?:cuda|rocm)\d+)-plugin")
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the environment is to run, as far as it is known."""
+
+    driver: Driver | None = None
+    vendor: str = ""
+    """`nvidia`, `amd`, or empty: not known."""
+    gpu: str = ""
+    """Product name."""
+    capability: str = ""
+    """NVIDIA's compute capability; empty: not known."""
+    arch: str = "x86_64"
+    """Of the node."""
+    cluster: str = ""
+    """The catalogue's name, for the next step."""
+
+
+def check(
+    packages: Sequence[Package],
+    *,
+    source: str,
+    form: str,
+    target: Target,
+    facts: Mapping[str, str] | None = None,
+    python: str = "",
+) -> Checked:
+    """Tell GPU builds from CPU builds, and hold them against a driver and a GPU.
+
+    Args:
+        packages: all of one environment.
+        source: the file, or the interpreter.
+        form: what was read, such as `conda list`.
+        target: where it is to run.
+        facts: what the frameworks' own files say, as `builds_of` takes it.
+        python: its version; empty: looked for among the packages.
+    """
+    builds = builds_of(packages, facts)
+    looked = _Looked(packages, builds, runtime_of(packages), cudnn_of(packages), target)
+    return Checked(
+        source=source,
+        form=form,
+        python=python or _version_of(packages, "python"),
+        builds=tuple(builds),
+        cuda=looked.cuda,
+        cudnn=looked.cudnn,
+        nccl=nccl_of(packages),
+        driver=target.driver,
+        gpu=f"{target.gpu} (compute capability {target.capability})"
+        if target.capability
+        else target.gpu,
+        problems=tuple(_problems(looked)),
+        not_checked=tuple(_not_checked(looked)),
+    )
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    packages: Sequence[Package]
+    builds: Sequence[Build]
+    cuda: str
+    cudnn: str
+    target: Target
+
+
+def _problems(looked: _Looked) -> Iterator[Problem]:
+    if not looked.builds:
+        yield Problem(
+            kind="no_framework",
+            severity="critical",
+            sentence=f"None of {', '.join(TITLES.values())} is among these packages.",
+            evidence=f"{len(looked.packages)} package{'' if len(looked.packages) == 1 else 's'}",
+            action=_plan(looked.target, "pytorch"),
+        )
+    for build in looked.builds:
+        yield from _of_kind(build, looked)
+        if build.kind == "cuda":
+            yield from _of_driver(build, looked)
+            yield from _of_capability(build, looked)
+    yield from _of_cudnn(looked)
+    yield from _of_plugins(looked)
+    yield from _twice(looked)
+
+
+def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
+    title, target = TITLES[build.framework], looked.target
+    if build.kind == "cpu":
+        others = {one.framework for one in looked.builds if one.kind in {"cuda", "rocm"}}
+        if build.framework not in others:
+            yield Problem(
+                kind="cpu_only_build",
+                # Beside a GPU build it may be there for its tools alone, as of data.
+                severity="warning" if others else "critical",
+                sentence=f"{title} is a CPU-only build: it cannot use a GPU.",
+                evidence=f"{build.package} {build.version}: {build.evidence}",
+                action=_gpu_build(build, looked),
+            )
+    wrong = {"amd": "cuda", "nvidia": "rocm"}.get(target.vendor)
+    if build.kind == wrong:
+        yield Problem(
+            kind="wrong_vendor",
+            severity="critical",
+            sentence=f"{title} is built for {build.kind.upper().replace('ROCM', 'ROCm')}, and the "
+            f"GPU, {target.gpu}, is {'AMD' if target.vendor == 'amd' else 'NVIDIA'}'s.",
+            evidence=f"{build.package} {build.version}: {build.evidence}",
+            action=_plan(target, build.framework),
+        )
+    if build.package == "tensorflow" and not looked.cuda and _by_pip(build, looked.packages):
+        yield Problem(
+            kind="no_cuda_libraries",
+            severity="warning",
+            sentence="TensorFlow has no CUDA libraries beside it: without modules that bring CUDA "
+            "and cuDNN it sees no GPU.",
+            evidence="no nvidia-cuda-runtime and no nvidia-cudnn among the packages",
+            action=f"`pip install 'tensorflow[and-cuda]=={build.version.partition('+')[0]}'`",
+        )
+
+
+def _of_driver(build: Build, looked: _Looked) -> Iterator[Problem]:
+    driver = looked.target.driver
+    toolkit = looked.cuda or build.toolkit
+    if driver is None or driver_runs(driver, toolkit) is not False:
+        return
+    least = lowest_driver(toolkit) or ()
+    has = driver.version or f"one for CUDA {driver.cuda}"
+    newest = driver.cuda or (newest_cuda(driver.version) or "")
+    yield Problem(
+        kind="driver_too_old",
+        severity="critical",
+        sentence=f"The driver of {driver.where}, {has}, is too old for CUDA {toolkit}, which "
+        f"{TITLES[build.framework]} uses.",
+        evidence=f"CUDA {toolkit} needs driver {'.'.join(map(str, least))} or newer; "
+        f"this one supports CUDA {newest or 'older than any known here'}",
+        action=_plan(looked.target, build.framework),
+    )
+
+
+def _of_capability(build: Build, looked: _Looked) -> Iterator[Problem]:
+    target = looked.target
+    if _has_code(build, looked) is False:
+        yield Problem(
+            kind="gpu_not_supported",
+            severity="critical",
+            sentence=f"This build of {TITLES[build.framework]} has no code for {target.gpu}.",
+            evidence=f"{build.package} {build.version} with CUDA {build.toolkit}; compute "
+            f"capability {target.capability}",
+            action=_plan(target, build.framework),
+        )
+
+
+def _has_code(build: Build, looked: _Looked) -> bool | None:
+    """Tell whether a build has code for the GPU; None: not known, or not documented."""
+    target = looked.target
+    if not target.capability or not build.toolkit:
+        return None
+    channel = "pip" if _by_pip(build, looked.packages) else "conda"
+    return supports(
+        target.capability, build.framework, build.version, build.toolkit, channel, target.arch
+    )
+
+
+def _of_cudnn(looked: _Looked) -> Iterator[Problem]:
+    target = looked.target
+    if looked.cudnn and target.capability and not cudnn_fits(looked.cudnn, target.capability):
+        yield Problem(
+            kind="cudnn_not_for_gpu",
+            severity="critical",
+            sentence=f"cuDNN {looked.cudnn} is not for {target.gpu} any more: convolutions fail.",
+            evidence=f"compute capability {target.capability}; cuDNN 9.11 and newer need 7.5",
+            action="ask for `cudnn<9.11` (conda) or `nvidia-cudnn-cu12<9.11` (pip)",
+        )
+
+
+def _of_plugins(looked: _Looked) -> Iterator[Problem]:
+    """Find a plugin of JAX that is of another release than jaxlib: it is then left out."""
+    jaxlib = _version_of(looked.packages, "jaxlib")
+    for one in looked.packages:
+        found = _PLUGIN.fullmatch(one.name)
+        if found and jaxlib and numbers(one.version)[:2] != numbers(jaxlib)[:2]:
+            yield Problem(
+                kind="plugin_mismatch",
+                severity="critical",
+                sentence="JAX's GPU plugin is of another release than jaxlib: JAX falls back to "
+                "the CPU.",
+                evidence=f"{one.name} {one.version}, jaxlib {jaxlib}",
+                action=f"`pip install 'jax[{found.group(1)}]=={jaxlib}'`",
+            )
+
+
+def _twice(looked: _Looked) -> Iterator[Problem]:
+    """Find a framework that is there twice: which one is imported is a matter of chance."""
+    for framework, title in TITLES.items():
+        names = sorted(
+            {f"{one.package} {one.version}" for one in looked.builds if one.framework == framework}
+        )
+        if len(names) > 1:
+            yield Problem(
+                kind="installed_twice",
+                severity="warning",
+                sentence=f"{title} is installed {len(names)} times: which one is imported is not "
+                "certain.",
+                evidence=", ".join(names),
+                action="make the environment anew, with one of them",
+            )
+
+
+def _not_checked(looked: _Looked) -> Iterator[str]:
+    target = looked.target
+    cuda = [one for one in looked.builds if one.kind == "cuda"]
+    if cuda and target.driver is None:
+        yield (
+            f"Driver: that of {target.cluster or 'the compute nodes'} is not known; run this on "
+            "one, or say `--driver VERSION` as nvidia-smi shows it."
+        )
+    if cuda and not target.gpu:
+        yield "GPU: not known; `--cluster NAME` says which it is."
+    for build in looked.builds:
+        title = TITLES[build.framework]
+        if build.kind == "unknown":
+            yield (
+                f"{title}: {build.package} {build.version} does not say what it is built for; "
+                "`teho env check --python PATH` reads its own files."
+            )
+        elif build.kind == "cuda" and target.capability and _has_code(build, looked) is None:
+            yield f"{title}: for which GPUs {build.version} has code is not documented here."
+
+
+def _gpu_build(build: Build, looked: _Looked) -> str:
+    """Return what turns a CPU build into a GPU build."""
+    target = looked.target
+    if target.cluster:
+        return _plan(target, build.framework)
+    if not _by_pip(build, looked.packages):
+        return (
+            f"`CONDA_OVERRIDE_CUDA=VERSION conda install '{build.package}=*=cuda*'`, with a CUDA "
+            "that the compute nodes' driver supports; `teho env plan` finds it"
+        )
+    return _plan(target, build.framework)
+
+
+def _plan(target: Target, framework: str) -> str:
+    cluster = target.cluster or "NAME"
+    return f"`teho env plan --cluster {cluster} --framework {framework or 'pytorch'}`"
+
+
+def _by_pip(build: Build, packages: Iterable[Package]) -> bool:
+    return any(one.name == build.package and one.origin == "pip" for one in packages)
+
+
+def _version_of(packages: Iterable[Package], name: str) -> str:
+    return next((one.version for one in packages if one.name == name), "")

@@ -1,0 +1,169 @@
+"""The newest release of a framework that fits a driver, a GPU and a Python, and why no newer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from teho.model.software import Driver, Framework, Proposal, Refused
+from teho.software.drivers import lowest_driver, numbers
+from teho.software.releases import Channel, Offer, Release, has_code_for, releases
+
+__all__ = ["TITLES", "Wish", "choose", "driver_runs"]
+
+TITLES: dict[str, str] = {
+    "pytorch": "PyTorch",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "cupy": "CuPy",
+}
+
+
+class Wish(NamedTuple):
+    """What a release must fit."""
+
+    framework: Framework
+    channel: Channel
+    vendor: Literal["nvidia", "amd"]
+    gpu: str
+    """Product name."""
+    capability: str
+    """NVIDIA's compute capability; empty: not known."""
+    arch: str
+    driver: Driver | None
+    version: str = ""
+    """The only one that will do, such as `2.12`; empty: any."""
+    python: str = ""
+    """The same of Python, such as `3.12`."""
+
+
+def choose(wish: Wish) -> tuple[Proposal | None, tuple[Refused, ...]]:
+    """Return the newest combination that fits, and all that is newer with why it does not.
+
+    Within a release the build with the newest CUDA that fits comes first. Where the driver is not
+    known, it is the build that asks least of one.
+    """
+    refused: list[tuple[Release, Offer | None, str]] = list(_not_in_channel(wish))
+    for release in releases(wish.framework, wish.channel):
+        if wish.version and not _is_of(wish.version, release.version):
+            continue
+        if why := _against(release, wish):
+            refused.append((release, None, why))
+            continue
+        fitting = []
+        for offer in release.builds:
+            reason = _against_build(offer, wish)
+            if reason:
+                refused.append((release, offer, reason))
+            elif reason is not None:
+                fitting.append(offer)
+        if fitting:
+            offer = fitting[0]
+            if wish.driver is None and wish.vendor == "nvidia":
+                offer = min(fitting, key=lambda one: lowest_driver(one.cuda) or ())
+                refused += [
+                    (release, one, _needs(one, "and which one is there is not known"))
+                    for one in fitting[: fitting.index(offer)]
+                ]
+            return _proposal(release, offer, wish, refused), ()
+    return None, tuple(_told(refused))
+
+
+def driver_runs(driver: Driver, toolkit: str) -> bool | None:
+    """Tell whether a driver runs a CUDA toolkit, by its version, or by the CUDA that it supports.
+
+    Returns:
+        None where nothing is known of that toolkit.
+    """
+    least = lowest_driver(toolkit)
+    if least is None:
+        return None
+    if driver.version:
+        return numbers(driver.version) >= least
+    return numbers(driver.cuda)[:1] >= numbers(toolkit)[:1]
+
+
+def _not_in_channel(wish: Wish) -> Iterator[tuple[Release, None, str]]:
+    """Yield releases that the other channel has, and this one not yet."""
+    here = releases(wish.framework, wish.channel)
+    other: Channel = "conda" if wish.channel == "pip" else "pip"
+    for release in releases(wish.framework, other):
+        if wish.version or numbers(release.version) <= numbers(here[0].version):
+            return
+        name = "conda-forge" if wish.channel == "conda" else "PyPI"
+        yield release, None, f"{name} has {here[0].version} at the newest"
+
+
+def _against(release: Release, wish: Wish) -> str:
+    """Return why no build of a release fits; empty: one may."""
+    lowest, highest = release.python
+    if wish.python and not numbers(lowest) <= numbers(wish.python)[:2] <= numbers(highest):
+        return f"it is for Python {lowest} to {highest}, and {wish.python} is asked for"
+    if release.x86_64_only and wish.arch != "x86_64":
+        return f"it has no GPU build for {wish.arch}"
+    if wish.vendor == "amd" and not any(one.rocm for one in release.builds):
+        return "it has no build with ROCm"
+    return ""
+
+
+def _against_build(offer: Offer, wish: Wish) -> str | None:
+    """Return why a build does not fit; empty: it does; None: it is another vendor's."""
+    if bool(offer.cuda) != (wish.vendor == "nvidia"):
+        return None
+    if wish.vendor == "amd":
+        return ""
+    if wish.capability and has_code_for(wish.capability, offer, wish.arch) is False:
+        return f"it has no code for {wish.gpu} (compute capability {wish.capability})"
+    if wish.driver is not None and driver_runs(wish.driver, offer.cuda) is False:
+        has = f"is {wish.driver.version}" if wish.driver.version else (
+            f"supports CUDA {wish.driver.cuda}"
+        )  # fmt: skip
+        return _needs(offer, f"and that of {wish.driver.where} {has}")
+    return ""
+
+
+def _needs(offer: Offer, but: str) -> str:
+    least = ".".join(map(str, lowest_driver(offer.cuda) or ()))
+    return f"it needs driver {least} or newer, {but}"
+
+
+def _proposal(
+    release: Release, offer: Offer, wish: Wish, refused: list[tuple[Release, Offer | None, str]]
+) -> Proposal:
+    known = bool(wish.capability) and has_code_for(wish.capability, offer, wish.arch) is True
+    return Proposal(
+        version=release.version,
+        python=wish.python or release.python[1],
+        accelerator="cuda" if offer.cuda else "rocm",
+        toolkit=offer.cuda or offer.rocm,
+        capabilities_known=known,
+        source=release.source,
+        refused=tuple(_told(refused)),
+    )
+
+
+def _told(refused: list[tuple[Release, Offer | None, str]]) -> Iterator[Refused]:
+    """Yield what was refused; builds and releases that share the reason stand together."""
+    for (title, why, source), same in groupby(refused, key=lambda one: (
+        TITLES[one[0].framework], one[2], one[0].source
+    )):  # fmt: skip
+        versions: dict[str, list[str]] = {}
+        for release, offer, _ in same:
+            versions.setdefault(release.version, [])
+            versions[release.version] += [_toolkit(offer)] if offer else []
+        newest, oldest = next(iter(versions)), next(reversed(versions))
+        what = f"{title} {newest}" if newest == oldest else f"{title} {oldest} to {newest}"
+        toolkits = list(dict.fromkeys(one for told in versions.values() for one in told))
+        what += f" with {' or '.join(toolkits)}" if toolkits else ""
+        yield Refused(what=what, why=why, source=source)
+
+
+def _toolkit(offer: Offer) -> str:
+    return f"CUDA {offer.cuda}" if offer.cuda else f"ROCm {offer.rocm}"
+
+
+def _is_of(asked: str, version: str) -> bool:
+    """Tell whether a version is of a release: `2.4.1` is of 2.4."""
+    release = numbers(version)
+    return numbers(asked)[: len(release)] == release

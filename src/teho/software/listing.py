@@ -1,0 +1,169 @@
+"""Reading lists of packages: what conda, mamba, pip and lock files write."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from teho.errors import InputError
+from teho.model.software import Package
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["Listing", "package_of", "read_listing"]
+
+_Origin = Literal["conda", "pip", ""]
+_NAME = r"[A-Za-z0-9_][\w.-]*?"
+_VERSION = r"[0-9][\w.!+*-]*"
+_BUILD = r"[A-Za-z0-9_][\w.]*"
+
+
+class Listing(NamedTuple):
+    """What was read."""
+
+    form: str
+    """Such as `conda list`."""
+    packages: list[Package]
+
+
+class _Form(NamedTuple):
+    name: str
+    line: re.Pattern[str]
+    origin: _Origin
+
+
+# Tried on every line, in this order; the form of most lines is that of the whole.
+_FORMS = (
+    # URL/conda-forge/linux-64/pytorch-2.4.1-cuda120_py313h6ccb88c_302.conda#md5
+    _Form("conda explicit list", re.compile(
+        rf"(?:- (?:conda|url): |url: )?(?:https?|file)://\S*/(?:linux-\w+|noarch|osx-\w+|win-\w+)/"
+        rf"(?P<name>{_NAME})-(?P<version>[^-/]+)-(?P<build>[^-/]+)\.(?:conda|tar\.bz2)(?:#\S+)?"
+    ), "conda"),
+    # pytorch   conda-forge/linux-64::pytorch-2.4.1-cuda120_py313h6ccb88c_302
+    _Form("conda create", re.compile(
+        rf"\S+\s+(?:\S+\s+-->\s+)?[\w./-]+::"
+        rf"(?P<name>{_NAME})-(?P<version>[^-\s]+)-(?P<build>[^-\s]+)\s*"
+    ), "conda"),
+    # + pytorch  2.4.1  cuda120_py313h6ccb88c_302  conda-forge  37MB
+    _Form("mamba create", re.compile(
+        rf"\+ (?P<name>{_NAME})\s+(?P<version>{_VERSION})\s+(?P<build>{_BUILD})\s+\S+(?:\s+\S+)?"
+    ), "conda"),
+    # - pytorch=2.4.1=cuda120_py313h6ccb88c_302
+    _Form("conda export", re.compile(
+        rf"(?:- )?(?P<name>{_NAME})=(?P<version>{_VERSION})=(?P<build>{_BUILD})"
+    ), "conda"),
+    # torch==2.5.1+cu124 --hash=..., with markers behind a semicolon
+    _Form("pip freeze", re.compile(
+        rf"(?:- )?(?P<name>{_NAME})(?:\[[\w,.-]+\])?===?(?P<version>{_VERSION})"
+        r"(?:\s*[;\\#].*|\s+--hash.*)?"
+    ), "pip"),
+    # torch @ file:///wheels/torch-2.9.0+computecanada-cp311-cp311-linux_x86_64.whl
+    _Form("pip freeze", re.compile(
+        rf"(?P<name>{_NAME}) @ \S*/[\w.]+-(?P<version>[0-9][^-/#]*)-[^/]*\.whl(?:#\S*)?"
+    ), "pip"),
+    # pytorch  2.4.1  cuda120_py313h6ccb88c_302  conda-forge, and of pip: torch  2.5.1  pypi_0  pypi
+    _Form("conda list", re.compile(
+        rf"(?P<name>{_NAME})\s+(?P<version>{_VERSION})\s+(?P<build>{_BUILD})(?:\s+(?P<channel>\S+))?"
+    ), "conda"),
+    # torch  2.5.1+cu124
+    _Form("pip list", re.compile(
+        rf"(?P<name>{_NAME})\s+(?P<version>{_VERSION})(?:\s+/\S+)?"
+    ), "pip"),
+)  # fmt: skip
+
+
+def read_listing(text: str, source: str) -> Listing:
+    """Read a list of packages, of whatever form it is.
+
+    Args:
+        text: of conda's explicit lists, `conda create`, `conda list` and `conda env export`;
+            of `pip freeze` and `pip list`; of pylock, uv's, poetry's and pixi's lock files; of what
+            conda and pip write as JSON.
+        source: the file's name, for the error.
+
+    Raises:
+        InputError: no line of it names a package.
+    """
+    for read in (_json, _toml):
+        if found := read(text):
+            return found
+    counts: dict[str, int] = {}
+    lines = (_of_line(line.strip(), counts) for line in text.splitlines())
+    packages = [package for package in lines if package]
+    if not packages:
+        count = len(text.splitlines())
+        raise InputError(
+            f"{source}: none of {count} line{'' if count == 1 else 's'} names a package",
+            "what `conda list`, `conda create` or `pip freeze` prints, or a lock file",
+            "`pip freeze > FILE` in the environment, or `teho env check --python PATH`",
+        )
+    return Listing(max(counts, key=lambda form: counts[form]), packages)
+
+
+def _of_line(line: str, counts: dict[str, int]) -> Package | None:
+    if not line or line.startswith(("#", "@", "//")):
+        return None
+    for form in _FORMS:
+        if found := form.line.fullmatch(line):
+            fields = found.groupdict(default="")
+            by_pip = "pypi" in {fields.get("channel"), fields.get("build")} or (
+                fields.get("build", "").startswith("pypi_")
+            )
+            counts[form.name] = counts.get(form.name, 0) + 1
+            return _package(
+                fields["name"],
+                fields["version"],
+                "" if by_pip else fields.get("build", ""),
+                "pip" if by_pip else form.origin,
+            )
+    return None
+
+
+def _json(text: str) -> Listing | None:
+    if text.lstrip()[:1] not in {"[", "{"}:
+        return None
+    try:
+        content = msgspec.json.decode(text.encode(errors="replace"))
+    except msgspec.DecodeError:
+        return None
+    rows = content.get("packages", content.get("actions", {}).get("LINK")) if isinstance(
+        content, dict
+    ) else content  # fmt: skip
+    if isinstance(rows, dict):  # an older conda-lock
+        rows = list(rows.values())
+    packages = [one for row in rows or () if isinstance(row, dict) and (one := package_of(row))]
+    return Listing("JSON list", packages) if packages else None
+
+
+def _toml(text: str) -> Listing | None:
+    """Read a lock file in TOML: pylock's `[[packages]]`, uv's and poetry's `[[package]]`."""
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+    rows = content.get("packages") or content.get("package")
+    if not isinstance(rows, list):
+        return None
+    packages = [one for row in rows if isinstance(row, dict) and (one := package_of(row))]
+    return Listing("lock file", packages) if packages else None
+
+
+def package_of(record: dict[str, Any]) -> Package | None:
+    """Read one package of JSON or TOML: conda names a build, pip does not."""
+    name, version = record.get("name"), record.get("version")
+    if not isinstance(name, str) or not isinstance(version, str):
+        return None
+    build = record.get("build_string") or record.get("build") or ""
+    by_pip = not build or record.get("channel") == "pypi" or str(build).startswith("pypi_")
+    return _package(name, version, "" if by_pip else str(build), "pip" if by_pip else "conda")
+
+
+def _package(name: str, version: str, build: str, origin: _Origin) -> Package:
+    plain = re.sub(r"[-_.]+", "-", name).lower() if origin == "pip" else name.lower()
+    return Package(name=plain, version=version, build=build, origin=origin)
