@@ -22,8 +22,10 @@ NAMES = (
     "plan",
     "recorder",
     "devices",
+    "doctor",
     "slowdown",
     "probe",
+    "tune",
     "disk",
     "big_report",
 )

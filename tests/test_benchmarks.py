@@ -19,6 +19,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("start", "`teho run -- true`, wall time"),
         ("launch", "`teho launch -- true`, wall time"),
         ("plan", "plans in one process"),
+        ("doctor", "`teho doctor` where no GPU is"),
         ("recorder", "CPU time of a whole"),
         ("slowdown", "loader, slower by"),
         ("probe", "numpy, slower by"),

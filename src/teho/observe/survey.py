@@ -6,20 +6,14 @@ line of the answer, and what the others say is there all the same.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import platform
-import select
-import signal
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-
-import msgspec
 
 from teho.config.privacy import masked_text, readable
 from teho.devices.cgroup import MemoryCgroup
@@ -33,6 +27,7 @@ from teho.model.device import Readings, Source
 from teho.model.metric import Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
+from teho.observe.aside import Aside, telling
 from teho.observe.seat import VISIBLE
 from teho.schedulers.allocation import read_allocation
 from teho.version import __version__
@@ -54,6 +49,8 @@ def take_survey(
     environment: Mapping[str, str] = os.environ,
     root: Path = Path("/"),
     deadline_s: float = _DEADLINE_S,
+    *,
+    signals: bool = True,
 ) -> Survey:
     """Ask the host and every vendor's GPUs, and return what they said within the time.
 
@@ -61,13 +58,17 @@ def take_survey(
         environment: that of a program which would be recorded.
         root: a folder that holds `sys` and `proc`; `/` but in tests.
         deadline_s: when a driver counts as hung.
+        signals: whether figures are read too, which takes up to 3 s.
     """
     environment = {name: readable(value) for name, value in environment.items()}
     cores = tuple(sorted(os.sched_getaffinity(0)))
-    asked = [_Asked("node", partial(_ask_node, environment, root, cores))]
-    asked += [_Asked(vendor, partial(_ask_gpus, vendor, environment, root)) for vendor in OPENERS]
-    until_s = time.monotonic() + deadline_s
-    node, *gpus = [one.answers(until_s, deadline_s) for one in asked]
+    asked: dict[str, Callable[[], Answers]] = {
+        vendor: partial(_ask_gpus, vendor, environment, root, signals=signals) for vendor in OPENERS
+    }
+    if signals:
+        asked["node"] = partial(_ask_node, environment, root, cores)
+    begun = {of: Aside(_driver(of), telling(ask), deadline_s) for of, ask in asked.items()}
+    answers = {of: _answers(of, aside) for of, aside in begun.items()}
     facts = describe_host(root)
     allocation = read_allocation(environment, frozenset(cores), None, facts.memory_bytes)
     said_by = {name: environment[name] for name in (*VISIBLE, *_SAID_BY) if name in environment}
@@ -82,83 +83,25 @@ def take_survey(
         cpu_model=facts.cpu_model,
         visible={name: masked_text(value) for name, value in said_by.items()},
         system=_system(environment, root),
-        node=node,
-        gpus=tuple(gpus),
+        node=answers.get("node", Answers(of="node")),
+        gpus=tuple(answers[vendor] for vendor in OPENERS),
     )
 
 
-class _Asked:
-    """One question, in a process that can be given up."""
-
-    def __init__(self, of: str, question: Callable[[], Answers]) -> None:
-        self._of = of
-        self._pipe, write_end = os.pipe()
-        with warnings.catch_warnings():
-            # Other threads there may be hold no lock that the child could need.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._pid = os.fork()
-        if self._pid == 0:
-            _answer_and_exit(of, question, write_end)
-        os.close(write_end)
-
-    def answers(self, until_s: float, deadline_s: float) -> Answers:
-        """Wait for the answers; the process is gone when this returns, where it lets itself end."""
-        data, in_time = self._listen(until_s)
-        if not in_time:
-            os.kill(self._pid, signal.SIGKILL)
-        # One that hangs inside the kernel dies when it comes back; nobody waits for it.
-        status = os.waitpid(self._pid, 0 if in_time else os.WNOHANG)[1]
-        with contextlib.suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(data, type=Answers)
-        driver = _driver(self._of)
-        code = os.waitstatus_to_exitcode(status)
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"failed: {code}"
-        why = f"the process that asked {driver} {how}"
-        if not in_time:
-            why = f"{driver} did not answer within {deadline_s:g} s"
-        return Answers(
-            of=self._of,
-            state="failed",
-            why=why,
-            next_step="tell the administrator; `dmesg` may show what the driver complains of",
-        )
-
-    def _listen(self, until_s: float) -> tuple[bytes, bool]:
-        data = b""
-        try:
-            while True:
-                left_s = max(0.0, until_s - time.monotonic())
-                if not select.select([self._pipe], [], [], left_s)[0]:
-                    return data, False
-                part = os.read(self._pipe, 1 << 16)
-                if not part:
-                    return data, True
-                data += part
-        finally:
-            os.close(self._pipe)
+def _answers(of: str, aside: Aside) -> Answers:
+    found = aside.answer(Answers)
+    if isinstance(found, Answers):
+        return found
+    return Answers(
+        of=of,
+        state="failed",
+        why=found.detail,
+        next_step="tell the administrator; `dmesg` may show what the driver complains of",
+    )
 
 
 def _driver(of: str) -> str:
     return "the kernel" if of == "node" else f"the {of.upper()} driver"
-
-
-def _answer_and_exit(of: str, question: Callable[[], Answers], write_end: int) -> None:
-    status = 1
-    try:
-        # What a driver's library prints is no part of the page.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        try:
-            answers = question()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a line
-            why = f"asking {_driver(of)} failed: {error!r}"
-            answers = Answers(of=of, state="failed", why=why)
-        with os.fdopen(write_end, "wb") as pipe:
-            pipe.write(msgspec.json.encode(answers))
-        status = 0
-    finally:
-        os._exit(status)
 
 
 def _ask_node(environment: Mapping[str, str], root: Path, cores: tuple[int, ...]) -> Answers:
@@ -169,7 +112,7 @@ def _ask_node(environment: Mapping[str, str], root: Path, cores: tuple[int, ...]
         source.close()
 
 
-def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path) -> Answers:
+def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signals: bool) -> Answers:
     try:
         source = OPENERS[vendor](environment, root)
     except DeviceError as error:
@@ -186,7 +129,7 @@ def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path) -> Answer
             of=vendor,
             devices=source.devices,
             others=other_devices(vendor, root, source.devices),
-            signals=_signals(source, "gpu"),
+            signals=_signals(source, "gpu") if signals else {},
             versions=versions_of(vendor, root),
             notes=source.notes,
         )

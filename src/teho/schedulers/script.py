@@ -79,6 +79,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the processes need `MASTER_ADDR` and `MASTER_PORT`."""
     masks: str
     """Value of `--cpu-bind`; empty: none is documented, or none would be valid."""
+    check: str
+    """The command that looks first whether the job can work; empty: none does."""
     container: str
     """What stands before a command inside the software's container, with a space behind."""
     teho: str
@@ -161,6 +163,7 @@ def _values(
         threads=_threads(option, processes),
         meets=_meets(option, processes),
         masks=_masks(option, cluster),
+        check=_check(option, options),
         container=f"{software.run_prefix} " if software and software.run_prefix else "",
         teho=_teho(option, options),
         program=bash_command(request.command),
@@ -186,6 +189,17 @@ def _teho(option: Option, options: ScriptOptions) -> str:
     return "".join(f"{path} {name} -- " for name, is_wanted in wanted.items() if is_wanted)
 
 
+def _check(option: Option, options: ScriptOptions) -> str:
+    """Return `teho doctor --in-job`, for the program's own Python where that is named by a path."""
+    if not options.check:
+        return ""
+    words = [*options.teho, "doctor", "--in-job"]
+    program = option.request.command[0]
+    if "/" in program and _PYTHON.fullmatch(program.rpartition("/")[2]):
+        words += ["--python", program]
+    return " ".join(map(bash_word, words))
+
+
 def _directives(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[str, ...]:
     if option.scheduler == "slurm":
         return slurm_directives(option, cluster, options)
@@ -201,6 +215,8 @@ def _software(option: Option, cluster: Cluster, options: ScriptOptions) -> Softw
     cluster has no entry for it, what the cluster says for any framework; and nothing for
     a program, or a Python, of the user's own.
     """
+    if options.software is not None:
+        return options.software
     known = {software.framework: software for software in cluster.software}
     wanted = options.framework
     if wanted == "none":

@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from teho.errors import InputError
+from teho.model.cluster import Software
 from teho.model.plan import Option
 
 __all__ = ["ScriptOptions"]
@@ -21,10 +22,14 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     record: bool = False
     """Whether `teho run` records the program."""
+    check: bool = False
+    """Whether `teho doctor` looks first, and ends a job that cannot do what it is started for."""
     teho: tuple[str, ...] = ("teho",)
     """The words by which the job finds Teho: a name on the PATH, or an absolute path."""
     framework: str = ""
     """Whose modules or container are loaded; `none`: no one's; empty: as the command looks."""
+    software: Software | None = None
+    """An environment of the user's own, which is activated instead."""
     stage: tuple[str, ...] = ()
     """Files that are copied, and archives that are unpacked, to each node's own disk."""
     array: str = ""

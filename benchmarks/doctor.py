@@ -1,0 +1,73 @@
+"""`teho doctor`: wall time of the whole command, every check and the page included.
+
+In a job with eight stub GPUs a framework is imported, to hear what it sees: here one of a few
+lines, since no PyTorch for CUDA runs on this machine. What the import of the real one adds is
+measured beside what people do by hand, in the same Python, in turn.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from common import ROOT, SCRIPTS, Figures, Row, interleave, measure_process, stub_environment
+
+sys.path.insert(0, str(ROOT / "tests" / "doctor"))
+
+from small_pythons import fake_torch, small_python  # the path above leads to it
+
+_REAL = ROOT / ".frameworks" / "bin" / "python"
+_SEES = ROOT / "src" / "teho" / "doctor" / "programs" / "sees.py"
+_JOB = {"SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "0,1,2,3,4,5,6,7", "SLURM_CPUS_ON_NODE": "2"}
+_BY_HAND = "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"
+
+
+def measure(*, quick: bool) -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder, stub_environment() as env:
+        python = small_python(Path(folder), "torch-2.5.1+cu124")
+        fake_torch(Path(folder), gpus=8)
+        # What it finds, such as a clock that nothing keeps right, is no failure of the measurement.
+        page = f"'{SCRIPTS}/teho' doctor --python '{python}' >/dev/null 2>&1; [ $? -lt 126 ]"
+        alone = {name: env[name] for name in env if not name.startswith("TEHO_STUB")}
+        calls = {
+            "job": partial(measure_process, ["sh", "-c", page], {**env, **_JOB}),
+            "alone": partial(
+                measure_process, ["sh", "-c", page], {**alone, "LD_LIBRARY_PATH": "/nonexistent"}
+            ),
+        }
+        if _REAL.exists():
+            calls["sees"] = partial(measure_process, [_REAL, _SEES, "pytorch"], env)
+            calls["hand"] = partial(measure_process, [_REAL, "-c", _BY_HAND], env)
+        if not quick:
+            interleave(calls, 2)  # byte code and the file system's cache
+        ended = interleave(calls, 1 if quick else 15)
+    wall_ms = {
+        name: Figures.of(*(one.wall_s * 1000 for one in several)) for name, several in ended.items()
+    }
+    rows = [
+        Row(
+            what="`teho doctor` in a job with 8 GPUs",
+            unit="ms",
+            ours=wall_ms["job"],
+            budget=2000,
+        ),
+        Row(
+            what="`teho doctor` where no GPU is",
+            unit="ms",
+            ours=wall_ms["alone"],
+            budget=2000,
+        ),
+    ]
+    if "hand" in wall_ms:
+        rows.append(
+            Row(
+                what="of it, importing PyTorch and hearing what it sees",
+                unit="ms",
+                ours=wall_ms["sees"],
+                peer="`import torch; torch.cuda.device_count()`",
+                theirs=wall_ms["hand"],
+            )
+        )
+    return rows

@@ -1,0 +1,117 @@
+"""`teho doctor`: is this environment, this allocation, this binding sane?"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from threading import Timer
+from typing import TYPE_CHECKING
+
+import click
+
+from teho.cli import say
+from teho.errors import InputError, TehoError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from teho.doctor.outcome import Check
+
+__all__ = ["command"]
+
+_PATIENCE_S = 2.0
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho doctor
+  teho doctor --self-test
+  teho doctor --python ~/venv/bin/python --data /scratch/images
+  srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""",
+)
+@click.option("--python", "python", metavar="PATH", default="",
+              help="The Python of your programs.  [default: the first on PATH]")  # fmt: skip
+@click.option("--data", "data", metavar="DIR", default="",
+              help="Look at a sample of the files below DIR, too.")  # fmt: skip
+@click.option("--cluster", metavar="NAME", default="",
+              help="Judge by this cluster of the catalogue.  [default: as recognised]")  # fmt: skip
+@click.option("--only", "only", metavar="ID,…", default="", help="Only these checks.")
+@click.option("--self-test", is_flag=True,
+              help="Multiply matrices too, and check and time them: up to 90 s.")  # fmt: skip
+@click.option("--in-job", is_flag=True,
+              help="At the top of a job's script: one line a problem, on stderr.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text",
+              show_default=True)  # fmt: skip
+def command(
+    python: str, data: str, cluster: str, only: str, *, self_test: bool, in_job: bool, form: str
+) -> None:
+    """Look for what would spoil a job: builds, drivers, binding, threads, limits, file systems.
+
+    On a login node, in a job, on a laptop; no root. Each driver, file system and framework is asked
+    in a process of its own, which is given up after 2 s to 30 s.
+
+    Exit code: 1 where a warning or something critical was found, or the self-test failed; else 2
+    where a check of those that may doom a job could not judge, the self-test could not be run, or
+    an option is wrong; else 0. Remarks count for nothing. With --in-job: 1 where the job cannot do
+    what it was started for, and 0 whatever else is.
+    """
+    from teho.doctor.examine import chosen, exit_code
+
+    checks = chosen([word for part in only.split(",") if (word := part.strip())])
+    if in_job:
+        if self_test or form == "json":
+            raise InputError("--in-job with --self-test or --format json", "one without the other")
+        raise click.exceptions.Exit(_in_job(checks, python, data, cluster))
+    from teho.doctor.examine import examine
+    from teho.doctor.take import take_scene
+
+    hint = Timer(_PATIENCE_S, say, ["asking drivers, file systems and frameworks…"])
+    hint.daemon = True
+    if sys.stderr.isatty():
+        hint.start()
+    began_s = time.monotonic()
+    scene = take_scene(os.environ, python=python, data=data, cluster=cluster)
+    wall_s = time.monotonic() - began_s
+    hint.cancel()
+    test = None
+    if self_test:
+        from teho.doctor.self_test import self_test as run_self_test
+
+        if sys.stderr.isatty():
+            say("multiplying matrices…")
+        test = run_self_test(scene, os.environ)
+    examination = examine(scene, checks, wall_s, test)
+    if form == "json":
+        from teho.show.doctor_json import render_doctor_json
+
+        click.echo(render_doctor_json(examination), nl=False)
+    else:
+        from teho.cli.terminal import wants_color, width
+        from teho.show.doctor_text import render_examination
+
+        color = wants_color(sys.stdout)
+        click.echo(render_examination(examination, width=width(), color=color), nl=False)
+    if code := exit_code(examination):
+        raise click.exceptions.Exit(code)
+
+
+def _in_job(checks: Sequence[Check], python: str, data: str, cluster: str) -> int:
+    """Say what is wrong; return 1 where the job is doomed, and never for a fault of Teho's own."""
+    from teho.doctor.examine import doomed, examine
+    from teho.doctor.take import take_scene
+    from teho.show.doctor_text import problem_lines
+
+    try:
+        began_s = time.monotonic()
+        scene = take_scene(os.environ, python=python, data=data, cluster=cluster)
+        examination = examine(scene, checks, time.monotonic() - began_s)
+        for line in problem_lines(examination):
+            say(line)
+    except TehoError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it must not end somebody's job
+        say(f"doctor could not look: {error!r}")
+        return 0
+    return 1 if doomed(examination) else 0

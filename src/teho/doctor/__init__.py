@@ -1,0 +1,1 @@
+"""Whether an environment, an allocation and a binding are sane, before a job is lost to them."""

@@ -1,0 +1,58 @@
+"""The cores that a program may run on are those that the job was given."""
+
+from __future__ import annotations
+
+from teho.doctor.checks._processes import promised
+from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.scene import Scene
+from teho.explain.wording import numbered
+from teho.model.finding import Severity
+
+__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+
+ID = "affinity"
+ABOUT = "cores that a program may run on, against the allocation"
+DECISIVE = False
+
+
+def look(scene: Scene) -> Outcome:
+    """Compare the affinity mask with the cores that the scheduler tells."""
+    if not scene.in_job:
+        return moot("this is no job")
+    asked, bound = promised(scene), len(scene.cores)
+    if asked is None:
+        return unknown("the scheduler does not tell how many cores the job was given")
+    own = asked // scene.local_size
+    evidence = (
+        ("given to the job here", asked, "cores"),
+        ("this may run on", numbered(scene.cores), ""),
+        ("tasks here", scene.local_size, ""),
+    )
+    # With `--hint=nomultithread` Slurm counts both threads of a core, and gives one.
+    if bound * scene.threads_per_core < own:
+        slurm = scene.allocation.scheduler == "slurm"
+        return [
+            symptom(
+                ID,
+                Severity.WARNING,
+                f"A program started here may run on {bound} of the {own} cores that it was given.",
+                "Since Slurm 22.05 `srun` does not take the cores of `sbatch`: "
+                "`export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK`, or `srun --cpus-per-task`."
+                if slurm
+                else "Look at what binds it: `taskset -cp $$`.",
+                *evidence,
+            )
+        ]
+    if bound > asked:
+        return [
+            symptom(
+                ID,
+                Severity.REMARK,
+                f"The job was given {asked} cores, and its programs may run on {bound}: it is not "
+                "bound to its own, and others may run there.",
+                f"Start no more than {asked} threads and workers: "
+                f"`export OMP_NUM_THREADS={max(1, own)}`.",
+                *evidence,
+            )
+        ]
+    return fine(f"{bound} of {asked} cores")

@@ -1,0 +1,33 @@
+"""The node's clock is kept right."""
+
+from __future__ import annotations
+
+from teho.doctor.outcome import Outcome, fine, symptom, unknown
+from teho.doctor.scene import Scene
+from teho.model.finding import Severity
+from teho.model.missing import Missing
+
+__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+
+ID = "clock"
+ABOUT = "whether the node's clock is kept right"
+DECISIVE = False
+
+
+def look(scene: Scene) -> Outcome:
+    """Ask the kernel: adjtimex(2)."""
+    clock = scene.clock
+    if isinstance(clock, Missing):
+        return unknown(clock.detail)
+    if clock.is_synchronised:
+        return fine(f"kept right, within {clock.error_s:.3g} s")
+    return [
+        symptom(
+            ID,
+            Severity.REMARK,
+            "Nothing keeps this node's clock right, by the kernel's word: logs of several nodes "
+            "may not agree, and certificates and tokens may be refused.",
+            "Tell the administrator; on a machine of your own, `timedatectl set-ntp true`.",
+            ("possible error", clock.error_s, "s"),
+        )
+    ]

@@ -1,0 +1,76 @@
+"""Caches in a home folder that all nodes share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.doctor.outcome import Outcome, fine, symptom, unknown
+from teho.doctor.scene import Folder, Scene
+from teho.model.finding import Severity
+
+__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+
+ID = "home-caches"
+ABOUT = "caches in a home folder on a network file system"
+DECISIVE = False
+
+_DEFAULTS = {
+    # What frameworks compile at each start: many small files, and locks.
+    "TRITON_CACHE_DIR": "~/.triton",
+    "CUDA_CACHE_PATH": "~/.nv",
+    "MIOPEN_USER_DB_PATH": "~/.config/miopen",
+    # What is downloaded, and fills a quota.
+    "HF_HOME": "~/.cache/huggingface",
+    "TORCH_HOME": "~/.cache/torch",
+    "PIP_CACHE_DIR": "~/.cache/pip",
+    "CONDA_PKGS_DIRS": "~/.conda/pkgs",
+}
+"""Variable -> where it points to where it is not set, by each tool's documents."""
+_OF_VENDOR = {"CUDA_CACHE_PATH": "nvidia", "MIOPEN_USER_DB_PATH": "amd"}
+_UNDER_CACHE = ("HF_HOME", "TORCH_HOME", "PIP_CACHE_DIR")
+"""They follow XDG_CACHE_HOME."""
+
+
+def look(scene: Scene) -> Outcome:
+    """Name the caches that lie in such a home, by their variables."""
+    home = scene.folders.get("home")
+    if not isinstance(home, Folder):
+        return unknown(f"the home folder cannot be looked at: {home.detail if home else 'none'}")
+    if not home.is_network:
+        return fine(f"home is on a file system of this node, {home.file_system}")
+    environment = scene.environment
+    inside = [
+        name
+        for name in _DEFAULTS
+        if _is_used(name, scene) and _place(name, environment).startswith(("~", f"{home.path}/"))
+    ]
+    if not inside:
+        return fine("all of them lie elsewhere")
+    return [
+        symptom(
+            ID,
+            Severity.REMARK,
+            f"The home folder lies on {home.file_system}, and {len(inside)} caches in it: programs "
+            "wait for its server, and they fill your quota.",
+            "`teho launch` puts what is compiled on the node's own disk; what is downloaded goes "
+            "to a larger file system with "
+            "`export HF_HOME=… TORCH_HOME=… PIP_CACHE_DIR=…` in your `.bashrc`.",
+            ("home", home.path, ""),
+            ("in it", ", ".join(inside), ""),
+        )
+    ]
+
+
+def _is_used(name: str, scene: Scene) -> bool:
+    vendor = _OF_VENDOR.get(name)
+    return vendor is None or any(device.vendor == vendor for device in scene.gpus)
+
+
+def _place(name: str, environment: Mapping[str, str]) -> str:
+    """Return where a cache lies: a path, or one that begins with `~`."""
+    if environment.get(name):
+        return environment[name]
+    cache = environment.get("XDG_CACHE_HOME", "")
+    if name in _UNDER_CACHE and cache:
+        return f"{cache}/{_DEFAULTS[name].rpartition('/')[2]}"
+    return _DEFAULTS[name]

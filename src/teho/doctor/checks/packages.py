@@ -1,0 +1,50 @@
+"""Packages that do not go together: what `teho env check` finds in a list of them."""
+
+from __future__ import annotations
+
+from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.scene import Scene
+from teho.model.finding import Severity
+from teho.model.missing import Missing
+from teho.software.check import Target, check
+
+__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+
+ID = "packages"
+ABOUT = "packages that do not go together, or not with these GPUs"
+DECISIVE = False
+
+_JUDGED_ELSEWHERE = {"no_framework", "cpu_only_build", "driver_too_old", "gpu_not_supported"}
+"""By checks that hear the frameworks themselves as well."""
+
+
+def look(scene: Scene) -> Outcome:
+    """Hold the packages against each other, and against the first GPU."""
+    python = scene.python
+    if isinstance(python, Missing):
+        return unknown(f"no Python could be asked: {python.detail}")
+    if not python.frameworks:
+        return moot(f"no GPU framework in {python.path}")
+    device = scene.gpus[0] if scene.gpus else None
+    is_nvidia = device is not None and device.vendor == "nvidia"
+    target = Target(
+        driver=scene.nvidia_driver,
+        vendor=device.vendor if device else "",
+        gpu=device.name if device else "",
+        capability=device.architecture if device and is_nvidia else "",
+        cluster=scene.cluster.name if scene.cluster else "",
+    )
+    checked = check(python.packages, source=python.path, form="", target=target, facts=python.facts)
+    found = [
+        symptom(
+            ID,
+            Severity(problem.severity),
+            problem.sentence,
+            problem.action,
+            ("what tells", problem.evidence, ""),
+        )
+        for problem in checked.problems
+        if problem.kind not in _JUDGED_ELSEWHERE
+    ]
+    count = len(python.packages)
+    return found or fine(f"{count} package{'' if count == 1 else 's'}, and nothing at odds")

@@ -1,0 +1,54 @@
+"""Data in many small files on a network file system."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.scene import Scene
+from teho.model.finding import Severity, Threshold
+from teho.model.missing import Missing
+from teho.units import format_bytes
+
+__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+
+ID = "small-files"
+ABOUT = "a sample of the data that --data names"
+DECISIVE = False
+
+_MANY = Threshold(1000, "files", "Teho's own choice: fewer are opened within seconds")
+_SMALL = Threshold(
+    1024, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on one server alone"
+)
+
+
+def look(scene: Scene) -> Outcome:
+    """Judge the median size of some files, drawn at random; nothing is walked as a whole."""
+    if scene.data is None:
+        return moot("no folder of data was named: `--data DIR`")
+    if isinstance(scene.data, Missing):
+        return unknown(f"the data cannot be looked at: {scene.data.detail}")
+    data, count = scene.data, scene.data.listed
+    if not data.sizes_bytes:
+        return unknown(f"{data.folder.path} has no file")
+    middle = median(data.sizes_bytes)
+    shown = f"{count:,} files{'' if data.is_whole else ' or more'}, of {format_bytes(middle)}"
+    if not data.folder.is_network:
+        return fine(f"{shown}, on a file system of this node")
+    if count < _MANY.value or middle >= _SMALL.value * 1024:
+        return fine(shown)
+    return [
+        symptom(
+            ID,
+            Severity.WARNING,
+            f"{data.folder.path} holds {shown}, on {data.folder.file_system}: each one that is "
+            "opened costs a question to its server, which all users share.",
+            "Pack them once into few large files, `tar -cf data.tar -C "
+            f"{data.folder.path} .`, and unpack that on the node's own disk at the job's start: "
+            "`teho submit --stage data.tar`.",
+            ("files seen", count, ""),
+            ("median size", middle, "bytes"),
+            ("sizes looked at", len(data.sizes_bytes), ""),
+            thresholds=(_MANY, _SMALL),
+        )
+    ]

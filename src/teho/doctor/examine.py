@@ -1,0 +1,100 @@
+"""From a scene to an examination: every check, the worst first, and what the exit code is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timezone
+
+from teho.config.toml import did_you_mean
+from teho.doctor.checks import CHECKS
+from teho.doctor.outcome import Check, Said
+from teho.doctor.scene import Python, Scene
+from teho.errors import InputError
+from teho.model.doctor import Checked, Examination, SelfTest, Symptom
+from teho.model.finding import Severity
+
+__all__ = ["chosen", "doomed", "examine", "exit_code", "symptoms_of"]
+
+_ORDER = list(Severity)
+
+
+def chosen(ids: Collection[str]) -> tuple[Check, ...]:
+    """Return the checks of these ids, or all where none is named.
+
+    Raises:
+        InputError: there is no check of that id.
+    """
+    known = {check.ID: check for check in CHECKS}
+    for id_ in ids:
+        if id_ not in known:
+            raise InputError(
+                f"--only {id_}: no such check{did_you_mean(id_, known)}", ", ".join(known)
+            )
+    return tuple(check for check in CHECKS if not ids or check.ID in ids)
+
+
+def examine(
+    scene: Scene, checks: Sequence[Check], wall_s: float, self_test: SelfTest | None = None
+) -> Examination:
+    """Judge a scene by some checks.
+
+    Args:
+        scene: what was seen.
+        checks: of `chosen`.
+        wall_s: how long it took to see it.
+        self_test: what came of it.
+    """
+    return Examination(
+        at=datetime.now(timezone.utc),
+        host=scene.survey.host,
+        cluster=scene.cluster.name if scene.cluster else "",
+        scheduler=scene.allocation.scheduler,
+        job_id=scene.allocation.job_id,
+        python=scene.python.path if isinstance(scene.python, Python) else "",
+        wall_s=wall_s,
+        checks=tuple(_checked(check, scene) for check in checks),
+        self_test=self_test,
+    )
+
+
+def _checked(check: Check, scene: Scene) -> Checked:
+    outcome = check.look(scene)
+    if isinstance(outcome, Said):
+        return Checked(
+            id=check.ID,
+            about=check.ABOUT,
+            decisive=check.DECISIVE,
+            state=outcome.state,
+            said=outcome.text,
+        )
+    return Checked(
+        id=check.ID,
+        about=check.ABOUT,
+        decisive=check.DECISIVE,
+        state="found",
+        symptoms=tuple(outcome),
+    )
+
+
+def symptoms_of(examination: Examination) -> list[Symptom]:
+    """Return everything that was found, the worst first; what dooms a job before all else."""
+    found = [one for checked in examination.checks for one in checked.symptoms]
+    return sorted(found, key=lambda one: (not one.dooms, _ORDER.index(one.severity)))
+
+
+def doomed(examination: Examination) -> list[Symptom]:
+    """Return why a job started here cannot do what it was started for."""
+    return [one for one in symptoms_of(examination) if one.dooms]
+
+
+def exit_code(examination: Examination) -> int:
+    """Return 1 where a warning or worse was found, or the self-test failed.
+
+    Else 2 where a check that may doom a job, or the self-test, could not judge; else 0.
+    """
+    test = examination.self_test
+    worse = any(one.severity is not Severity.REMARK for one in symptoms_of(examination))
+    if worse or (test and test.state == "failed"):
+        return 1
+    unsure = any(one.decisive and one.state == "abstained" for one in examination.checks)
+    return 2 if unsure or (test and test.state == "not_run") else 0

@@ -1,0 +1,119 @@
+"""Imports a GPU framework and says which GPUs it sees: `python sees.py pytorch`.
+
+It runs in the user's Python, 3.8 or later, and needs nothing of Teho. Its answer is one object of
+JSON on stdout, as `Sight` of `teho.doctor.scene` has it; what frameworks print goes to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import warnings
+from typing import Any, Callable, Dict
+
+
+def pytorch() -> Dict[str, Any]:
+    """Ask PyTorch, whose warnings say why it sees none."""
+    torch = importlib.import_module("torch")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        sees = torch.cuda.is_available()
+        count = torch.cuda.device_count() if sees else 0
+    toolkit = torch.version.hip or torch.version.cuda or ""
+    why = " ".join(_words(one.message) for one in said)
+    if toolkit and not count and not why:
+        why = _error(torch.cuda.current_device)
+    spread = torch.distributed
+    return {
+        "version": str(torch.__version__),
+        "kind": "rocm" if torch.version.hip else "cuda" if torch.version.cuda else "cpu",
+        "toolkit": toolkit,
+        "gpus": count,
+        "architectures": torch.cuda.get_arch_list() if sees else [],
+        "collectives": bool(spread.is_available() and spread.is_nccl_available()),
+        "why": why,
+    }
+
+
+def tensorflow() -> Dict[str, Any]:
+    """Ask TensorFlow, which carries NCCL in itself."""
+    tf = importlib.import_module("tensorflow")
+    build = dict(tf.sysconfig.get_build_info())
+    is_rocm, is_cuda = build.get("is_rocm_build"), build.get("is_cuda_build")
+    return {
+        "version": str(tf.__version__),
+        "kind": "rocm" if is_rocm else "cuda" if is_cuda else "cpu",
+        "toolkit": str(build.get("rocm_version" if is_rocm else "cuda_version") or ""),
+        "gpus": len(tf.config.list_physical_devices("GPU")),
+        "architectures": [str(one) for one in build.get("cuda_compute_capabilities") or ()],
+    }
+
+
+def jax() -> Dict[str, Any]:
+    """Ask JAX; what its plugin was built for, only a device tells."""
+    package = importlib.import_module("jax")
+    try:
+        devices = package.devices("gpu")
+    except Exception as error:
+        return {"version": str(package.__version__), "gpus": 0, "why": _words(error)}
+    platform = str(devices[0].client.platform_version).lower()
+    return {
+        "version": str(package.__version__),
+        "kind": "rocm" if "rocm" in platform else "cuda",
+        "gpus": len(devices),
+    }
+
+
+def cupy() -> Dict[str, Any]:
+    """Ask CuPy."""
+    package = importlib.import_module("cupy")
+    runtime = package.cuda.runtime
+    is_rocm = bool(runtime.is_hip)
+    number = runtime.runtimeGetVersion()
+    seen: Dict[str, Any] = {"gpus": 0}
+    try:
+        seen["gpus"] = runtime.getDeviceCount()
+    except Exception as error:
+        seen["why"] = _words(error)
+    return {
+        "version": str(package.__version__),
+        "kind": "rocm" if is_rocm else "cuda",
+        "toolkit": "" if is_rocm else "%d.%d" % (number // 1000, number % 1000 // 10),
+        "collectives": bool(getattr(package.cuda.nccl, "available", False)),
+        **seen,
+    }
+
+
+def _error(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except Exception as error:
+        return _words(error)
+    return ""
+
+
+def _words(error: object) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")
+
+
+def main() -> None:
+    """Answer, and end at once: some drivers hang when a program ends."""
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    # Nothing is computed here, and others may use the GPU.
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    ask = {"pytorch": pytorch, "tensorflow": tensorflow, "jax": jax, "cupy": cupy}[sys.argv[1]]
+    try:
+        said = ask()
+    except Exception as error:
+        said = {"broken": "%s: %s" % (type(error).__name__, _words(error))}
+    json.dump({"type": "sight", **said}, answer)
+    answer.close()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

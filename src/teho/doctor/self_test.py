@@ -1,0 +1,95 @@
+"""A matrix product in the user's own Python: is it right, and how fast beside the device's peak?
+
+It is what `test_GPU.py` of many a tutorial does, with its result checked, its runs warmed up and
+waited for, and its rate in FLOP/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.bench.examples import MATMUL
+from teho.bench.measure import Effort, measure
+from teho.doctor.scene import Scene
+from teho.experiment.placement import Machine, Placement
+from teho.launch.binding import physical_cores
+from teho.model.bench import Measured
+from teho.model.doctor import Product, SelfTest
+from teho.model.missing import Missing
+
+__all__ = ["self_test"]
+
+_FOR_S = 90.0
+_EFFORT = Effort(is_quick=True, seconds=0.3, most_s=5.0)
+_ON_GPU = (
+    {"size": 4096, "precision": "FP32"},
+    {"size": 4096, "precision": "TF32"},
+    {"size": 8192, "precision": "BF16"},
+)
+"""Large enough that a GPU of today is busy, and starting it is not what is timed."""
+_ON_CPU = ({"size": 1024, "precision": "FP32"},)
+_LIBRARIES = ("numpy", "torch", "cupy", "jax")
+
+
+def self_test(scene: Scene, environment: Mapping[str, str]) -> SelfTest:
+    """Multiply on the first GPU, or on the CPU where there is none; takes up to 90 s.
+
+    Every library is held against NumPy in double precision before it is timed.
+    """
+    if isinstance(scene.python, Missing):
+        return SelfTest(state="not_run", why=f"no Python could be asked: {scene.python.detail}")
+    if scene.failed_drivers:
+        return SelfTest(state="not_run", why=scene.failed_drivers[0].why)
+    if not any(one.name == "numpy" for one in scene.python.packages):
+        return SelfTest(state="not_run", why=f"{scene.python.path} has no NumPy")
+    machine = Machine(tuple(physical_cores(scene.cores)), scene.gpus)
+    placements = [Placement("cpu:all", machine.logical_cores)]
+    if scene.gpus:
+        placements.append(Placement("gpu:1", machine.logical_cores, scene.gpus[:1]))
+    example = MATMUL._replace(
+        cpu=("numpy",) if scene.gpus else ("numpy", "torch"),
+        quick=_ON_GPU if scene.gpus else _ON_CPU,
+    )
+    measured = measure(
+        example, _LIBRARIES, placements, scene.python.path, environment, _EFFORT, _FOR_S
+    )
+    return _judged(measured, placements[-1].name)
+
+
+def _judged(measured: Measured, placement: str) -> SelfTest:
+    """Return what was measured on one placement."""
+    took_part = {one.library: one for one in measured.participants if one.placement == placement}
+    wrong = [one for one in took_part.values() if one.why in {"disagrees", "died"}]
+    products = tuple(
+        Product(
+            library=f"{timing.library} {took_part[timing.library].version}",
+            device=took_part[timing.library].device,
+            precision=timing.point["precision"],
+            size=timing.point["size"],
+            flop_per_s=timing.flop_per_s or 0.0,
+            peak_percent=timing.peak_percent,
+            error=_error(measured, timing.library, placement, timing.point["precision"]),
+        )
+        for timing in measured.timings
+        if timing.placement == placement and timing.phase == "kernel"
+    )
+    if wrong:
+        why = "; ".join(f"{one.library}: {one.text}" for one in wrong)
+        return SelfTest(state="failed", products=products, why=why)
+    if products:
+        return SelfTest(state="passed", products=products)
+    unseen = [one for one in took_part.values() if one.why == "no_gpu" and one.library != "numpy"]
+    texts = [one.text for one in unseen or took_part.values() if one.text]
+    return SelfTest(state="failed" if unseen else "not_run", why="; ".join(texts))
+
+
+def _error(measured: Measured, library: str, placement: str, precision: str) -> float | None:
+    return next(
+        (
+            one.error
+            for one in measured.agreements
+            if (one.library, one.placement, one.point["precision"])
+            == (library, placement, precision)
+        ),
+        None,
+    )

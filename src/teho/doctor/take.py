@@ -1,0 +1,182 @@
+"""Takes the picture of this machine: all questions at once, each of which may go unanswered."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from teho.clusters.catalogue import load_catalogue, load_cluster
+from teho.clusters.current import current_cluster
+from teho.devices.host import describe_host
+from teho.devices.procfile import read_text
+from teho.doctor.files import look_at, read_quotas, sample
+from teho.doctor.machine import (
+    cores_of_numa,
+    gpu_files,
+    has_fabric,
+    read_clock,
+    read_limits,
+    threads_per_core,
+)
+from teho.doctor.python import look_into, see
+from teho.doctor.scene import Folder, Proxy, Python, Quota, Sample, Scene
+from teho.errors import InputError
+from teho.model.cluster import Cluster
+from teho.model.missing import Missing
+from teho.observe.aside import Aside, becoming, telling
+from teho.observe.survey import take_survey
+from teho.schedulers.allocation import read_allocation
+from teho.schedulers.task import read_task
+
+__all__ = ["take_scene"]
+
+_DRIVER_S = 15.0
+"""A driver without persistence mode wakes every GPU first, which takes it a second for each."""
+_FILES_S = 5.0
+_QUOTA_S = 2.0
+"""A file server without a quota service is asked for a minute."""
+_PROXY_S = 2.0
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
+
+
+def take_scene(
+    environment: Mapping[str, str],
+    *,
+    python: str = "",
+    data: str = "",
+    cluster: str = "",
+    root: Path = Path("/"),
+) -> Scene:
+    """Look at everything that the checks judge.
+
+    A part that does not answer is `Missing`, after 2 s to 15 s; frameworks have 30 s, and are
+    only asked where there is a GPU, or one was promised.
+
+    Args:
+        environment: that of a program which would be started here.
+        python: the user's; empty: the first on PATH.
+        data: folder to draw a sample of; empty: none.
+        cluster: name in the catalogue; empty: the one that is recognised.
+        root: a folder that holds `proc`, `sys` and `dev`; `/` but in tests.
+
+    Raises:
+        InputError: there is no such cluster.
+    """
+    asked = look_into(python, environment)
+    known = _cluster(cluster, environment)
+    folders = {
+        what: Aside(f"the file system of {path}", telling(_looking(what, path)), _FILES_S)
+        for what, path in _folders(environment, known).items()
+    }
+    quotas = _ask_quotas(environment)
+    drawn = (
+        Aside(f"the file system of {data}", telling(partial(sample, data)), _FILES_S)
+        if data
+        else None
+    )
+    proxy = _ask_proxy(environment)
+    survey = take_survey(environment, root, _DRIVER_S, signals=False)
+    facts = describe_host(root)
+    allocation = read_allocation(environment, frozenset(survey.cores), None, facts.memory_bytes)
+    scene = Scene(
+        environment=environment,
+        survey=survey,
+        allocation=allocation,
+        local_size=_local_size(environment, survey.host),
+        cluster=known,
+        python=asked.answer(Python),
+        is_python_named=bool(python),
+        folders={what: aside.answer(Folder) for what, aside in folders.items()},
+        quotas=_quotas(quotas),
+        data=drawn.answer(Sample) if drawn else None,
+        limits=read_limits(),
+        cores_of_numa=cores_of_numa(root),
+        threads_per_core=threads_per_core(root),
+        proxy=proxy.answer(Proxy) if proxy else None,
+        clock=read_clock(),
+        has_fabric=has_fabric(root),
+        gpu_files=gpu_files(root),
+    )
+    if not scene.expects_gpus or scene.failed_drivers or isinstance(scene.python, Missing):
+        return scene
+    return msgspec.structs.replace(scene, python=see(scene.python, environment))
+
+
+def _looking(what: str, path: str) -> Callable[[], Folder]:
+    return partial(look_at, path, is_home=what == "home")
+
+
+def _folders(environment: Mapping[str, str], cluster: Cluster | None) -> dict[str, str]:
+    own = cluster.local_disk.variable if cluster and cluster.local_disk else ""
+    variables = (own, "SLURM_TMPDIR", "LOCAL_SCRATCH")
+    scratch = next(filter(None, map(environment.get, variables)), "")
+    found = {
+        "home": environment.get("HOME", ""),
+        "here": os.curdir,
+        "temporary": environment.get("TMPDIR") or "/tmp",  # noqa: S108 - only looked at
+        "shared memory": "/dev/shm",  # noqa: S108
+        "scratch": scratch,
+    }
+    return {what: path for what, path in found.items() if path}
+
+
+def _cluster(name: str, environment: Mapping[str, str]) -> Cluster | None:
+    named = name or environment.get("TEHO_CLUSTER", "")
+    if named:
+        return load_cluster(named, environment)
+    known = load_catalogue(environment).values()
+    return current_cluster(environment, socket.gethostname(), known)
+
+
+def _local_size(environment: Mapping[str, str], host: str) -> int:
+    try:
+        return read_task(environment, host).local_size
+    except InputError:
+        return 1  # `teho launch` says what is wrong with it
+
+
+def _ask_quotas(environment: Mapping[str, str]) -> list[Aside]:
+    commands = [["quota", "-wp"]]
+    home, user = environment.get("HOME", ""), environment.get("USER", "")
+    if home and user and " - lustre " in read_text(Path("/proc/self/mountinfo")):
+        commands.append(["lfs", "quota", "-q", "-u", user, home])
+    return [Aside(one[0], becoming(one, environment), _QUOTA_S) for one in commands]
+
+
+def _quotas(asked: Sequence[Aside]) -> tuple[Quota, ...] | Missing:
+    """Return what all commands tell together; why not, where none of them answers."""
+    told = [aside.output() for aside in asked]
+    texts = [text.decode(errors="replace") for text in told if not isinstance(text, Missing)]
+    if not texts:
+        return next(one for one in told if isinstance(one, Missing))
+    return tuple(quota for text in texts for quota in read_quotas(text))
+
+
+def _ask_proxy(environment: Mapping[str, str]) -> Aside | None:
+    for variable in _PROXIES:
+        if environment.get(variable):
+            connect = partial(_connect, variable, environment[variable])
+            return Aside(f"the proxy of {variable}", telling(connect), _PROXY_S + 1)
+    return None
+
+
+def _connect(variable: str, url: str) -> Proxy:
+    parts = urlsplit(url if "//" in url else f"//{url}")
+    try:
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        host, port = "", 0
+    place, why = f"{host}:{port}", ""
+    if not host:
+        return Proxy(variable=variable, place="no host and port", why="it names no host")
+    try:
+        socket.create_connection((host, port), timeout=_PROXY_S).close()
+    except OSError as error:
+        why = error.strerror or str(error)
+    return Proxy(variable=variable, place=place, why=why)

@@ -1,0 +1,160 @@
+"""A question asked in a process of its own, which is given up where it does not answer in time.
+
+A thread would not do: one that hangs inside the kernel, in a driver or a file system, keeps its
+whole process from ending.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from teho.errors import InputError, TehoError
+from teho.model.missing import Missing, Reason
+
+__all__ = ["Aside", "becoming", "telling"]
+
+_T = TypeVar("_T")
+_ERROR = b"!"
+"""What an answer that is an error begins with; JSON never does."""
+_MOMENT_S = 0.001
+_GRACE_S = 5
+"""After its time an asking process ends by itself, where nobody is left to end it."""
+
+
+class Aside:
+    """One question, begun at once; its process, and all that it starts, is one process group.
+
+    Args:
+        of: who is asked, as a sentence calls it: `the NVIDIA driver`.
+        ask: called in that process with the pipe to write the answer to, as JSON.
+        deadline_s: when it counts as hung.
+    """
+
+    def __init__(self, of: str, ask: Callable[[int], None], deadline_s: float) -> None:
+        self._of = of
+        self._deadline_s = deadline_s
+        self._until_s = time.monotonic() + deadline_s
+        self._pipe, write_end = os.pipe()
+        with warnings.catch_warnings():
+            # Other threads there may be hold no lock that the child could need.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if self._pid == 0:
+            signal.alarm(math.ceil(deadline_s) + _GRACE_S)
+            _ask_and_exit(of, ask, write_end)
+        os.close(write_end)
+        with contextlib.suppress(OSError):
+            os.setpgid(self._pid, self._pid)
+
+    def answer(self, form: type[_T]) -> _T | Missing:
+        """Wait for the answer, which is JSON of this form; see `output`."""
+        data = self.output()
+        if isinstance(data, Missing):
+            return data
+        try:
+            return msgspec.json.decode(data, type=form)
+        except msgspec.MsgspecError:
+            shown = data[:60].decode(errors="replace")
+            return Missing(
+                Reason.FAILED, f"{self._of} answered {shown!r}, which nobody understands"
+            )
+
+    def output(self) -> bytes | Missing:
+        """Wait for what was written; its process is gone then, where it lets itself end."""
+        data, in_time = self._listen()
+        if not in_time:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+        code = self._exit_code(until_s=self._until_s if in_time else 0.0)
+        if not in_time:
+            why = f"{self._of} did not answer within {self._deadline_s:g} s"
+        elif data.startswith(_ERROR):
+            why = data[1:].decode(errors="replace")
+        elif code < 0:
+            why = f"the process that asked {self._of} was ended by {signal.Signals(-code).name}"
+        elif code and not data:
+            why = f"the process that asked {self._of} failed: {code}"
+        else:
+            return data
+        return Missing(Reason.FAILED, why)
+
+    def _exit_code(self, until_s: float) -> int:
+        """Return how the process ended; 0 where it still ends, perhaps inside a driver."""
+        while True:
+            ended, status = os.waitpid(self._pid, os.WNOHANG)
+            if ended or time.monotonic() >= until_s:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(_MOMENT_S)
+
+    def _listen(self) -> tuple[bytes, bool]:
+        data = b""
+        try:
+            while True:
+                left_s = max(0.0, self._until_s - time.monotonic())
+                if not select.select([self._pipe], [], [], left_s)[0]:
+                    return data, False
+                part = os.read(self._pipe, 1 << 16)
+                if not part:
+                    return data, True
+                data += part
+        finally:
+            os.close(self._pipe)
+
+
+def telling(question: Callable[[], object]) -> Callable[[int], None]:
+    """Return what asks a function, for `Aside`."""
+
+    def ask(write_end: int) -> None:
+        data = msgspec.json.encode(question())
+        with os.fdopen(write_end, "wb") as pipe:
+            pipe.write(data)
+
+    return ask
+
+
+def becoming(command: Sequence[str], environment: Mapping[str, str]) -> Callable[[int], None]:
+    """Return what becomes a command, for `Aside`; its standard output is the answer."""
+
+    def ask(write_end: int) -> None:
+        os.dup2(write_end, 1)
+        os.close(write_end)
+        try:
+            os.execvpe(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
+        except FileNotFoundError:
+            raise InputError(f"there is no command {command[0]} here") from None
+
+    return ask
+
+
+def _ask_and_exit(of: str, ask: Callable[[int], None], write_end: int) -> None:
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        # Neither is what a driver's library prints a part of the answer, nor may a process that
+        # hangs keep the terminal, or whoever reads from us, waiting.
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(nowhere, descriptor)
+        error_end = os.dup(write_end)
+        try:
+            ask(write_end)
+            status = 0
+        except OSError as error:
+            named = f"{error.filename}: " if error.filename else ""
+            os.write(error_end, _ERROR + f"{named}{error.strerror or error}".encode())
+        except TehoError as error:
+            os.write(error_end, _ERROR + error.found.encode())
+        except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a line
+            os.write(error_end, _ERROR + f"asking {of} failed: {error!r}".encode())
+    finally:
+        os._exit(status)

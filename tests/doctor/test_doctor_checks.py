@@ -1,0 +1,403 @@
+"""Each check finds what is wrong, is silent where nothing is, and abstains where it cannot tell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from scenes import (
+    GIB,
+    GONE,
+    LAPTOP,
+    SOUND,
+    allocation,
+    build,
+    changed,
+    folder,
+    gpu,
+    nvidia,
+    part,
+    python,
+    sight,
+    survey,
+    with_environment,
+    with_folder,
+)
+
+from teho.clusters.catalogue import load_cluster
+from teho.doctor.checks import CHECKS
+from teho.doctor.examine import chosen, examine, exit_code
+from teho.doctor.outcome import Said
+from teho.doctor.scene import Clock, Limits, Proxy, Python, Quota, Sample, Scene
+from teho.errors import InputError
+from teho.model.doctor import Symptom
+from teho.model.finding import Severity
+from teho.model.software import Package
+from teho.model.survey import Answers
+
+CRITICAL, WARNING, REMARK = Severity
+NO_PYTHON = changed(python=GONE)
+NARVAL, NIBI, PUHTI, ARC4 = (load_cluster(name, {}) for name in ("narval", "nibi", "puhti", "arc4"))
+HUNG = nvidia(state="failed", why="the NVIDIA driver did not answer within 15 s")
+LIMITS = {
+    "open_files": 65536,
+    "open_files_most": 65536,
+    "address_space_bytes": None,
+    "locked_memory_bytes": None,
+}
+FAR = (gpu(numa_node=1),)
+GRID_ENGINE = allocation(scheduler="grid_engine", gpus_held=None)
+
+
+def limited(**more: int | None) -> Scene:
+    return changed(limits=Limits(**{**LIMITS, **more}))
+
+
+def data(size: int, count: int = 5000, file_system: str = "lustre") -> Scene:
+    place = folder("/scratch/images", file_system)
+    return changed(data=Sample(folder=place, listed=count, is_whole=False, sizes_bytes=(size,) * 9))
+
+
+def quota(used: int, limit: int) -> Quota:
+    return Quota(
+        file_system="/home", used_bytes=used * GIB, limit_bytes=limit * GIB,
+        used_files=10, limit_files=1000,
+    )  # fmt: skip
+
+
+def twice() -> Python:
+    """Return a Python that has PyTorch from pip and, in another version, from conda."""
+    found = python()
+    other = Package(name="pytorch", version="2.4.1", build="cuda120_py312_2", origin="conda")
+    return msgspec.structs.replace(found, packages=(*found.packages, other))
+
+
+def seeing(**more: object) -> Scene:
+    return changed(python=python(build(), pytorch=sight(**more)))
+
+
+def gpus(*devices: object, **more: object) -> Scene:
+    held = allocation(gpus_held=len(devices))
+    return changed(survey=survey(nvidia(*devices)), allocation=held, **more)  # type: ignore[arg-type]
+
+
+CPU_BUILD = build(
+    kind="cpu", toolkit="", version="2.4.1", evidence="build cpu_mkl_py313hbc6f0e9_102"
+)
+LOGIN = changed(LAPTOP, cluster=NARVAL, python=python(CPU_BUILD))
+OLD_SITE = changed(LAPTOP, cluster=ARC4, python=python(build(toolkit="13.0", version="2.9.0")))
+NO_FRAMEWORK = Python(path="/usr/bin/python3", version="3.9.2")
+SMALL_LIMIT = {"total_bytes": 64 * 1024**2, "free_bytes": 60 * 1024**2}
+
+FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
+    # id, scene, severity, whether the job is doomed, a part of the sentence
+    ("gpus-allocated", changed(survey=survey(nvidia())), CRITICAL, True, "none can be used"),
+    ("gpus-allocated", changed(survey=survey(HUNG)), CRITICAL, True, "did not answer within 15 s"),
+    ("gpus-allocated", changed(allocation=allocation(gpus_held=2)), WARNING, False,
+     "2 GPUs on this node, and a program started here sees 1"),
+    ("gpus-allocated", changed(survey=survey(nvidia(gpu(), gpu(1)))), WARNING, False,
+     "other people's"),
+    ("framework-sees-gpus", seeing(gpus=0, why="CUDA unknown error"), CRITICAL, True,
+     "torch sees 0 GPUs, and the driver shows 1: CUDA unknown error"),
+    ("framework-sees-gpus", gpus(gpu(), gpu(1)), WARNING, False,
+     "torch sees 1 GPUs, and the driver shows 2"),
+    ("framework-sees-gpus", seeing(broken="ImportError: libcudnn.so.9: no such file"), CRITICAL,
+     True, "torch cannot be imported: ImportError: libcudnn.so.9"),
+    ("framework-sees-gpus",
+     changed(python=python(build(), build("jax"), pytorch=sight(gpus=0), jax=sight())),
+     CRITICAL, False, "torch sees 0"),
+    ("framework-sees-gpus",
+     changed(python=python(CPU_BUILD, build("jax"), jax=sight(gpus=0))), CRITICAL, True,
+     "jaxlib sees 0 GPUs"),
+    ("cpu-only-build", changed(python=python(CPU_BUILD)), CRITICAL, True,
+     "torch 2.4.1 is a build for CPUs alone: it will not use the GPUs here"),
+    ("cpu-only-build", changed(python=python(build(), pytorch=sight(kind="cpu", toolkit=""))),
+     CRITICAL, True, "build for CPUs alone"),
+    ("cpu-only-build", LOGIN, CRITICAL, False, "the GPUs on the compute nodes"),
+    ("cpu-only-build", changed(python=python(CPU_BUILD, build("jax"))), WARNING, False,
+     "torch 2.4.1 is a build for CPUs alone"),
+    ("driver-too-old",
+     changed(survey=survey(nvidia(gpu(), versions={"driver by NVML": "450.80.02"}))),
+     CRITICAL, True, "CUDA 12.4 needs 525.60.13, and it is 450.80.02"),
+    ("driver-too-old", OLD_SITE, CRITICAL, False,
+     "The driver on ARC4's compute nodes is too old for pytorch: CUDA 13.0 needs 580"),
+    ("packages", changed(python=twice()), WARNING, False, "PyTorch is installed 2 times"),
+    ("packages",
+     changed(survey=survey(Answers(of="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),)))),
+     CRITICAL, False, "PyTorch is built for CUDA, and the GPU"),
+    ("compute-capability", gpus(gpu(architecture="6.0")), CRITICAL, True,
+     "has no code for NVIDIA A100-SXM4-40GB, which is 6.0"),
+    ("compute-capability", seeing(architectures=("sm_86", "sm_90")), CRITICAL, True, "no code for"),
+    ("collectives",
+     gpus(gpu(), gpu(1), python=python(build(), pytorch=sight(gpus=2, collectives=False))),
+     WARNING, False, "without NCCL"),
+    ("collectives",
+     gpus(gpu(), gpu(1), python=python(build(), pytorch=sight(kind="rocm", collectives=False))),
+     WARNING, False, "without RCCL"),
+    ("mig", gpus(part(0), part(1)), WARNING, False, "2 MIG instances are visible"),
+    ("container",
+     changed(survey=survey(nvidia(), system={"container": "Apptainer"})), CRITICAL, True,
+     "this Apptainer container cannot use them"),
+    ("affinity", changed(survey=survey(cores=(0,))), WARNING, False, "1 of the 12 cores"),
+    ("affinity", changed(survey=survey(cores=tuple(range(48)))), REMARK, False,
+     "given 12 cores, and its programs may run on 48"),
+    ("binding-numa", gpus(*FAR), WARNING, False, "GPU 0 lies on NUMA node 1"),
+    ("threads", with_environment(OMP_NUM_THREADS="48"), WARNING, False, "48 threads on 12 cores"),
+    ("threads", with_environment(MKL_NUM_THREADS="all"), WARNING, False, "not a number of threads"),
+    ("threads", with_environment(OMP_NUM_THREADS="1"), REMARK, False, "will use one of them"),
+    ("threads",
+     changed(environment={}, survey=survey(cores=tuple(range(48)))), WARNING, False,
+     "programs see 48 cores, of which the job was given 12"),
+    ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9"), WARNING, False,
+     "GOMP_CPU_AFFINITY is set"),
+    ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9", KMP_AFFINITY="compact"), WARNING,
+     False, "GOMP_CPU_AFFINITY and KMP_AFFINITY are set"),
+    ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=24)), WARNING, False,
+     "24 of 12 cores"),
+    ("share", changed(cluster=NARVAL, allocation=allocation(memory_limit_bytes=249 * GIB)), WARNING,
+     False, "249 of 124 GiB"),
+    ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=2)), REMARK, False,
+     "less cores for each GPU than it may: 2 of 12"),
+    ("active-environment", with_environment(CONDA_PREFIX="/opt/conda/envs/pt"), WARNING, False,
+     "CONDA_PREFIX says that pt is active, and `python` is another one"),
+    ("active-environment", with_environment(VIRTUAL_ENV="/home/ada/other"), WARNING, False,
+     "VIRTUAL_ENV says that other is active"),
+    ("active-environment",
+     changed(python=NO_FRAMEWORK,
+             folders={"home": folder("/home/ada", holds_conda_init=True)}),
+     WARNING, False, "which batch shells do not read"),
+    ("limits", limited(open_files=1024), REMARK, False, "1024 files open"),
+    ("limits", limited(open_files=256, open_files_most=256), WARNING, False, "256 files open"),
+    ("limits", limited(address_space_bytes=4 * GIB), WARNING, False, "address space is limited to"),
+    ("limits",
+     changed(limited(locked_memory_bytes=65536), allocation=allocation(node_count=2),
+             has_fabric=True),
+     WARNING, False, "NCCL cannot use InfiniBand"),
+    ("shared-memory", with_folder("shared memory", folder("/dev/shm", "tmpfs", **SMALL_LIMIT)),
+     WARNING, False, "60.0 MiB free of 64.0 MiB"),
+    ("disk-space", with_folder("here", folder("/scratch/ada", free_bytes=0)), CRITICAL, True,
+     "The current folder is full"),
+    ("disk-space", with_folder("here", folder("/scratch/ada", free_bytes=GIB // 2)), WARNING, False,
+     "is nearly full"),
+    ("disk-space", with_folder("here", folder("/scratch/ada", free_files=3)), CRITICAL, True,
+     "no more than 3 new files fit"),
+    ("disk-space", with_folder("temporary", folder("/tmp", is_writable=False)), CRITICAL, False,
+     "/tmp cannot be written to"),
+    ("quota", changed(quotas=(quota(46, 50),)), WARNING, False, "92 % of its space"),
+    ("quota", changed(quotas=(quota(51, 50),)), CRITICAL, False, "used up"),
+    ("home-caches", with_folder("home", folder("/home/ada", "nfs4")), REMARK, False,
+     "The home folder lies on nfs4, and 6 caches in it"),
+    ("scratch-unused",
+     changed(folders={"scratch": folder("/local/1"), "temporary": folder("/tmp", "tmpfs")}),
+     REMARK, False, "500 GiB of its own disk in /local/1, and /tmp lies on tmpfs"),
+    ("small-files", data(4096), WARNING, False, "5,000 files or more, of 4.00 KiB, on lustre"),
+    ("internet", changed(cluster=NARVAL), REMARK, False, "have no internet"),
+    ("internet",
+     changed(proxy=Proxy(variable="https_proxy", place="proxy:3128", why="Connection refused")),
+     WARNING, False, "https_proxy names proxy:3128, and nobody answers there: Connection refused"),
+    ("clock", changed(clock=Clock(is_synchronised=False, error_s=16.0)), REMARK, False,
+     "Nothing keeps this node's clock right"),
+    ("retired-cluster", changed(cluster=PUHTI), WARNING, False,
+     "Puhti is retired since 2026-07-31. Its successor is roihu."),
+    ("retired-cluster", changed(cluster=ARC4), WARNING, False, "ARC4 is retired."),
+]  # fmt: skip
+
+SILENT: list[tuple[str, Scene, str, str]] = [
+    # id, scene, state, a part of what is said
+    ("gpus-allocated", SOUND, "fine", "1 GPU of 1"),
+    ("gpus-allocated", LAPTOP, "not_applicable", "no job, and no GPU"),
+    ("gpus-allocated", changed(allocation=allocation(gpus_held=None)), "not_applicable", "no GPU"),
+    ("gpus-allocated", changed(allocation=GRID_ENGINE), "abstained", "does not tell how many"),
+    ("gpus-allocated", changed(allocation=allocation(gpus_held=4), local_size=4), "fine",
+     "1 GPU of 4"),
+    ("framework-sees-gpus", SOUND, "fine", "pytorch: 1 each"),
+    ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
+    ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),
+    ("framework-sees-gpus", changed(python=python(CPU_BUILD)), "not_applicable", "for GPUs"),
+    ("framework-sees-gpus", changed(survey=survey(HUNG)), "abstained", "would hang"),
+    ("framework-sees-gpus", LAPTOP, "not_applicable", "no GPU is here"),
+    ("framework-sees-gpus", gpus(part(0), part(1)), "fine", ""),
+    ("cpu-only-build", SOUND, "fine", "pytorch for CUDA"),
+    ("cpu-only-build", LAPTOP, "not_applicable", "no login node"),
+    ("cpu-only-build", NO_PYTHON, "abstained", "did not answer"),
+    ("cpu-only-build",
+     changed(python=python(build(kind="unknown", version="2.5.1", toolkit=""))), "abstained",
+     "torch 2.5.1 does not say"),
+    ("driver-too-old", SOUND, "fine", "550.54.15 here is new enough for CUDA 12.4"),
+    ("driver-too-old", LAPTOP, "not_applicable", "no NVIDIA driver"),
+    ("driver-too-old", changed(OLD_SITE, python=python(build())), "fine",
+     "one for CUDA 12.0 on ARC4's compute nodes is new enough"),
+    ("packages", SOUND, "fine", "1 package"),
+    ("packages", NO_PYTHON, "abstained", "did not answer"),
+    ("packages", changed(python=NO_FRAMEWORK), "not_applicable", "no GPU framework"),
+    ("driver-too-old", NO_PYTHON, "abstained", "did not answer"),
+    ("driver-too-old",
+     changed(python=python(build(toolkit="99.1"), pytorch=sight(toolkit="99.1"))), "abstained",
+     "CUDA 99.1 needs is not known"),
+    ("driver-too-old",
+     changed(python=python(build(toolkit=""), pytorch=GONE)), "abstained", "which CUDA"),
+    ("compute-capability", SOUND, "fine", "torch has code for 8.0"),
+    ("compute-capability", gpus(gpu(architecture="8.6")), "fine", "8.6"),
+    ("compute-capability", gpus(gpu(architecture="10.0")), "fine", "10.0"),  # by PTX
+    ("compute-capability", gpus(gpu(architecture="")), "abstained", "does not tell"),
+    ("compute-capability",
+     changed(python=python(build(version="0.0.1"), pytorch=sight(architectures=()))), "abstained",
+     "compiled for is not known"),
+    ("compute-capability", LAPTOP, "not_applicable", "no GPU"),
+    ("compute-capability", NO_PYTHON, "abstained", "did not answer"),
+    ("collectives", gpus(gpu(), gpu(1)), "fine", "pytorch has it"),
+    ("collectives", SOUND, "not_applicable", "not several GPUs"),
+    ("collectives", gpus(gpu(), gpu(1), python=python(build(), pytorch=GONE)), "abstained",
+     "no framework tells"),
+    ("mig", gpus(part(0)), "fine", "1g.5gb"),
+    ("mig", SOUND, "not_applicable", "divided"),
+    ("container", changed(survey=survey(nvidia(gpu()), system={"container": "Apptainer"})), "fine",
+     "with the GPUs"),
+    ("container", SOUND, "not_applicable", "no container"),
+    ("affinity", SOUND, "fine", "12 of 12"),
+    ("affinity", changed(survey=survey(cores=tuple(range(6))), threads_per_core=2), "fine", "6 of"),
+    ("affinity", changed(survey=survey(cores=(0, 1, 2)), local_size=4), "fine", "3 of 12"),
+    ("affinity", changed(allocation=allocation(cores_asked=None)), "abstained", "does not tell"),
+    ("affinity", LAPTOP, "not_applicable", "no job"),
+    ("affinity",
+     changed(cluster=ARC4, allocation=allocation(scheduler="grid_engine", cores_asked=1)),
+     "abstained", "does not tell"),
+    ("binding-numa", SOUND, "fine", "NUMA 0"),
+    ("binding-numa", changed(cores_of_numa={}), "abstained", "which NUMA node"),
+    ("binding-numa", gpus(gpu(numa_node=None)), "abstained", "NVIDIA A100"),
+    ("binding-numa", changed(cores_of_numa={0: frozenset(range(48))}), "not_applicable",
+     "one NUMA"),
+    ("threads", SOUND, "fine", "OMP_NUM_THREADS=12, on 12 cores"),
+    ("threads", changed(environment={}), "fine", "12 cores alone"),
+    ("threads", with_environment(OMP_NUM_THREADS="12,2"), "fine", "=12"),
+    ("threads", changed(environment={}, allocation=allocation(cores_asked=None)), "abstained",
+     "nobody tells"),
+    ("threads", LAPTOP, "not_applicable", "no job"),
+    ("openmp-hints", SOUND, "fine", "neither"),
+    ("share", changed(cluster=NARVAL), "fine", "12 of 12 cores and 124 of 124 GiB"),
+    ("share", SOUND, "not_applicable", "no cluster"),
+    ("share", changed(cluster=NARVAL, survey=survey(nvidia(gpu(name="Quadro 9")))), "abstained",
+     "which share"),
+    ("share",
+     changed(cluster=ARC4, survey=survey(nvidia(gpu(name="Tesla V100-SXM2-32GB")))),
+     "not_applicable", "come with the GPU"),
+    ("active-environment", SOUND, "fine", "without an environment"),
+    ("active-environment", with_environment(VIRTUAL_ENV="/home/ada/env"), "fine", "is the active"),
+    ("active-environment",
+     changed(with_environment(VIRTUAL_ENV="/home/ada/other"), is_python_named=True),
+     "not_applicable", "was named"),
+    ("active-environment", NO_PYTHON, "abstained", "did not answer"),
+    ("limits", SOUND, "fine", "65536 open files"),
+    ("limits", changed(LAPTOP, limits=Limits(**LIMITS | {"address_space_bytes": GIB})), "fine", ""),
+    ("shared-memory", SOUND, "fine", "500 GiB free"),
+    ("shared-memory", with_folder("shared memory", GONE), "abstained", "did not answer"),
+    ("disk-space", SOUND, "fine", "500 GiB on /scratch/ada"),
+    ("disk-space", with_folder("home", GONE), "abstained", "home: it did not answer"),
+    ("disk-space", with_folder("here", folder("/fuse", total_files=0, free_files=0)), "fine", ""),
+    ("quota", changed(quotas=(quota(10, 50),)), "fine", "20 %"),
+    ("quota", SOUND, "not_applicable", "no quota"),
+    ("quota", changed(quotas=GONE), "abstained", "did not answer"),
+    ("home-caches", SOUND, "fine", "of this node"),
+    ("home-caches", with_folder("home", GONE), "abstained", "did not answer"),
+    ("scratch-unused", SOUND, "not_applicable", "no variable"),
+    ("scratch-unused", with_folder("scratch", GONE), "abstained", "did not answer"),
+    ("scratch-unused", with_folder("scratch", folder("/l", mounted_on="/tmp")), "fine", "/tmp"),
+    ("small-files", data(8 * 1024**2), "fine", "8.00 MiB"),
+    ("small-files", data(4096, count=100), "fine", "100 files"),
+    ("small-files", data(4096, file_system="xfs"), "fine", "of this node"),
+    ("small-files", changed(data=GONE), "abstained", "did not answer"),
+    ("small-files", SOUND, "not_applicable", "--data"),
+    ("internet", changed(cluster=NIBI), "fine", "reach the internet"),
+    ("internet", changed(cluster=ARC4), "abstained", "is not known"),
+    ("internet", changed(proxy=GONE), "abstained", "did not answer"),
+    ("internet", changed(proxy=Proxy(variable="http_proxy", place="p:1")), "fine", "which answers"),
+    ("internet",
+     changed(cluster=NARVAL, environment={"HF_HUB_OFFLINE": "1"}), "fine", "HF_HUB_OFFLINE"),
+    ("internet", LAPTOP, "not_applicable", "no proxy"),
+    ("clock", SOUND, "fine", "0.01 s"),
+    ("clock", changed(clock=GONE), "abstained", "did not answer"),
+    ("retired-cluster", changed(cluster=NARVAL), "fine", "Narval"),
+    ("retired-cluster", SOUND, "not_applicable", "no cluster"),
+]  # fmt: skip
+
+BY_ID = {check.ID: check for check in CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("id_", "scene", "severity", "dooms", "words"),
+    FOUND,
+    ids=[f"{f[0]}-{f[4][:30]}" for f in FOUND],
+)
+def test_what_is_wrong_is_found(
+    id_: str, scene: Scene, severity: Severity, dooms: bool, words: str
+) -> None:
+    found = BY_ID[id_].look(scene)
+    assert isinstance(found, list), found
+    first = found[0]
+    assert isinstance(first, Symptom)
+    assert (first.kind, first.severity, first.dooms) == (id_, severity, dooms)
+    assert words in first.sentence
+    assert first.evidence
+    assert first.action
+
+
+@pytest.mark.parametrize(
+    ("id_", "scene", "state", "words"), SILENT, ids=[f"{s[0]}-{s[2]}-{s[3][:20]}" for s in SILENT]
+)
+def test_what_is_not_wrong_is_not_found(id_: str, scene: Scene, state: str, words: str) -> None:
+    said = BY_ID[id_].look(scene)
+    assert isinstance(said, Said), said
+    assert said.state == state
+    assert words in said.text
+
+
+def test_every_check_has_both_cases_and_says_whether_it_may_doom() -> None:
+    assert {case[0] for case in FOUND} == BY_ID.keys()
+    assert {case[0] for case in SILENT if case[2] == "fine"} == BY_ID.keys()
+    doomed = {case[0] for case in FOUND if case[3]}
+    assert doomed == {check.ID for check in CHECKS if check.DECISIVE}
+
+
+def test_a_sound_job_and_a_laptop_have_nothing_wrong() -> None:
+    for scene in (SOUND, LAPTOP, changed(cluster=NARVAL, environment={"WANDB_MODE": "offline"})):
+        examination = examine(scene, CHECKS, 0.1)
+        assert [one for one in examination.checks if one.state in {"found", "abstained"}] == []
+        assert exit_code(examination) == 0
+
+
+def test_the_exit_code() -> None:
+    def code(scene: Scene, *ids: str) -> int:
+        return exit_code(examine(scene, chosen(ids), 0.1))
+
+    assert code(with_environment(OMP_NUM_THREADS="48")) == 1
+    assert code(with_environment(OMP_NUM_THREADS="1")) == 0  # a remark
+    assert code(NO_PYTHON) == 2
+    assert code(with_folder("shared memory", GONE)) == 0  # it dooms no job
+    assert code(NO_PYTHON, "threads") == 0
+
+
+def test_a_check_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match=r"cpu-only-biuld.*did you mean 'cpu-only-build'"):
+        chosen(["cpu-only-biuld"])
+
+
+def test_amd_gpus_are_judged_by_their_names() -> None:
+    devices = [gpu(vendor="amd", name="AMD Instinct MI250X", architecture="gfx90a")]
+    answers = Answers(of="amd", devices=tuple(devices))
+    rocm = build(kind="rocm", toolkit="6.2", version="2.5.1+rocm6.2")
+
+    def of(*architectures: str) -> object:
+        seen = sight(kind="rocm", toolkit="6.2", architectures=architectures)
+        scene = changed(survey=survey(answers), python=python(rocm, pytorch=seen))
+        return BY_ID["compute-capability"].look(scene)
+
+    assert isinstance(of("gfx90a:sramecc+:xnack-", "gfx1100"), Said)
+    assert isinstance(of("gfx1100"), list)
+
+
+def test_every_check_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \|.*\| (yes|) ?\|$", page, re.MULTILINE))
+    assert rows == {check.ID: "yes" if check.DECISIVE else "" for check in CHECKS}

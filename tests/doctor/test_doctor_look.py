@@ -1,0 +1,329 @@
+"""What the checks judge, as it is looked at: real files, commands, Pythons; sound and hanging."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from small_pythons import conda_prefix, fake_torch, small_python
+
+import teho.doctor.files
+import teho.doctor.python
+import teho.doctor.take
+from teho.doctor.files import look_at, read_quotas, sample
+from teho.doctor.machine import cores_of_numa, gpu_files, read_clock, read_limits, threads_per_core
+from teho.doctor.python import look_into, see
+from teho.doctor.scene import Clock, Folder, Proxy, Python, Sample, Sight
+from teho.doctor.take import take_scene
+from teho.launch.binding import physical_cores
+from teho.model.missing import Missing, Reason
+from teho.observe.aside import Aside, becoming, telling
+
+
+def here(**more: str) -> dict[str, str]:
+    return {**os.environ, **more}
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    end_s = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+# Questions in processes of their own.
+
+
+def test_an_answer_comes_back_as_it_was_given() -> None:
+    assert Aside("it", telling(lambda: {"a": [1, 2]}), 30).answer(dict[str, list[int]]) == {
+        "a": [1, 2]
+    }
+    echo = Aside("echo", becoming(["echo", "[1]"], here()), 30)
+    assert echo.answer(list[int]) == [1]
+
+
+def test_what_goes_wrong_there_is_said_here() -> None:
+    def fail() -> None:
+        raise ValueError("of its own")
+
+    missing = Aside("it", telling(fail), 30).answer(int)
+    assert missing == Missing(Reason.FAILED, "asking it failed: ValueError('of its own')")
+    none = Aside("it", becoming(["no-such-command"], here()), 30).answer(int)
+    assert none == Missing(Reason.FAILED, "there is no command no-such-command here")
+    crash = Aside("it", telling(lambda: os.kill(os.getpid(), signal.SIGKILL)), 30).answer(int)
+    assert isinstance(crash, Missing)
+    assert crash.detail.endswith("was ended by SIGKILL")
+    odd = Aside("it", becoming(["echo", "words"], here()), 30).answer(int)
+    assert isinstance(odd, Missing)
+    assert "nobody understands" in odd.detail
+
+
+def test_who_hangs_is_given_up_with_all_that_it_started(tmp_path: Path) -> None:
+    script = tmp_path / "hangs"
+    script.write_text(f"#!/bin/sh\nsleep 1000 & echo $! > '{tmp_path}/pid'\nwait\n")
+    script.chmod(0o755)
+    aside = Aside("it", becoming([str(script)], here()), 0.5)
+    missing = aside.answer(int)
+    assert missing == Missing(Reason.FAILED, "it did not answer within 0.5 s")
+    wait_for((tmp_path / "pid").exists)
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: is_gone(pid))
+
+
+# Folders.
+
+
+def test_a_folder_tells_its_file_system(tmp_path: Path) -> None:
+    shared = look_at("/dev/shm")
+    assert shared.is_memory
+    assert shared.mounted_on == "/dev/shm"
+    (tmp_path / ".bashrc").write_text("# >>> conda initialize >>>\n")
+    home = look_at(str(tmp_path), is_home=True)
+    assert home.holds_conda_init
+    assert not home.is_network
+    witness = subprocess.run(
+        ["stat", "-f", "-c", "%a %S", tmp_path], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert home.free_bytes == pytest.approx(int(witness[0]) * int(witness[1]), rel=0.05)
+    mount = subprocess.run(["df", "--output=target,fstype", tmp_path], capture_output=True,
+                           text=True, check=True).stdout.splitlines()[1].split()  # fmt: skip
+    assert [home.mounted_on, home.file_system] == mount
+
+
+def test_data_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(60):
+        folder = tmp_path / str(number % 3)
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}.png").write_bytes(b"x" * 100)
+    whole = sample(str(tmp_path))
+    assert (whole.listed, whole.is_whole, set(whole.sizes_bytes)) == (60, True, {100})
+    monkeypatch.setattr(teho.doctor.files, "_LISTED_MOST", 25)
+    monkeypatch.setattr(teho.doctor.files, "_SIZED", 5)
+    part = sample(str(tmp_path))
+    assert (part.listed, part.is_whole, len(part.sizes_bytes)) == (25, False, 5)
+    with pytest.raises(FileNotFoundError):
+        sample(str(tmp_path / "nowhere"))
+
+
+def test_a_file_system_that_hangs_is_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(path: str, *, is_home: bool = False) -> Folder:
+        if is_home:
+            time.sleep(1000)
+        return look_at(path)
+
+    monkeypatch.setattr(teho.doctor.take, "look_at", hang)
+    monkeypatch.setattr(teho.doctor.take, "_FILES_S", 1.0)
+    scene = take_scene(here(HOME=str(tmp_path)), data=str(tmp_path))
+    home = scene.folders["home"]
+    assert isinstance(home, Missing)
+    assert home.detail == f"the file system of {tmp_path} did not answer within 1 s"
+    assert isinstance(scene.folders["here"], Folder)
+    assert isinstance(scene.data, Sample)
+
+
+# Quotas, as quota(1) and lfs-quota(1) print them.
+
+QUOTA = """\
+Disk quotas for user ada (uid 1000):
+     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
+server:/export/home/with/a/long/name
+ 52428800* 52428800 55574528  604800  99999  100000  110000       0
+      /dev/sda1   1024       0       0       0      12       0       0       0
+"""
+LFS = "        /scratch  2097152       0 10485760       -     400       0    1000       -\n"
+
+
+def test_quotas_are_read_in_both_forms() -> None:
+    home, disk = read_quotas(QUOTA)
+    assert home.file_system == "server:/export/home/with/a/long/name"
+    assert (home.used_bytes, home.limit_bytes) == (52428800 * 1024, 52428800 * 1024)
+    assert (home.used_files, home.limit_files) == (99999, 100000)
+    assert (disk.limit_bytes, disk.limit_files) == (0, 0)
+    (scratch,) = read_quotas(LFS)
+    assert (scratch.limit_bytes, scratch.limit_files) == (10485760 * 1024, 1000)
+    assert read_quotas("Disk quotas for user ada (uid 1000): none\n") == ()
+
+
+def test_the_command_is_asked_and_may_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "quota"
+    # Over a limit, quota(1) ends with exit code 1.
+    command.write_text(f"#!/bin/sh\ncat <<'END'\n{QUOTA}END\nexit 1\n")
+    command.chmod(0o755)
+    scene = take_scene(here(PATH=f"{tmp_path}:{os.environ['PATH']}"))
+    assert not isinstance(scene.quotas, Missing)
+    assert len(scene.quotas) == 2
+    command.write_text("#!/bin/sh\nsleep 1000\n")
+    monkeypatch.setattr(teho.doctor.take, "_QUOTA_S", 0.5)
+    late = take_scene(here(PATH=f"{tmp_path}:{os.environ['PATH']}")).quotas
+    assert late == Missing(Reason.FAILED, "quota did not answer within 0.5 s")
+
+
+# What the kernel tells.
+
+
+def test_what_the_kernel_tells(tmp_path: Path) -> None:
+    mine = frozenset(os.sched_getaffinity(0))
+    numa = cores_of_numa(Path("/"))
+    assert not numa or mine <= frozenset().union(*numa.values())
+    assert threads_per_core(Path("/")) == max(map(len, physical_cores(mine)))
+    clock = read_clock()
+    assert isinstance(clock, Clock)
+    assert clock.error_s >= 0
+    told = subprocess.run(["sh", "-c", "ulimit -n"], capture_output=True, text=True, check=True)
+    shown = read_limits().open_files
+    assert told.stdout.strip() == ("unlimited" if shown is None else str(shown))
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "kfd"):
+        (tmp_path / "dev").mkdir(exist_ok=True)
+        (tmp_path / "dev" / name).touch()
+    assert gpu_files(tmp_path) == ("/dev/nvidia0", "/dev/nvidia1", "/dev/kfd")
+
+
+def test_a_proxy_is_tried_and_its_password_kept() -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        open_ = take_scene(here(https_proxy=f"http://ada:s3cret@127.0.0.1:{port}")).proxy
+    closed = take_scene(here(https_proxy=f"127.0.0.1:{port}")).proxy
+    assert open_ == Proxy(variable="https_proxy", place=f"127.0.0.1:{port}")
+    assert isinstance(closed, Proxy)
+    assert closed.why == "Connection refused"
+    strange = take_scene(here(https_proxy="http://:99999999")).proxy
+    assert isinstance(strange, Proxy)
+    assert strange.why == "it names no host"
+
+
+# Pythons.
+
+
+def asked(path: Path | str, **more: str) -> Python | Missing:
+    return look_into(str(path), here(**more)).answer(Python)
+
+
+def test_a_build_for_cpus_in_a_virtual_environment(tmp_path: Path) -> None:
+    python = asked(small_python(tmp_path / "env", "torch-2.5.1+cpu", "numpy-2.1.0"))
+    assert isinstance(python, Python)
+    (torch,) = python.frameworks
+    assert (torch.framework, torch.kind, torch.version) == ("pytorch", "cpu", "2.5.1+cpu")
+    assert Path(python.path).is_relative_to(tmp_path / "env")
+
+
+def test_the_two_lines_of_the_arc4_tutorial(tmp_path: Path) -> None:
+    builds = {
+        name: asked(conda_prefix(tmp_path / name, f"pytorch-2.4.1-{build}"))
+        for name, build in (
+            ("gpu", "cuda120_py313h6ccb88c_302"),
+            ("cpu", "cpu_mkl_py313hbc6f0e9_102"),
+        )
+    }
+    kinds = {
+        name: python.frameworks[0].kind
+        for name, python in builds.items()
+        if isinstance(python, Python)
+    }
+    assert kinds == {"gpu": "cuda", "cpu": "cpu"}
+
+
+def test_the_first_python_on_the_path_is_asked(tmp_path: Path) -> None:
+    python = small_python(tmp_path / "env", "jaxlib-0.4.35")
+    found = asked("", PATH=f"{python.parent}:{os.environ['PATH']}")
+    assert isinstance(found, Python)
+    assert found.path == str(python)
+    assert [one.framework for one in found.frameworks] == ["jax"]
+    none = asked("", PATH=str(tmp_path))
+    assert none == Missing(Reason.FAILED, "there is no python or python3")
+
+
+def test_a_python_that_hangs_or_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(teho.doctor.python, "_START_S", 1.0)
+    assert asked(program) == Missing(Reason.FAILED, f"{program} did not answer within 1 s")
+    program.write_text("#!/bin/sh\necho what >&2\nexit 3\n")
+    strange = asked(program)
+    assert isinstance(strange, Missing)
+    assert strange.detail.endswith("does not tell what is installed: what")
+
+
+def test_frameworks_are_asked_each_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = small_python(tmp_path / "env", "torch-2.5.1+cu124", "cupy_cuda12x-13.3.0")
+    fake_torch(tmp_path / "env", gpus=2)
+    cupy = next((tmp_path / "env").glob("lib/python*/site-packages")) / "cupy"
+    cupy.mkdir()
+    (cupy / "__init__.py").write_text("import time; print('a banner'); time.sleep(1000)\n")
+    monkeypatch.setattr(teho.doctor.python, "_SEE_S", 3.0)
+    found = asked(python)
+    assert isinstance(found, Python)
+    sights = see(found, here()).sights
+    torch = sights["pytorch"]
+    assert isinstance(torch, Sight)
+    assert (torch.kind, torch.toolkit, torch.gpus, torch.collectives) == ("cuda", "12.4", 2, True)
+    assert torch.architectures == ("sm_80", "sm_90", "compute_90")
+    assert sights["cupy"] == Missing(
+        Reason.FAILED, f"cupy-cuda12x in {python} did not answer within 3 s"
+    )
+    (cupy / "__init__.py").write_text("raise ImportError('libcuda.so.1: cannot open')\n")
+    broken = see(found, here()).sights["cupy"]
+    assert isinstance(broken, Sight)
+    assert broken.broken == "ImportError: libcuda.so.1: cannot open"
+
+
+def test_why_a_framework_sees_nothing(tmp_path: Path) -> None:
+    python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
+    fake_torch(tmp_path / "env", gpus=0, warning="The NVIDIA driver on your system is too old")
+    found = asked(python)
+    assert isinstance(found, Python)
+    sight = see(found, here()).sights["pytorch"]
+    assert isinstance(sight, Sight)
+    assert (sight.gpus, sight.why) == (0, "The NVIDIA driver on your system is too old")
+
+
+def test_real_frameworks_say_what_they_are(torch_python: Path) -> None:
+    python = asked(torch_python)
+    assert isinstance(python, Python)
+    torch = next(one for one in python.frameworks if one.framework == "pytorch")
+    unsure = msgspec.structs.replace(torch, kind="unknown")
+    sight = see(msgspec.structs.replace(python, frameworks=(unsure,)), here()).sights["pytorch"]
+    assert isinstance(sight, Sight)
+    witness = subprocess.run(
+        [torch_python, "-c", "import torch; print(torch.__version__, torch.version.cuda)"],
+        capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert sight.version == witness[0]
+    assert sight.kind == ("cpu" if witness[1] == "None" else "cuda") == torch.kind
+
+
+def test_no_framework_is_imported_where_no_gpu_can_be(tmp_path: Path) -> None:
+    python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
+    fake_torch(tmp_path / "env", gpus=0)
+    (tmp_path / "libnvidia-ml.so.1").write_text("no library")
+    environment = here(LD_LIBRARY_PATH=str(tmp_path))
+    # The dynamic linker reads its path when a process starts.
+    program = (
+        "import os; from teho.doctor.take import take_scene\n"
+        f"python = take_scene(os.environ, python={str(python)!r}).python\n"
+        "print(len(python.frameworks), len(python.sights))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "0"]

@@ -1,0 +1,100 @@
+"""The page as people see it: golden ones, and what a terminal must not get."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+from scenes import (
+    GONE,
+    LAPTOP,
+    SOUND,
+    build,
+    changed,
+    folder,
+    nvidia,
+    python,
+    survey,
+    with_environment,
+)
+
+from support import check_golden
+from teho.doctor.checks import CHECKS
+from teho.doctor.examine import chosen, examine
+from teho.doctor.scene import Scene
+from teho.model.doctor import Examination, Product, SelfTest
+from teho.show.doctor_text import problem_lines, render_examination
+
+GOLDEN = Path(__file__).parents[1] / "data" / "doctor"
+CPU = build(kind="cpu", toolkit="", version="2.4.1", evidence="build cpu_mkl_py313hbc6f0e9_102")
+BAD = changed(
+    with_environment(OMP_NUM_THREADS="48", GOMP_CPU_AFFINITY="0-11"),
+    python=python(CPU),
+    folders={**SOUND.folders, "home": folder("/home/ada", "nfs4"), "here": GONE},
+)
+TEST = SelfTest(
+    state="passed",
+    products=(
+        Product(library="torch 2.5.1", device="NVIDIA A100-SXM4-40GB", precision="FP32", size=4096,
+                flop_per_s=18.2e12, peak_percent=93.3, error=4.1e-7),
+        Product(library="cupy 13.3.0", device="NVIDIA A100-SXM4-40GB", precision="FP32", size=4096,
+                flop_per_s=18.4e12, peak_percent=94.4, error=3.9e-7),
+    ),
+)  # fmt: skip
+
+
+def examined(scene: Scene, *ids: str, test: SelfTest | None = None) -> Examination:
+    found = examine(scene, chosen(ids), 0.42, test)
+    return msgspec.structs.replace(found, at=datetime(2026, 11, 20, tzinfo=timezone.utc))
+
+
+def page(examination: Examination, width: int = 80) -> str:
+    return render_examination(examination, width=width, color=False)
+
+
+def test_the_page_with_everything_on_it() -> None:
+    text = page(examined(BAD, test=TEST))
+    check_golden(GOLDEN / "doomed.txt", text)
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_the_page_of_a_laptop() -> None:
+    check_golden(GOLDEN / "laptop.txt", page(examined(LAPTOP)))
+
+
+def test_the_first_line_says_how_it_stands() -> None:
+    def first(scene: Scene, *ids: str, test: SelfTest | None = None) -> str:
+        return page(examined(scene, *ids, test=test), width=200).splitlines()[0]
+
+    assert first(SOUND, "threads") == "✓ Nothing is wrong, by 1 check."
+    assert first(with_environment(OMP_NUM_THREADS="1"), "threads") == (
+        "i Nothing is wrong, 1 remark."
+    )
+    assert first(with_environment(OMP_NUM_THREADS="99"), "threads") == "! 1 thing to mend."
+    assert first(changed(python=GONE), "cpu-only-build", "threads") == (
+        "? Nothing wrong was seen; 1 check could not judge."
+    )
+    failed = SelfTest(state="failed", why="torch: its result is off by 0.3")
+    assert first(SOUND, "threads", test=failed) == "✗ The self-test failed."
+    doomed = changed(survey=survey(nvidia()))
+    assert first(doomed).startswith("✗ A job started like this is doomed: The job holds 1 GPU")
+
+
+def test_lines_for_a_job_leave_remarks_out() -> None:
+    lines = list(problem_lines(examined(BAD)))
+    assert [line.rpartition("[")[2] for line in lines] == [
+        "cpu-only-build]",
+        "threads]",
+        "openmp-hints]",
+    ]
+    assert lines[0].startswith("this job is doomed: torch 2.4.1 is a build for CPUs alone")
+    assert all("\n" not in line for line in lines)
+
+
+def test_no_escape_reaches_the_terminal() -> None:
+    scene = with_environment(OMP_NUM_THREADS="\x1b[31mred", VIRTUAL_ENV="/a\nb")
+    text = page(examined(scene)) + "".join(problem_lines(examined(scene)))
+    assert "\x1b" not in text
+    assert "/a\nb" not in text
+    assert len(CHECKS) == len(examined(scene).checks)
