@@ -1,0 +1,46 @@
+#!/bin/bash
+# CuPy 14 with CUDA 12.9 and Python 3.14 for the L40S (compute capability 8.9) of Aire: a
+# container.
+# Run it on a login node, once.
+#
+# It is the newest that fits, by conda-forge/cupy-feedstock 0d4a99c (2026-06-01) and its history.
+#   Not CuPy 14 with CUDA 13.2: it needs driver 580 or newer, and which one is there is not known.
+# ! The driver of Aire's compute nodes is not documented: this asks for CUDA 12, which needs the
+#   oldest of those that fit. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
+# ! Anaconda must not be used.
+# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It stands
+#   before one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# Source: AIRE dependency_management.md 2025-11-18, job_example.md 2026-04-17,
+# software/tools/apptainer.md 2025-11-18
+# Also possible here: --kind conda.
+set -e
+
+# 1. What makes containers.
+module load apptainer
+
+# 2. The recipe: conda-forge's packages, for the driver of the compute nodes (CUDA 12.0).
+cat > cupy-gpu.def << 'EOF'
+Bootstrap: docker
+From: mambaorg/micromamba
+
+%post
+    export CONDA_OVERRIDE_CUDA=12.0
+    micromamba create -q -y -p /opt/env --override-channels -c conda-forge python=3.14 'cupy=14.*'
+    micromamba clean -q -a -y
+
+%environment
+    export PATH=/opt/env/bin:$PATH
+EOF
+
+# 3. The container, one file.
+apptainer build "$HOME/cupy-gpu.sif" cupy-gpu.def
+
+# 4. What was installed, to make it anew.
+apptainer exec "$HOME/cupy-gpu.sif" micromamba list -p /opt/env > cupy-gpu.lock.txt
+
+# 5. Whether it is a GPU build that the driver runs.
+teho env check --cluster aire cupy-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module load apptainer
+#   apptainer exec --nv "$HOME/cupy-gpu.sif" python train.py

@@ -1,0 +1,31 @@
+#!/bin/bash
+# PyTorch for the H100 SXM5 80 GB (compute capability 9.0) of Trillium: a virtual environment.
+# Run it on a login node, once.
+# ! Compute nodes do not reach the internet: install on a login node.
+# ! On a login node, in $HOME, which jobs can read and not write. Conda is discouraged
+#   (anaconda.md 2026-04-10).
+# Source: ALL trillium_quickstart.md 2026-05-17; python.md 2026-04-12; apptainer.md 2026-04-12
+# Also possible here: --kind container.
+set -e
+
+# 1. The site's Python.
+module load StdEnv/2023 cuda/12.6 python/3.11.5
+
+# 2. Which wheels the site has.
+avail_wheels torch
+
+# 3. A virtual environment with them.
+virtualenv --no-download "$HOME/pytorch-gpu"
+source "$HOME/pytorch-gpu/bin/activate"
+pip install --no-index --upgrade pip
+pip install --no-index torch
+
+# 4. What was installed, to make it anew.
+pip freeze --local > pytorch-gpu.lock.txt
+
+# 5. Whether it is a GPU build that the driver runs.
+teho env check --cluster trillium pytorch-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module load StdEnv/2023 cuda/12.6 python/3.11.5
+#   source "$HOME/pytorch-gpu/bin/activate"

@@ -1,0 +1,42 @@
+#!/bin/bash
+# CuPy for the A100 SXM4 40 GB (compute capability 8.0) of Narval: a virtual environment.
+# Run it on a login node, once.
+# ! Compute nodes do not reach the internet: install on a login node.
+# ! Conda is discouraged (anaconda.md 2026-04-10). `avail_wheels torch` lists the wheels of the
+#   site, which are for its three newest Pythons. Never in $SCRATCH: it is emptied.
+# Source: ALL python.md 2026-04-12; apptainer.md 2026-04-12
+# Also possible here: --kind container.
+set -e
+
+# 1. The site's Python.
+module load StdEnv/2023 python
+
+# 2. Which wheels the site has.
+avail_wheels cupy
+
+# 3. What each job installs, tried out once in an environment that goes again.
+scratch=$(mktemp -d)
+virtualenv --no-download "$scratch"
+source "$scratch/bin/activate"
+pip install --no-index --upgrade pip
+pip install --no-index cupy jax torchvision matplotlib
+
+# 4. What was installed, to make it anew.
+pip freeze --local > cupy-gpu.lock.txt
+
+# 5. It has served.
+deactivate
+rm -r "$scratch"
+
+# 6. Whether it is a GPU build that the driver runs.
+teho env check --cluster narval cupy-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module load StdEnv/2023 python
+#   srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF
+#   virtualenv --no-download $SLURM_TMPDIR/env
+#   source $SLURM_TMPDIR/env/bin/activate
+#   pip install --no-index --upgrade pip
+#   pip install --no-index -r cupy-gpu.lock.txt
+#   EOF
+#   source $SLURM_TMPDIR/env/bin/activate

@@ -1,0 +1,36 @@
+#!/bin/bash
+# PyTorch 2.13 with CUDA 12.9 and Python 3.13 for the Tesla V100 (compute capability 7.0) of ARC4:
+# an environment of conda.
+# Run it on a login node, once.
+#
+# It is the newest that fits, by conda-forge/pytorch-cpu-feedstock 74dd3d46 (2026-08-13) and its
+# history.
+#   Not PyTorch 2.14: conda-forge has 2.13 at the newest.
+#   Not PyTorch 2.13 with CUDA 13.0: it has no code for Tesla V100 (compute capability 7.0).
+# ! ARC4 is retired; its successor is aire.
+# ! The driver is as documented: ARC software/compilers/anaconda.md 2024-02-26,
+#   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
+# ! ~/.conda fills the home directory: the page moves it to /nobackup/$USER and leaves a link.
+# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It stands
+#   before one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# Source: ARC software/compilers/anaconda.md 2024-02-26, usage/conda-containers.md 2024-03-14;
+# TUTORIAL
+# Also possible here: --kind container.
+set -e
+
+# 1. conda itself.
+module load anaconda
+
+# 2. For the driver of the compute nodes (CUDA 12.0). The build string makes conda refuse rather
+#    than install a CPU-only build.
+CONDA_OVERRIDE_CUDA=12.0 conda create -n pytorch-gpu --override-channels -c conda-forge python=3.13 'pytorch=2.13.*=cuda*' 'cudnn<9.11'
+
+# 3. What was installed, to make it anew.
+conda list -n pytorch-gpu --explicit --md5 > pytorch-gpu.lock.txt
+
+# 4. Whether it is a GPU build that the driver runs.
+teho env check --cluster arc4 pytorch-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module load anaconda
+#   source activate pytorch-gpu

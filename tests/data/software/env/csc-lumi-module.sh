@@ -1,0 +1,26 @@
+#!/bin/bash
+# TensorFlow for the MI250X, one GCD (gfx90a) of LUMI-G: the site's module.
+# Run it on a login node, once.
+# ! /project/project_462000123 stands for your own project's: `--place` says which.
+# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Packages of
+#   one's own go into a virtual environment with --system-site-packages, best turned into one file
+#   with mksquashfs.
+# Source: CSC apps/tensorflow.md 2026-07-08; AIG 02-setting-up-environment 2026-05-19
+set -e
+
+# 1. The site's module, which brings CUDA along. Versions: 2.16, 2.12, 2.11, 2.10, 2.9, 2.8; the
+#    first is the default.
+module purge
+module use /appl/local/csc/modulefiles/
+module load tensorflow
+
+# 2. What was installed, to make it anew.
+pip freeze > tensorflow-gpu.lock.txt
+
+# 3. Whether it is a GPU build that the driver runs.
+teho env check --cluster lumi tensorflow-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module purge
+#   module use /appl/local/csc/modulefiles/
+#   module load tensorflow

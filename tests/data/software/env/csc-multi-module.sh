@@ -1,0 +1,29 @@
+#!/bin/bash
+# TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the site's module.
+# Run it on a login node, once.
+# ! Puhti is retired; its successor is roihu.
+# ! Puhti documents the versions 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11, 2.10, 2.9, 2.8, and not
+#   2.7: `module avail` tells what is there (CSC apps/tensorflow.md 2026-07-08 (default 2.18)).
+# ! /projappl/project_2001234 stands for your own project's: `--place` says which.
+# ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
+#   2025-08-15): tykky wraps them in one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
+#   and newer since, as the modules of 2026 hold CUDA 12.2 (apps/jax.md).
+# Source: CSC apps/tensorflow.md 2026-07-08 (default 2.18); CSC python-usage-guide.md 2026-06-29;
+# tykky.md 2026-07-31
+# Also possible here: --kind container or --kind venv.
+set -e
+
+# 1. The site's module, which brings CUDA along. Versions: 2.18, 2.17, 2.15, 2.14, 2.13, 2.12,
+#    2.11, 2.10, 2.9, 2.8; the first is the default.
+module purge
+module load tensorflow/2.7
+
+# 2. What was installed, to make it anew.
+pip freeze > tensorflow-gpu.lock.txt
+
+# 3. Whether it is a GPU build that the driver runs.
+teho env check --cluster puhti tensorflow-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module purge
+#   module load tensorflow/2.7

@@ -1,0 +1,33 @@
+#!/bin/bash
+# PyTorch for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the site's module.
+# Run it on a login node, once.
+# ! Puhti is retired; its successor is roihu.
+# ! /projappl/project_2001234 stands for your own project's: `--place` says which.
+# ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
+#   2025-08-15): tykky wraps them in one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
+#   and newer since, as the modules of 2026 hold CUDA 12.2 (apps/jax.md).
+# Source: CSC apps/pytorch.md 2026-07-08 (default 2.9); ml-multi.md 2026-08-20; CSC
+# python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
+# Also possible here: --kind container or --kind venv.
+set -e
+
+# 1. The site's module, which brings CUDA along. Versions: 2.9, 2.7, 2.6, 2.5, 2.4, 2.3, 2.1, 2.0,
+#    1.13, 1.12, 1.11; the first is the default.
+module purge
+module load pytorch
+
+# 2. Packages of one's own, on top of what the module holds.
+python3 -m venv --system-site-packages "/projappl/project_2001234/pytorch-gpu"
+source "/projappl/project_2001234/pytorch-gpu/bin/activate"
+pip install whatshap
+
+# 3. What was installed, to make it anew.
+pip freeze > pytorch-gpu.lock.txt
+
+# 4. Whether it is a GPU build that the driver runs.
+teho env check --cluster puhti pytorch-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module purge
+#   module load pytorch
+#   source "/projappl/project_2001234/pytorch-gpu/bin/activate"

@@ -1,0 +1,48 @@
+#!/bin/bash
+# JAX 0.9 with CUDA 12.9 and Python 3.14 for the GH200 (compute capability 9.0) of Roihu: a
+# container.
+# Run it on a login node, once.
+#
+# It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
+# history.
+#   Not JAX 0.10 to 0.11: conda-forge has 0.9 at the newest.
+# ! Planned for gh200; Roihu also has l40: `--gpu-type` plans for another.
+# ! The driver is as documented: CSC ml-multi.md 2026-08-20 (its nvidia-smi); seen on 2026-08-17.
+# ! /projappl/project_2001234 stands for your own project's: `--place` says which.
+# ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
+#   2025-08-15): tykky wraps them in one file. GPU nodes are ARM: make environments on
+#   roihu-gpu.csc.fi.
+# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It stands
+#   before one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# Source: CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
+# Also possible here: --kind module or --kind venv.
+set -e
+
+# 1. tykky itself.
+module purge
+module load tykky
+
+# 2. What is to be in it.
+cat > jax-gpu.yml << 'EOF'
+channels:
+  - conda-forge
+dependencies:
+  - "python=3.14"
+  - "jaxlib=0.9.*=cuda*"
+  - "jax"
+  - "cuda-version=12"
+  - "optax"
+EOF
+
+# 3. For the driver of the compute nodes (CUDA 13.2).
+mkdir -p "/projappl/project_2001234/jax-gpu"
+CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/project_2001234/jax-gpu" jax-gpu.yml
+
+# 4. What was installed, to make it anew.
+"/projappl/project_2001234/jax-gpu/bin/pip" freeze > jax-gpu.lock.txt
+
+# 5. Whether it is a GPU build that the driver runs.
+teho env check --cluster roihu --python "/projappl/project_2001234/jax-gpu/bin/python"
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   export PATH="/projappl/project_2001234/jax-gpu/bin":"$PATH"

@@ -1,0 +1,37 @@
+#!/bin/bash
+# PyTorch 2.14 with CUDA 13.2 for the GH200 (compute capability 9.0) of Roihu: a virtual
+# environment.
+# Run it on a login node, once.
+#
+# It is the newest that fits, by PyTorch RELEASE.md, release compatibility matrix and CUDA support
+# matrix, as of PyTorch 2.14 (2026-09); Python 3.15 is experimental.
+# ! Planned for gh200; Roihu also has l40: `--gpu-type` plans for another.
+# ! The driver is as documented: CSC ml-multi.md 2026-08-20 (its nvidia-smi); seen on 2026-08-17.
+# ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
+#   2025-08-15): tykky wraps them in one file. GPU nodes are ARM: make environments on
+#   roihu-gpu.csc.fi.
+# Source: CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
+# Also possible here: --kind module or --kind container.
+set -e
+
+# 1. A Python.
+module load python-data
+
+# 2. A virtual environment.
+python3 -m venv /projappl/p1/pytorch-gpu
+source /projappl/p1/pytorch-gpu/bin/activate
+pip install --upgrade pip
+
+# 3. PyTorch's wheels for CUDA 13.2; uv knows where they lie.
+pip install uv
+uv pip install --torch-backend=cu132 'torch==2.14.*'
+
+# 4. What was installed, to make it anew.
+pip freeze > pytorch-gpu.lock.txt
+
+# 5. Whether it is a GPU build that the driver runs.
+teho env check --cluster roihu pytorch-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module load python-data
+#   source /projappl/p1/pytorch-gpu/bin/activate

@@ -1,0 +1,45 @@
+#!/bin/bash
+# PyTorch for the MI250X, one GCD (gfx90a) of LUMI-G: a container.
+# Run it on a login node, once.
+# ! /project/project_462000123 stands for your own project's: `--place` says which.
+# ! Pull request #315 of the user guide (2026-08) names a newer module, Local-LAIF. Older:
+#   /appl/local/containers/ai-modules with singularity-AI-bindings. Bindings by hand for several
+#   nodes: /var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/pfs.
+# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Packages of
+#   one's own go into a virtual environment with --system-site-packages, best turned into one file
+#   with mksquashfs.
+# Source: CSC ml-multi.md 2026-08-20; AIG 2026-05-19; AIG 02-setting-up-environment 2026-05-19
+set -e
+
+# 1. The site's container.
+module purge
+module use /appl/local/laifs/modules
+module load lumi-aif-singularity-bindings
+export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
+
+# 2. What is in it.
+singularity run $SIF pip list
+
+# 3. Packages of one's own: a virtual environment that sees the container's, in one file, for
+#    thousands of small ones are slow on Lustre.
+singularity run $SIF python -m venv --system-site-packages pytorch-gpu
+singularity run $SIF bash -c 'source pytorch-gpu/bin/activate && pip install optuna'
+mksquashfs pytorch-gpu "/project/project_462000123/pytorch-gpu.sqsh" -processors 1 -no-xattrs
+rm -r pytorch-gpu
+
+# 4. Where the job finds them.
+export SINGULARITYENV_PREPEND_PATH=/user-software/bin
+
+# 5. What was installed, to make it anew.
+singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:image-src=/ $SIF pip freeze > pytorch-gpu.lock.txt
+
+# 6. Whether it is a GPU build that the driver runs.
+teho env check --cluster lumi pytorch-gpu.lock.txt
+
+# In each job; `teho plan --env FILE` takes it from what --format json writes:
+#   module purge
+#   module use /appl/local/laifs/modules
+#   module load lumi-aif-singularity-bindings
+#   export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
+#   export SINGULARITYENV_PREPEND_PATH=/user-software/bin
+#   singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:image-src=/ $SIF python train.py
