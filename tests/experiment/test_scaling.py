@@ -18,7 +18,7 @@ from teho.experiment.spread import spread_of
 from teho.model.scaled import Scaled, SizeRun
 
 DOUBLINGS = (1, 2, 4, 8, 16)
-SEEDS = range(100)
+SEEDS = range(30)
 
 
 def throughputs(
@@ -67,9 +67,9 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("sigma", "kappa"), [(0.05, 0.002), (0.2, 0.0), (0.02, 0.02)])
 def test_the_law_that_made_the_runs_is_found_again(sigma: float, kappa: float) -> None:
     fits = [fit("usl", spread_of(throughputs(sigma, kappa, seed=seed)), 1) for seed in SEEDS]
-    assert sum(holds(one.contention, sigma) for one in fits) >= 90
-    assert sum(holds(one.coherency, kappa) for one in fits) >= 90
-    assert sum(holds(one.one_work_per_s, 3.0) for one in fits) >= 90
+    assert sum(holds(one.contention, sigma) for one in fits) >= 26
+    assert sum(holds(one.coherency, kappa) for one in fits) >= 26
+    assert sum(holds(one.one_work_per_s, 3.0) for one in fits) >= 26
     # An interval that holds everything is none.
     assert all(one.contention.high - one.contention.low < 0.1 for one in fits)
     if not kappa:
@@ -80,7 +80,7 @@ def test_the_law_that_made_the_runs_is_found_again(sigma: float, kappa: float) -
 def test_amdahls_serial_fraction_is_found_again() -> None:
     drawn = [throughputs(0.1, sizes=(1, 2, 8), seed=seed) for seed in SEEDS]
     fits = [fit("amdahl", spread_of(one), 1) for one in drawn]
-    assert sum(holds(one.contention, 0.1) for one in fits) >= 90
+    assert sum(holds(one.contention, 0.1) for one in fits) >= 26
     assert all(one.contention.high - one.contention.low < 0.1 for one in fits)
     assert all(one.coherency is None and one.peak_n is None for one in fits)
 
@@ -179,7 +179,7 @@ def test_noise_is_never_called_a_gain() -> None:
         scaled_of(runs_of(throughputs(1.0, noise=0.3, seed=seed, sizes=(1, 2)))).outcome
         for seed in SEEDS
     ]
-    assert outcomes.count("pays_to") <= 5
+    assert outcomes.count("pays_to") <= 3
     assert outcomes.count("not_enough_evidence") > 0
 
 
@@ -188,7 +188,7 @@ def test_what_just_pays_is_open_more_often_than_not() -> None:
         scaled_of(runs_of(throughputs(1 / 3, seed=seed, sizes=(1, 2)))).steps[0].pays
         for seed in SEEDS
     ]
-    assert edge.count(None) >= 90
+    assert edge.count(None) >= 26
 
 
 def test_two_sizes_are_judged_and_not_fitted() -> None:
@@ -296,7 +296,7 @@ def test_without_a_cost_the_bill_is_workers_times_time(cost: float | None) -> No
 # ---- what must not matter ----
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=5)
 @given(st.floats(1e-6, 1e6), st.integers(0, 1000))
 def test_the_unit_of_throughput_does_not_matter(factor: float, seed: int) -> None:
     found = throughputs(0.1, 0.001, sizes=(1, 2, 4, 8), noise=0.05, seed=seed)

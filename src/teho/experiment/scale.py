@@ -100,7 +100,13 @@ def _scaled(wish: Wish, rounds: Rounds, notes: Sequence[str], elapsed_s: float) 
     runs = {}
     for place, own in rounds.runs.items():
         n, hourly = size_of(place), wish.terms.hourly.get(place.name)
-        runs[n] = [_size_run(sample, n, measure == "time", lacking, kind, hourly) for sample in own]
+        each = n if kind == "weak" else 1  # n workers do the work of n
+        runs[n] = [
+            _with_pace(_size_run(sample, hourly), sample, each, lacking)
+            if measure == "pace"
+            else _with_time(_size_run(sample, hourly), sample, each)
+            for sample in own
+        ]
     unit = "run" if measure == "time" else "sample" if counts_samples else unit
     return scaling(
         kind,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, geometric_mean
+from typing import Literal
 
 from teho.config.privacy import masked_command
 from teho.experiment.scaling_fit import FEWEST_SIZES, fit
@@ -58,7 +59,11 @@ def scaling(
     words = _Words(kind, worker)
     paying = [step.to_n for step in steps if step.pays]
     open_ = any(step.pays is None for step in steps)
-    outcome = "pays_to" if paying else "not_enough_evidence" if open_ or not steps else "no_gain"
+    outcome: Literal["pays_to", "no_gain", "not_enough_evidence"] = "no_gain"
+    if paying:
+        outcome = "pays_to"
+    elif open_ or not steps:
+        outcome = "not_enough_evidence"
     return Scaled(
         command=tuple(masked_command(argv)),
         kind=kind,
@@ -167,7 +172,7 @@ def _fits(kind: Kind, spread: Spread) -> tuple[Fit, ...]:
     Amdahl's law is of a fixed work.
     """
     base_n = min(spread.log_means, default=0)
-    laws = ("usl", "amdahl") if kind == "strong" else ("usl",)
+    laws: list[Literal["amdahl", "usl"]] = ["usl", "amdahl"] if kind == "strong" else ["usl"]
     return tuple(found for law in laws if (found := fit(law, spread, base_n)))
 
 

@@ -115,12 +115,13 @@ def _decimals(values: Sequence[float]) -> int:
 
 
 def _size(size: Size) -> dict[str, Cell]:
+    speed_up = size.speed_up
     return {
         "n": size.n,
         "time": size.wall_s,
-        "pace": size.work_per_s and size.work_per_s.value,
-        "speed_up": size.speed_up and size.speed_up.value,
-        "interval": size.speed_up and _interval(size.speed_up),
+        "pace": size.work_per_s.value if size.work_per_s else None,
+        "speed_up": speed_up.value if speed_up else None,
+        "interval": _interval(speed_up) if speed_up else None,
         "efficiency": size.efficiency_percent,
         "energy": size.energy_j,
         "cost": size.cost,
