@@ -21,7 +21,8 @@ check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject
+	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject src/teho/bench/programs src/teho/doctor/programs \
+	  src/teho/software/what_is_installed.py
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
 	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md

@@ -1,4 +1,4 @@
-"""Write what is made from the code: reference pages, and the files that are shipped."""
+"""Write what is made from the code: reference pages, notebooks, and files that are shipped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import ast
 import inspect
 import json
 import pprint
+import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,21 @@ from teho.explain.peaks import RATES, all_peaks
 from teho.model import cluster as cluster_nouns
 from teho.model.cluster import Cluster
 from teho.model.metric import METRICS
-from teho.show import plan_json, tune_json
+from teho.show import (
+    bench_json,
+    compare_json,
+    doctor_json,
+    env_json,
+    plan_json,
+    scale_json,
+    tune_json,
+)
 
 HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE)]
+
+from notebooks import LESSONS, notebook  # noqa: E402 - the path above leads to it
+
 PACKAGE = HERE.parent / "src" / "teho"
 NOTE = "<!-- Made by docs/generate.py; a test holds it in step. -->\n\n"
 
@@ -195,19 +209,29 @@ def _schema(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
+NOTEBOOKS = {
+    HERE / "learn" / "notebooks" / f"{lesson}.ipynb": partial(notebook, lesson)
+    for lesson in LESSONS
+}
 SHIPPED = {
     PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
+    PACKAGE / "show" / "bench.schema.json": lambda: _schema(bench_json.schema()),
+    PACKAGE / "show" / "compare.schema.json": lambda: _schema(compare_json.schema()),
+    PACKAGE / "show" / "doctor.schema.json": lambda: _schema(doctor_json.schema()),
+    PACKAGE / "show" / "env-check.schema.json": lambda: _schema(env_json.check_schema()),
+    PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(env_json.plan_schema()),
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
+    PACKAGE / "show" / "scale.schema.json": lambda: _schema(scale_json.schema()),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(tune_json.schema()),
     PACKAGE / "launch" / "sites.py": launch_sites,
 }
 
 
 def main() -> None:
-    """Write every page, and every file that is shipped."""
+    """Write every page and notebook, and every file that is shipped."""
     for name, page in PAGES.items():
         (HERE / "reference" / f"{name}.md").write_text(NOTE + page(), encoding="utf-8")
-    for path, text in SHIPPED.items():
+    for path, text in {**SHIPPED, **NOTEBOOKS}.items():
         path.write_text(text(), encoding="utf-8")
 
 

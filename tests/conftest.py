@@ -42,6 +42,7 @@ _LONG = (
     "test_recorded_steps.py",
     "test_submit_twins.py",
     "test_tune.py",
+    "test_compare.py",
     "test_whole_jobs.py",
 )
 """Files that take a minute or more: begun last, they would leave workers idle at the end."""

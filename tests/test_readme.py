@@ -5,18 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from pages import BLOCK, ROOT, UPDATE, played
+
 README = ROOT / "README.md"
-BLOCK = re.compile(r"```(?P<kind>console|python|text)\n(?P<body>.*?)```", re.DOTALL)
-UPDATE = os.environ.get("TEHO_UPDATE_GOLDEN") == "1"
 
 
 def shape(text: str) -> list[str]:
@@ -28,30 +23,10 @@ def shape(text: str) -> list[str]:
     return [re.sub(r"\s+", " ", line).strip() for line in text.strip().splitlines()]
 
 
-def run(command: str) -> str:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    return subprocess.run(
-        command, shell=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True,
-        check=True, timeout=120,
-    ).stdout  # fmt: skip
-
-
 def test_commands_and_their_output() -> None:
     text = README.read_text()
     fresh = text
-    shown_by_python = None
-    for block in BLOCK.finditer(text):
-        if block["kind"] == "console":
-            commands = re.findall(r"^\$ (.*)$", block["body"], re.MULTILINE)
-            outputs = [run(command) for command in commands]
-            parts = [f"$ {command}\n{out}" for command, out in zip(commands, outputs, strict=True)]
-            printed = "".join(parts)
-        elif block["kind"] == "python":
-            printed = block["body"]
-            shown_by_python = run(f"{sys.executable} -c '{block['body']}'")
-        else:
-            assert shown_by_python is not None
-            printed = shown_by_python
+    for block, printed in played(text):
         if UPDATE:
             fresh = fresh.replace(block[0], f"```{block['kind']}\n{printed}```", 1)
         elif "first" in block["body"]:

@@ -23,6 +23,8 @@ __all__ = [
     "format_energy",
     "format_quantity",
     "format_rate",
+    "format_time",
+    "many",
     "parse_bytes",
     "parse_duration",
     "plural",
@@ -190,6 +192,11 @@ def plural(unit: str, amount: float) -> str:
     return f"{unit}s" if unit.endswith("hour") and amount != 1 else unit
 
 
+def many(noun: str) -> str:
+    """Return the plural of a plain noun: `steps`, `batches`."""
+    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+
+
 def _three_digits(value: float) -> str:
     size = abs(value)
     if 0 < size < 0.005:
@@ -229,3 +236,11 @@ def format_quantity(value: float, unit: str) -> str:
     if unit == "%":
         return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
     return f"{format_count(value)} {unit}".rstrip()
+
+
+def format_time(seconds: float) -> str:
+    """Write the time of one thing with three digits: `12.3 µs`, `4.05 ms`, `2.10 s`."""
+    for factor, unit in ((1e9, "ns"), (1e6, "µs"), (1e3, "ms")):
+        if seconds * factor < 999.5:
+            return f"{_three_digits(seconds * factor)} {unit}"
+    return f"{_three_digits(seconds)} s"

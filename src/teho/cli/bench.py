@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from teho.cli import say
+from teho.cli.plot_file import plot_file
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
 
@@ -28,7 +29,6 @@ __all__ = ["command"]
 _QUICK_S = 50.0
 _FULL_S = 600.0
 _SHORTEST_S = 5.0
-_PLOTS = (".svg", ".png")
 
 
 @click.command(
@@ -37,7 +37,8 @@ Examples:
   teho bench
   teho bench solve --quick
   teho bench matmul --on cpu:all,gpu:1 --library numpy,torch --plot matmul.svg
-  teho bench regression cnn --for 20min --format html > bench.html""",
+  teho bench regression cnn --for 20min --format html > bench.html
+  teho bench --from solve.json --plot solve.svg""",
 )
 @click.option("--quick", is_flag=True, help="Fewer and smaller points: less than a minute each.")
 @click.option("--library", "libraries", metavar="NAME,…", default="",
@@ -53,6 +54,8 @@ Examples:
               show_default=True)  # fmt: skip
 @click.option("--plot", "plot", metavar="FILE", default="",
               help="Draw it too, as .svg or .png.")  # fmt: skip
+@click.option("--from", "stored", metavar="FILE", default="",
+              help="Show what `--format json` wrote; time nothing.")  # fmt: skip
 @click.argument("names", metavar="[NAME…]", nargs=-1)
 def command(
     quick: bool,  # noqa: FBT001 - click's signature
@@ -62,6 +65,7 @@ def command(
     for_: str,
     form: str,
     plot: str,
+    stored: str,
     names: tuple[str, ...],
 ) -> None:
     """Time worked examples on one core, on all, and on a GPU; say from where on which is faster.
@@ -71,6 +75,16 @@ def command(
     """
     from teho.bench.examples import EXAMPLES
 
+    if stored:
+        if names:
+            raise click.UsageError("Either NAME or --from: one of the two.")
+        from teho.show.bench_json import read_bench_json
+
+        drawn = plot_file(plot)
+        _show(bench := read_bench_json(Path(stored)), form)
+        if drawn is not None:
+            _draw(bench.results, drawn)
+        return
     if not names:
         from teho.cli.terminal import wants_color, width
         from teho.show.bench_text import render_examples
@@ -82,7 +96,7 @@ def command(
     for_s = parse_duration(for_, "--for") if for_ else _QUICK_S if quick else _FULL_S
     if for_s < _SHORTEST_S:
         raise InputError(f"--for {for_}", f"{format_duration(_SHORTEST_S)} or more")
-    drawn = _plot_file(plot)
+    drawn = plot_file(plot)
     ended_by: list[int] = []
 
     def end(number: int, _: FrameType | None) -> NoReturn:
@@ -151,21 +165,6 @@ def _has_numpy(python: str) -> bool:
     return asked.returncode == 0
 
 
-def _plot_file(text: str) -> Path | None:
-    """Return where to draw; what would fail in ten minutes fails now."""
-    if not text:
-        return None
-    path = Path(text)
-    if path.suffix not in _PLOTS:
-        raise InputError(f"--plot {text}", f"a name that ends in {' or '.join(_PLOTS)}")
-    if not path.parent.is_dir():
-        raise InputError(f"--plot {text}: there is no folder {path.parent}")
-    from teho.show.plot import need_matplotlib
-
-    need_matplotlib("--plot")
-    return path
-
-
 def _measured(
     examples: Iterable[Example],
     libraries: list[str],
@@ -201,7 +200,7 @@ def _measured(
                 for_s,
                 sources=sources,
                 memory_bytes=_memory_bytes(),
-                notes=[f"{note}." for note in notes],
+                notes=notes,
                 tell=tell,
             )
             results.append(measured)
@@ -285,7 +284,7 @@ def _show(bench: Bench, form: str) -> None:
 
 def _draw(results: Iterable[Measured], path: Path) -> None:
     """Draw one file, or one for each example with its name in it."""
-    from teho.show.plot import draw
+    from teho.show.bench_plot import draw
 
     results = list(results)
     for measured in results:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli.in_turns import Turns, prices_of, read_times
+from teho.cli.plot_file import plot_file
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ Examples:
               help="With --cluster: more options of `teho submit`.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True,
               help="With --cluster: jobs of each variant.")  # fmt: skip
+@click.option("--plot", metavar="FILE", help="Draw it: .svg or .png.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -67,6 +69,7 @@ def command(
     cluster: str | None,
     submit: str,
     repeats: int,
+    plot: str | None,
     form: str,
     argv: tuple[str, ...],
 ) -> None:
@@ -79,12 +82,14 @@ def command(
     """
     if bool(argv) == (recorded is not None):
         raise click.UsageError("Either '-- COMMAND…' or --recorded: one of the two.")
+    if cluster is not None and not argv:
+        raise click.UsageError("--cluster submits a program: '-- COMMAND…'.")
     if cluster is not None:
         from teho.cli.compare_jobs import submit_variants
 
         submit_variants(cluster, on, repeats, submit, argv)
         return
-    ended_by = 0
+    ended_by, picture = 0, plot_file(plot)
     if recorded is not None:
         compared = _recorded(recorded, prices_of(site), gpu_cost)
     else:
@@ -101,6 +106,10 @@ def command(
 
         text = render_compared(compared, width=width(), color=wants_color(sys.stdout))
         click.echo(text, nl=False)
+    if picture is not None and any(one.rates for one in compared.points[0].variants):
+        from teho.show.compare_plot import draw_compared
+
+        picture.write_bytes(draw_compared(compared, picture.suffix[1:]))
     if ended_by:
         raise click.exceptions.Exit(128 + ended_by)
     if compared.outcome == "not_enough_evidence":
@@ -151,7 +160,7 @@ def _compare(wish: Wish, window_s: float | None) -> tuple[Compared, int]:
     turns = Turns(wish.command[0], wish.placements, wish.for_s)
 
     def run_at(value: float | None) -> Runner:
-        tags = {"compare": turns.id} | ({wish.swept: f"{value:g}"} if value is not None else {})
+        tags = {"compare": turns.id} | ({wish.swept: f"{value:.15g}"} if value is not None else {})
         argv = [_filled(word, wish.swept, value) for word in wish.command]
         return Runner(lambda _: argv, os.environ, turns.home, tags, window_s)
 

@@ -33,24 +33,28 @@ def submit_variants(cluster: str, on: str, repeats: int, options: str, argv: Seq
     Raises:
         InputError: a variant has not this form; nothing is submitted then.
     """
-    forms = [(word, _FORM.fullmatch(word)) for word in map(str.strip, on.split(",")) if word]
-    for word, form in forms:
-        if form is None:
-            raise InputError(
-                f"--on {word} with --cluster", "cpu:N or gpu:N, such as cpu:16,gpu:1",
-                "say numbers: a job has what it asks for",
-            )  # fmt: skip
+    words = list(dict.fromkeys(filter(None, map(str.strip, on.split(",")))))
+    if strange := next((word for word in words if not _FORM.fullmatch(word)), None):
+        raise InputError(
+            f"--on {strange} with --cluster", "cpu:N or gpu:N, such as cpu:16,gpu:1",
+            "say numbers: a job has what it asks for",
+        )  # fmt: skip
+    try:
+        more = shlex.split(options)
+    except ValueError as error:
+        raise InputError(f"--submit {options}: {error}", "options as a shell takes them") from None
     id_ = secrets.token_hex(4)
     done: list[str] = []
-    for word, form in forms:
-        wanted = ["--gpus", form[2]] if form[1] == "gpu" else ["--gpus", "0", "--cpus", form[2]]
+    for word in words:
+        kind, _, count = word.partition(":")
+        wanted = ["--gpus", count] if kind == "gpu" else ["--gpus", "0", "--cpus", count]
         told = ["--tag", f"compare={id_}", "--tag", f"variant={word}"]
         name = f"compare-{id_}-{word.replace(':', '')}"
         ended = subprocess.run(
             [
                 *own_path(), "submit", "--cluster", cluster, *wanted, "--name", name,
-                *(["--array", f"1-{repeats}"] if repeats > 1 else []), *shlex.split(options), "--",
-                *own_path(), "run", "--quiet", *told, "--", *argv,
+                *(["--array", f"1-{repeats}"] if repeats > 1 else []), *more, "--",
+                "env", "TEHO_PROBE_STEPS=1", *own_path(), "run", "--quiet", *told, "--", *argv,
             ],
             stdout=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip

@@ -8,6 +8,7 @@ import sys
 import click
 
 from teho.cli.in_turns import Turns, prices_of, read_times
+from teho.cli.plot_file import plot_file
 from teho.errors import InputError
 
 __all__ = ["command"]
@@ -60,6 +61,7 @@ def command(
     from teho.experiment.scale import Wish, doublings, scale, size_of
 
     for_s, window_s = read_times(for_, window)
+    picture = plot_file(plot)
     machine = this_machine()
     placements, notes = read_placements(on or doublings(machine), machine, "--on")
     if len({bool(place.gpus) for place in placements}) != 1:
@@ -76,10 +78,6 @@ def command(
     tags = {"compare": turns.id}
     runner = Runner(argv_at, os.environ, turns.home, tags, None if full else window_s)
     scaled = turns.go(lambda: scale(wish, runner, turns.tell))
-    if plot is not None:
-        from teho.show.scale_plot import draw_scaled
-
-        draw_scaled(scaled, plot)
     if form == "json":
         from teho.show.scale_json import render_scale_json
 
@@ -89,6 +87,18 @@ def command(
         from teho.show.scale_text import render_scaled
 
         click.echo(render_scaled(scaled, width=width(), color=wants_color(sys.stdout)), nl=False)
+    if picture is not None:
+        from teho.show.plot import drawn
+        from teho.show.scale_plot import draw_scaled
+
+        picture.write_bytes(
+            drawn(
+                lambda figure: draw_scaled(figure.subplots(), scaled),
+                picture.suffix[1:],
+                inches=(5.2, 3.6),
+                salt=turns.id,
+            )
+        )
     if turns.ended_by:
         raise click.exceptions.Exit(128 + turns.ended_by)
     if scaled.outcome == "not_enough_evidence":

@@ -6,7 +6,9 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from teho.config.privacy import masked_command
 from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS
@@ -18,7 +20,7 @@ from teho.experiment.rounds import Rounds, Run
 from teho.model.compared import BreakEven, Compared, Point
 from teho.units import format_count
 
-__all__ = ["Wish", "compare", "crossing", "terms_of"]
+__all__ = ["Wish", "compare", "crossing", "summed_up", "terms_of"]
 
 
 class Wish(NamedTuple):
@@ -26,7 +28,7 @@ class Wish(NamedTuple):
 
     command: tuple[str, ...]
     placements: Sequence[Placement]
-    """The smallest first."""
+    """In their order in the table; all are told against the first."""
     terms: Terms
     for_s: float
     """How long all may take together."""
@@ -93,7 +95,7 @@ def compare(
 
     Args:
         wish: what is to be compared.
-        id_: of this rounds.
+        id_: of this comparison.
         run_at: returns what runs the program, with one value of what is swept.
         tell: called with a line for each run.
         clock: monotonic time in s.
@@ -111,15 +113,11 @@ def compare(
         if is_interrupted:
             notes.append("It was ended early.")
             break
-    edge = crossing(points, wish.swept) if wish.swept else None
-    return Compared(
+    return summed_up(
+        points,
+        wish.swept,
         id=id_,
         command=tuple(masked_command(wish.command)),
-        outcome=points[-1].outcome,
-        verdict=_verdict(points, edge, wish.swept),
-        swept=wish.swept,
-        points=tuple(points),
-        break_even=edge,
         site=wish.site,
         cost_unit=wish.cost_unit,
         notes=tuple(notes),
@@ -127,17 +125,36 @@ def compare(
     )
 
 
-def _verdict(points: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
-    last = points[-1]
+def summed_up(points: Sequence[Point], swept: str, **about: Any) -> Compared:
+    """Return what points say together.
+
+    Args:
+        points: of rising values of what is swept; one where nothing is.
+        swept: what; empty: nothing.
+        about: the other fields of `Compared`.
+    """
+    edge = crossing(points, swept) if swept else None
+    return Compared(
+        outcome=points[-1].outcome,
+        verdict=_verdict(points[-1], edge, swept),
+        swept=swept,
+        points=tuple(points),
+        break_even=edge,
+        **about,
+    )
+
+
+def _verdict(last: Point, edge: BreakEven | None, swept: str) -> str:
+    at = f"{swept} = {format_count(last.value)}" if last.value is not None else ""
     if edge is None or last.contest is None:
-        where = f" at {swept} = {format_count(last.value)}" if last.value is not None else ""
-        return last.verdict + where
+        return f"At {at}: {last.verdict}" if at else last.verdict
     larger = next(one for one in last.variants if one.name == last.contest.larger)
     smaller = next(one for one in last.variants if one.name == last.contest.smaller)
+    about = format_count(float(f"{edge.at:.2g}"))
     return (
-        f"From {swept} = {format_count(edge.at)} on {larger.words} "
-        f"{'is' if larger.words.startswith('1 ') else 'are'} faster than {smaller.words}; "
-        f"at {format_count(last.value or 0.0)}, {last.contest.speed.times:.2f} times as fast"
+        f"From about {swept} = {about} on (between {format_count(edge.low)} and "
+        f"{format_count(edge.high)}), {larger.words} {'is' if larger.words[:2] == '1 ' else 'are'} "
+        f"faster than {smaller.words}; at {at}, {last.contest.speed.times:.2f} times as fast"
     )
 
 
@@ -151,57 +168,72 @@ def _compare_at(
 ) -> tuple[Point, bool]:
     """Return what came of one value, and whether somebody ended it early.
 
-    There are two looks at the figures, after three or four rounds and after seven or ten, so that
-    it does not go on until it pleases.
+    There are two looks at the figures, after three rounds and after seven or ten, so that it does
+    not go on until it pleases.
     """
     rounds = Rounds(run, wish.placements, for_s, tell, clock)
-    is_interrupted = False
     try:
-        while rounds.count < FEWEST_PAIRS and rounds.affords(1):
-            rounds.round()
-            if rounds.fit < 2:
-                break
-        point = judge(rounds.runs, wish.terms, value)
-        if rounds.fit >= 2 and rounds.count == FEWEST_PAIRS and not _is_clear(point):
-            more = next(
-                (
-                    count - FEWEST_PAIRS
-                    for count in SECOND_LOOKS
-                    if rounds.affords(count - FEWEST_PAIRS)
-                ),
-                0,
-            )
-            for _ in range(more):
-                rounds.round()
+        _take_turns(rounds, FEWEST_PAIRS)
+        if rounds.count == FEWEST_PAIRS and _is_open(judge(rounds.runs, wish.terms)):
+            left = (look for look in SECOND_LOOKS if rounds.affords(look - FEWEST_PAIRS))
+            _take_turns(rounds, next(left, 0))
     except KeyboardInterrupt:
-        is_interrupted = True
-    notes = other_results(rounds.printed)
-    return judge(rounds.runs, wish.terms, value, notes), is_interrupted
+        return judge(rounds.runs, wish.terms, value, other_results(rounds.printed)), True
+    point = judge(rounds.runs, wish.terms, value, other_results(rounds.printed))
+    if rounds.fit >= 2 and _is_open(point):
+        more = _what_would_tell(rounds, len(wish.values))
+        point = replace(point, notes=(*point.notes, more))
+    return point, False
 
 
-def _is_clear(point: Point) -> bool:
-    return point.outcome != "not_enough_evidence"
+def _take_turns(rounds: Rounds, count: int) -> None:
+    """Go on until there were so many rounds, or the time or the variants do not suffice."""
+    while rounds.count < count and rounds.affords(1):
+        rounds.round()
+        if rounds.fit < 2:
+            break
+
+
+def _is_open(point: Point) -> bool:
+    return point.outcome == "not_enough_evidence"
+
+
+def _what_would_tell(rounds: Rounds, values: int) -> str:
+    if rounds.count >= min(SECOND_LOOKS):
+        return (
+            f"{rounds.count} rounds did not tell: runs of the same variant differ too much, or it "
+            "is a close call. A longer `--window` or a quieter node may tell."
+        )
+    wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_LOOKS)
+    need_s = math.ceil(1.1 * values * wanted * rounds.mean_s)
+    need = f"{need_s}s" if need_s < 100 else f"{math.ceil(need_s / 60)}min"
+    return f"`--for {need}` gives {wanted} rounds."
 
 
 def crossing(points: Sequence[Point], swept: str) -> BreakEven | None:
     """Return from which value on the larger allocation is the faster one, by time alone.
 
-    Between two values that were measured, straight in the logarithms; None where it is the faster
-    one at all values or at none, or where it is not the same that are held against each other.
+    It lies between the largest value at which it is slower and the next one at which it is faster,
+    each beyond chance, on a straight line in the logarithms; None where there are no two such.
 
     Args:
         points: of rising values.
         swept: what was swept.
     """
     known = [
-        (point.value, point.contest)
+        (point.value, point.contest.speed)
         for point in points
         if point.contest is not None and point.value is not None
     ]
-    for (low, before), (high, after) in pairwise(known):
-        if before.speed.times < 1 <= after.speed.times:
-            slower, faster = math.log(before.speed.times), math.log(after.speed.times)
-            share = -slower / (faster - slower)
-            at = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
-            return BreakEven(unit=swept, at=at, low=low, high=high)
+    slower = [place for place, (_, speed) in enumerate(known) if speed.high < 1]
+    faster = [place for place, (_, speed) in enumerate(known) if speed.low > 1]
+    begin = max(slower, default=len(known))
+    end = next((place for place in faster if place > begin), None)
+    if end is None:
+        return None
+    for (low, before), (high, after) in pairwise(known[begin : end + 1]):
+        if before.times < 1 <= after.times:
+            share = math.log(before.times) / math.log(before.times / after.times)
+            at = low * (high / low) ** share
+            return BreakEven(unit=swept, at=at, low=known[begin][0], high=known[end][0])
     return None

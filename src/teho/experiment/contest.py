@@ -81,7 +81,8 @@ def judge(
         one if one.why or one is fit[0] else msgspec.structs.replace(one, speed=_gain(fit[0], one))
         for one in variants
     ]
-    contest, breaks = _contest(fit, terms), ()
+    contest = _contest(fit, terms)
+    breaks: tuple[BreakEven, ...] = ()
     notes = [*notes, *_remarks(variants)]
     if contest is None:
         outcome: Outcome = "not_enough_evidence"
@@ -185,14 +186,14 @@ def _contest(fit: Sequence[Variant], terms: Terms) -> Contest | None:
         return None
     prices = larger.hourly_cost, smaller.hourly_cost
     cores = terms.same_cost_cores.get(larger.gpus) if cpus and gpus else None
-    against, is_measured = _same_cost(larger, cpus, cores) if cores else (None, False)
+    times, is_measured = _on_cores(cores, cpus, smaller) if cores else (None, False)
     return Contest(
         larger=larger.name,
         smaller=smaller.name,
         speed=speed,
         price=prices[0] / prices[1] if prices[0] and prices[1] else None,
         same_cost_cores=cores,
-        same_cost_speed=against,
+        same_cost_speed=speed.times / times if times else None,
         same_cost_is_measured=is_measured,
     )
 
@@ -204,7 +205,7 @@ def _worthiest(variants: Sequence[Variant]) -> Variant:
 
 def _needed_for(times: float) -> float:
     """Return how many times as fast so many times the cores or GPUs must be to be worth it."""
-    return PAYS ** math.log2(times)
+    return math.pow(PAYS, math.log2(times))
 
 
 def _size(variant: Variant) -> int:
@@ -215,16 +216,16 @@ def _pace(variant: Variant) -> float:
     return median(variant.rates)
 
 
-def _same_cost(gpu: Variant, cpus: Sequence[Variant], cores: int) -> tuple[float, bool]:
-    """Return how many times as fast as so many cores the GPUs are, and whether that is measured.
+def _on_cores(count: int, cpus: Sequence[Variant], smaller: Variant) -> tuple[float, bool]:
+    """Return how many times as fast so many cores are as the smaller one; whether it is measured.
 
     Where so many were not to be had, no program is faster on them than its best use of a core
-    times their number: what is returned then is the least.
+    times their number: what is returned then is the most.
     """
-    if same := next((one for one in cpus if one.cores == cores), None):
-        return _pace(gpu) / _pace(same), True
+    if same := next((one for one in cpus if one.cores == count), None):
+        return _pace(same) / _pace(smaller), True
     best = max(_pace(one) / one.cores for one in cpus)
-    return _pace(gpu) / (best * cores), False
+    return best * count / _pace(smaller), False
 
 
 # ---- the verdict ----
@@ -234,7 +235,7 @@ class _Bar(NamedTuple):
     """How many times as fast the larger one must be."""
 
     alike: float
-    """To make no difference,"""
+    """To make no difference; 0: it always makes one,"""
     needed: float
     """and to be worth it."""
     why: str = ""
@@ -263,15 +264,19 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
         ratio = contest.speed.times / contest.same_cost_speed
         most = "" if contest.same_cost_is_measured else ", at the most"
         cores = f"{contest.same_cost_cores:,} core{'s' if contest.same_cost_cores > 1 else ''}"
-        return _Bar(ratio, ratio, f"; for the same cost, {cores} give {ratio:.3g} times{most}")
+        return _priced(ratio, f"; for the same cost, {cores} give {ratio:.3g} times{most}")
     if larger.kind == smaller.kind:
         needed = _needed_for(_size(larger) / _size(smaller))
         short = contest.speed.low < needed
         return _Bar(1.0, needed, f", and should be {needed:.3g} times" if short else "")
     if contest.price is not None:
-        times = f", at {contest.price:.3g} times the price"
-        return _Bar(contest.price, contest.price, times)
+        return _priced(contest.price, f", at {contest.price:.3g} times the price")
     return _Bar(1.0, 1 + _ALIKE)
+
+
+def _priced(times: float, why: str) -> _Bar:
+    """Return the bar of what costs so many times as much: the same work must not cost more."""
+    return _Bar(1.0 if abs(times - 1) < _ALIKE else 0.0, times, why)
 
 
 def _small_print(
@@ -305,7 +310,7 @@ def _remarks(variants: Sequence[Variant]) -> list[str]:
     gpus = [one for one in variants if one.kind == "gpu"]
     notes = [note for one in gpus if not one.why and (note := _idle(one))]
     out = [one.name for one in gpus if one.why]
-    if out and len(out) == len(gpus) < len(variants):
+    if out and len(out) == len(gpus) and any(not one.why for one in variants):
         notes.append(f"Of {joined(out)} nothing is known: what is said is of cores alone.")
     return notes
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from teho.errors import InputError
-from teho.experiment.compare import terms_of
+from teho.experiment.compare import summed_up, terms_of
 from teho.experiment.contest import judge
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
+from teho.experiment.recorded import EARLY
 from teho.experiment.sample import sample_of
 from teho.model.compared import Compared, Sample
 from teho.model.run import Run
@@ -19,6 +21,9 @@ from teho.store.index import find_run, list_runs
 from teho.store.read import read_run
 
 __all__ = ["compare_recorded", "runs_named"]
+
+_VARIANT = re.compile(r"(cpu|gpu):[1-9][0-9]{0,5}")
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?(e[+-]?[0-9]{1,3})?")
 
 
 def runs_named(text: str, home: Path) -> list[tuple[Path, Run]]:
@@ -55,8 +60,9 @@ def compare_recorded(
 ) -> Compared:
     """Return what recordings say; each variant's are taken as rounds, in their order.
 
-    A variant is what a recording's tag `variant` says, else what it had of its node: `gpu:N`
-    where there are GPUs, `cpu:N` where not.
+    A variant is what a recording's tag `variant` says, such as `cpu:2`, else what the run had of
+    its nodes: `gpu:N` where there are GPUs, `cpu:N` where not. Where one other tag has different
+    numbers in them, that is what was swept.
 
     Args:
         runs: in the order of time.
@@ -65,37 +71,63 @@ def compare_recorded(
 
     Raises:
         RecordingError: one of them does not read.
-        InputError: they are not of one program.
+        InputError: nothing is left of them.
     """
-    found: dict[Placement, list[Sample]] = defaultdict(list)
-    commands = {run.command for _, run in runs}
+    # What somebody broke off says nothing.
+    runs = [(path, run) for path, run in runs if not (run.end and run.end.on_purpose == EARLY)]
+    if not runs:
+        raise InputError("no recording that came to an end", "one of each variant, or more")
+    swept = _swept([run for _, run in runs])
+    found: dict[float | None, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    places: dict[str, Placement] = {}
     for path, run in runs:
-        found[_placement(run)].append(sample_of(run, path, None))
+        place = _placement(run)
+        places.setdefault(place.name, place)
+        value = float(run.tags[swept]) if swept else None
+        found[value][place.name].append(sample_of(run, path, None))
     # As they were run: few cores first, GPUs last.
-    ordered = dict(sorted(found.items(), key=lambda item: _order(item[0])))
-    terms, unit, notes = terms_of(list(ordered), prices, gpu_cores)
-    if len(commands) > 1:
+    ordered = sorted(places.values(), key=_order)
+    terms, unit, notes = terms_of(ordered, prices, gpu_cores)
+    commands = {run.command for _, run in runs}
+    if len(commands) > 1 and not swept:
         notes = [*notes, f"These are runs of {len(commands)} different commands."]
-    remark = "They were recorded before: whether they took turns, nobody knows."
-    point = judge(ordered, terms, notes=[remark])
-    return Compared(
+    notes = [*notes, "They were recorded before: whether they took turns, nobody knows."]
+    points = [
+        judge({place: found[value][place.name] for place in ordered}, terms, value)
+        for value in sorted(found, key=lambda value: value or 0.0)
+    ]
+    return summed_up(
+        points,
+        swept,
         id=",".join(sorted({run.tags.get("compare", "") for _, run in runs} - {""})),
         command=runs[0][1].command,
-        outcome=point.outcome,
-        verdict=point.verdict,
-        points=(point,),
         site=prices.site if prices else "",
         cost_unit=unit,
         notes=tuple(notes),
     )
 
 
+def _swept(runs: Sequence[Run]) -> str:
+    """Return the one tag that all of them have, with different numbers; empty: there is none."""
+    names = set.intersection(*(set(run.tags) for run in runs)) - {"compare", "variant"}
+    found = [name for name in names if _are_numbers({run.tags[name] for run in runs})]
+    return found[0] if len(found) == 1 else ""
+
+
+def _are_numbers(texts: set[str]) -> bool:
+    are_numbers = all(_NUMBER.fullmatch(text) and float(text) > 0 for text in texts)
+    return len(texts) > 1 and are_numbers
+
+
 def _placement(run: Run) -> Placement:
     devices = tuple(device for node in run.nodes for device in node.devices)
     cores = tuple(range(sum(len(node.cores) for node in run.nodes)))
-    name = run.tags.get("variant") or (f"gpu:{len(devices)}" if devices else f"cpu:{len(cores)}")
+    tagged = run.tags.get("variant", "")
+    name = tagged if _VARIANT.fullmatch(tagged) else ""
+    name = name or (f"gpu:{len(devices)}" if devices else f"cpu:{max(len(cores), 1)}")
     return Placement(name, cores, devices if name.startswith("gpu:") else ())
 
 
-def _order(place: Placement) -> tuple[int, int, str]:
-    return len(place.gpus), len(place.cores), place.name
+def _order(place: Placement) -> tuple[str, int]:
+    kind, _, count = place.name.partition(":")
+    return kind, int(count)

@@ -52,7 +52,8 @@ def _difference(
     if lines is None or own is None:
         return ""
     if len(lines) != len(own):
-        return f"It prints {len(lines)} lines on {first}, and {len(own)} on {name}."
+        how_many = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
+        return f"It prints {how_many} on {first}, and {len(own)} on {name}."
     for number, (line, other) in enumerate(zip(lines, own, strict=True), 1):
         if line is not None and other is not None and not _are_alike(line, other):
             return (

@@ -9,7 +9,7 @@ from typing import Protocol
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
 from teho.model.compared import Sample
-from teho.units import format_duration
+from teho.units import format_duration, many
 
 __all__ = ["Rounds", "Run"]
 
@@ -82,7 +82,8 @@ class Rounds:
             if earlier_s:  # who came to an end before is not out because the time is
                 limit_s = max(self.left_s, _PATIENCE * max(earlier_s))
             else:
-                limit_s = _LONGEST * self.left_s / (len(fit) - number)
+                first_s = self.left_s - (1 - _LONGEST) * self._for_s
+                limit_s = first_s / (len(fit) - number)
             recorded = self._run(place, max(limit_s, 1.0))
             self.runs[place].append(recorded.sample)
             if recorded.output is not None:
@@ -110,4 +111,4 @@ def _words(sample: Sample) -> str:
         return sample.why
     if sample.is_whole or sample.steps_per_s is None:
         return format_duration(sample.elapsed_s)
-    return f"{sample.steps_per_s:.3g} {sample.unit}s/s"
+    return f"{sample.steps_per_s:.3g} {many(sample.unit)}/s"

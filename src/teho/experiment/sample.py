@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
@@ -20,7 +21,7 @@ from teho.explain.summary import summarise
 from teho.explain.totals import energy_of
 from teho.model.compared import Sample
 from teho.model.metric import METRICS
-from teho.model.missing import Missing
+from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.model.run import Run
 from teho.model.summary import Figure, Stat, Summary
@@ -59,8 +60,8 @@ def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
         elapsed_s=summary.elapsed_s,
         # Some programs end with exit code 0 when they are told to.
         is_whole=bool(run.end and run.end.exit_code == 0 and not run.end.on_purpose),
-        energy_j=_energy(summary),
-        gpu_energy_j=energy_of(summary.gpus),
+        energy_j=_of_all(_energy(summary), summary),
+        gpu_energy_j=_of_all(energy_of(summary.gpus), summary),
         idle_gpus=_idle_gpus(summary),
     )
     if sight := look_at(processes, window_s or summary.elapsed_s):
@@ -100,7 +101,9 @@ def _idle_gpus(summary: Summary) -> int | None:
     """Return how many GPUs were never seen busy; None where they were not looked at for long."""
     stats = [gpu.stats.get(_BUSY) for gpu in summary.gpus]
     seen = [stat for stat in stats if isinstance(stat, Stat)]
-    if not seen or any(stat.covered_s < summary.elapsed_s / 2 for stat in seen):
+    if not seen or len(seen) < len(stats):
+        return None
+    if any(stat.covered_s < summary.elapsed_s / 2 for stat in seen):
         return None
     return sum(stat.max < _IDLE_PERCENT for stat in seen)
 
@@ -121,8 +124,20 @@ def _energy(summary: Summary) -> Figure:
         # Where memory has a meter of its own or none, the CPU's figure is the best there is.
         parts.append(0.0 if isinstance(memory_j, Missing) else memory_j)
         parts += [energy_of(node.gpus)] if node.gpus else []
-    missing = next((part for part in parts if isinstance(part, Missing)), None)
-    return missing or sum(part for part in parts if not isinstance(part, Missing))
+    missing = [part for part in parts if isinstance(part, Missing)]
+    if missing or not parts:
+        return missing[0] if missing else Missing(Reason.UNRECORDED, "no node was recorded")
+    return math.fsum(part for part in parts if not isinstance(part, Missing))
+
+
+def _of_all(energy_j: Figure, summary: Summary) -> Figure:
+    """Return the energy of the whole run, as if its first moments had been like those recorded."""
+    covered_s = min((node.covered_s for node in summary.nodes), default=0.0)
+    if isinstance(energy_j, Missing):
+        return energy_j
+    if covered_s < summary.elapsed_s / 2:
+        return Missing(Reason.UNRECORDED, "the run was too short to be measured")
+    return energy_j * max(1.0, summary.elapsed_s / covered_s)
 
 
 def _with_steps(sample: Sample, sight: Sight, processes: Sequence[WatchedProcess]) -> Sample:

@@ -19,7 +19,7 @@ from teho.experiment.moves import WAITED, Coordinate, Room, coordinates, merged
 from teho.experiment.refusal import no_baseline, no_pace
 from teho.experiment.wording import changes_of, in_words
 from teho.model.tuned import Gain, Settings, Trial, Tuned
-from teho.units import format_duration
+from teho.units import format_duration, many
 
 __all__ = ["Run", "tune"]
 
@@ -119,7 +119,7 @@ class _Tuning:
         return None if why else _Measured(settings, self.speed_of(run), run)
 
     def _tell_of(self, settings: Settings, run: Attempt, why: str = "") -> None:
-        pace = f"{run.pace.steps_per_s:.3g} {run.unit}s/s" if run.pace else ""
+        pace = f"{run.pace.steps_per_s:.3g} {many(run.unit)}/s" if run.pace else ""
         self._tell(f"{in_words(settings) or 'as it is'}: {why or pace}")
 
     def speed_of(self, run: Attempt) -> float:

@@ -6,6 +6,7 @@ from typing import Literal, Union
 
 import msgspec
 
+from teho.model.missing import Missing
 from teho.model.summary import Figure
 from teho.model.tuned import Gain
 
@@ -49,7 +50,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_step: Union[float, None] = None
     """The batch size of all ranks together; null where it is not known."""
     energy_j: Figure
-    """Of its node and GPUs, as far as each can be read."""
+    """Of its node and GPUs, as far as each can be read; the moments before the first reading are
+    taken to be like the rest."""
     gpu_energy_j: Figure
     """Of its GPUs alone."""
     idle_gpus: Union[int, None] = None
@@ -58,7 +60,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def mean_power_w(self) -> Union[float, None]:
         """Of node and GPUs; None where that cannot be read."""
-        return self.energy_j / self.elapsed_s if isinstance(self.energy_j, float) else None
+        return None if isinstance(self.energy_j, Missing) else self.energy_j / self.elapsed_s
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

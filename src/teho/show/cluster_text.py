@@ -29,6 +29,8 @@ _TITLES = {
     "local_disk": "Local disk",
     "billing": "Bill for an hour",
     "binding": "Cores nearest to each GPU",
+    "driver": "GPU driver of the compute nodes",
+    "environments": "Environments of one's own",
     "software": "Software",
     "environment": "Variables, by the containers' generation",
 }

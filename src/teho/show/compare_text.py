@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, log10
 from statistics import median
 
 from rich.text import Text
@@ -14,7 +13,7 @@ from teho.show.cells import plain
 from teho.show.flow import flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
-from teho.units import format_count
+from teho.units import format_count, many
 
 __all__ = ["render_compared"]
 
@@ -26,23 +25,33 @@ _MARKS: dict[Outcome, tuple[str, str]] = {
 }
 _STEPS = 1000
 """What the cost and energy of a pace are told for."""
+_LITTLE_S = 0.05
+"""Nobody cares for less of imports, compiling or copying."""
 
 
 def render_compared(compared: Compared, *, width: int, color: bool) -> str:
     """Render it; ends in a line break."""
     blocks = [_headed(compared.outcome, compared.verdict, width)]
-    if compared.break_even:
-        blocks[0] += _sentence(_from(compared.break_even), width)
+    # What holds of all points is said once, below.
+    of_all = [
+        note
+        for note in compared.points[0].notes
+        if all(note in point.notes for point in compared.points)
+    ]
     for point in compared.points:
-        blocks += _point(compared, point, width)
-    if compared.notes:
-        blocks.append([line for note in compared.notes for line in _sentence(note, width)])
-    tag = f"compare={compared.id}"
-    blocks.append(
-        _sentence(
-            f"`teho list --tag {tag}` shows all recordings, `teho report RUN` one of them.", width
-        )
-    )
+        blocks += _point(compared, point, [one for one in point.notes if one not in of_all], width)
+    if notes := [*of_all, *compared.notes]:
+        blocks.append([line for note in notes for line in _sentence(note, width)])
+    first, *others = dict.fromkeys(
+        sample.run
+        for point in compared.points
+        for variant in point.variants
+        for sample in variant.samples
+    ) or [""]
+    if others:
+        tag = f"compare={compared.id}"
+        shown = f"`teho list --tag {tag}` shows all recordings, " if compared.id else ""
+        blocks.append(_sentence(f"{shown}`teho report {first}` the first of them.", width))
     return printed(blocks, width=width, color=color)
 
 
@@ -55,27 +64,33 @@ def _sentence(text: str, width: int) -> list[Text]:
     return flow(words(text), width, Text("  "), style="dim")
 
 
-def _point(compared: Compared, point: Point, width: int) -> list[list[Text]]:
+def _point(compared: Compared, point: Point, notes: Sequence[str], width: int) -> list[list[Text]]:
     blocks: list[list[Text]] = []
-    if compared.swept:
-        value = format_count(point.value) if point.value is not None else "?"
-        title = Text(f"{compared.swept} = {value}", "bold")
+    if point.value is not None:
+        title = Text(f"{plain(compared.swept)} = {format_count(point.value)}", "bold")
         blocks.append([title, *_headed(point.outcome, point.verdict, width)])
-    elif point.break_even:
-        blocks.append([line for one in point.break_even for line in _sentence(_from(one), width)])
-    blocks.append(table_lines(_table(compared, point), width))
+    if point.break_even:
+        blocks[-1:] = [[*(blocks[-1] if blocks else []), *_from(point, width)]]
+    fit = [variant for variant in point.variants if not variant.why]
+    if fit:
+        blocks.append(table_lines(_table(compared, point, fit), width))
     if out := [one for one in point.variants if one.why]:
         blocks.append([line for one in out for line in _out(one, width)])
-    if point.notes:
-        blocks.append([line for note in point.notes for line in _sentence(note, width)])
+    if notes:
+        blocks.append([line for note in notes for line in _sentence(note, width)])
     return blocks
 
 
-def _from(one: BreakEven) -> str:
-    return (
-        f"From {one.unit} {one.at:,.3g} on the larger is the faster one "
-        f"({one.low:,.3g} to {one.high:,.3g})."
-    )
+def _from(point: Point, width: int) -> list[Text]:
+    """Say when what is faster has made up for its longer start."""
+    larger = point.contest.larger if point.contest else ""
+    ends = " or ".join(_end(one) for one in point.break_even)
+    return _sentence(f"{larger} takes longer to start; it is ahead from {ends} on.", width)
+
+
+def _end(one: BreakEven) -> str:
+    low, at, high = (format_count(float(f"{value:.2g}")) for value in (one.low, one.at, one.high))
+    return f"{one.unit} {at}" if low == high else f"{one.unit} {at} ({low} to {high})"
 
 
 def _out(variant: Variant, width: int) -> list[Text]:
@@ -83,66 +98,66 @@ def _out(variant: Variant, width: int) -> list[Text]:
     return flow(words(variant.why), width, lead, hang=4)
 
 
-def _table(compared: Compared, point: Point) -> Table:
-    fit = [variant for variant in point.variants if not variant.why]
+def _table(compared: Compared, point: Point, fit: Sequence[Variant]) -> Table:
     is_pace = point.measure == "pace"
-    figures = [_main_figure(one, is_pace=is_pace) for one in fit]
-    least = min((one for one in figures if one), default=1.0)
-    per = f"of {_STEPS:,} {point.unit}s" if is_pace else "of a run"
     columns = (
         Column(key="variant", label="on"),
-        Column(
-            key="figure",
-            label=f"{point.unit}s/s" if is_pace else "time",
-            unit="" if is_pace else "s",
-            decimals=max(0, 2 - floor(log10(least))),
-        ),
+        Column(key="pace", label="pace", unit=f"{many(point.unit)}/s")
+        if is_pace
+        else Column(key="time", label="time", unit="s"),
         Column(key="speed", label="speed", decimals=2),
         Column(key="interval", label="95 %"),
-        Column(key="start", label="start-up", unit="s", decimals=1),
-        Column(key="energy", label=f"energy {per}", unit="J", shown_in="Wh", decimals=2),
-        Column(key="cost", label=f"{compared.cost_unit or 'cost'} {per}", decimals=3),
+        Column(key="start_up_s", label="start-up", unit="s"),
+        Column(key="import_s", label="imports", unit="s"),
+        Column(key="compile_s", label="compile", unit="s"),
+        Column(key="copy_s", label="copy", unit="s"),
+        Column(key="energy", label="energy", unit="J"),
+        Column(key="cost", label="cost", unit=compared.cost_unit),
         Column(key="runs", label="runs"),
     )
-    rows = tuple(
-        _row(one, figure, is_pace=is_pace) for one, figure in zip(fit, figures, strict=True)
-    )
-    kept = tuple(
-        column
-        for column in columns
-        if any(row.get(column.key) is not None for row in rows)
-        and not (column.key == "energy" and all(isinstance(row["energy"], Missing) for row in rows))
-    )
+    rows = tuple(_row(one, is_pace=is_pace) for one in fit)
+    kept = [column for column in columns if any(_is_told(row[column.key]) for row in rows)]
+    is_dear = is_pace and {"energy", "cost"} & {column.key for column in kept}
+    per = f", energy and cost of {_STEPS:,} {many(point.unit)}" if is_dear else ""
     return Table(
-        key="variants", title="Measured", columns=kept, rows=rows, shown=tuple(range(len(rows)))
+        key="variants",
+        title=f"Measured{per}",
+        columns=tuple(kept),
+        rows=rows,
+        shown=tuple(range(len(rows))),
     )
 
 
-def _main_figure(variant: Variant, *, is_pace: bool) -> float:
+def _is_told(cell: Cell) -> bool:
+    return cell is not None and not isinstance(cell, Missing)
+
+
+def _row(variant: Variant, *, is_pace: bool) -> dict[str, Cell]:
     rate = median(variant.rates)
-    return rate if is_pace else 1 / rate
-
-
-def _row(variant: Variant, figure: float, *, is_pace: bool) -> dict[str, Cell]:
-    took_s = _STEPS / figure if is_pace else figure
-    starts = [sample.start_up_s for sample in variant.samples if sample.start_up_s is not None]
+    took_s = (_STEPS if is_pace else 1) / rate
     speed = variant.speed
+    parts = {name: _median(variant, name) for name in ("import_s", "compile_s", "copy_s")}
     return {
         "variant": variant.name,
-        "figure": figure,
+        "pace" if is_pace else "time": rate if is_pace else 1 / rate,
         "speed": speed.times if speed else None,
         "interval": f"{speed.low:.2f} to {speed.high:.2f}" if speed else None,
-        "start": median(starts) if starts else None,
+        "start_up_s": _median(variant, "start_up_s"),
+        **{name: took if took and took > _LITTLE_S else None for name, took in parts.items()},
         "energy": _energy(variant.samples, took_s),
         "cost": variant.hourly_cost * took_s / 3600 if variant.hourly_cost else None,
         "runs": len(variant.samples),
     }
 
 
+def _median(variant: Variant, name: str) -> float | None:
+    found = [getattr(sample, name) for sample in variant.samples]
+    return median(known) if (known := [one for one in found if one is not None]) else None
+
+
 def _energy(samples: Sequence[Sample], took_s: float) -> Cell:
     powers = [sample.mean_power_w for sample in samples]
     known = [power for power in powers if power is not None]
-    if not known or len(known) < len(powers):
-        missing = [one.energy_j for one in samples if isinstance(one.energy_j, Missing)]
-        return missing[0] if missing else None
-    return median(known) * took_s
+    if len(known) == len(powers):
+        return median(known) * took_s
+    return next(one.energy_j for one in samples if isinstance(one.energy_j, Missing))

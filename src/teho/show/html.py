@@ -34,7 +34,7 @@ from teho.show.html_roofline import rooflines_section
 from teho.show.markup import scrolling, text
 from teho.show.view import Cell, Column, Fact, Table, View
 
-__all__ = ["render_html"]
+__all__ = ["html_table", "render_html"]
 
 _COMMAND = re.compile(r"`([^`]+)`")
 
@@ -172,11 +172,12 @@ def _list(sentences: Iterable[str]) -> str:
 
 
 def _tables(tables: Sequence[Table]) -> str:
-    inner = "".join(_table(table) for table in tables if table.rows)
+    inner = "".join(html_table(table) for table in tables if table.rows)
     return f'<div class="tables">{inner}</div>\n' if inner else ""
 
 
-def _table(table: Table) -> str:
+def html_table(table: Table) -> str:
+    """Write a table of the view, with its title, in a box that scrolls."""
     shared, columns = without_shared(table)
     numeric = {column.key: is_numeric(column, table.rows) for column in columns}
     rows = "".join(_row(table, place, columns, numeric) for place in worst_first(table))

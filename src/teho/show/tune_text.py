@@ -13,6 +13,7 @@ from teho.show.cells import plain
 from teho.show.flow import flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
+from teho.units import many
 
 __all__ = ["render_tuned"]
 
@@ -46,7 +47,7 @@ def _paces(tuned: Tuned, width: int) -> list[Text]:
         for settings in ({}, tuned.settings)
     )
     how = f"in {tuned.gain.pairs} pairs of runs that took turns"
-    return _sentence(f"{base:.3g} → {own:.3g} {tuned.unit}s/s, {how}", width)
+    return _sentence(f"{base:.3g} → {own:.3g} {many(tuned.unit)}/s, {how}", width)
 
 
 def _changes(changes: Sequence[Change], width: int) -> list[Text]:
@@ -71,7 +72,7 @@ def _tried(trials: Sequence[Trial], unit: str, width: int) -> list[Text]:
     measured = [trial for trial in trials if trial.runs]
     least = min((trial.steps_per_s or 1.0 for trial in measured), default=1.0)
     columns = (
-        Column(key="pace", label=f"{unit}s/s", decimals=max(0, 2 - floor(log10(least)))),
+        Column(key="pace", label=f"{many(unit)}/s", decimals=max(0, 2 - floor(log10(least)))),
         Column(key="speed", label="speed", decimals=2),
         Column(key="waited", label="waited %", decimals=0),
         Column(key="runs", label="runs"),

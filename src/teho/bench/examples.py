@@ -1,0 +1,262 @@
+"""The catalogue of worked examples: what is swept, checked and told of each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from teho.model.bench import Point
+
+__all__ = ["EXAMPLES", "LIBRARIES", "Check", "Example", "grouped"]
+
+LIBRARIES = {"numpy": "NumPy", "cupy": "CuPy", "jax": "JAX", "torch": "PyTorch"}
+"""What they are called in sentences."""
+
+
+class Check(NamedTuple):
+    """A point at which all libraries must agree before anything is timed."""
+
+    point: Point
+    tolerance: float
+    """Largest difference, relative to the largest figure."""
+    reference: Point | None = None
+    """Point of the first library that the others are held against; None: the same."""
+
+
+class Example(NamedTuple):
+    """One of the programs in `programs/`."""
+
+    name: str
+    """Its file, without `.py`."""
+    title: str
+    shows: str
+    cpu: tuple[str, ...]
+    """Libraries on the CPU. The first one is what all others are held against."""
+    gpu: tuple[str, ...]
+    axis: str
+    """Key of the points along which crossovers are sought."""
+    group: str
+    """What else a point says, as `str.format` writes it: `{rows} × {rows}`."""
+    figure: str
+    """What is shown of a timing: `time`, or a rate of `flop`, `bytes` or `items`."""
+    phases: tuple[str, ...]
+    """Those that are judged and told, in order."""
+    checks: tuple[Check, ...]
+    quick: tuple[Point, ...]
+    full: tuple[Point, ...]
+    has_crossover: bool = True
+    """Whether the placements are to be compared along the axis."""
+    sweeps_cores: bool = False
+    """Whether it goes through 1, 2, 4… cores unless `--quick`."""
+    kernel: str = "kernel"
+    """The phase that is the computation alone, as fast as it gets."""
+    precision: str = ""
+    """What it computes in, such as `FP64`, or the key of the points that says so."""
+
+
+def grouped(example: Example, points: tuple[Point, ...]) -> dict[str, list[Point]]:
+    """Return the points by all but their place on the axis, in words; along it in each group."""
+    groups: dict[str, list[Point]] = {}
+    for point in sorted(points, key=lambda point: float(point[example.axis])):
+        groups.setdefault(example.group.format(**point), []).append(point)
+    order = [example.group.format(**point) for point in points]
+    return dict(sorted(groups.items(), key=lambda item: order.index(item[0])))
+
+
+def _sweep(axis: str, values: tuple[int, ...], **fixed: object) -> tuple[Point, ...]:
+    return tuple({axis: value, **fixed} for value in values)
+
+
+def _tens(last: int) -> tuple[int, ...]:
+    """Return 1, 10, 100… up to a power of ten."""
+    return tuple(10**power for power in range(last + 1))
+
+
+def _doubled(first: int, last: int) -> tuple[int, ...]:
+    values = [first]
+    while values[-1] < last:
+        values.append(2 * values[-1])
+    return tuple(values)
+
+
+_MIB = 1024**2
+
+SOLVE = Example(
+    name="solve",
+    title="Systems of linear equations",
+    shows="N systems of M × M at once: when a GPU's start costs more than the work",
+    cpu=("numpy", "jax", "torch"),
+    gpu=("cupy", "jax", "torch"),
+    axis="systems",
+    group="{rows} × {rows}",
+    figure="time",
+    phases=("kernel", "end to end", "end to end, generated on the device"),
+    checks=(
+        Check({"systems": 100, "rows": 8}, 1e-10),
+        Check({"systems": 2, "rows": 200}, 1e-10),
+    ),
+    quick=(
+        *_sweep("systems", _tens(4), rows=8),
+        *_sweep("systems", _tens(3), rows=64),
+        *_sweep("systems", _tens(1), rows=512),
+    ),
+    full=(
+        *_sweep("systems", _tens(6), rows=8),
+        *_sweep("systems", _tens(5), rows=64),
+        *_sweep("systems", _tens(3), rows=512),
+        *_sweep("systems", _tens(1), rows=4096),
+        *_sweep("systems", (1,), rows=10000),
+    ),
+    sweeps_cores=True,
+    precision="FP64",
+)
+
+MATMUL = Example(
+    name="matmul",
+    title="Matrix multiplication",
+    shows="what a device reaches of its peak, from what size on, in which precision",
+    cpu=("numpy", "jax", "torch"),
+    gpu=("cupy", "jax", "torch"),
+    axis="size",
+    group="{precision}",
+    figure="flop",
+    phases=("kernel", "end to end"),
+    checks=tuple(
+        Check(
+            {"size": 256, "precision": precision},
+            tolerance,
+            {"size": 256, "precision": "FP64"},
+        )
+        # Unit roundoff of the precision (2^-53, 2^-24, 2^-11, 2^-9), times 32 for sums of 256.
+        for precision, tolerance in (
+            ("FP64", 2**-48),
+            ("FP32", 2**-19),
+            ("TF32", 2**-6),
+            ("BF16", 2**-4),
+        )
+    ),
+    quick=(
+        *_sweep("size", _doubled(64, 1024), precision="FP64"),
+        *_sweep("size", _doubled(64, 1024), precision="FP32"),
+        *_sweep("size", _doubled(64, 1024), precision="TF32"),
+        *_sweep("size", _doubled(64, 512), precision="BF16"),
+    ),
+    # To where memory ends.
+    full=tuple(
+        point
+        for precision in ("FP64", "FP32", "TF32", "BF16")
+        for point in _sweep("size", _doubled(64, 262144), precision=precision)
+    ),
+    precision="precision",
+)
+
+BANDWIDTH = Example(
+    name="bandwidth",
+    title="Bandwidth",
+    shows="how fast bytes come from disk, through memory, to a GPU and back; pinned or not",
+    cpu=("numpy",),
+    gpu=("cupy", "jax", "torch"),
+    axis="bytes",
+    group="",
+    figure="bytes",
+    phases=(
+        "memory to memory",
+        "cached file to memory",
+        "disk to memory",
+        "host to device",
+        "host to device, pinned",
+        "device to host",
+        "device to host, pinned",
+    ),
+    checks=(Check({"bytes": _MIB}, 0.0),),
+    quick=_sweep("bytes", (_MIB, 16 * _MIB, 128 * _MIB)),
+    full=_sweep("bytes", _doubled(_MIB // 16, 1024 * _MIB)),
+    has_crossover=False,
+)
+
+REGRESSION = Example(
+    name="regression",
+    title="Least squares by gradient descent",
+    shows="many small steps: how much data a step needs for a GPU, and who starts the steps",
+    cpu=("numpy", "jax", "torch"),
+    gpu=("cupy", "jax", "torch"),
+    axis="samples",
+    group="variables: {variables}",
+    figure="time",
+    phases=("python loop", "fused loop", "end to end"),
+    checks=tuple(
+        Check(point, 1e-4, {**point, "precision": "fp64"})
+        for point in (
+            {"samples": 1000, "variables": 1, "iterations": 100},
+            {"samples": 500, "variables": 20, "iterations": 250},
+        )
+    ),
+    quick=(
+        *_sweep("samples", _tens(5)[2:], variables=1, iterations=100),
+        *_sweep("samples", _tens(4)[2:], variables=50, iterations=100),
+    ),
+    full=(
+        *_sweep("samples", _tens(6)[1:], variables=1, iterations=1000),
+        *_sweep("samples", _tens(5)[1:], variables=50, iterations=1000),
+        *_sweep("samples", _tens(4)[1:], variables=1000, iterations=1000),
+    ),
+    kernel="fused loop",
+    precision="FP32",
+)
+
+_CNN_CHECK = {"images": 64, "batch": 32, "workers": 0, "prefetch": 2}
+
+CNN = Example(
+    name="cnn",
+    title="A small convolutional network",
+    shows="training on CIFAR-10's images: whether the network takes the time, or what feeds it",
+    cpu=("torch", "jax"),
+    gpu=("torch", "jax"),
+    axis="batch",
+    group="workers: {workers}, prefetch: {prefetch}",
+    figure="items",
+    phases=("loader", "host memory", "on the device"),
+    checks=(Check(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
+    quick=(
+        *_sweep("batch", (16, 64, 256), images=512, workers=0, prefetch=2),
+        *_sweep("batch", (256,), images=512, workers=1, prefetch=2),
+    ),
+    full=(
+        *_sweep("batch", _doubled(64, 4096), images=8192, workers=4, prefetch=2),
+        *(
+            {"batch": 1024, "images": 8192, "workers": workers, "prefetch": 2}
+            for workers in (0, 1, 2, 8, 16)
+        ),
+        *(
+            {"batch": 1024, "images": 8192, "workers": 4, "prefetch": prefetch}
+            for prefetch in (1, 4, 8)
+        ),
+    ),
+)
+
+_RESNET_CHECK = {"images": 8, "batch": 8, "workers": 0, "prefetch": 2}
+
+RESNET152 = Example(
+    name="resnet152",
+    title="ResNet-152",
+    shows="the same images through a network large enough that what feeds it does not matter",
+    cpu=("torch",),
+    gpu=("torch",),
+    axis="batch",
+    group="workers: {workers}, prefetch: {prefetch}",
+    figure="items",
+    phases=("loader", "host memory", "on the device"),
+    checks=(Check(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
+    quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
+    full=(
+        *_sweep("batch", _doubled(16, 1024), images=1024, workers=4, prefetch=2),
+        *(
+            {"batch": 256, "images": 1024, "workers": workers, "prefetch": 2}
+            for workers in (0, 1, 2, 8, 16)
+        ),
+    ),
+)
+
+EXAMPLES: dict[str, Example] = {
+    example.name: example for example in (SOLVE, REGRESSION, CNN, RESNET152, MATMUL, BANDWIDTH)
+}
+"""Every example, in the order in which they are told."""

@@ -1,0 +1,355 @@
+"""Measures an example: all libraries on all placements, checked against one another, then timed.
+
+Each library on each placement is a process of its own. They take turns point by point, so that what
+changes on the machine meanwhile meets all of them alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import msgspec
+
+from teho.bench.examples import Check, Example, grouped
+from teho.bench.judge import (
+    Samples,
+    agreement_of,
+    crossover_of,
+    key_of,
+    pay_off_of,
+    timing_of,
+)
+from teho.bench.verdict import notes_of, verdict_of
+from teho.bench.worker import Worker
+from teho.experiment.placement import Placement
+from teho.explain.peaks import Peaks, peaks_of
+from teho.model.bench import Agreement, Left, Measured, Participant, Point, Timing
+from teho.model.device import Source
+
+__all__ = ["Effort", "measure"]
+
+_PEAKS = {
+    "FP64": ("fp64_tflops", "tensor_fp64_tflops"),
+    "FP32": ("fp32_tflops",),
+    "TF32": ("tensor_tf32_tflops",),
+    "BF16": ("tensor_16bit_tflops",),
+}
+"""Precision -> the rates of `peaks.toml` that libraries compute at, of which the best counts."""
+_THROTTLES = ("gpu_thermal_throttle_percent", "gpu_power_throttle_percent")
+
+
+class Effort(NamedTuple):
+    """How long to measure."""
+
+    is_quick: bool
+    seconds: float
+    """Of samples of each phase at each point, at least."""
+    most_s: float
+    """After which a phase has had its time, even if its samples are few."""
+    samples: int = 10
+    """At least: nvbench's own."""
+
+    @classmethod
+    def of(cls, *, is_quick: bool) -> Effort:
+        """Return nvbench's 10 samples and 0.5 s at least; a first look takes a twentieth of it."""
+        return cls(is_quick, 0.025, 0.5) if is_quick else cls(is_quick, 0.5, 5.0)
+
+
+def measure(
+    example: Example,
+    libraries: Sequence[str],
+    placements: Sequence[Placement],
+    python: str,
+    environment: Mapping[str, str],
+    effort: Effort,
+    for_s: float,
+    *,
+    sources: Sequence[Source] = (),
+    memory_bytes: int | None = None,
+    notes: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda _: None,
+) -> Measured:
+    """Measure an example and judge it.
+
+    Args:
+        example: of the catalogue.
+        libraries: that may take part.
+        placements: cores and GPUs to compare, the smallest first.
+        python: path of the Python to run the programs in.
+        environment: to run them in.
+        effort: how long to measure each phase.
+        for_s: after which no more points are begun.
+        sources: the GPUs', to look at while they work.
+        memory_bytes: that a process on the CPU may take; None: what there is.
+        notes: of what was left out before.
+        tell: takes a word on what goes on.
+
+    Raises:
+        InputError: this Python does not start.
+        KeyboardInterrupt: before the programs had started; later, what there is is judged.
+    """
+    with ExitStack() as stack:
+        bench = _Bench(example, effort, time.monotonic() + for_s, sources, tell)
+        for placement in placements:
+            offered = example.gpu if placement.gpus else example.cpu
+            for library in (name for name in offered if name in libraries):
+                limit = None if placement.gpus else memory_bytes
+                worker = Worker(example.name, library, placement, python, environment, limit)
+                stack.callback(worker.end)
+                bench.workers.append(worker)
+        try:
+            bench.greet()
+            bench.check()
+            bench.time()
+        except KeyboardInterrupt:
+            notes = (*notes, "It was ended early: what is not here was not measured.")
+        return bench.judged(placements, notes, for_s)
+
+
+class _Watch:
+    """Looks at the GPUs while something is timed; what they do not tell stays unknown."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._sources = list(sources)
+        self._most: dict[str, float] = {}
+
+    def look(self) -> None:
+        for source in self._sources:
+            for readings in source.read(frozenset()).values():
+                for name in _THROTTLES:
+                    value = readings.get(name)
+                    if isinstance(value, (int, float)):
+                        self._most[name] = max(self._most.get(name, 0.0), value)
+
+    def seen(self) -> tuple[float | None, float | None]:
+        """Return the most of heat and of the power cap since the last call."""
+        heat, power = (self._most.get(name) for name in _THROTTLES)
+        self._most = {}
+        return heat, power
+
+
+class _Bench:
+    def __init__(
+        self,
+        example: Example,
+        effort: Effort,
+        until_s: float,
+        sources: Sequence[Source],
+        tell: Callable[[str], None],
+    ) -> None:
+        self.workers: list[Worker] = []
+        self._example = example
+        self._effort = effort
+        self._until_s = until_s
+        self._watch = _Watch(sources)
+        self._tell = tell
+        self._participants: dict[str, Participant] = {}
+        self._agreements: list[Agreement] = []
+        self._timings: list[Timing] = []
+        self._left: list[Left] = []
+
+    @property
+    def _left_s(self) -> float:
+        return max(self._until_s - time.monotonic(), 0.0)
+
+    def greet(self) -> None:
+        """Hear from every process whether it takes part."""
+        for worker in list(self.workers):
+            (answer,) = worker.ask(None, self._left_s)
+            own = Participant(library=worker.library, placement=worker.placement.name)
+            if answer["at"] == "ready":
+                facts = ("version", "python", "device", "threads")
+                own = msgspec.structs.replace(own, **{name: answer[name] for name in facts})
+            else:
+                own = msgspec.structs.replace(own, why=answer["why"], text=answer["text"])
+                self.workers.remove(worker)
+            self._participants[worker.name] = own
+
+    def check(self) -> None:
+        """Hold every library's results against the first one's; who is wrong is out."""
+        self._tell(f"{self._example.name}: do all libraries agree?")
+        for check in self._example.checks:
+            by, reference = "", None
+            for worker in list(self.workers):
+                if reference is None:
+                    by = worker.name
+                    reference = self._figures(worker, check.reference or check.point)
+                    if reference is None or check.reference is None:
+                        continue
+                figures = self._figures(worker, check.point)
+                if figures is not None:
+                    self._hold(worker, check, figures, reference, by)
+
+    def _figures(self, worker: Worker, point: Point) -> list[float | None] | None:
+        for answer in worker.ask({"do": "check", "point": point}, self._left_s):
+            if answer["at"] == "result":
+                found: list[float | None] = answer["figures"]
+                return found
+            if answer["why"] != "unsupported":
+                self._lose(worker, answer)
+        return None
+
+    def _hold(
+        self,
+        worker: Worker,
+        check: Check,
+        figures: list[float | None],
+        reference: list[float | None],
+        by: str,
+    ) -> None:
+        of = (check.point, worker.library, worker.placement.name)
+        agreement = agreement_of(of, figures, reference, check.tolerance, by)
+        self._agreements.append(agreement)
+        if not agreement.agrees:
+            error = "no number" if agreement.error is None else f"{agreement.error:.1e}"
+            text = f"its result is off by {error}, more than {check.tolerance:.1e}"
+            self._lose(worker, {"why": "disagrees", "text": text})
+
+    def _lose(self, worker: Worker, answer: Mapping[str, Any]) -> None:
+        if worker in self.workers:
+            self.workers.remove(worker)
+        worker.end()
+        self._participants[worker.name] = msgspec.structs.replace(
+            self._participants[worker.name], why=answer["why"], text=answer["text"]
+        )
+
+    @property
+    def _groups(self) -> dict[str, list[Point]]:
+        points = self._example.quick if self._effort.is_quick else self._example.full
+        return grouped(self._example, points)
+
+    def time(self) -> None:
+        """Time all points, the first of every group, then the second…; in turns."""
+        groups = self._groups
+        ended: set[tuple[str, str]] = set()
+        for place in range(max(map(len, groups.values()))):
+            for group, points in groups.items():
+                for worker in list(self.workers) if place < len(points) else ():
+                    if (worker.name, group) in ended:
+                        continue
+                    if not self._time_point(worker, points[place], group):
+                        ended.add((worker.name, group))
+
+    def _time_point(self, worker: Worker, point: Point, group: str) -> bool:
+        """Time one point; return whether the next one of its group is worth trying."""
+        if not self._left_s:
+            self._leave(worker, point, "time", "the time was over")
+            return False
+        self._tell(
+            f"{self._example.name}: {worker.name}, {group} {self._example.axis} "
+            f"{point[self._example.axis]}"
+        )
+        effort = self._effort
+        command = {
+            "do": "time",
+            "point": point,
+            "seconds": effort.seconds,
+            "samples": effort.samples,
+            "most_s": effort.most_s,
+        }
+        is_gpu = bool(worker.placement.gpus)
+        for answer in worker.ask(command, self._left_s, self._watch.look if is_gpu else _no_look):
+            if answer["at"] == "times":
+                self._timings.append(self._timing(worker, point, answer))
+            elif answer["at"] == "out":
+                self._leave(worker, point, answer["why"], answer["text"])
+                return False
+            elif answer["at"] == "gone":
+                self._leave(worker, point, answer["why"], answer["text"])
+                self._lose(worker, answer)
+                return False
+        return True
+
+    def _leave(self, worker: Worker, point: Point, why: str, text: str) -> None:
+        self._left.append(
+            Left(
+                point=point,
+                library=worker.library,
+                placement=worker.placement.name,
+                why=why,
+                text=text,
+            )
+        )
+
+    def _timing(self, worker: Worker, point: Point, answer: Mapping[str, Any]) -> Timing:
+        samples = Samples(
+            point,
+            worker.library,
+            worker.placement.name,
+            answer["phase"],
+            answer["first_s"],
+            tuple(answer["samples_s"]),
+            answer["calls"],
+            answer["flop"],
+            answer["bytes"],
+            answer["items"],
+        )
+        return timing_of(samples, self._peak(worker, samples), *self._watch.seen())
+
+    def _peak(self, worker: Worker, samples: Samples) -> float | None:
+        """Return what its GPU can do at most of this; None of CPUs, whose peaks are not known."""
+        if len(worker.placement.gpus) != 1:
+            return None
+        peaks: Peaks | None = peaks_of(worker.placement.gpus[0])
+        if peaks is None:
+            return None
+        if self._example.figure == "bytes":
+            return peaks.pcie_bytes_per_s
+        if samples.phase != self._example.kernel or samples.flop is None:
+            return None
+        precision = samples.point.get(self._example.precision, self._example.precision)
+        rates = (peaks.flop_per_s(rate) for rate in _PEAKS.get(precision.upper(), ()))
+        return max((rate for rate in rates if rate is not None), default=None)
+
+    def judged(
+        self, placements: Sequence[Placement], notes: Sequence[str], for_s: float
+    ) -> Measured:
+        """Return all that was measured, and what follows."""
+        groups = self._groups
+        crossovers, pay_offs = [], []
+        for group, points in groups.items():
+            keys = {key_of(point) for point in points}
+            own = [timing for timing in self._timings if key_of(timing.point) in keys]
+            for slow, fast in _pairs(placements) if self._example.has_crossover else ():
+                for phase in self._example.phases:
+                    of = (phase, slow.name, fast.name, self._example.axis, group)
+                    crossovers.append(crossover_of(own, *of))
+                if fast.gpus:
+                    kernel = self._example.kernel
+                    pay_offs += pay_off_of(own, kernel, fast.name, slow.name, group)
+        found = Measured(
+            name=self._example.name,
+            title=self._example.title,
+            verdict="",
+            axis=self._example.axis,
+            figure=self._example.figure,
+            phases=self._example.phases,
+            groups=groups,
+            participants=tuple(self._participants.values()),
+            agreements=tuple(self._agreements),
+            timings=tuple(self._timings),
+            left=tuple(self._left),
+            crossovers=tuple(one for one in crossovers if one is not None),
+            pay_offs=tuple(pay_offs),
+            notes=(),
+            elapsed_s=for_s - (self._until_s - time.monotonic()),
+        )
+        return msgspec.structs.replace(
+            found, verdict=verdict_of(found), notes=(*notes, *notes_of(found))
+        )
+
+
+def _no_look() -> None:
+    pass
+
+
+def _pairs(placements: Sequence[Placement]) -> list[tuple[Placement, Placement]]:
+    """Return who is to be beaten by whom: the fewest cores by all, and by each GPU; all by each."""
+    cpus = [placement for placement in placements if not placement.gpus]
+    gpus = [placement for placement in placements if placement.gpus]
+    ends = list(dict.fromkeys([*cpus[:1], *cpus[-1:]]))
+    found = [(ends[0], ends[1])] if len(ends) > 1 else []
+    return [*found, *((cpu, gpu) for gpu in gpus for cpu in ends)]

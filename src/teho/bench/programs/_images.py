@@ -1,0 +1,236 @@
+"""Images in CIFAR-10's format, and the three ways in which a training loop is fed with them.
+
+The real data set where `$CIFAR10_PATH` names it; otherwise noise of the same format, which costs
+the same. An image is 3 × 32 × 32 bytes; a network gets it as float32, from -1 to 1.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import numpy as np
+from harness import Phase, Point
+from libraries import Library
+
+__all__ = ["TorchTraining", "batches_of", "feeds", "load_images", "read_cifar10"]
+
+_SHAPE = (3, 32, 32)
+_BYTES = 3 * 32 * 32
+_FILES = tuple("data_batch_%d" % number for number in range(1, 6))
+LEARNING_RATE = 0.001
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Builds NumPy's arrays and nothing else: a pickle could name any code to be run."""
+
+    _ALLOWED = {  # noqa: RUF012 - Python 3.8
+        # In numpy.core or numpy._core, by its version.
+        "_reconstruct": np.empty(0).__reduce__()[0],
+        "ndarray": np.ndarray,
+        "dtype": np.dtype,
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.partition(".")[0] == "numpy" and name in self._ALLOWED:
+            return self._ALLOWED[name]
+        raise pickle.UnpicklingError("it asks for %s.%s, which images need not" % (module, name))
+
+
+def read_cifar10(folder: Path, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first images uint8 [n, 3, 32, 32] and labels int64 [n] of the training set.
+
+    Args:
+        folder: with `data_batch_1` and so on, the data set's form for Python.
+        count: how many; n is less where there are no more.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file is no batch of CIFAR-10.
+    """
+    pixels: list[np.ndarray] = []
+    labels: list[np.ndarray] = []
+    for name in _FILES:
+        if sum(map(len, labels)) >= count:
+            break
+        own_pixels, own_labels = _read_batch(folder / name)
+        pixels.append(own_pixels)
+        labels.append(own_labels)
+    return np.concatenate(pixels)[:count], np.concatenate(labels)[:count]
+
+
+def _read_batch(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        with path.open("rb") as file:
+            # Written by Python 2, whose strings are bytes.
+            batch = _ArraysOnly(file, encoding="latin1").load()
+        pixels = np.asarray(batch["data"], np.uint8).reshape(-1, *_SHAPE)
+        labels = np.asarray(batch["labels"], np.int64).reshape(len(pixels))
+    except OSError:
+        raise
+    except Exception as error:
+        text = "%s: expected a batch of CIFAR-10 (python version): %s" % (path, error)
+        raise ValueError(text) from error
+    return pixels, labels
+
+
+def load_images(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return images uint8 [n, 3, 32, 32] and labels int64 [n]: CIFAR-10's, or generated.
+
+    Raises:
+        OSError: `$CIFAR10_PATH` does not lead to the data set.
+        ValueError: what is there is no such data set.
+    """
+    folder = _cifar10_folder()
+    if folder:
+        return read_cifar10(folder, count)
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 256, (count, *_SHAPE), np.uint8), rng.integers(0, 10, count)
+
+
+def _cifar10_folder() -> Path | None:
+    named = os.environ.get("CIFAR10_PATH")
+    if not named:
+        return None
+    for folder in (Path(named), Path(named, "cifar-10-batches-py")):
+        if (folder / _FILES[0]).is_file():
+            return folder
+    raise FileNotFoundError(
+        "CIFAR10_PATH is %s: no %s is there nor in its cifar-10-batches-py; without the variable, "
+        "images are generated" % (named, _FILES[0])
+    )
+
+
+def _as_inputs(pixels: np.ndarray) -> np.ndarray:
+    return pixels.astype(np.float32) / 127.5 - 1
+
+
+def batches_of(
+    pixels: np.ndarray, labels: np.ndarray, batch: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield images float32 [batch, 3, 32, 32] and labels int64 [batch]; the last may be fewer."""
+    for first in range(0, len(labels), batch):
+        part = slice(first, first + batch)
+        yield _as_inputs(pixels[part]), labels[part]
+
+
+class _Rows:
+    """Images in a file, read one at a time: a data set for a DataLoader.
+
+    A row is a label and an image, as in CIFAR-10's binary version. The file has no name, so that
+    nothing is left behind; written just now, its rows mostly come from the page cache.
+    """
+
+    def __init__(self, pixels: np.ndarray, labels: np.ndarray) -> None:
+        with tempfile.TemporaryFile() as file:
+            np.column_stack((labels.astype(np.uint8), pixels.reshape(-1, _BYTES))).tofile(file)
+            rows = np.memmap(file, np.uint8, "r", shape=(len(labels), 1 + _BYTES))
+        self._rows = np.asarray(rows)  # a plain array takes less time to index
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: int) -> tuple[np.ndarray, int]:
+        row = self._rows[place]
+        return _as_inputs(row[1:].reshape(_SHAPE)), int(row[0])
+
+
+def feeds(library: Library, epoch: Callable[[Any], object], point: Point) -> Iterator[Phase]:
+    """Yield one epoch with each of the three feeds, as far as the library has them.
+
+    Args:
+        library: PyTorch or JAX.
+        epoch: trains on all batches that it is given, in host memory or on the device.
+        point: `images`, `batch`, and of the DataLoader `workers` and `prefetch`.
+    """
+    pixels, labels = load_images(point["images"])
+    count, batch = float(len(labels)), point["batch"]
+    if library.name == "torch":
+        loader = _loader(library, _Rows(pixels, labels), point)
+        yield Phase("loader", lambda: epoch(loader), items=count)
+        del loader  # and its workers
+    host = [
+        (_in_host_memory(library, images), _in_host_memory(library, own))
+        for images, own in batches_of(pixels, labels, batch)
+    ]
+    yield Phase("host memory", lambda: epoch(host), items=count)
+    if library.device == "gpu":
+        device = [
+            (library.to_device(images), library.to_device(own))
+            for images, own in batches_of(pixels, labels, batch)
+        ]
+        yield Phase("on the device", lambda: epoch(device), items=count)
+
+
+def _loader(library: Library, rows: _Rows, point: Point) -> Any:
+    from_workers = {}
+    if point["workers"]:
+        from_workers = {
+            "prefetch_factor": point["prefetch"],
+            # Workers that begin anew with every epoch would be most of a short one.
+            "persistent_workers": True,
+            # The map of the file is theirs too then.
+            "multiprocessing_context": "fork",
+        }
+    return library.package.utils.data.DataLoader(
+        rows,
+        batch_size=point["batch"],
+        num_workers=point["workers"],
+        pin_memory=library.device == "gpu",
+        **from_workers,
+    )
+
+
+def _in_host_memory(library: Library, array: np.ndarray) -> Any:
+    """Return an array as training takes it from there; pinned, where that lets it be copied."""
+    if library.name != "torch":
+        return array
+    tensor = library.package.from_numpy(array)
+    return tensor.pin_memory() if library.device == "gpu" else tensor
+
+
+class TorchTraining:
+    """A model of PyTorch, trained by plain gradient descent.
+
+    Args:
+        library: PyTorch.
+        model: in float32 or float64.
+    """
+
+    def __init__(self, library: Library, model: Any) -> None:
+        self.torch = library.package
+        self.device = library.handle
+        self.model = model.to(self.device)
+        self.optimizer = self.torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
+
+    def epoch(self, batches: Any) -> Any:
+        """Train on each batch; return the loss on the last."""
+        for host_images, host_labels in batches:
+            images = host_images.to(self.device, non_blocking=True)
+            labels = host_labels.to(self.device, non_blocking=True)
+            loss = self.torch.nn.functional.cross_entropy(self.model(images), labels)
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self.optimizer.step()
+        return loss.detach()
+
+    def figures(self, batches: Any) -> list[float]:
+        """Train, and return the last loss and how far each parameter went, over the learning rate.
+
+        Without TF32, in which convolutions are timed on NVIDIA: it is PyTorch's default, and too
+        coarse to show that two programs compute the same.
+        """
+        cudnn = self.torch.backends.cudnn
+        cudnn.allow_tf32, before = False, cudnn.allow_tf32
+        try:
+            old = [parameter.detach().clone() for parameter in self.model.parameters()]
+            dtype = old[0].dtype
+            from_numpy = self.torch.from_numpy
+            loss = self.epoch((from_numpy(x).to(dtype), from_numpy(y)) for x, y in batches)
+            moved = [new.detach() - was for new, was in zip(self.model.parameters(), old)]
+            return [float(loss), *(float(one.norm()) / LEARNING_RATE for one in moved)]
+        finally:
+            cudnn.allow_tf32 = before

@@ -1,0 +1,243 @@
+"""NumPy, CuPy, JAX and PyTorch on a CPU or a GPU, opened, and what each calls the same thing.
+
+PyTorch on an AMD GPU calls it `cuda` too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+from typing import Any, Callable, Dict, Tuple
+
+__all__ = ["Library", "MissingLibrary", "open_library"]
+
+_NAMES = {"numpy": "NumPy", "cupy": "CuPy", "jax": "JAX", "torch": "PyTorch"}
+
+
+class MissingLibrary(Exception):  # noqa: N818 - it is no fault
+    """A library that is not there, or sees no GPU.
+
+    Args:
+        why: `not_installed`, `cpu_only_build`, `no_gpu` or `broken`.
+        text: one sentence, without its full stop.
+    """
+
+    def __init__(self, why: str, text: str) -> None:
+        self.why = why
+        self.text = text
+        super().__init__(text)
+
+
+class Library:
+    """One of them, on one device; here NumPy, which the others differ from.
+
+    Args:
+        package: `numpy`, `cupy`, `jax` or `torch`.
+        device: `cpu` or `gpu`.
+    """
+
+    handle: Any = None
+    """The device as the library knows it: a `torch.device`, a `jax.Device`."""
+
+    def __init__(self, package: Any, device: str) -> None:
+        self.name: str = package.__name__
+        self.package = package
+        self.module = package
+        """What has `matmul`, `zeros`…: `numpy`, `cupy`, `jax.numpy` or `torch`."""
+        self.version = str(package.__version__)
+        self.device = device
+        self.device_name = _cpu_name()
+
+    @property
+    def threads(self) -> int:
+        """How many threads compute on the CPU."""
+        return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+
+    def to_device(self, array: Any) -> Any:
+        """Return a NumPy array as one of this library's on its device: on a CPU, mostly itself."""
+        return array
+
+    def to_host(self, array: Any) -> Any:
+        """Return one of this library's arrays as NumPy's."""
+        return array
+
+    def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
+        """Return random numbers from 0 to 1 that were made on the device, others at each call.
+
+        Args:
+            shape: of the array.
+            dtype: `float64` or `float32`, and with JAX and PyTorch `bfloat16`.
+        """
+        return self.module.random.default_rng().random(shape, dtype=dtype)
+
+    def wait(self, result: object) -> None:
+        """Wait until the device has done all that was asked of it, `result` the last."""
+
+    def free(self) -> None:
+        """Give back what is kept of the device's memory for later."""
+
+
+class _CuPy(Library):
+    def __init__(self, package: Any, device: str) -> None:
+        super().__init__(package, device)
+        self.device_name = package.cuda.runtime.getDeviceProperties(0)["name"].decode()
+
+    def to_device(self, array: Any) -> Any:
+        return self.package.asarray(array)
+
+    def to_host(self, array: Any) -> Any:
+        return self.package.asnumpy(array)
+
+    def wait(self, result: object) -> None:
+        self.package.cuda.get_current_stream().synchronize()
+
+    def free(self) -> None:
+        self.package.get_default_memory_pool().free_all_blocks()
+
+
+class _Jax(Library):
+    def __init__(self, package: Any, device: str) -> None:
+        super().__init__(package, device)
+        self.module = importlib.import_module("jax.numpy")
+        self.handle = package.devices(device)[0]
+        self._drawn = 0
+        if device == "gpu":
+            self.device_name = self.handle.device_kind
+        else:
+            # Calls of a CPU may overtake each other otherwise: the last one says nothing of the
+            # others. Older JAX does not have the option.
+            with contextlib.suppress(AttributeError):
+                package.config.update("jax_cpu_enable_async_dispatch", False)
+
+    @property
+    def threads(self) -> int:
+        return len(os.sched_getaffinity(0))  # XLA heeds nothing else
+
+    def to_device(self, array: Any) -> Any:
+        return self.package.device_put(array, self.handle)
+
+    def to_host(self, array: Any) -> Any:
+        return importlib.import_module("numpy").asarray(array)
+
+    def wait(self, result: object) -> None:
+        self.package.block_until_ready(result)
+
+    def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
+        self._drawn += 1
+        return self.package.random.uniform(self.package.random.key(self._drawn), shape, dtype)
+
+
+class _Torch(Library):
+    def __init__(self, package: Any, device: str) -> None:
+        super().__init__(package, device)
+        self.handle = package.device("cuda" if device == "gpu" else "cpu")
+        if device == "gpu":
+            self.device_name = package.cuda.get_device_name(0)
+
+    @property
+    def threads(self) -> int:
+        return int(self.package.get_num_threads())
+
+    def to_device(self, array: Any) -> Any:
+        return self.package.from_numpy(array).to(self.handle)
+
+    def to_host(self, array: Any) -> Any:
+        return array.detach().cpu().numpy()
+
+    def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
+        named = getattr(self.package, dtype)
+        return self.package.rand(shape, dtype=named, device=self.handle)
+
+    def wait(self, result: object) -> None:
+        if self.device == "gpu":
+            self.package.cuda.synchronize()
+
+    def free(self) -> None:
+        if self.device == "gpu":
+            self.package.cuda.empty_cache()
+
+
+_CLASSES = {"numpy": Library, "cupy": _CuPy, "jax": _Jax, "torch": _Torch}
+
+
+def open_library(name: str, device: str) -> Library:
+    """Import a library and find its device.
+
+    Args:
+        name: `numpy`, `cupy`, `jax` or `torch`.
+        device: `cpu` or `gpu`.
+
+    Raises:
+        MissingLibrary: it is not installed, or sees no such device.
+    """
+    # JAX would take three quarters of a GPU's memory, and other libraries run on the same GPU.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    package = _imported(name)
+    only = {"numpy": "cpu", "cupy": "gpu"}.get(name, device)
+    if only != device:
+        raise MissingLibrary("no_gpu", "%s computes on a %s alone" % (_NAMES[name], only.upper()))
+    if device == "gpu":
+        _look_for_gpu(name, package)
+    try:
+        return _CLASSES[name](package, device)
+    except Exception as error:
+        raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
+        raise MissingLibrary("not_installed", "%s is not installed" % _NAMES[name]) from error
+    except Exception as error:
+        raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
+
+
+def _look_for_gpu(name: str, package: Any) -> None:
+    if not _builds[name](package):
+        raise MissingLibrary(
+            "cpu_only_build",
+            "%s %s is a build for CPUs alone" % (_NAMES[name], package.__version__),
+        )
+    try:
+        _ask[name](package)
+    except Exception as error:
+        text = "%s sees no GPU: %s" % (_NAMES[name], _first_line(error))
+        raise MissingLibrary("no_gpu", text) from error
+
+
+def _has_jax_plugin(jax: Any) -> bool:
+    """Say whether JAX has anything for GPUs: since 0.4.20 that is a plugin of its own."""
+    jaxlib = importlib.import_module("jaxlib")
+    version = str(getattr(getattr(jaxlib, "version", None), "__version__", ""))
+    return "cuda" in version or importlib.util.find_spec("jax_plugins") is not None
+
+
+_builds: Dict[str, Callable[[Any], bool]] = {
+    "cupy": lambda cupy: True,
+    "jax": _has_jax_plugin,
+    "torch": lambda torch: bool(torch.version.cuda or torch.version.hip),
+}
+_ask: Dict[str, Callable[[Any], Any]] = {
+    "cupy": lambda cupy: cupy.cuda.runtime.getDeviceProperties(0),
+    "jax": lambda jax: jax.devices("gpu"),
+    # Says why not, which `is_available` does not.
+    "torch": lambda torch: torch.cuda.get_device_name(0),
+}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError):
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith(("model name", "cpu model", "Processor")):
+                    return line.partition(":")[2].strip()
+    return ""

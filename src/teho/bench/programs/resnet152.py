@@ -1,0 +1,90 @@
+"""ResNet-152 trained on CIFAR-10: a network that keeps a GPU busy, whatever feeds it.
+
+The counterpart of `cnn`: the same images in the same three feeds, a thousand times the parameters
+and some 360 times the arithmetic. The network is that of He et al., 2015 (arXiv 1512.03385), with
+the stride in the 3 × 3 convolution and 1,000 classes as commonly trained: 60,192,808 parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Iterator
+
+from _images import TorchTraining, batches_of, feeds, load_images
+from harness import Phase, Point, serve
+from libraries import Library
+
+_STAGES = ((64, 3, 1), (128, 8, 2), (256, 36, 2), (512, 3, 2))
+"""Width, blocks, and the stride of the first block."""
+
+
+def resnet152(torch: Any) -> Any:
+    """Return the model, with PyTorch's own initial weights from seed 0."""
+    nn = torch.nn
+    torch.manual_seed(0)
+
+    class Residual(nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self, body: Any, shortcut: Any) -> None:
+            super().__init__()
+            self.body = body
+            self.shortcut = shortcut
+
+        def forward(self, x: Any) -> Any:
+            return nn.functional.relu(self.body(x) + self.shortcut(x))
+
+    def convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> list[Any]:
+        return [
+            nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, bias=False),
+            nn.BatchNorm2d(outputs),
+        ]
+
+    def bottleneck(inputs: int, width: int, stride: int) -> Any:
+        outputs = 4 * width
+        body = [
+            *convolution(inputs, width, 1), nn.ReLU(),
+            *convolution(width, width, 3, stride), nn.ReLU(),
+            *convolution(width, outputs, 1),
+        ]  # fmt: skip
+        shortcut = [] if inputs == outputs else convolution(inputs, outputs, 1, stride)
+        return Residual(nn.Sequential(*body), nn.Sequential(*shortcut))
+
+    layers = [*convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1)]
+    inputs = 64
+    for width, blocks, first_stride in _STAGES:
+        for stride in (first_stride, *[1] * (blocks - 1)):
+            layers.append(bottleneck(inputs, width, stride))
+            inputs = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
+
+
+class ResNet152:
+    """The network in PyTorch.
+
+    The point has `images` and `batch`, and of the DataLoader `workers` and `prefetch`; for a check,
+    `precision` may be `fp64`.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    def check(self, point: Point) -> list[float]:
+        """Return the last loss of an epoch, and the logarithm of how far all parameters went.
+
+        Back through so many layers gradients grow to some 10⁴, and rounding to a per cent of them.
+        """
+        images = load_images(point["images"])
+        training = self._training(exact=point.get("precision") == "fp64")
+        loss, *moved = training.figures(batches_of(*images, point["batch"]))
+        return [loss, math.log(math.hypot(*moved))]
+
+    def phases(self, point: Point) -> Iterator[Phase]:
+        """Yield an epoch with each feed."""
+        return feeds(self.library, self._training().epoch, point)
+
+    def _training(self, *, exact: bool = False) -> TorchTraining:
+        model = resnet152(self.library.package)
+        return TorchTraining(self.library, model.double() if exact else model)
+
+
+if __name__ == "__main__":
+    serve(ResNet152, libraries=("torch",))

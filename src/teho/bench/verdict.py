@@ -1,0 +1,254 @@
+"""What was measured of an example, in sentences: the one that matters first, and what to know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from statistics import median
+
+from teho.bench.examples import LIBRARIES
+from teho.bench.judge import key_of
+from teho.model.bench import Crossover, Measured, Timing
+from teho.units import format_bytes, format_rate
+
+__all__ = [
+    "UNITS",
+    "notes_of",
+    "number_text",
+    "of_placement",
+    "place_text",
+    "told_pair",
+    "verdict_of",
+]
+
+_DRIFTED_PERCENT = 10.0
+"""Slower by that, and by more than the noise: something else changed meanwhile."""
+UNITS = {"flop": "FLOP/s", "bytes": "B/s", "items": "images/s"}
+"""Of the rates that examples show."""
+
+
+def of_placement(name: str) -> str:
+    """Return a placement as in a sentence: `2 cores`, `1 GPU`."""
+    kind, _, count = name.partition(":")
+    noun = "GPU" if kind == "gpu" else "core"
+    return f"{count} {noun}{'' if count == '1' else 's'}"
+
+
+def place_text(axis: str, place: float) -> str:
+    """Return a place on an axis as in a sentence: `3,000 systems`, `size 512`, `16.0 MiB`."""
+    if axis == "bytes":
+        return format_bytes(place)
+    noun = axis.removesuffix("s") if place == 1 else axis
+    return f"{axis} {number_text(place)}" if axis == "size" else f"{number_text(place)} {noun}"
+
+
+def number_text(value: float) -> str:
+    """Return a whole number whole, and any other with two digits that mean something."""
+    if value == int(value):
+        return f"{value:,.0f}"
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
+
+
+def verdict_of(measured: Measured) -> str:
+    """Return the one sentence that matters first; of what was not measured it says nothing."""
+    if not measured.timings:
+        texts = [*(one.text for one in measured.participants), *(one.text for one in measured.left)]
+        text = next(filter(None, texts), "")
+        return f"Nothing could be timed{': ' if text else ''}{text}."
+    parts = []
+    if measured.figure in UNITS:
+        parts.append(_rates(measured))
+    parts += _crossings(measured)
+    return " ".join(filter(None, parts)) or "No two placements were measured at the same points."
+
+
+def _rates(measured: Measured) -> str:
+    """Return the highest rates: of each group for arithmetic, of each phase for the others."""
+    best: dict[str, Timing] = {}
+    groups = _groups(measured)
+    for timing in measured.timings:
+        if timing.phase not in measured.phases or _rate(measured, timing) is None:
+            continue
+        of = groups[key_of(timing.point)] if measured.figure == "flop" else timing.phase
+        if of not in best or _rate(measured, timing) > _rate(measured, best[of]):
+            best[of] = timing
+    said = []
+    for of, timing in best.items():
+        peak = f" ({number_text(timing.peak_percent)} % of its peak)" if timing.peak_percent else ""
+        rate = _rate_text(measured, timing)
+        said.append(f"{of} {rate}{peak}")
+    return f"At most: {', '.join(said)}." if said else ""
+
+
+def _rate_text(measured: Measured, timing: Timing) -> str:
+    rate, unit = _rate(measured, timing), UNITS[measured.figure]
+    if measured.figure == "items":  # counted, without a prefix
+        return f"{rate:,.0f} {unit}" if rate >= 999.5 else f"{rate:.3g} {unit}"
+    return format_rate(rate, unit)
+
+
+def _groups(measured: Measured) -> dict[str, str]:
+    """Return the group of each point, by `key_of` the point."""
+    return {key_of(point): group for group, points in measured.groups.items() for point in points}
+
+
+def _rate(measured: Measured, timing: Timing) -> float:
+    found: float | None = getattr(timing, f"{measured.figure}_per_s")
+    return -1.0 if found is None else found
+
+
+def _crossings(measured: Measured) -> list[str]:
+    """Return from where on the one of the pair is faster, by each phase."""
+    pair = told_pair(measured)
+    if pair is None:
+        return []
+    slow, fast = map(of_placement, pair)
+    is_one = fast.startswith("1 ")
+    phases: dict[str, list[Crossover]] = {}
+    for one in measured.crossovers:
+        if (one.slow, one.fast) == pair:
+            phases.setdefault(one.phase, []).append(one)
+    said: list[str] = []
+    for phase, own in phases.items():
+        if all(one.outcome == "never" for one in own):
+            verb = "is" if is_one else "are"
+            text = f"{fast} {verb} not faster than {slow} beyond noise at the largest"
+        else:
+            text = f"{fast} {'beats' if is_one else 'beat'} {slow} {_clauses(measured.axis, own)}"
+        said.append(f"{phase.capitalize()}, {text}." if said else f"{text}.")
+    return said if pair[1].startswith("gpu") else said[:1]
+
+
+def told_pair(measured: Measured) -> tuple[str, str] | None:
+    """Return who is held against whom in the verdict: a GPU, else all cores; None: nobody."""
+    pairs = [(one.slow, one.fast) for one in measured.crossovers]
+    on_gpu = [pair for pair in pairs if pair[1].startswith("gpu")]
+    return on_gpu[-1] if on_gpu else pairs[0] if pairs else None
+
+
+def _clauses(axis: str, own: list[Crossover]) -> str:
+    groups: dict[str, list[str]] = {}
+    for one in sorted(own, key=lambda one: one.outcome == "never"):
+        groups.setdefault(_clause(axis, one), []).append(one.group)
+    return "; ".join(
+        f"{clause} ({_listed(of)})" if any(of) else clause for clause, of in groups.items()
+    )
+
+
+def _listed(groups: list[str]) -> str:
+    return (" and " if any("," in group for group in groups) else ", ").join(groups)
+
+
+def _clause(axis: str, one: Crossover) -> str:
+    if one.outcome == "always":
+        return "throughout"
+    if one.outcome == "never":
+        return "not beyond noise at the largest"
+    at = format_bytes(one.last) if axis == "bytes" else number_text(one.last)
+    return f"from {place_text(axis, one.high or 0.0)} on, {number_text(one.times)} times at {at}"
+
+
+def notes_of(measured: Measured) -> list[str]:
+    """Return what is missing and why, and what to know of noise and throttling."""
+    return [
+        *_absent(measured),
+        *_agreement(measured),
+        *_ends(measured),
+        *_noise(measured.timings),
+        *_throttling(measured.timings),
+    ]
+
+
+def _absent(measured: Measured) -> Iterable[str]:
+    timed = {(one.library, one.placement) for one in measured.timings}
+    absent: dict[tuple[str, str], list[str]] = {}
+    for one in measured.participants:
+        if one.why and (one.library, one.placement) not in timed:
+            absent.setdefault((one.library, one.text), []).append(of_placement(one.placement))
+    for (library, text), placements in absent.items():
+        yield f"{LIBRARIES[library]} on {', '.join(placements)} takes no part: {text}."
+
+
+def _agreement(measured: Measured) -> Iterable[str]:
+    if not measured.agreements:
+        return
+    right = [one for one in measured.agreements if one.agrees]
+    by = measured.agreements[0].reference.partition(" ")[0]
+    wrong = len(measured.agreements) - len(right)
+    if wrong:
+        yield f"{wrong} of {len(measured.agreements)} results differ from {LIBRARIES[by]}'s."
+        return
+    worst = max(right, key=lambda one: (one.error or 0.0) / (one.tolerance or 1.0))
+    yield (
+        f"{len(right)} of {len(right)} results agree with {LIBRARIES[by]}'s: the worst is off by "
+        f"{worst.error:.1g}, and {worst.tolerance:.1g} is allowed."
+    )
+
+
+def _ends(measured: Measured) -> Iterable[str]:
+    groups = _groups(measured)
+    lacking: dict[tuple[str, str], list[str]] = {}
+    late = 0
+    for one in measured.left:
+        if one.why == "time":
+            late += 1
+        elif one.why == "unsupported":
+            libraries = lacking.setdefault((groups[key_of(one.point)], one.text), [])
+            if LIBRARIES[one.library] not in libraries:
+                libraries.append(LIBRARIES[one.library])
+        else:
+            place = place_text(measured.axis, one.point[measured.axis])
+            what = "memory ends" if one.why == "memory" else "it ends"
+            yield (
+                f"{LIBRARIES[one.library]} on {of_placement(one.placement)}: {what} at {place}"
+                f"{_of(groups[key_of(one.point)])}: {one.text}."
+            )
+    for (group, text), libraries in lacking.items():
+        yield f"{group} without {', '.join(libraries)}: {text}."
+    if late:
+        yield f"{late} sweeps were cut short for time: `--for` gives more."
+
+
+def _of(group: str) -> str:
+    return f" of {group}" if group else ""
+
+
+def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
+    known = [one.noise_percent for one in timings if one.noise_percent is not None]
+    if known:
+        yield (
+            f"Half of the medians are known to ±{median(known):.1f} % or better, the worst to "
+            f"±{number_text(max(known))} % (95 % confidence)."
+        )
+    few = sum(one.samples < 10 for one in timings)
+    if few:
+        yield f"{few} of {len(timings)} timings have fewer than 10 samples, for time."
+    drifted = [
+        one
+        for one in timings
+        if one.drift_percent is not None
+        and one.drift_percent > max(_DRIFTED_PERCENT, one.noise_percent or 0.0)
+    ]
+    if drifted:
+        yield (
+            f"{len(drifted)} of {len(timings)} timings grew slower by {_DRIFTED_PERCENT:.0f} % or "
+            "more while they were taken: something else ran, or clocks went down."
+        )
+
+
+def _throttling(timings: tuple[Timing, ...]) -> Iterable[str]:
+    on_gpu = [one for one in timings if one.placement.startswith("gpu")]
+    found = Counter(
+        word
+        for one in on_gpu
+        for word, percent in (
+            ("heat", one.thermal_throttle_percent),
+            ("its power cap", one.power_throttle_percent),
+        )
+        if percent
+    )
+    for word, count in found.items():
+        yield f"The GPU was slowed by {word} in {count} of {len(on_gpu)} timings."
+    if on_gpu and all(one.thermal_throttle_percent is None for one in on_gpu):
+        yield "Whether the GPU was slowed by heat is not known: its driver does not tell."

@@ -1,0 +1,211 @@
+"""`teho bench` as a user calls it, and what it shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from support import TEHO
+from teho.bench.examples import EXAMPLES, LIBRARIES
+from teho.bench.worker import PROGRAMS
+from teho.model.bench import Bench
+from teho.show import bench_json
+from teho.show.bench_html import render_bench_html
+from teho.show.bench_plot import draw
+from teho.show.bench_text import render_bench
+
+QUICK = [
+    "--quick",
+    "--library",
+    "numpy",
+    "--on",
+    "cpu:1",
+    "--python",
+    sys.executable,
+    "--for",
+    "20",
+]
+
+
+def teho(*arguments: str, cwd: Path | None = None, **environment: str):
+    return subprocess.run(
+        [*TEHO, "bench", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, **environment},
+        cwd=cwd,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def answer() -> str:
+    """What `--format json` printed of a real, small measurement."""
+    done = teho("bandwidth", *QUICK, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_without_a_name_it_lists_the_examples() -> None:
+    done = teho()
+    assert done.returncode == 0
+    for name, example in EXAMPLES.items():
+        first = re.escape(example.shows.split()[0])
+        assert re.search(rf"^{name}\s+{first}", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["slove"], "'slove' is none of the examples, did you mean 'solve'?"),
+        (
+            ["solve", "--library", "pytorch"],
+            "'pytorch' is none of the libraries, did you mean 'torch'?",
+        ),
+        (["solve", "--on", "tpu:1"], "--on tpu:1; expected cpu:N"),
+        (["solve", "--on", "cpu:99999"], "--on cpu:99999: this job has"),
+        (["solve", "--for", "1s"], "--for 1s; expected 5.0 s or more"),
+        (["solve", "--plot", "x.pdf"], "--plot x.pdf; expected a name that ends in .svg or .png"),
+        (["solve", "--plot", "nowhere/x.svg"], "there is no folder nowhere"),
+        (["solve", "--python", "/bin/false"], "--python /bin/false; expected a Python with NumPy"),
+    ],
+)
+def test_a_mistake_is_named(arguments: list[str], said: str, tmp_path: Path) -> None:
+    done = teho(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_json_is_as_the_schema_says(answer: str) -> None:
+    jsonschema.Draft202012Validator(bench_json.schema()).validate(json.loads(answer))
+    bench = msgspec.json.decode(answer, type=Bench)
+    (measured,) = bench.results
+    assert measured.timings
+    assert {one.library for one in measured.timings} == {"numpy"}
+    assert bench_json.render_bench_json(bench) == answer
+    assert f"ran in {sys.executable}: as you asked" in bench.notes[0]
+
+
+def test_text_tells_the_figures_of_the_json(answer: str) -> None:
+    bench = msgspec.json.decode(answer, type=Bench)
+    text = render_bench(bench, width=100, color=False)
+    best = max(
+        one.bytes_per_s for one in bench.results[0].timings if one.phase == "memory to memory"
+    )
+    assert f"memory to memory {best / 1e9:.3g}"[:20] in text
+    assert "results agree" not in text  # of one library: there was nothing to agree with
+    assert max(map(len, text.splitlines())) <= 100
+
+
+class Page(HTMLParser):
+    """Collects what a page would fetch, and whether its elements close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.svgs = 0
+
+    def handle_starttag(self, tag, attributes):
+        self.svgs += tag == "svg"
+        for name, value in attributes:
+            if name in {"src", "href", "xlink:href", "data"} and not value.startswith("#"):
+                self.fetched.append(value)
+
+
+def test_the_page_needs_nothing_from_outside(answer: str) -> None:
+    pytest.importorskip("matplotlib")
+    page = Page()
+    html = render_bench_html(msgspec.json.decode(answer, type=Bench))
+    page.feed(html)
+    assert page.fetched == []
+    assert page.svgs == 1
+    assert "://" not in html
+    assert "<script" not in html
+
+
+def test_a_page_shows_a_name_as_text(answer: str) -> None:
+    bench = msgspec.json.decode(answer, type=Bench)
+    spiteful = msgspec.structs.replace(bench, cpu="<b>&", notes=("<script>",))
+    html = render_bench_html(spiteful)
+    assert "&lt;b&gt;&amp;" in html
+    assert "<script>" not in html
+
+
+def test_an_svg_follows_the_readers_colours(answer: str) -> None:
+    pytest.importorskip("matplotlib")
+    (measured,) = msgspec.json.decode(answer, type=Bench).results
+    svg = draw(measured, "svg").decode()
+    ET.fromstring(svg)
+    assert "currentColor" in svg
+    assert "#010203" not in svg
+    assert "prefers-color-scheme" in svg
+    assert draw(measured, "png").startswith(b"\x89PNG")
+    assert draw(measured, "svg").decode() == svg
+
+
+def test_without_matplotlib_the_error_names_the_extra(tmp_path: Path, answer: str) -> None:
+    """A finder that knows no matplotlib stands in for a Python without it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as util\n"
+        "real = util.find_spec\n"
+        "util.find_spec = lambda name, *a: None if name == 'matplotlib' else real(name, *a)\n"
+    )
+    done = teho("solve", *QUICK, "--plot", str(tmp_path / "x.svg"), PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "--plot: matplotlib is not installed. Next: `pip install 'teho[plots]'`" in done.stderr
+
+
+def test_it_runs_in_the_first_python_that_has_numpy(tmp_path: Path) -> None:
+    (tmp_path / "python").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python").chmod(0o755)
+    arguments = [word for word in QUICK if word not in {"--python", sys.executable}]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = teho("bandwidth", *arguments, PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert "Teho's own, since `python` has no NumPy" in " ".join(done.stdout.split())
+
+
+def test_ctrl_c_ends_all_and_shows_what_there_is() -> None:
+    arguments = ["solve", "--library", "numpy", "--on", "cpu:1", "--python", sys.executable]
+    with subprocess.Popen(
+        [*TEHO, "bench", *arguments, "--format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as bench:
+        children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
+        program = None
+        while program is None and bench.poll() is None:
+            for pid in children.read_text().split():
+                if "solve.py" in Path(f"/proc/{pid}/cmdline").read_text():
+                    program = Path(f"/proc/{pid}")
+        bench.send_signal(signal.SIGINT)
+        (measured,) = json.loads(bench.communicate(timeout=60)[0])["results"]
+    assert bench.returncode == 130
+    assert "It was ended early" in " ".join(measured["notes"])
+    assert program is not None
+    assert not program.exists()
+
+
+def test_every_example_has_a_program_in_the_libraries_that_it_names() -> None:
+    for name, example in EXAMPLES.items():
+        source = (PROGRAMS / f"{name}.py").read_text()
+        declared = re.search(r"serve\(\w+, libraries=\((.*)\)\)", source)
+        assert declared is not None, name
+        assert {*example.cpu, *example.gpu} <= set(re.findall(r"\w+", declared[1])), name
+        assert {*example.cpu, *example.gpu} <= set(LIBRARIES)
+        for point in (*example.quick, *example.full):
+            assert example.axis in point
+            example.group.format(**point)

@@ -1,0 +1,225 @@
+"""Training on images: what is read, what feeds it, and that all forms train alike."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import struct
+import subprocess
+import time
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from served import PROGRAMS, serve
+
+from support import FRAMEWORKS, lacks_framework
+
+POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}
+
+
+@pytest.fixture
+def images(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Import the part that the programs share; no data set is named."""
+    monkeypatch.delenv("CIFAR10_PATH", raising=False)
+    monkeypatch.syspath_prepend(PROGRAMS)
+    return importlib.import_module("_images")
+
+
+class _Python2Pickler(pickle._Pickler):
+    """Writes as Python 2 did: text and bytes are both `str`, and NumPy has its old modules."""
+
+    dispatch = pickle._Pickler.dispatch.copy()
+
+    def save_string(self, text: str | bytes) -> None:
+        raw = text.encode("latin1") if isinstance(text, str) else text
+        short = len(raw) < 256
+        self.write(
+            (b"U" + bytes([len(raw)]) if short else b"T" + struct.pack("<i", len(raw))) + raw
+        )
+        self.memoize(text)
+
+    dispatch[str] = dispatch[bytes] = save_string
+
+    def save_global(self, thing: Any, name: str | None = None) -> None:
+        if thing.__name__ == "_reconstruct":
+            self.write(b"cnumpy.core.multiarray\n_reconstruct\n")
+            self.memoize(thing)
+        else:
+            super().save_global(thing, name)
+
+
+def write_cifar10(folder: Path, *, batches: int, each: int) -> tuple[np.ndarray, list[int]]:
+    """Write files as the data set's; return all their pixels and labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(3)
+    pixels = rng.integers(0, 256, (batches * each, 3072), np.uint8)
+    labels = rng.integers(0, 10, batches * each).tolist()
+    for number in range(batches):
+        part = slice(number * each, (number + 1) * each)
+        batch = {
+            "batch_label": f"training batch {number + 1} of 5",
+            "labels": labels[part],
+            "data": pixels[part],
+            "filenames": ["image.png"] * each,
+        }
+        with (folder / f"data_batch_{number + 1}").open("wb") as file:
+            _Python2Pickler(file, protocol=2).dump(batch)
+    return pixels.reshape(-1, 3, 32, 32), labels
+
+
+def test_batches_of_python_2_are_read_as_far_as_asked(images: ModuleType, tmp_path: Path) -> None:
+    pixels, labels = write_cifar10(tmp_path, batches=2, each=30)
+    for count in (10, 30, 45):  # a third file is not there, and not looked for
+        found_pixels, found_labels = images.read_cifar10(tmp_path, count)
+        assert (found_pixels.dtype, found_labels.dtype) == (np.uint8, np.int64)
+        np.testing.assert_array_equal(found_pixels, pixels[:count])
+        np.testing.assert_array_equal(found_labels, labels[:count])
+
+
+@pytest.mark.parametrize("inside", ["", "cifar-10-batches-py"])
+def test_data_set_is_found_where_the_variable_says(
+    images: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    pixels, labels = write_cifar10(tmp_path / inside, batches=5, each=4)
+    monkeypatch.setenv("CIFAR10_PATH", str(tmp_path))
+    found_pixels, found_labels = images.load_images(100)
+    np.testing.assert_array_equal(found_pixels, pixels)  # 20: there are no more
+    np.testing.assert_array_equal(found_labels, labels)
+
+
+class _Evil:
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.mark),)
+
+
+def test_pickle_that_would_run_code_is_refused(images: ModuleType, tmp_path: Path) -> None:
+    mark = tmp_path / "it ran"
+    (tmp_path / "data_batch_1").write_bytes(pickle.dumps({"data": _Evil(mark)}))
+    with pytest.raises(ValueError, match=r"data_batch_1: expected a batch of CIFAR-10.*mkdir"):
+        images.read_cifar10(tmp_path, 1)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no pickle",
+        pickle.dumps([1, 2]),
+        pickle.dumps({"data": np.zeros((2, 5), np.uint8), "labels": [1, 2]}),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}),
+    ],
+)
+def test_other_files_are_named(images: ModuleType, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "data_batch_1").write_bytes(content)
+    with pytest.raises(ValueError, match=f"{tmp_path}/data_batch_1: expected a batch of CIFAR-10"):
+        images.read_cifar10(tmp_path, 1)
+
+
+def test_variable_that_leads_nowhere_is_an_answer_not_a_traceback(tmp_path: Path) -> None:
+    with serve("cnn", "torch", env={"CIFAR10_PATH": str(tmp_path)}) as program:
+        (answer,) = program.ask("check", POINT)
+    assert (answer["at"], answer["why"]) == ("out", "failed")
+    assert f"CIFAR10_PATH is {tmp_path}: no data_batch_1 is there" in answer["text"]
+
+
+def test_generated_images_are_of_the_same_format_each_time(images: ModuleType) -> None:
+    pixels, labels = images.load_images(500)
+    assert (pixels.shape, pixels.dtype) == ((500, 3, 32, 32), np.uint8)
+    assert (pixels.min(), pixels.max()) == (0, 255)
+    assert (labels.shape, labels.dtype, set(labels)) == ((500,), np.int64, set(range(10)))
+    np.testing.assert_array_equal(images.load_images(500)[0], pixels)
+
+
+def test_file_holds_what_memory_holds(images: ModuleType) -> None:
+    pixels, labels = images.load_images(10)
+    rows = images._Rows(pixels, labels)
+    whole, whole_labels = zip(*images.batches_of(pixels, labels, 4), strict=True)
+    assert [len(part) for part in whole] == [4, 4, 2]
+    from_file, labels_from_file = zip(*(rows[place] for place in range(len(rows))), strict=True)
+    np.testing.assert_array_equal(np.stack(from_file), np.concatenate(whole))
+    np.testing.assert_array_equal(labels_from_file, np.concatenate(whole_labels))
+    assert np.concatenate(whole).dtype == np.float32
+    assert (np.concatenate(whole).min(), np.concatenate(whole).max()) == (-1, 1)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_small_network_trains_alike_in_both(library: str) -> None:
+    with serve("cnn", "torch") as reference, serve("cnn", library) as program:
+        expected = reference.figures({**POINT, "precision": "fp64"})
+        found = program.figures(POINT)
+    assert len(expected) == 1 + 10
+    assert all(figure > 0 for figure in expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_large_network_trains_as_in_float64() -> None:
+    point = {**POINT, "images": 8, "batch": 8}
+    with serve("resnet152", "torch") as program:
+        expected = program.figures({**point, "precision": "fp64"})
+        found = program.figures(point)
+    np.testing.assert_allclose(found, expected, rtol=3e-3)
+
+
+_COUNT = """
+import torch, resnet152
+model = resnet152.resnet152(torch).eval()
+print(sum(parameter.numel() for parameter in model.parameters()))
+print(model(torch.zeros(2, 3, 64, 64)).shape[1])
+"""
+
+
+@pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))
+def test_large_network_has_as_many_parameters_as_the_published_one() -> None:
+    done = subprocess.run(
+        [str(FRAMEWORKS / "bin" / "python"), "-c", _COUNT],
+        cwd=PROGRAMS,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout.split() == ["60192808", "1000"]
+
+
+@pytest.mark.parametrize(
+    ("library", "feeds"), [("torch", ["loader", "host memory"]), ("jax", ["host memory"])]
+)
+def test_feeds_that_a_cpu_has_are_timed(library: str, feeds: list[str]) -> None:
+    with serve("cnn", library) as program:
+        phases = program.phases({**POINT, "images": 40})
+    assert list(phases) == feeds
+    assert all(phase["items"] == 40 for phase in phases.values())
+
+
+def test_on_a_gpu_batches_are_there_before_they_are_timed(images: ModuleType) -> None:
+    copied: list[np.ndarray] = []
+    library = SimpleNamespace(name="jax", device="gpu", to_device=copied.append)
+    epochs: list[Any] = []
+    names = []
+    for phase in images.feeds(library, epochs.append, POINT):
+        before = len(copied)
+        phase.run()
+        assert len(copied) == before
+        names.append((phase.name, before))
+    # Images and labels of three batches.
+    assert names == [("host memory", 0), ("on the device", 6)]
+    assert [len(epoch) for epoch in epochs] == [3, 3]
+
+
+def test_workers_are_gone_with_their_point() -> None:
+    with serve("cnn", "torch") as program:
+        pid = program.process.pid
+        assert "loader" in program.phases({**POINT, "workers": 2})
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        until_s = time.monotonic() + 60
+        while children.read_text() and time.monotonic() < until_s:
+            time.sleep(0.05)
+        assert not children.read_text()

@@ -1,0 +1,298 @@
+"""Examples measured through their real programs; CuPy is a stand-in made of NumPy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from standins import GPU, on_cpu, on_gpu, with_cupy
+
+from support import FRAMEWORKS, lacks_framework
+from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE, Check
+from teho.bench.measure import Effort, measure
+from teho.bench.worker import Worker
+from teho.model.missing import Missing, Reason
+
+EFFORT = Effort(is_quick=True, seconds=0.001, most_s=0.01, samples=2)
+FOR_S = 120.0
+PYTHON = str(FRAMEWORKS / "bin" / "python")
+
+
+def small(example, *points, checks=None):
+    checks = example.checks if checks is None else checks
+    return example._replace(quick=points, checks=checks)
+
+
+def measured(example, libraries, placements, environment=None, python=sys.executable, **more):
+    environment = {**os.environ, **(environment or {})}
+    return measure(example, libraries, placements, python, environment, EFFORT, FOR_S, **more)
+
+
+POINTS = {
+    "solve": ({"systems": 2, "rows": 3}, {"systems": 20, "rows": 3}),
+    "matmul": tuple({"size": 16, "precision": name} for name in ("FP64", "FP32", "TF32", "BF16")),
+    "bandwidth": ({"bytes": 65536},),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize(
+    ("library", "module"),
+    [
+        pytest.param(name, module, marks=pytest.mark.skipif(
+            bool(lacks_framework(name)), reason=lacks_framework(name) or "-"))
+        for name, module in (("jax", "jax"), ("torch", "torch"))
+    ],
+)  # fmt: skip
+def test_libraries_agree_with_numpy(name: str, library: str, module: str) -> None:
+    example = EXAMPLES[name]._replace(cpu=("numpy", library))
+    found = measured(small(example, *POINTS[name]), ["numpy", library], [on_cpu()], python=PYTHON)
+    assert found.agreements
+    assert all(one.agrees for one in found.agreements), found.agreements
+    assert {one.library for one in found.agreements} >= {library}
+    assert {one.library for one in found.timings} == {"numpy", library}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_the_form_for_cupy_agrees_with_numpy(name: str, tmp_path: Path) -> None:
+    found = measured(
+        small(EXAMPLES[name], *POINTS[name]),
+        ["numpy", "cupy"],
+        [on_cpu(), on_gpu()],
+        with_cupy(tmp_path),
+    )
+    own = [one for one in found.agreements if one.library == "cupy"]
+    assert own
+    assert all(one.agrees for one in own), own
+    phases = {one.phase for one in found.timings if one.library == "cupy"}
+    assert (
+        phases
+        >= {
+            "solve": {"kernel", "copy in", "copy out", "end to end, generated on the device"},
+            "matmul": {"kernel", "end to end"},
+            "bandwidth": {"host to device, pinned", "device to host, pinned"},
+        }[name]
+    )
+    if name == "solve":
+        pairs = {(one.slow, one.fast, one.phase) for one in found.crossovers}
+        assert pairs == {("cpu:1", "gpu:1", "kernel"), ("cpu:1", "gpu:1", "end to end")}
+
+
+def test_peaks_are_the_devices_and_unknown_of_cpus(tmp_path: Path) -> None:
+    found = measured(
+        small(MATMUL, {"size": 16, "precision": "FP64"}),
+        ["numpy", "cupy"],
+        [on_cpu(), on_gpu()],
+        with_cupy(tmp_path),
+    )
+    peaks = {
+        one.placement: one.flop_per_s / one.peak_percent * 100 / 1e12 if one.peak_percent else None
+        for one in found.timings
+        if one.phase == "kernel"
+    }
+    # NVIDIA's data sheet of the H100 SXM: 67 TFLOP/s of FP64 tensor cores.
+    assert peaks == {"cpu:1": None, "gpu:1": pytest.approx(67, rel=0.01)}
+
+
+def test_without_a_gpu_the_cpu_half_runs_and_says_what_is_missing() -> None:
+    found = measured(
+        small(SOLVE, *POINTS["solve"]),
+        ["numpy"],
+        [on_cpu()],
+        notes=["gpu:1 was left out: this job has no GPU."],
+    )
+    assert {one.placement for one in found.timings} == {"cpu:1"}
+    assert found.notes[0] == "gpu:1 was left out: this job has no GPU."
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        pytest.param(name, marks=pytest.mark.skipif(
+            bool(lacks_framework(name)), reason=lacks_framework(name) or "-"))
+        for name in ("jax", "torch")
+    ],
+)  # fmt: skip
+def test_a_build_for_cpus_alone_is_named_as_such(library: str) -> None:
+    found = measured(
+        small(SOLVE, *POINTS["solve"]), ["numpy", library], [on_cpu(), on_gpu()], python=PYTHON
+    )
+    (own,) = [one for one in found.participants if one.placement == "gpu:1"]
+    assert own.why == "cpu_only_build"
+    assert "is a build for CPUs alone" in own.text
+    assert any(f"{LIBRARIES[library]} on 1 GPU takes no part" in note for note in found.notes)
+    assert {one.placement for one in found.timings} == {"cpu:1"}
+
+
+def test_a_library_that_is_not_installed_takes_no_part() -> None:
+    found = measured(small(SOLVE, *POINTS["solve"]), ["numpy", "cupy"], [on_cpu(), on_gpu()])
+    (own,) = [one for one in found.participants if one.library == "cupy"]
+    assert (own.why, own.text) == ("not_installed", "CuPy is not installed")
+
+
+def test_a_library_that_does_not_load_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text("import nowhere_at_all")
+    found = measured(
+        small(SOLVE, *POINTS["solve"]),
+        ["numpy", "cupy"],
+        [on_cpu(), on_gpu()],
+        {"PYTHONPATH": str(tmp_path)},
+    )
+    (own,) = [one for one in found.participants if one.library == "cupy"]
+    assert own.why == "broken"
+    assert "nowhere_at_all" in own.text
+
+
+def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
+    """NumPy asks for 35 GiB, and is allowed two."""
+    points = (
+        {"systems": 1, "rows": 4},
+        {"systems": 300_000_000, "rows": 4},
+        {"systems": 10**12, "rows": 4},
+    )
+    found = measured(small(SOLVE, *points), ["numpy"], [on_cpu()], memory_bytes=2 * 1024**3)
+    (left,) = found.left
+    assert (left.why, left.point) == ("memory", points[1])
+    assert any("memory ends at 300,000,000 systems of 4 × 4" in note for note in found.notes)
+    assert {one.point["systems"] for one in found.timings} == {1}
+
+
+def test_what_a_library_lacks_is_said_once() -> None:
+    found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
+    assert {one.why for one in found.left} == {"unsupported"}
+    assert "BF16 without NumPy: not offered by it." in found.notes
+
+
+WRONG = """
+import numpy
+from numpy import *
+__version__ = "wrong"
+def asarray(array): return numpy.array(array)
+def asnumpy(array): return array
+class linalg:
+    @staticmethod
+    def solve(a, b): return numpy.linalg.solve(a, b) * (1 + 1e-6)
+class cuda:
+    class runtime:
+        @staticmethod
+        def getDeviceProperties(number): return {"name": b"Wrong GPU"}
+    @staticmethod
+    def get_current_stream():
+        class stream:
+            synchronize = staticmethod(lambda: None)
+        return stream
+def get_default_memory_pool():
+    class pool:
+        free_all_blocks = staticmethod(lambda: None)
+    return pool
+"""
+
+
+def test_who_computes_something_else_is_not_timed(tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text(WRONG)
+    found = measured(
+        small(SOLVE, *POINTS["solve"]),
+        ["numpy", "cupy"],
+        [on_cpu(), on_gpu()],
+        {"PYTHONPATH": str(tmp_path)},
+    )
+    (own,) = [one for one in found.participants if one.library == "cupy"]
+    assert own.why == "disagrees"
+    assert not all(one.agrees for one in found.agreements)
+    assert {one.library for one in found.timings} == {"numpy"}
+
+
+def test_a_library_that_talks_and_one_that_dies(tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text(
+        WRONG.replace("* (1 + 1e-6)", "").replace(
+            "def solve(a, b):",
+            "def solve(a, b):\n        print('chatter')\n"
+            "        if len(a) == 20: import os; os.kill(os.getpid(), 9)\n"
+            "        return numpy.linalg.solve(a, b)\n    def unused(a, b):",
+        )
+    )
+    found = measured(
+        small(SOLVE, *POINTS["solve"]),
+        ["numpy", "cupy"],
+        [on_cpu(), on_gpu()],
+        {"PYTHONPATH": str(tmp_path)},
+    )
+    (own,) = [one for one in found.participants if one.library == "cupy"]
+    assert own.why == "died"
+    assert "SIGKILL" in own.text
+    timed = {(one.library, one.point["systems"]) for one in found.timings}
+    assert timed == {("numpy", 2), ("numpy", 20), ("cupy", 2)}
+
+
+def test_one_that_does_not_answer_is_given_up() -> None:
+    worker = Worker("solve", "numpy", on_cpu(), sys.executable, os.environ, None)
+    try:
+        (ready,) = worker.ask(None, 60)
+        assert ready["at"] == "ready"
+        command = {"do": "check", "point": {"systems": 1, "rows": 4000}}
+        (answer,) = worker.ask(command, 0.001)
+        assert (answer["at"], answer["why"]) == ("gone", "time")
+    finally:
+        worker.end()
+        worker.end()
+
+
+def test_when_the_time_is_over_the_rest_is_said_to_be_left_out() -> None:
+    example = small(SOLVE, *POINTS["solve"], checks=())
+    found = measure(example, ["numpy"], [on_cpu()], sys.executable, os.environ, EFFORT, 0.0)
+    assert found.timings == ()
+    assert found.verdict.startswith("Nothing could be timed")
+
+
+class Throttled:
+    devices = (GPU,)
+    notes = ()
+
+    def __init__(self, reading) -> None:
+        self.reading = reading
+
+    def read(self, pids, *, ends=False):
+        return {GPU.id: {"gpu_thermal_throttle_percent": self.reading}}
+
+
+@pytest.mark.parametrize(
+    ("reading", "seen", "said"),
+    [
+        (100.0, 100.0, "The GPU was slowed by heat in"),
+        (0.0, 0.0, ""),
+        (Missing(Reason.UNSUPPORTED), None, "slowed by heat is not known"),
+    ],
+)
+def test_throttling_is_seen_and_unknown_is_not_zero(reading, seen, said, tmp_path: Path) -> None:
+    found = measured(
+        small(SOLVE, POINTS["solve"][0]),
+        ["numpy", "cupy"],
+        [on_cpu(), on_gpu()],
+        with_cupy(tmp_path),
+        sources=[Throttled(reading)],
+    )
+    on_gpus = {one.thermal_throttle_percent for one in found.timings if one.library == "cupy"}
+    on_cpus = {one.thermal_throttle_percent for one in found.timings if one.library == "numpy"}
+    assert (on_gpus, on_cpus) == ({seen}, {None})
+    assert any(said in note for note in found.notes) if said else "heat" not in str(found.notes)
+
+
+def test_a_reference_may_be_in_another_precision() -> None:
+    point = {"size": 64, "precision": "FP32"}
+    sharp = Check(point, 1e-12, {"size": 64, "precision": "FP64"})
+    found = measured(small(MATMUL, point, checks=(sharp,)), ["numpy"], [on_cpu()])
+    (own,) = found.agreements
+    assert not own.agrees
+    assert 1e-9 < own.error < 1e-5
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no tmpfs at /dev/shm")
+def test_memory_is_not_called_a_disk() -> None:
+    """Linux has a tmpfs there; /proc and the like aside, what is not one is a disk."""
+    found = measured(
+        small(BANDWIDTH, {"bytes": 65536}), ["numpy"], [on_cpu()], {"TMPDIR": "/dev/shm"}
+    )
+    phases = {one.phase for one in found.timings}
+    assert phases == {"memory to memory", "cached file to memory"}

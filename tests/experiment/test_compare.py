@@ -1,0 +1,416 @@
+"""`teho compare` with real programs and real recordings, from the command line to the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import nvml_stub
+import pytest
+from nvml_stub import Scenario
+
+from support import TEHO
+from teho.show import compare_json
+
+ROOT = Path(__file__).parents[2]
+KNOWN = ROOT / "examples" / "known"
+CLUSTERS = ROOT / "tests" / "data" / "cli" / "clusters"
+BUSY = Scenario(("gpus 8", "0 * 90 1000 500"))
+IDLE = Scenario(("gpus 8", "0 * 0 0 60"))
+STEPS = """\
+import signal, sys, time
+import teho
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # who is told to end, ends well
+while True:
+    time.sleep(0.01)
+    teho.step()
+"""
+TWO_CORES = ("--on", "cpu:1,cpu:2", "--", sys.executable)
+NO_GAIN = {"no_difference", "not_worth_it"}
+WHERE = ("--on", "cpu:1,gpu:1", "--for", "60s")
+needs_two_cores = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="there is one core, and nothing to compare it with"
+)
+
+Compare = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def compare(
+    *words: str | Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TEHO, "compare", *map(str, words)], env={**os.environ, **(env or {})},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def found(*words: str | Path, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the answer in JSON, which is as its schema has it."""
+    done = compare("--format", "json", *words, env=env)
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    jsonschema.validate(answer, compare_json.schema())
+    return answer
+
+
+def shell(**took_s: float) -> list[str]:
+    """Return a program that takes so long without GPUs and with them."""
+    cpu, gpu = took_s["cpu"], took_s["gpu"]
+    return ["sh", "-c", f'case "$CUDA_VISIBLE_DEVICES" in -1) sleep {cpu};; *) sleep {gpu};; esac']
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return nvml_stub.build(tmp_path_factory.mktemp("nvml"))
+    except nvml_stub.NoCompilerError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def under(
+    library: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Scenario], dict[str, str]]:
+    """Return the environment of a node with the GPUs of a scenario."""
+
+    def variables(scenario: Scenario) -> dict[str, str]:
+        path = scenario.write(tmp_path_factory.mktemp("gpus") / "scenario.txt")
+        return {**nvml_stub.environment(library, path), "TEHO_EVERY": "100ms"}
+
+    return variables
+
+
+@pytest.fixture(scope="module")
+def faster(
+    under, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what came of a program that is faster on a GPU, and prints other results; its home."""
+    home = dict.fromkeys(("TEHO_HOME", "XDG_CONFIG_HOME"), str(tmp_path_factory.mktemp("home")))
+    program = shell(cpu=0.9, gpu=0.3)
+    program[-1] += '; case "$CUDA_VISIBLE_DEVICES" in -1) echo sum 10;; *) echo sum 11;; esac'
+    return found(*WHERE, "--", *program, env=under(BUSY) | home), home
+
+
+SPIN = """\
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+began_s = time.monotonic()
+while time.monotonic() < began_s + 0.3: pass
+print(time.process_time() / (time.monotonic() - began_s))
+"""
+
+
+def are_free(cores: set[int]) -> bool:
+    """Tell whether nobody else computes on these cores: whoever spins there has them."""
+    spinning = [
+        subprocess.Popen([sys.executable, "-c", SPIN, str(core)], stdout=subprocess.PIPE, text=True)
+        for core in cores
+    ]
+    shares = [float(one.communicate(timeout=60)[0]) for one in spinning]
+    return min(shares) > 0.9
+
+
+def verdict_of(
+    wanted: set[str], *words: str | Path, env: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the answer; skip where it is another one, and others compute on these cores."""
+    for _ in range(2):
+        answer = found("--for", "30s", *words, env=env)
+        if answer["outcome"] in wanted:
+            return answer
+        if are_free(os.sched_getaffinity(0)):
+            pytest.fail(answer["verdict"])
+    pytest.skip(f"others compute on these cores: {answer['verdict']}")
+
+
+# ---- programs whose answer is known ----
+
+
+@needs_two_cores
+def test_a_parallel_program_is_worth_its_cores() -> None:
+    answer = verdict_of({"worth_it"}, *TWO_CORES, KNOWN / "parallel.py", "--below", "120000")
+    assert answer["verdict"].startswith("2 cores are worth it")
+    (point,) = answer["points"]
+    assert point["measure"] == "time"
+    assert point["notes"] == []
+
+
+@needs_two_cores
+def test_a_serial_program_is_not() -> None:
+    answer = verdict_of(NO_GAIN, *TWO_CORES, KNOWN / "serial.py", "--steps", "4000000")
+    assert answer["verdict"].startswith(
+        ("1 core is enough: 2 cores are", "No difference: 2 cores are")
+    )
+
+
+@needs_two_cores
+def test_a_tiny_program_is_not_and_it_is_said_why() -> None:
+    pytest.importorskip("numpy")
+    answer = verdict_of(NO_GAIN, *TWO_CORES, KNOWN / "tiny.py")
+    (note,) = answer["points"][0]["notes"]
+    assert "are imports: the work is too small" in note
+
+
+# ---- steps ----
+
+
+@needs_two_cores
+def test_a_program_without_end_is_measured_by_its_steps_and_nobody_blames_it(
+    teho: Compare, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(STEPS)
+    options = ("--on", "cpu:1,cpu:2", "--window", "500ms", "--for", "60s")
+    answer = found(*options, "--", sys.executable, script)
+    (point,) = answer["points"]
+    assert (point["measure"], point["unit"]) == ("pace", "step")
+    assert answer["outcome"] in NO_GAIN, answer["verdict"]
+    for variant in point["variants"]:
+        for sample in variant["samples"]:
+            assert 20 < sample["steps_per_s"] < 101
+            assert not sample["is_whole"]
+    tag = f"compare={answer['id']}"
+    listed = json.loads(teho("list", "--format", "json", "--tag", tag).stdout)
+    assert {row["tags"]["variant"] for row in listed} == {"cpu:1", "cpu:2"}
+    text = teho("list", "--tag", tag).stdout
+    assert text.count("measured long enough") == len(listed)
+    report = json.loads(teho("report", listed[0]["id"], "--format", "json").stdout)
+    assert not {"task_failed", "out_of_memory"} & {one["kind"] for one in report["findings"]}
+    assert report["verdict_severity"] != "critical"
+    assert "measured long enough" in teho("report", listed[0]["id"]).stdout
+    # What lies on disk says the same again.
+    again = found("--recorded", tag)
+    assert again["outcome"] != "worth_it"
+    assert [one["name"] for one in again["points"][0]["variants"]] == ["cpu:1", "cpu:2"]
+
+
+# ---- GPUs, by a stand-in for the driver ----
+
+
+def test_a_gpu_that_is_faster_is_worth_it(faster) -> None:
+    answer, _ = faster
+    assert answer["outcome"] == "worth_it", answer["verdict"]
+    cores, gpu = answer["points"][0]["variants"]
+    assert (gpu["gpus"], "H100" in gpu["gpu_name"]) == (1, True)
+    assert (cores["gpus"], cores["samples"][0]["idle_gpus"]) == (0, None)
+
+
+def test_other_results_on_the_gpu_are_reported(faster) -> None:
+    assert faster[0]["points"][0]["notes"][0] == (
+        "It prints other results on gpu:1 than on cpu:1: line 1 is `sum 11` instead of `sum 10`."
+    )
+
+
+def test_the_price_of_a_gpu_may_decide(faster) -> None:
+    answer, home = faster
+    words = ("--recorded", f"compare={answer['id']}")
+    dear = found("--gpu-cost", "100", *words, env=home)
+    assert dear["outcome"] == "not_worth_it"
+    assert "; for the same cost, 100 cores give 100 times, at the most" in dear["verdict"]
+    birch = found("--site", "birch", *words, env={**home, "TEHO_CLUSTERS": str(CLUSTERS)})
+    assert (birch["site"], birch["cost_unit"]) == ("Birch", "BU")
+    assert [one["hourly_cost"] for one in birch["points"][0]["variants"]] == [1, 75]
+    assert birch["outcome"] == "not_worth_it"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "gpu", "outcome"),
+    [(0.3, 0.6, "not_worth_it"), (0.5, 0.5, "no_difference")],
+    ids=["slower", "the same"],
+)
+def test_a_gpu_that_is_not(under, cpu: float, gpu: float, outcome: str) -> None:
+    words = ("--on", "cpu:1,gpu:1", "--", *shell(cpu=cpu, gpu=gpu))
+    answer = verdict_of({outcome}, *words, env=under(BUSY))
+    assert answer["points"][0]["contest"]["larger"] == "gpu:1"
+
+
+def test_gpus_that_the_program_leaves_alone_are_named_and_cost_energy(under) -> None:
+    answer = found("--on", "gpu:2", "--for", "60s", "--", "sleep", "3", env=under(IDLE))
+    (point,) = answer["points"]
+    assert point["notes"][0].startswith("On gpu:2 no GPU was ever seen busy")
+    (sample,) = point["variants"][0]["samples"]
+    assert sample["idle_gpus"] == 2
+    assert sample["gpu_energy_j"] == pytest.approx(2 * 60 * sample["elapsed_s"], rel=0.1)
+
+
+def test_a_framework_that_cannot_use_the_gpu_says_nothing_of_it(under, torch_python: Path) -> None:
+    code = "import torch; print(torch.ones(3).sum())"
+    answer = found(*WHERE, "--", torch_python, "-c", code, env=under(IDLE))
+    assert answer["outcome"] == "not_enough_evidence"
+    _, gpu = answer["points"][0]["variants"]
+    assert gpu["why"].startswith("its PyTorch 2.")
+    assert gpu["why"].endswith(" is built for CPUs alone")
+    assert "Of gpu:1 nothing is known" in answer["points"][0]["notes"][0]
+
+
+def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -> None:
+    done = compare(*WHERE, "--", "true", env=under(Scenario(("gpus 0",))))
+    assert done.returncode == 1
+    assert "? Not enough evidence: only 1 core could be measured" in done.stdout
+    assert "gpu:1 was left out: this job has no GPU" in done.stdout
+    done = compare("--on", "gpu:1", "--", "true", env=under(Scenario(("gpus 0",))))
+    assert done.returncode == 2
+    assert "gpu:1 was left out: this job has no GPU" in done.stderr
+
+
+def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
+    program = shell(cpu=0.3, gpu=0.1)
+    for _ in range(3):
+        for visible in ("-1", "0"):
+            environment = under(BUSY) | {"CUDA_VISIBLE_DEVICES": visible}
+            assert (
+                teho("run", "-q", "--tag", "set=a", "--", *program, env=environment).returncode == 0
+            )
+    answer = found("--recorded", "set=a")
+    assert answer["outcome"] == "worth_it"
+    assert answer["id"] == ""
+    assert [one["name"][:4] for one in answer["points"][0]["variants"]] == ["cpu:", "gpu:"]
+    assert answer["points"][0]["contest"]["larger"] == "gpu:1"
+    text = compare("--recorded", "set=a").stdout
+    assert "They were recorded before: whether they took turns, nobody knows." in text
+    assert "`teho list" not in text
+    assert "`teho report " in text
+
+
+# ---- what goes wrong ----
+
+
+def test_who_fails_on_the_gpu_alone_is_out_with_its_last_words(under) -> None:
+    program = ["sh", "-c", '[ "$CUDA_VISIBLE_DEVICES" = -1 ] || { echo no kernel >&2; exit 3; }']
+    done = compare(*WHERE, "--", *program, env=under(BUSY))
+    assert done.returncode == 1
+    assert "✗ gpu:1: it ended with exit code 3: no kernel" in done.stdout
+    assert "Of gpu:1 nothing is known: what is said is of cores alone." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--", "no-such-program"], "no-such-program: command not found"),
+        (["--on", "cpu:9999", "--", "true"], "--on cpu:9999: this job has"),
+        (["--on", "tpu:1", "--", "true"], "--on tpu:1; expected cpu:N"),
+        (["--for", "5s", "--window", "5s", "--", "true"], "--window 5s and --for 5s"),
+        (["--site", "nowhere", "--", "true"], "no cluster 'nowhere' in the catalogue"),
+        (["--sweep", "rows=1,2", "--", "true"], "{rows} is not in the command"),
+        (["--sweep", "rows=0", "--", "echo", "{rows}"], "--sweep rows=0; expected NAME=NUMBER"),
+        (["--sweep", "rows=1,a", "--", "echo", "{rows}"], "expected NAME=NUMBER"),
+        (["--recorded", "set=none"], "no recording has the tag set=none"),
+        (["--recorded", "x", "--", "true"], "one of the two"),
+        (["--recorded", "x", "--cluster", "birch"], "--cluster"),
+        (["--plot", "x.gif", "--", "true"], "--plot x.gif"),
+        ([], "one of the two"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_refused_in_one_line(words: list[str], said: str) -> None:
+    done = compare(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_whoever_ends_it_ends_all_and_its_recording_is_no_failure(
+    teho: Compare, tmp_path: Path
+) -> None:
+    mark = tmp_path / "pid"
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import pathlib, subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "pathlib.Path(sys.argv[1]).write_text(str(child.pid))\n"
+        "time.sleep(1000)\n"
+    )
+    argv = [*TEHO, "compare", "--on", "cpu:1,cpu:all", "--", sys.executable, script, mark]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as comparing:
+        until_s = time.monotonic() + 60
+        while not (mark.exists() and mark.read_text()) and time.monotonic() < until_s:
+            time.sleep(0.05)
+        child = int(mark.read_text())
+        comparing.send_signal(signal.SIGINT)
+        output, errors = comparing.communicate(timeout=60)
+    assert comparing.returncode == 130
+    assert "Traceback" not in errors
+    assert "It was ended early." in output
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or ") Z " in state.read_text()
+    assert "ended with its comparison" in teho("list").stdout
+
+
+# ---- a number that is swept, and a cluster ----
+
+
+def test_each_number_that_is_swept_stands_in_the_command(teho: Compare) -> None:
+    options = ("--on", "cpu:1", "--for", "60s", "--sweep", "n=1234567,0.5")
+    answer = found(*options, "--", "sh", "-c", 'echo "$0"', "a{n}b")
+    assert [point["value"] for point in answer["points"]] == [0.5, 1234567]
+    assert answer["command"][-1] == "a{n}b"
+    listed = json.loads(teho("list", "--format", "json").stdout)
+    assert {row["command"][-1] for row in listed} == {"a0.5b", "a1234567b"}
+    again = found("--recorded", f"compare={answer['id']}")
+    assert again["swept"] == "n"
+    assert [point["value"] for point in again["points"]] == [0.5, 1234567]
+
+
+@pytest.fixture
+def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder into which an `sbatch` puts its scripts; it refuses a third one."""
+    folder = tmp_path / "submitted"
+    folder.mkdir()
+    path = tmp_path / "bin" / "sbatch"
+    path.parent.mkdir()
+    path.write_text(
+        "#!/bin/bash\n"
+        f"count=$(ls {folder} | wc -l)\n"
+        "if [ $count = 2 ]; then\n"
+        "echo 'sbatch: error: Batch job submission failed: Invalid qos specification' >&2; exit 1\n"
+        "fi\n"
+        f'for word in "$@"; do [ -f "$word" ] && cp "$word" {folder}/$count; done\n'
+        f"[ -f {folder}/$count ] || cat > {folder}/$count\n"
+        "echo 471$count\n"
+    )
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("TEHO_CLUSTERS", str(CLUSTERS))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_on_a_cluster_each_variant_is_an_array_of_jobs(sbatch: Path) -> None:
+    done = compare("--cluster", "birch", "--on", "cpu:16,gpu:1", "--submit", "--account tree_1",
+                   "--", "python", "fit.py", "a b")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["4710", "4711"]
+    assert "when they have ended: `teho compare --recorded compare=" in done.stderr
+    tag = done.stderr.partition("--recorded ")[2].split("`")[0]
+    for name, options in (
+        ("0", ["--tag variant=cpu:16", "--cpus-per-task=16"]),
+        ("1", ["--tag variant=gpu:1", "--gres=gpu:a100:1"]),
+    ):
+        script = (sbatch / name).read_text()
+        for option in (*options, "--array=1-3", "--account=tree_1", f"--tag {tag}", "fit.py 'a b'"):
+            assert option in script
+
+
+def test_what_was_submitted_before_a_refusal_is_said(sbatch: Path) -> None:
+    done = compare("--cluster", "birch", "--on", "cpu:1,cpu:2,gpu:1", "--submit", "--account a",
+                   "--", "true")  # fmt: skip
+    assert done.returncode == 2
+    assert "gpu:1 was not submitted, cpu:1 (job 4710), cpu:2 (job 4711) were" in done.stderr
+
+
+def test_a_job_has_what_it_asks_for_and_not_all(sbatch: Path) -> None:
+    done = compare("--cluster", "birch", "--on", "cpu:all", "--", "true")
+    assert done.returncode == 2
+    assert "--on cpu:all with --cluster; expected cpu:N or gpu:N" in done.stderr
+    assert list(sbatch.iterdir()) == []

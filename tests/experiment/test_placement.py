@@ -1,0 +1,164 @@
+"""Which cores and GPUs a variant is given, and what a program sees of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from teho.devices.visible import visible_cuda, visible_rocm
+from teho.errors import InputError
+from teho.experiment.placement import Machine, Placement, read_placements, this_machine
+from teho.experiment.started import Started
+from teho.model.device import Device
+
+# Two threads a core, as Linux numbers them: siblings lie half the machine apart.
+THREADED = ((0, 4), (1, 5), (2, 6), (3, 7))
+
+
+def nvidia(number: int) -> Device:
+    return Device(id=f"GPU-{number:08x}", index=number, name="H100", vendor="nvidia")
+
+
+def amd(number: int, id_: str = "") -> Device:
+    id_ = id_ or f"GPU-{number:016x}"
+    return Device(id=id_, index=number, name="MI250X", vendor="amd")
+
+
+def placed(text: str, machine: Machine) -> list[Placement]:
+    return read_placements(text, machine, "--on")[0]
+
+
+def test_one_thread_of_each_core_comes_before_a_second_one() -> None:
+    machine = Machine(THREADED, ())
+    cores = [place.cores for place in placed("cpu:1,cpu:2,cpu:4,cpu:5,cpu:all", machine)]
+    assert cores == [(0,), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3, 4), tuple(range(8))]
+
+
+def test_cores_of_unlike_numbers_of_threads() -> None:
+    machine = Machine(((0, 1), (2,), (3, 4, 5)), ())
+    assert placed("cpu:4", machine)[0].cores == (0, 1, 2, 3)
+    assert placed("cpu:all", machine)[0].cores == (0, 1, 2, 3, 4, 5)
+
+
+def test_all_is_written_as_the_number_that_it_is_and_nothing_comes_twice() -> None:
+    machine = Machine(((0,), (1,)), (nvidia(0),))
+    found, notes = read_placements("cpu:2, cpu:all,gpu:1,gpu:all,", machine, "--on")
+    assert [place.name for place in found] == ["cpu:2", "gpu:1"]
+    assert notes == []
+
+
+def test_a_gpu_comes_with_all_cores() -> None:
+    machine = Machine(THREADED, (nvidia(0), nvidia(1)))
+    (place,) = placed("gpu:1", machine)
+    assert place.cores == tuple(range(8))
+    assert place.gpus == (nvidia(0),)
+
+
+def test_gpus_that_are_not_there_are_left_out_and_said() -> None:
+    none = Machine(((0,), (1,)), (), "no libnvidia-ml.so.1")
+    found, notes = read_placements("cpu:1,gpu:1,gpu:all", none, "--on")
+    assert [place.name for place in found] == ["cpu:1"]
+    assert notes == ["gpu:1 and gpu:all were left out: this job has no GPU (no libnvidia-ml.so.1)."]
+    two = Machine(((0,), (1,)), (nvidia(0), nvidia(1)))
+    found, notes = read_placements("gpu:2,gpu:4", two, "--on")
+    assert [place.name for place in found] == ["gpu:2"]
+    assert notes == ["gpu:4 was left out: this job has 2 GPUs."]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cpu", "--on cpu; expected cpu:N"),
+        ("cpu:0", "--on cpu:0; expected"),
+        ("cpu:01", "--on cpu:01; expected"),
+        ("tpu:1", "--on tpu:1; expected"),
+        ("cpu:-1", "--on cpu:-1; expected"),
+        ("cpu:1;gpu:1", "--on cpu:1;gpu:1; expected"),
+        ("", "--on ''; expected"),
+        (",", "--on ','; expected"),
+        ("cpu:3", "--on cpu:3: this job has 2 cores; expected as many or fewer"),
+    ],
+)
+def test_what_is_no_placement_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_placements(text, Machine(((0,), (1,)), ()), "--on")
+    assert said in str(error.value)
+
+
+def test_without_gpus_they_are_hidden_and_threads_are_as_many_as_cores() -> None:
+    (place,) = placed("cpu:2", Machine(THREADED, (nvidia(0),)))
+    own = {"OMP_NUM_THREADS": "64", "KMP_AFFINITY": "x", "OMP_PLACES": "{9}", "HOME": "/h"}
+    found = place.environment(own)
+    assert found["OMP_NUM_THREADS"] == found["MKL_NUM_THREADS"] == "2"
+    assert found["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert found["HOME"] == "/h"
+    assert not {"KMP_AFFINITY", "OMP_PLACES"} & set(found)
+    # By the same reading of the variables that recordings rest on.
+    assert visible_cuda(found, [nvidia(0)]) == ((), ())
+    assert visible_rocm(found, [amd(0)]) == ((), ())
+
+
+def test_the_users_threads_hold_where_there_are_gpus() -> None:
+    (place,) = placed("gpu:1", Machine(THREADED, (nvidia(0),)))
+    assert place.environment({"OMP_NUM_THREADS": "7"})["OMP_NUM_THREADS"] == "7"
+    assert "OMP_NUM_THREADS" not in place.environment({})
+
+
+def test_cuda_is_told_names() -> None:
+    gpus = (nvidia(4), nvidia(6))
+    own = {"CUDA_VISIBLE_DEVICES": "4,6"}
+    for place in placed("gpu:1,gpu:2", Machine(((0,),), gpus)):
+        found = place.environment(own)
+        every = [nvidia(number) for number in range(8)]
+        assert visible_cuda(found, every) == (place.gpus, ())
+
+
+def test_cuda_is_told_mig_instances() -> None:
+    parent = Device(id="GPU-1", index=0, name="A100", vendor="nvidia")
+    parts = tuple(
+        Device(id=f"MIG-{number}", index=0, name="A100 1g.5gb", vendor="nvidia", parent_id="GPU-1")
+        for number in (1, 2)
+    )
+    (place,) = placed("gpu:1", Machine(((0,),), parts))
+    found = place.environment({})
+    assert found["CUDA_VISIBLE_DEVICES"] == "MIG-1"
+    assert visible_cuda(found, (parent, *parts)) == ((parts[0],), ())
+
+
+@pytest.mark.parametrize("ids", [["", ""], ["0000:03:00.0", "0000:83:00.0"]])
+def test_rocm_is_told_names_or_numbers_and_no_other_variable_is_in_the_way(ids: list[str]) -> None:
+    every = [amd(0), amd(1), amd(2, ids[0]), amd(3, ids[1])]
+    own = {
+        "ROCR_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "1",
+    }  # fmt: skip
+    for place in placed("gpu:1,gpu:2", Machine(((0,),), (every[2], every[3]))):
+        assert visible_rocm(place.environment(own), every) == (place.gpus, ())
+
+
+def test_a_program_runs_on_its_cores_and_nobody_else_is_moved(tmp_path: Path) -> None:
+    mine = os.sched_getaffinity(0)
+    (place,) = placed("cpu:1", this_machine({}))
+    code = (
+        "import json, os; print(json.dumps([sorted(os.sched_getaffinity(0)), "
+        "os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES']]))"
+    )
+    output = tmp_path / "stdout"
+    started = Started(
+        [sys.executable, "-c", code], place.environment(os.environ),
+        errors=tmp_path / "stderr", output=output, cores=place.cores,
+    )  # fmt: skip
+    os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+    assert started.poll() == 0
+    assert json.loads(output.read_text()) == [list(place.cores), "1", "-1"]
+    assert os.sched_getaffinity(0) == mine
+
+
+def test_a_program_that_does_not_start_is_an_error_and_nobody_is_moved(tmp_path: Path) -> None:
+    mine = os.sched_getaffinity(0)
+    with pytest.raises(InputError, match="no-such-program: No such file"):
+        Started(["no-such-program"], {}, errors=tmp_path / "stderr", cores=[min(mine)])
+    assert os.sched_getaffinity(0) == mine
