@@ -81,12 +81,12 @@ def test_a_serial_program_does_not(tmp_path: Path) -> None:
 
 @needs_two
 def test_the_same_time_for_more_work_is_weak_scaling(tmp_path: Path) -> None:
-    script = program(tmp_path, SLEEPING, seconds="0.8")
+    script = program(tmp_path, SLEEPING, seconds="2")
     done = scale("--weak", "--for", "2min", "--format", "json", "--", sys.executable, script, "{n}")
     assert done.returncode == 0, done.stderr
     answer = found(done)
     assert (answer["kind"], answer["pays_to"]) == ("weak", 2)
-    assert answer["sizes"][1]["efficiency_percent"] == pytest.approx(100, abs=15)
+    assert answer["sizes"][1]["efficiency_percent"] == pytest.approx(100, abs=25)
 
 
 @needs_two

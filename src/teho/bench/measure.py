@@ -72,7 +72,7 @@ def measure(
     notes: Sequence[str] = (),
     tell: Callable[[str], None] = lambda _: None,
 ) -> Measured:
-    """Measure an example and judge it.
+    """Measure an example and judge it; where it is interrupted, what there is by then.
 
     Args:
         example: of the catalogue.
@@ -89,18 +89,17 @@ def measure(
 
     Raises:
         InputError: this Python does not start.
-        KeyboardInterrupt: before the programs had started; later, what there is is judged.
     """
     with ExitStack() as stack:
         bench = _Bench(example, effort, time.monotonic() + for_s, sources, tell)
-        for placement in placements:
-            offered = example.gpu if placement.gpus else example.cpu
-            for library in (name for name in offered if name in libraries):
-                limit = None if placement.gpus else memory_bytes
-                worker = Worker(example.name, library, placement, python, environment, limit)
-                stack.callback(worker.end)
-                bench.workers.append(worker)
         try:
+            for placement in placements:
+                offered = example.gpu if placement.gpus else example.cpu
+                for library in (name for name in offered if name in libraries):
+                    limit = None if placement.gpus else memory_bytes
+                    worker = Worker(example.name, library, placement, python, environment, limit)
+                    stack.callback(worker.end)
+                    bench.workers.append(worker)
             bench.greet()
             bench.check()
             bench.time()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-from msgspec.structs import replace
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, NamedTuple
 
 from teho.experiment.contest import Terms, measure_of
 from teho.experiment.placement import Machine, Placement
@@ -14,6 +12,7 @@ from teho.experiment.rounds import Rounds, Run
 from teho.experiment.scaling import scaling
 from teho.model.compared import Sample
 from teho.model.scaled import Kind, Scaled, SizeRun
+from teho.units import many
 
 __all__ = ["Wish", "doublings", "scale", "size_of"]
 
@@ -89,54 +88,72 @@ def _is_open(scaled: Scaled) -> bool:
     return any(step.pays is None for step in scaled.steps)
 
 
-def _scaled(wish: Wish, rounds: Rounds, notes: Sequence[str], elapsed_s: float) -> Scaled:
-    measure, unit, lacking = measure_of(rounds.runs.values())
-    per_step = {
-        sample.samples_per_step for own in rounds.runs.values() for sample in own if not sample.why
-    }
-    counts_samples = measure == "pace" and None not in per_step
+class _Measure(NamedTuple):
+    """How all sizes are held against each other."""
+
+    by: Literal["time", "pace"]
+    unit: str
+    """`run`, `sample`, or what a step is."""
+    lacking: str
+    """What is said of a run that shows no pace."""
+    kind: Kind
+
+    def work_per_s(self, sample: Sample, n: int) -> tuple[float | None, str]:
+        """Return what n workers did a second, or None and why that is not known."""
+        each = n if self.kind == "weak" else 1  # n workers do the work of n
+        if sample.why:
+            return None, sample.why
+        if self.by == "time":
+            return each / sample.elapsed_s, ""
+        if sample.steps_per_s is None:
+            return None, self.lacking
+        if self.unit == "sample" and sample.samples_per_step is not None:
+            return sample.steps_per_s * sample.samples_per_step, ""
+        if sample.unit != self.unit:
+            return None, f"it counts {many(sample.unit)}, the rest {many(self.unit)}"
+        return sample.steps_per_s * each, ""
+
+
+def _measure(wish: Wish, runs: Collection[Sequence[Sample]]) -> _Measure:
+    by, unit, lacking = measure_of(runs)
+    if by == "time":
+        return _Measure(by, "run", lacking, "weak" if wish.is_weak else "strong")
+    per_step = {sample.samples_per_step for own in runs for sample in own if not sample.why}
+    if None in per_step:
+        return _Measure(by, unit, lacking, "weak" if wish.is_weak else "strong")
     # With a batch for each rank, twice the ranks do twice the work a step.
-    kind: Kind = "weak" if wish.is_weak or (counts_samples and len(per_step) > 1) else "strong"
-    runs = {}
-    for place, own in rounds.runs.items():
-        n, hourly = size_of(place), wish.terms.hourly.get(place.name)
-        each = n if kind == "weak" else 1  # n workers do the work of n
-        runs[n] = [
-            _with_pace(_size_run(sample, hourly), sample, each, lacking)
-            if measure == "pace"
-            else _with_time(_size_run(sample, hourly), sample, each)
-            for sample in own
+    return _Measure(by, "sample", lacking, "weak" if len(per_step) > 1 else "strong")
+
+
+def _scaled(wish: Wish, rounds: Rounds, notes: Sequence[str], elapsed_s: float) -> Scaled:
+    measure = _measure(wish, rounds.runs.values())
+    runs = {
+        size_of(place): [
+            _size_run(sample, measure.work_per_s(sample, size_of(place)), hourly) for sample in own
         ]
-    unit = "run" if measure == "time" else "sample" if counts_samples else unit
+        for place, own in rounds.runs.items()
+        for hourly in (wish.terms.hourly.get(place.name),)
+    }
     return scaling(
-        kind,
+        measure.kind,
         runs,
         argv=wish.command,
         elapsed_s=elapsed_s,
         worker="GPU" if wish.placements[0].gpus else "core",
-        unit=unit,
+        unit=measure.unit,
         cost_unit=wish.cost_unit,
         notes=notes,
     )
 
 
-def _size_run(sample: Sample, hourly: float | None) -> SizeRun:
+def _size_run(
+    sample: Sample, work_per_s: tuple[float | None, str], hourly: float | None
+) -> SizeRun:
     return SizeRun(
         wall_s=sample.elapsed_s,
+        work_per_s=work_per_s[0],
         energy_j=sample.energy_j if isinstance(sample.energy_j, float) else None,
         cost=hourly * sample.elapsed_s / 3600 if hourly else None,
         recording=sample.run,
-        why=sample.why,
+        why=work_per_s[1],
     )
-
-
-def _with_time(run: SizeRun, sample: Sample, each: int) -> SizeRun:
-    return run if run.why else replace(run, work_per_s=each / sample.elapsed_s)
-
-
-def _with_pace(run: SizeRun, sample: Sample, each: int, lacking: str) -> SizeRun:
-    if run.why:
-        return run
-    if sample.steps_per_s is None:
-        return replace(run, why=lacking or "its pace was not seen")
-    return replace(run, work_per_s=sample.steps_per_s * (sample.samples_per_step or each))

@@ -22,13 +22,15 @@ __all__ = ["draw"]
 _MARKERS = {"numpy": "o", "cupy": "s", "jax": "^", "torch": "D"}
 _PANEL_INCHES = (3.4, 2.7)
 _MOST_BESIDE = 3
+_MOST_TICKS = 7
 _BAND = "#8a949a"
 
 
 def draw(measured: Measured, form: str) -> bytes:
     """Draw an example: panels for each phase and each group of points.
 
-    Groups of a single point, which have no line, are left out where others have one.
+    Groups of which nothing was measured are left out, and those of a single point, which have no
+    line, where others have one.
 
     Args:
         measured: with at least one timing.
@@ -39,8 +41,13 @@ def draw(measured: Measured, form: str) -> bytes:
     """
     told = told_phases(measured)
     rows = [tuple(told)] if measured.figure == "bytes" else [(phase,) for phase in told]
-    groups = [name for name, points in measured.groups.items() if len(points) > 1]
-    groups = groups or list(measured.groups)
+    timed = {key_of(one.point) for one in measured.timings if one.phase in told}
+    places = {
+        group: sum(key_of(point) in timed for point in points)
+        for group, points in measured.groups.items()
+    }
+    groups = [group for group, count in places.items() if count > 1]
+    groups = groups or [group for group, count in places.items() if count]
     across = min(len(groups), _MOST_BESIDE)
     down = len(rows) * ceil(len(groups) / across)
 
@@ -72,7 +79,7 @@ def draw(measured: Measured, form: str) -> bytes:
 
 
 def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FuncFormatter, NullLocator
 
     scale = scale_of(measured)
     sides = list(dict.fromkeys(one.placement for one in measured.participants))
@@ -104,11 +111,10 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_time(value)))
     else:
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    if measured.axis == "bytes":
-        panel.xaxis.set_major_locator(LogLocator(base=2, numticks=6))
-        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_bytes(value)))
-    else:
-        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_count(value)))
+    write = format_bytes if measured.axis == "bytes" else _short_count
+    places = sorted({float(one.point[measured.axis]) for own in lines.values() for one in own})
+    panel.set_xticks(places[:: ceil(len(places) / _MOST_TICKS)])
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     panel.set_title(" · ".join(filter(None, (*(phases if len(phases) == 1 else ()), group))))
     pair = told_pair(measured)
     for cut in measured.crossovers:
@@ -148,6 +154,6 @@ def _short_time(value: float) -> str:
 
 def _short_count(value: float) -> str:
     for factor, unit in ((1e6, "M"), (1e3, "k")):
-        if value >= factor:
+        if value >= factor and value % (factor / 10) == 0:
             return f"{value / factor:g}{unit}"
-    return f"{value:g}"
+    return f"{value:,g}"
