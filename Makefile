@@ -14,7 +14,7 @@ test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m compileall -q src tests # the tests start Teho a thousand times
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
 	$(BIN)/ruff check

@@ -81,7 +81,8 @@ def measure(*, quick: bool) -> list[Row]:
         alone = environment(folder) | one_thread
         probe = with_probe(alone, str(folder / "spool"))
         rows = []
-        for program in ("training", "python", "numpy") if has_torch else ("python", "numpy"):
+        programs = ("numpy",) if quick else ("python", "numpy")
+        for program in ("training", *programs) if has_torch else programs:
             child = _Child(python, program, folder, alone, probe)
             rows += _rows(child, {} if quick else child.peers(peers), quick=quick)
         for program in ("pass", "import torch") if has_torch and not quick else ("pass",):

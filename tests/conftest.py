@@ -42,7 +42,14 @@ _LONG = (
     "test_recorded_steps.py",
     "test_submit_twins.py",
     "test_tune.py",
+    "test_benchmarks.py",
     "test_compare.py",
+    "test_scale.py",
+    "test_imposed.py",
+    "test_probe_torch.py",
+    "test_bench_images.py",
+    "test_slurm_differential.py",
+    "test_env_modules.py",
     "test_whole_jobs.py",
 )
 """Files that take a minute or more: begun last, they would leave workers idle at the end."""

@@ -173,7 +173,8 @@ def test_a_program_without_end_is_measured_by_its_steps_and_nobody_blames_it(
     answer = found(*options, "--", sys.executable, script)
     (point,) = answer["points"]
     assert (point["measure"], point["unit"]) == ("pace", "step")
-    assert answer["outcome"] in NO_GAIN, answer["verdict"]
+    # A busy machine may leave it open; that it gains nobody may say.
+    assert answer["outcome"] in {*NO_GAIN, "not_enough_evidence"}, answer["verdict"]
     for variant in point["variants"]:
         for sample in variant["samples"]:
             assert 20 < sample["steps_per_s"] < 101
@@ -263,7 +264,7 @@ def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -
 
 
 def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
-    program = shell(cpu=0.3, gpu=0.1)
+    program = shell(cpu=1.5, gpu=0.2)
     for _ in range(3):
         for visible in ("-1", "0"):
             environment = under(BUSY) | {"CUDA_VISIBLE_DEVICES": visible}
