@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -309,3 +311,42 @@ def test_bins_are_those_of_the_witness(nodes):
                 assert (value is None) is (witness is None)
                 # A bin's mean has five digits.
                 assert value is None or value == pytest.approx(witness, rel=5.1e-5, abs=1e-4)
+
+
+SHARED = """\
+import os, signal, sys, threading
+
+own = os.getpid()
+
+def square(n):
+    if n == 5 and os.getpid() != own:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n * n
+
+def fail(n):
+    raise ValueError(n)
+
+expected = [n * n for n in range(37)]
+os.sched_getaffinity = lambda _: {0, 1}
+assert len(set(shared_out(lambda _: os.getpid(), range(37)))) == 2
+assert shared_out(lambda n: n * n, range(37)) == expected
+assert shared_out(square, range(37)) == expected, "the share of a child that dies"
+assert set(shared_out(lambda _: os.getpid(), range(7))) == {own}, "too few to share"
+try:
+    shared_out(fail, range(37))
+    sys.exit("no error")
+except ValueError as error:
+    assert error.args == (0,)
+waits = threading.Event()
+threading.Thread(target=waits.wait).start()
+assert set(shared_out(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
+waits.set()
+"""
+
+
+def test_work_is_shared_out_among_processes() -> None:
+    # In a process of its own: that of the tests may have threads.
+    done = subprocess.run(
+        [sys.executable, "-c", SHARED], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

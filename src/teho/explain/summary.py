@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Union
 
@@ -14,6 +12,7 @@ import pyarrow.compute as pc
 
 from teho.explain.block import Bins, Block
 from teho.explain.energy import Seen, count_once, weigh
+from teho.explain.shared_out import shared_out
 from teho.explain.step import absent_hosts, offset_s
 from teho.explain.totals import lacking
 from teho.model.device import Device
@@ -62,18 +61,12 @@ def summarise(
     count = _bin_count(elapsed_s, run.period_s, devices * len(metrics))
     # The last sample is taken just after the program's end: its bin must take it in.
     bins = Bins(count, max(elapsed_s, 1e-3) / count)
-    # Unpacking and adding up go on outside the interpreter's lock: a second thread is worth it.
     # Each node has a list of problems of its own, so that their order is the nodes'.
-    of_nodes: list[list[str]] = [[] for _ in run.nodes]
-    with ThreadPoolExecutor(min(4, len(os.sched_getaffinity(0)))) as pool:
-        nodes = tuple(
-            pool.map(
-                lambda node, own: _node(node, directory, bins, offset_s(run, node), metrics, own),
-                run.nodes,
-                of_nodes,
-            )
-        )
-    problems.extend(problem for own in of_nodes for problem in own)
+    of_nodes = shared_out(
+        lambda node: _node(node, directory, bins, offset_s(run, node), metrics), run.nodes
+    )
+    nodes = tuple(node for node, _ in of_nodes)
+    problems.extend(problem for _, own in of_nodes for problem in own)
     cpu_s = _cpu_seconds(run, nodes)
     alone = len(nodes) == 1 and not absent_hosts(run)
     if run.end is not None and alone and not isinstance(cpu_s, Missing):
@@ -126,8 +119,8 @@ def _node(
     bins: Bins,
     offset_s: float,
     metrics: Sequence[Metric],
-    problems: list[str],
-) -> NodeSummary:
+) -> tuple[NodeSummary, list[str]]:
+    problems: list[str] = []
     # Where a bin takes in many rows anyway, few do.
     few = bins.count * _ROWS_PER_BIN <= OVERVIEW_ROWS
     overview = read_overview(directory, node.name, metrics) if few else None
@@ -151,7 +144,7 @@ def _node(
     limit = allocation.memory_limit_bytes
     first_s, last_s = host.extent_s(NODE) if host else (None, None)
     memory = stats.get("job_memory_bytes", Missing(Reason.UNRECORDED))
-    return NodeSummary(
+    found = NodeSummary(
         name=node.name,
         covered_s=0.0 if first_s is None or last_s is None else last_s - first_s,
         first_s=first_s,
@@ -172,6 +165,7 @@ def _node(
         ),
         series=series,
     )
+    return found, problems
 
 
 def _columns(metrics: Sequence[Metric]) -> list[str]:
