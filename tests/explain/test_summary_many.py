@@ -315,6 +315,7 @@ def test_bins_are_those_of_the_witness(nodes):
 
 SHARED = """\
 import os, signal, sys, threading
+from teho.explain.shared_out import shared_out
 
 own = os.getpid()
 
