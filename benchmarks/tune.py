@@ -1,7 +1,7 @@
 """Tune: what `teho tune` regains of planted faults, without touching the program.
 
 The faults of [planted faults](faults.md) that a loader's settings mend. Each program runs under
-`teho tune` with its fault, for 4 min at the most and windows of 3 s; then the program as it is,
+`teho tune` with its fault, for 5 min at the most and windows of 3 s; then the program as it is,
 with the settings that were found, and as it should be take three turns. *Regained* is the part of
 the ideal setting's gain in steps per second that the found settings give; the goal is 80 %. What
 cannot be run because PyTorch is not there (`tests/frameworks.sh`) is left out.
@@ -50,7 +50,7 @@ def _row(case: Case, own: Mapping[str, str], *, quick: bool) -> Row:
     faulty = _argv(case, case.faulty)
     subprocess.run([*faulty, "--seconds", "0"], env=env, check=True, stdout=subprocess.DEVNULL)
     faulty += ["--seconds", "600"]
-    for_, window, rounds = ("20s", "600ms", 1) if quick else ("4min", "3s", _ROUNDS)
+    for_, window, rounds = ("20s", "600ms", 1) if quick else ("5min", "3s", _ROUNDS)
     argv = [str(SCRIPTS / "teho"), "tune", "--for", for_, "--window", window, "--format", "json"]
     say(f"fault {case.key}: teho tune")
     done = subprocess.run(
