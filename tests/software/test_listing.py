@@ -62,6 +62,13 @@ def test_what_is_no_listing_is_named(text: str) -> None:
         read_listing(text, "list.txt")
 
 
+def test_a_page_with_a_table_of_figures_is_no_listing() -> None:
+    rows = [f"  g1  {gpu}  13.{gpu}" for gpu in range(2)]
+    page = "\n".join(["GPU energy", "of each GPU:", "  Hostname  GPU Id  Energy", *rows, "and on"])
+    with pytest.raises(InputError, match=r"page\.txt: 2 of 6 lines name a package; expected"):
+        read_listing(page, "page.txt")
+
+
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,6}){0,2}", fullmatch=True)
 VERSIONS = st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}", fullmatch=True)
 BUILDS = st.from_regex(r"(cuda|cpu|py)[0-9]{2,3}_[a-z0-9]{3,8}_[0-9]{1,3}", fullmatch=True)

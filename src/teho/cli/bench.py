@@ -137,6 +137,8 @@ def _python(path: str) -> tuple[str, str]:
         InputError: it has none, or there is no such Python.
     """
     if path:
+        if shutil.which(path) is None:
+            raise InputError(f"--python {path}: there is no such program", "a Python with NumPy")
         if not _has_numpy(path):
             raise InputError(
                 f"--python {path}", "a Python with NumPy", f"`{path} -m pip install numpy`"

@@ -30,11 +30,12 @@ _FORMAT = click.option(
 
 
 @click.group(
+    no_args_is_help=False,  # what is missing is told in a line
     epilog="""\b
 Examples:
   teho env plan --help
   teho env check
-  teho env check pytorch-gpu.lock.txt"""
+  teho env check pytorch-gpu.lock.txt""",
 )
 def command() -> None:
     """Get software that uses the GPU, and tell whether what is there does."""

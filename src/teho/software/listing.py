@@ -77,6 +77,9 @@ _FORMS = (
     ), "pip"),
 )  # fmt: skip
 
+_TABLES = frozenset(("conda list", "pip list"))
+"""Forms of bare columns, with a package in every line: other tables have lines that look alike."""
+
 
 def read_listing(text: str, source: str) -> Listing:
     """Read a list of packages, of whatever form it is.
@@ -88,7 +91,7 @@ def read_listing(text: str, source: str) -> Listing:
         source: the file's name, for the error.
 
     Raises:
-        InputError: no line of it names a package.
+        InputError: no line of it names a package, or too few for a table of them.
     """
     for read in (_json, _toml):
         if found := read(text):
@@ -96,10 +99,12 @@ def read_listing(text: str, source: str) -> Listing:
     counts: dict[str, int] = {}
     lines = (_of_line(line.strip(), counts) for line in text.splitlines())
     packages = [package for package in lines if package]
-    if not packages:
+    said = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not packages or (counts.keys() <= _TABLES and 2 * len(packages) < len(said)):
         count = len(text.splitlines())
         raise InputError(
-            f"{source}: none of {count} line{'' if count == 1 else 's'} names a package",
+            f"{source}: {len(packages) or 'none'} of {count} line{'' if count == 1 else 's'} "
+            f"name{'' if len(packages) > 1 else 's'} a package",
             "what `conda list`, `conda create` or `pip freeze` prints, or a lock file",
             "`pip freeze > FILE` in the environment, or `teho env check --python PATH`",
         )
