@@ -22,17 +22,16 @@ from teho.clusters.launch_site import launch_site
 from teho.config.settings import Settings
 from teho.explain.peaks import RATES, all_peaks
 from teho.model import cluster as cluster_nouns
+from teho.model.bench import Bench
 from teho.model.cluster import Cluster
+from teho.model.compared import Compared
+from teho.model.doctor import Examination
 from teho.model.metric import METRICS
-from teho.show import (
-    bench_json,
-    compare_json,
-    doctor_json,
-    env_json,
-    plan_json,
-    scale_json,
-    tune_json,
-)
+from teho.model.scaled import Scaled
+from teho.model.software import Checked, EnvironmentPlan
+from teho.model.tuned import Tuned
+from teho.show import plan_json
+from teho.show.noun_json import schema_of
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE)]
@@ -215,14 +214,14 @@ NOTEBOOKS = {
 }
 SHIPPED = {
     PACKAGE / "clusters" / "cluster.schema.json": lambda: _schema(cluster_schema()),
-    PACKAGE / "show" / "bench.schema.json": lambda: _schema(bench_json.schema()),
-    PACKAGE / "show" / "compare.schema.json": lambda: _schema(compare_json.schema()),
-    PACKAGE / "show" / "doctor.schema.json": lambda: _schema(doctor_json.schema()),
-    PACKAGE / "show" / "env-check.schema.json": lambda: _schema(env_json.check_schema()),
-    PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(env_json.plan_schema()),
+    PACKAGE / "show" / "bench.schema.json": lambda: _schema(schema_of(Bench)),
+    PACKAGE / "show" / "compare.schema.json": lambda: _schema(schema_of(Compared)),
+    PACKAGE / "show" / "doctor.schema.json": lambda: _schema(schema_of(Examination)),
+    PACKAGE / "show" / "env-check.schema.json": lambda: _schema(schema_of(Checked)),
+    PACKAGE / "show" / "env-plan.schema.json": lambda: _schema(schema_of(EnvironmentPlan)),
     PACKAGE / "show" / "plan.schema.json": lambda: _schema(plan_json.schema()),
-    PACKAGE / "show" / "scale.schema.json": lambda: _schema(scale_json.schema()),
-    PACKAGE / "show" / "tune.schema.json": lambda: _schema(tune_json.schema()),
+    PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
+    PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
 }
 

@@ -21,10 +21,10 @@ from support import TEHO
 from teho.bench.examples import EXAMPLES, LIBRARIES
 from teho.bench.worker import PROGRAMS
 from teho.model.bench import Bench
-from teho.show import bench_json
 from teho.show.bench_html import render_bench_html
 from teho.show.bench_plot import draw
 from teho.show.bench_text import render_bench
+from teho.show.noun_json import render_noun, schema_of
 
 QUICK = [
     "--quick",
@@ -92,12 +92,12 @@ def test_a_mistake_is_named(arguments: list[str], said: str, tmp_path: Path) -> 
 
 
 def test_the_json_is_as_the_schema_says(answer: str) -> None:
-    jsonschema.Draft202012Validator(bench_json.schema()).validate(json.loads(answer))
+    jsonschema.Draft202012Validator(schema_of(Bench)).validate(json.loads(answer))
     bench = msgspec.json.decode(answer, type=Bench)
     (measured,) = bench.results
     assert measured.timings
     assert {one.library for one in measured.timings} == {"numpy"}
-    assert bench_json.render_bench_json(bench) == answer
+    assert render_noun(bench) == answer
     assert f"ran in {sys.executable}: as you asked" in bench.notes[0]
 
 

@@ -18,7 +18,8 @@ import pytest
 from nvml_stub import Scenario
 
 from support import TEHO
-from teho.show import compare_json
+from teho.model.compared import Compared
+from teho.show.noun_json import schema_of
 
 ROOT = Path(__file__).parents[2]
 KNOWN = ROOT / "examples" / "known"
@@ -58,7 +59,7 @@ def found(*words: str | Path, env: Mapping[str, str] | None = None) -> dict[str,
     done = compare("--format", "json", *words, env=env)
     assert done.stdout, done.stderr
     answer = json.loads(done.stdout)
-    jsonschema.validate(answer, compare_json.schema())
+    jsonschema.validate(answer, schema_of(Compared))
     return answer
 
 

@@ -16,7 +16,8 @@ from support import TEHO
 from teho.experiment.placement import Machine
 from teho.experiment.scale import doublings
 from teho.model.device import Device
-from teho.show import scale_json
+from teho.model.scaled import Scaled
+from teho.show.noun_json import schema_of
 
 SLEEPING = """\
 import sys, time
@@ -49,7 +50,7 @@ def program(folder: Path, text: str, **values: str) -> Path:
 
 def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     answer = json.loads(done.stdout)
-    jsonschema.validate(answer, scale_json.schema())
+    jsonschema.validate(answer, schema_of(Scaled))
     return answer
 
 

@@ -16,7 +16,8 @@ import pytest
 
 from support import TEHO
 from teho.experiment.attempt import Program
-from teho.show import tune_json
+from teho.model.tuned import Tuned
+from teho.show.noun_json import schema_of
 
 STARVED = """\
 import time
@@ -73,7 +74,7 @@ def written(folder: Path, text: str) -> Path:
 
 def found(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     answer = json.loads(done.stdout)
-    jsonschema.validate(answer, tune_json.schema())
+    jsonschema.validate(answer, schema_of(Tuned))
     return answer
 
 

@@ -13,8 +13,8 @@ from show.golden import FOLDER, ROOT, check
 from teho.experiment.compare import summed_up
 from teho.experiment.contest import Terms, judge
 from teho.model.compared import Compared, Point, Sample
-from teho.show import compare_json
 from teho.show.compare_text import render_compared
+from teho.show.noun_json import render_noun, schema_of
 
 NOISE = {"a": (0.99, 1.0, 1.02), "b": (1.01, 0.99, 1.0), "c": (1.0, 1.02, 0.99)}
 TERMS = Terms({"cpu:1": 1, "cpu:16": 16, "gpu:1": 75}, {1: 75})
@@ -116,8 +116,8 @@ def test_the_recordings_are_a_command_away(training: Compared) -> None:
 
 @pytest.mark.parametrize("name", ["training", "fit"])
 def test_json_is_what_its_schema_says(name: str, request: pytest.FixtureRequest) -> None:
-    answer = json.loads(compare_json.render_compare_json(request.getfixturevalue(name)))
-    jsonschema.validate(answer, compare_json.schema())
+    answer = json.loads(render_noun(request.getfixturevalue(name)))
+    jsonschema.validate(answer, schema_of(Compared))
     assert answer["schema"] == "teho.compare/1"
     assert answer["command"][2] == "\\udcff"
     assert answer["points"][0]["variants"][0]["speed"] is None

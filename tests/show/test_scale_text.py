@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from teho.model.scaled import CurvePoint, Estimate, Fit, Scaled, Size, SizeRun, Step
-from teho.show import scale_json
+from teho.show.noun_json import render_noun, schema_of
 from teho.show.scale_text import fit_words, render_scaled
 
 
@@ -135,8 +135,8 @@ def test_amdahls_law_has_no_coherency() -> None:
 
 
 def test_json_is_what_its_schema_says() -> None:
-    answer = json.loads(scale_json.render_scale_json(SCALED))
-    jsonschema.validate(answer, scale_json.schema())
+    answer = json.loads(render_noun(SCALED))
+    jsonschema.validate(answer, schema_of(Scaled))
     assert answer["schema"] == "teho.scale/1"
     assert answer["command"][2] == "\\udcff"
     assert answer["sizes"][2]["speed_up"] is None

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from teho.model.tuned import Change, Gain, Trial, Tuned
-from teho.show import tune_json
+from teho.show.noun_json import render_noun, schema_of
 from teho.show.tune_text import render_tuned
 
 TUNED = Tuned(
@@ -62,8 +62,8 @@ def test_a_path_below_here_is_shown_as_it_is_typed(
 
 
 def test_json_is_what_its_schema_says() -> None:
-    answer = json.loads(tune_json.render_tune_json(TUNED))
-    jsonschema.validate(answer, tune_json.schema())
+    answer = json.loads(render_noun(TUNED))
+    jsonschema.validate(answer, schema_of(Tuned))
     assert answer["schema"] == "teho.tune/1"
     assert answer["command"][2] == "\\udcff"
     assert answer["trials"][2]["speed"] is None

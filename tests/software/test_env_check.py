@@ -13,8 +13,8 @@ import jsonschema
 import nvml_stub
 import pytest
 
-from teho.model.software import Driver, Package
-from teho.show.env_json import check_schema, plan_schema
+from teho.model.software import Checked, Driver, EnvironmentPlan, Package
+from teho.show.noun_json import schema_of
 from teho.software.check import Target, check
 
 DATA = Path(__file__).parents[1] / "data" / "software"
@@ -113,11 +113,11 @@ def test_the_arc4_documents_listing(teho) -> None:
 def test_json_is_as_its_schemas_say(teho) -> None:
     for path in sorted(DATA.glob("*.*")):
         done = teho("env", "check", path, "--cluster", "roihu", "--format", "json")
-        jsonschema.validate(json.loads(done.stdout), check_schema())
+        jsonschema.validate(json.loads(done.stdout), schema_of(Checked))
     for cluster in ("arc4", "lumi", "narval", "puhti", "roihu"):
         done = teho("env", "plan", "--cluster", cluster, "--framework", "pytorch",
                     "--format", "json")  # fmt: skip
-        jsonschema.validate(json.loads(done.stdout), plan_schema())
+        jsonschema.validate(json.loads(done.stdout), schema_of(EnvironmentPlan))
 
 
 @pytest.fixture

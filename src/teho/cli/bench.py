@@ -270,9 +270,9 @@ def _progress() -> Callable[[str], None]:
 
 def _show(bench: Bench, form: str) -> None:
     if form == "json":
-        from teho.show.bench_json import render_bench_json
+        from teho.show.noun_json import render_noun
 
-        click.echo(render_bench_json(bench), nl=False)
+        click.echo(render_noun(bench), nl=False)
     elif form == "html":
         from teho.show.bench_html import render_bench_html
 

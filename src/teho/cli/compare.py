@@ -97,9 +97,9 @@ def command(
         wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
         compared, ended_by = _compare(wish, None if full else window_s)
     if form == "json":
-        from teho.show.compare_json import render_compare_json
+        from teho.show.noun_json import render_noun
 
-        click.echo(render_compare_json(compared), nl=False)
+        click.echo(render_noun(compared), nl=False)
     else:
         from teho.cli.terminal import wants_color, width
         from teho.show.compare_text import render_compared

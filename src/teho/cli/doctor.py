@@ -84,9 +84,9 @@ def command(
         test = run_self_test(scene, os.environ)
     examination = examine(scene, checks, wall_s, test)
     if form == "json":
-        from teho.show.doctor_json import render_doctor_json
+        from teho.show.noun_json import render_noun
 
-        click.echo(render_doctor_json(examination), nl=False)
+        click.echo(render_noun(examination), nl=False)
     else:
         from teho.cli.terminal import wants_color, width
         from teho.show.doctor_text import render_examination

@@ -90,9 +90,9 @@ def plan(name: str | None, env_name: str, form: str, **given: Any) -> None:
         click.echo(text, nl=False, err=True)
         raise click.exceptions.Exit(1)
     if form == "json":
-        from teho.show.env_json import render_env_json
+        from teho.show.noun_json import render_noun
 
-        click.echo(render_env_json(found), nl=False)
+        click.echo(render_noun(found), nl=False)
     else:
         from teho.show.env_text import render_script
 
@@ -134,9 +134,9 @@ def check(
     target = _target(name, gpu_type, driver)
     found = _of_python(python, target) if file is None else _of_file(file, target)
     if form == "json":
-        from teho.show.env_json import render_env_json
+        from teho.show.noun_json import render_noun
 
-        click.echo(render_env_json(found), nl=False)
+        click.echo(render_noun(found), nl=False)
     else:
         from teho.cli.terminal import wants_color, width
         from teho.show.env_text import render_checked

@@ -79,9 +79,9 @@ def command(
     runner = Runner(argv_at, os.environ, turns.home, tags, None if full else window_s)
     scaled = turns.go(lambda: scale(wish, runner, turns.tell))
     if form == "json":
-        from teho.show.scale_json import render_scale_json
+        from teho.show.noun_json import render_noun
 
-        click.echo(render_scale_json(scaled), nl=False)
+        click.echo(render_noun(scaled), nl=False)
     else:
         from teho.cli.terminal import wants_color, width
         from teho.show.scale_text import render_scaled

@@ -84,9 +84,9 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
     except KeyboardInterrupt:  # before there was anything to tell
         raise click.exceptions.Exit(128 + ended_by[0]) from None
     if form == "json":
-        from teho.show.tune_json import render_tune_json
+        from teho.show.noun_json import render_noun
 
-        click.echo(render_tune_json(tuned), nl=False)
+        click.echo(render_noun(tuned), nl=False)
     else:
         from teho.cli.terminal import wants_color, width
         from teho.show.tune_text import render_tuned

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from teho.model.plan import Answer, Option, Unfit
+from teho.show.noun_json import render_noun, schema_of
 
-__all__ = ["SCHEMA", "legible", "render_plan_json", "schema"]
+__all__ = ["SCHEMA", "render_plan_json", "schema"]
 
 SCHEMA = "teho.plan/1"
 """Name and version of the form; a change that breaks readers raises the number."""
@@ -30,24 +31,9 @@ def render_plan_json(answer: Answer) -> str:
 
     A byte of the command line that is no text is written out, as `\udcff`.
     """
-    plan = Plan(options=answer.options, unfit=answer.unfit)
-    encoded = msgspec.json.encode(legible(msgspec.to_builtins(plan)))
-    return msgspec.json.format(encoded, indent=2).decode() + "\n"
-
-
-def legible(value: Any) -> Any:
-    """Return a value in which every byte that is no text is written out."""
-    if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
-    if isinstance(value, dict):
-        return {key: legible(inner) for key, inner in value.items()}
-    return [legible(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+    return render_noun(Plan(options=answer.options, unfit=answer.unfit))
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of what `render_plan_json` writes."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": SCHEMA,
-        **msgspec.json.schema(Plan),
-    }
+    return schema_of(Plan)
