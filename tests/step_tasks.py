@@ -8,7 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["only_run", "start", "step_environment", "wait"]
+__all__ = ["JOB", "only_run", "start", "step_environment", "wait"]
+
+JOB = str(os.getpid())
+"""Of this process alone: tests that run beside this one have jobs too, on the same machine."""
 
 
 def step_environment(
@@ -18,7 +21,7 @@ def step_environment(
     return {
         **os.environ,
         "TEHO_HOME": str(home),
-        "SLURM_JOB_ID": "4711",
+        "SLURM_JOB_ID": JOB,
         "SLURM_CLUSTER_NAME": "test",
         "SLURM_STEP_ID": step,
         "SLURM_STEP_NUM_TASKS": str(nodes * per_node),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from step_tasks import only_run, start, wait
+from step_tasks import JOB, only_run, start, wait
 
 
 def test_a_step_is_listed_shown_and_deleted(teho, home: Path) -> None:
@@ -26,11 +26,11 @@ def test_a_step_is_listed_shown_and_deleted(teho, home: Path) -> None:
     assert (step["nodes"], step["tasks"], step["state"]) == (2, 4, "finished")
 
     shown = json.loads(teho("show", step["id"]).stdout)
-    assert shown["step"]["key"] == "slurm-test-4711.0"
+    assert shown["step"]["key"] == f"slurm-test-{JOB}.0"
     assert [task["rank"] for task in shown["tasks"]] == [0, 1, 2, 3]
     assert [node["name"] for node in shown["nodes"]] == ["n1", "n2"]
 
-    link = home / "steps" / "slurm-test-4711.0"
+    link = home / "steps" / f"slurm-test-{JOB}.0"
     assert link.readlink() == Path(step["id"])
     assert teho("rm", "--yes", alone["id"]).returncode == 0
     assert link.is_symlink()

@@ -15,13 +15,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from step_tasks import JOB
 from support import TEHO
 from teho.model.run import Run, RunState, Step
 from teho.observe.plan import Orders, Plan
 from teho.store.layout import create_run_directory
 from teho.store.read import read_run, run_state
-
-JOB = "4711"
 
 
 class Node:
@@ -48,7 +47,7 @@ class Node:
     def order(self, directory: Path) -> None:
         plan = Plan(
             directory=str(directory), node="", period_s=0.1, started_s=0.0, node_count=2,
-            started_at=self.run.started_at, job=JOB, mark="4711.1",
+            started_at=self.run.started_at, job=JOB, mark=f"{JOB}.1",
         )  # fmt: skip
         orders = Orders(plan=plan, description=self.run, home=str(self.home), environment={})
         self.say(orders=msgspec.to_builtins(orders))

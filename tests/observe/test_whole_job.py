@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from step_tasks import only_run
+from step_tasks import JOB, only_run
 from support import TEHO
 from teho.model.run import Run, RunState
 from teho.store.read import read_run, rows_of_node, run_state
@@ -69,7 +69,7 @@ def job(tmp_path: Path, home: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PATH": f"{programs}:{os.environ['PATH']}",
-        "SLURM_JOB_ID": "4711",
+        "SLURM_JOB_ID": JOB,
         "SLURM_JOB_NODELIST": "n[1-3]",
         "SLURMD_NODENAME": "n1",
         "SLURM_CLUSTER_NAME": "test",
@@ -128,7 +128,7 @@ def test_a_step_is_counted_on_every_node(job: dict[str, str], home: Path) -> Non
 def test_another_recordings_steps_do_not_count(job: dict[str, str], home: Path) -> None:
     other = subprocess.Popen(
         [sys.executable, "-c", BURN],
-        env={**job, "SLURM_STEP_ID": "0", "TEHO_RECORDED_JOB": "4711.1"},
+        env={**job, "SLURM_STEP_ID": "0", "TEHO_RECORDED_JOB": f"{JOB}.1"},
     )
     assert run(job, "sleep", "2").returncode == 0
     other.wait(30)

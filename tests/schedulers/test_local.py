@@ -226,6 +226,26 @@ def test_a_runner_that_was_killed_is_told_and_its_program_can_still_be_ended(mac
     assert not alive(program)
 
 
+def test_a_job_that_ends_while_it_is_looked_at_is_not_lost(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Its runner writes the last state and leaves, between a look at the one and the other."""
+    of = machine.submit("while [ ! -e end ]; do sleep 0.02; done")
+    machine.until(of, lambda found: found[0].state is JobState.RUNNING)
+    alive_by_now = local_runner._Process.alive.fget
+
+    def alive_after_the_end(process: local_runner._Process) -> bool:
+        (machine.directory / "end").touch()
+        while alive_by_now(process):
+            time.sleep(0.01)
+        return False
+
+    monkeypatch.setattr(local_runner._Process, "alive", property(alive_after_the_end))
+    assert local_runner.main([str(machine.directory / "home" / "local"), "show", of.job]) == 0
+    (job,) = msgspec.json.decode(capsys.readouterr().out, type=list[Job])
+    assert job.state is JobState.COMPLETED
+
+
 def test_a_runner_whose_end_nobody_has_noted_is_gone(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ):

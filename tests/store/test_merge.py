@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from step_tasks import only_run, start, wait
+from step_tasks import JOB, only_run, start, wait
 from teho.errors import NewerFormatError, RecordingError
 from teho.model.run import RunState
 from teho.store.layout import overview_file
@@ -112,8 +112,8 @@ def test_one_task_with_two_ends_is_refused(parts: list[Path], tmp_path: Path) ->
 
 
 def test_parts_of_two_steps_are_refused(parts: list[Path], tmp_path: Path) -> None:
-    edit(parts[1] / "run.json", lambda run: run["step"].update(key="slurm-test-4711.1"))
-    with pytest.raises(RecordingError, match=r"of step slurm-test-4711\.1"):
+    edit(parts[1] / "run.json", lambda run: run["step"].update(key=f"slurm-test-{JOB}.1"))
+    with pytest.raises(RecordingError, match=rf"of step slurm-test-{JOB}\.1"):
         merge_parts(parts, tmp_path / "home")
     assert list((tmp_path / "home").rglob("*.json")) == []
 

@@ -320,9 +320,12 @@ def _show(home: Path, numbers: Sequence[str]) -> Iterator[Job]:
     everything = list(numbers) == ["all"]
     for folder in _folders(home):
         state = _read(folder) if everything or folder.name in numbers else None
-        if state is not None:
-            lost = state.host == os.uname().nodename and not state.runner.alive
-            yield from (_as_seen(job, state, lost=lost) for job in state.jobs)
+        if state is None:
+            continue
+        lost = state.host == os.uname().nodename and not state.runner.alive
+        if lost:  # It may have written its last state and left after the one was read.
+            state = _read(folder) or state
+        yield from (_as_seen(job, state, lost=lost) for job in state.jobs)
 
 
 def _read(folder: Path) -> _State | None:
