@@ -60,7 +60,7 @@ def measure(*, quick: bool) -> list[Row]:
             Row(what=f"{what}, peak memory", unit="MB", ours=peaks, budget=500),
             Row(what=f"{what}, output", unit="MB", ours=_output_mb(form, env)),
         ]
-    size = sum(path.stat().st_size for path in home.rglob("*.parquet"))
+    size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
     return [*rows, Row(what="the recording itself", unit="MB", ours=Figures.of(size / 1e6))]
 
 

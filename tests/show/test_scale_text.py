@@ -154,9 +154,9 @@ class TestPicture:
         return figure.Figure().subplots()
 
     def test_it_shows_runs_ideal_and_fit(self, axes) -> None:
-        from teho.show.scale_plot import draw_scaled
+        from teho.show.scale_plot import paint_scaled
 
-        draw_scaled(axes, SCALED)
+        paint_scaled(axes, SCALED)
         assert [text.get_text() for text in axes.get_legend().get_texts()] == [
             "ideal", "Universal Scalability Law", "measured, 95 %",
         ]  # fmt: skip
@@ -172,7 +172,7 @@ class TestPicture:
         assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
 
     def test_nothing_measured_is_an_empty_picture(self, axes) -> None:
-        from teho.show.scale_plot import draw_scaled
+        from teho.show.scale_plot import paint_scaled
 
-        draw_scaled(axes, msgspec.structs.replace(SCALED, sizes=SCALED.sizes[2:], fits=()))
+        paint_scaled(axes, msgspec.structs.replace(SCALED, sizes=SCALED.sizes[2:], fits=()))
         assert not list(axes.lines)

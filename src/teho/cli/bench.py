@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from teho.cli import say
+from teho.cli.ended_early import EndedEarly
 from teho.cli.plot_file import plot_file
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
@@ -97,22 +96,12 @@ def command(
     if for_s < _SHORTEST_S:
         raise InputError(f"--for {for_}", f"{format_duration(_SHORTEST_S)} or more")
     drawn = plot_file(plot)
-    ended_by: list[int] = []
-
-    def end(number: int, _: FrameType | None) -> NoReturn:
-        ended_by.append(number)
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
-    bench = _measured(examples, _libraries(libraries), on, _python(python), for_s, quick, ended_by)
+    with EndedEarly() as ended:
+        bench = _measured(examples, _libraries(libraries), on, _python(python), for_s, quick, ended)
     _show(bench, form)
     if drawn is not None:
         _draw(bench.results, drawn)
-    if ended_by:
-        raise click.exceptions.Exit(128 + ended_by[0])
-    if not all(map(_is_sound, bench.results)):
-        raise click.exceptions.Exit(1)
+    ended.leave(well=all(map(_is_sound, bench.results)))
 
 
 def _one_of(name: str, known: Mapping[str, object], what: str) -> str:
@@ -174,7 +163,7 @@ def _measured(
     python: tuple[str, str],
     for_s: float,
     quick: bool,  # noqa: FBT001
-    ended_by: list[int],
+    ended: EndedEarly,
 ) -> Bench:
     from datetime import datetime, timezone
 
@@ -206,7 +195,7 @@ def _measured(
                 tell=tell,
             )
             results.append(measured)
-            if ended_by:
+            if ended.by:
                 break
     finally:
         tell("")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from teho.cli.ended_early import EndedEarly
 from teho.cli.in_turns import Turns, prices_of, read_times
 from teho.cli.plot_file import plot_file
 from teho.errors import InputError
@@ -89,13 +90,13 @@ def command(
 
         submit_variants(cluster, on, repeats, submit, argv)
         return
-    ended_by, picture = 0, plot_file(plot)
+    ended, picture = EndedEarly(), plot_file(plot)
     if recorded is not None:
         compared = _recorded(recorded, prices_of(site), gpu_cost)
     else:
         for_s, window_s = read_times(for_, window)
         wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
-        compared, ended_by = _compare(wish, None if full else window_s)
+        compared = _compare(wish, None if full else window_s, ended)
     if form == "json":
         from teho.show.noun_json import render_noun
 
@@ -110,10 +111,7 @@ def command(
         from teho.show.compare_plot import draw_compared
 
         picture.write_bytes(draw_compared(compared, picture.suffix[1:]))
-    if ended_by:
-        raise click.exceptions.Exit(128 + ended_by)
-    if compared.outcome == "not_enough_evidence":
-        raise click.exceptions.Exit(1)
+    ended.leave(well=compared.outcome != "not_enough_evidence")
 
 
 def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compared:
@@ -152,20 +150,19 @@ def _wish(
     )
 
 
-def _compare(wish: Wish, window_s: float | None) -> tuple[Compared, int]:
-    """Return what came of it, and the signal that ended it early; 0: none did."""
+def _compare(wish: Wish, window_s: float | None, ended: EndedEarly) -> Compared:
     from teho.experiment.compare import compare
     from teho.experiment.recorded import Runner
 
-    turns = Turns(wish.command[0], wish.placements, wish.for_s)
+    turns = Turns(wish.command[0], [place.name for place in wish.placements], wish.for_s)
 
     def run_at(value: float | None) -> Runner:
         tags = {"compare": turns.id} | ({wish.swept: f"{value:.15g}"} if value is not None else {})
         argv = [_filled(word, wish.swept, value) for word in wish.command]
         return Runner(lambda _: argv, os.environ, turns.home, tags, window_s)
 
-    compared = turns.go(lambda: compare(wish, turns.id, run_at, turns.tell))
-    return compared, turns.ended_by
+    with ended:
+        return compare(wish, turns.id, run_at, turns.tell)
 
 
 def _filled(word: str, swept: str, value: float | None) -> str:

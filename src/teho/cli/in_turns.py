@@ -1,27 +1,22 @@
-"""What commands share that run a program again and again: signals, prices, where recordings go."""
+"""What commands share that run a program again and again: its times, prices, and recordings."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING
 
 from teho.cli import say
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from teho.experiment.placement import Placement
     from teho.experiment.prices import Prices
 
 __all__ = ["Turns", "prices_of", "read_times"]
-
-T = TypeVar("T")
 
 
 class Turns:
@@ -29,11 +24,11 @@ class Turns:
 
     Args:
         program: its first word.
-        placements: where it is run.
+        where: the names of the placements, if it has any.
         for_s: how long all may take.
     """
 
-    def __init__(self, program: str, placements: Sequence[Placement], for_s: float) -> None:
+    def __init__(self, program: str, where: Iterable[str], for_s: float) -> None:
         from teho.config.settings import load_settings
 
         self.home: Path = load_settings().home_directory
@@ -41,24 +36,12 @@ class Turns:
         """Tag `compare` of all their recordings."""
         self.tell: Callable[[str], None] = say if sys.stderr.isatty() else lambda _: None
         """Takes a line for each run."""
-        self.ended_by = 0
-        """The signal that ended it early; 0: none did."""
-        names = ", ".join(place.name for place in placements)
+        names = ", ".join(where)
         say(
-            f"{program} is run again and again on {names}, for {format_duration(for_s)} or less; "
-            "each run writes what it writes, where it always does"
+            f"{program} is run again and again{names and f' on {names}'}, for "
+            f"{format_duration(for_s)} or less; each run writes what it writes, where it always "
+            "does"
         )
-
-    def go(self, action: Callable[[], T]) -> T:
-        """Do it; a signal that asks to end becomes a KeyboardInterrupt."""
-
-        def end(number: int, _: FrameType | None) -> NoReturn:
-            self.ended_by = number
-            raise KeyboardInterrupt
-
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, end)
-        return action()
 
 
 def read_times(for_: str, window: str) -> tuple[float, float]:

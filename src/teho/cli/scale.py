@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from teho.cli.ended_early import EndedEarly
 from teho.cli.in_turns import Turns, prices_of, read_times
 from teho.cli.plot_file import plot_file
 from teho.errors import InputError
@@ -70,14 +71,15 @@ def command(
     terms, unit, remarks = terms_of(placements, prices_of(site), None)
     wish = Wish(argv, placements, terms, for_s, weak, unit, (*notes, *remarks))
 
-    turns = Turns(argv[0], placements, for_s)
+    turns = Turns(argv[0], [place.name for place in placements], for_s)
 
     def argv_at(place: Placement) -> list[str]:
         return [word.replace("{n}", str(size_of(place))) for word in argv]
 
     tags = {"compare": turns.id}
     runner = Runner(argv_at, os.environ, turns.home, tags, None if full else window_s)
-    scaled = turns.go(lambda: scale(wish, runner, turns.tell))
+    with EndedEarly() as ended:
+        scaled = scale(wish, runner, turns.tell)
     if form == "json":
         from teho.show.noun_json import render_noun
 
@@ -88,18 +90,7 @@ def command(
 
         click.echo(render_scaled(scaled, width=width(), color=wants_color(sys.stdout)), nl=False)
     if picture is not None:
-        from teho.show.plot import drawn
         from teho.show.scale_plot import draw_scaled
 
-        picture.write_bytes(
-            drawn(
-                lambda figure: draw_scaled(figure.subplots(), scaled),
-                picture.suffix[1:],
-                inches=(5.2, 3.6),
-                salt=turns.id,
-            )
-        )
-    if turns.ended_by:
-        raise click.exceptions.Exit(128 + turns.ended_by)
-    if scaled.outcome == "not_enough_evidence":
-        raise click.exceptions.Exit(1)
+        picture.write_bytes(draw_scaled(scaled, picture.suffix[1:], salt=turns.id))
+    ended.leave(well=scaled.outcome != "not_enough_evidence")

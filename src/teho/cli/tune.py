@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
-from teho.cli import say
+from teho.cli.ended_early import EndedEarly
+from teho.cli.in_turns import Turns, read_times
 from teho.errors import InputError
-from teho.units import format_duration, parse_duration
+from teho.units import format_duration
 
 if TYPE_CHECKING:
     from teho.experiment.moves import Room
@@ -49,40 +48,17 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
     ended once its pace is known. It is started some twenty times, and each time writes what it
     writes. Exit code: 0 a gain is proved, or there is none; 1 the time did not suffice.
     """
-    for_s, window_s = parse_duration(for_, "--for"), parse_duration(window, "--window")
-    if not _SHORTEST_WINDOW_S <= window_s < for_s:
-        raise InputError(
-            f"--window {window} and --for {for_}",
-            f"a window of {format_duration(_SHORTEST_WINDOW_S)} or more, and more time than that",
-        )
+    for_s, window_s = read_times(for_, window)
+    if window_s < _SHORTEST_WINDOW_S:
+        raise InputError(f"--window {window}", f"{format_duration(_SHORTEST_WINDOW_S)} or more")
     allowed = _allowed(allow)
     from teho.experiment.attempt import Program
     from teho.experiment.tune import tune
 
-    tells = sys.stderr.isatty()
-    say(
-        f"{argv[0]} is run again and again, for {format_duration(for_s)} or less; each run writes "
-        "what it writes, where it always does"
-    )
-    ended_by: list[int] = []
-
-    def end(number: int, _: FrameType | None) -> NoReturn:
-        ended_by.append(number)
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
-    try:
-        tuned = tune(
-            Program(argv, os.environ, window_s).run,
-            argv,
-            _room(),
-            allowed,
-            for_s,
-            tell=say if tells else lambda _: None,
-        )
-    except KeyboardInterrupt:  # before there was anything to tell
-        raise click.exceptions.Exit(128 + ended_by[0]) from None
+    turns = Turns(argv[0], (), for_s)
+    with EndedEarly() as ended:
+        run = Program(argv, os.environ, window_s).run
+        tuned = tune(run, argv, _room(), allowed, for_s, tell=turns.tell)
     if form == "json":
         from teho.show.noun_json import render_noun
 
@@ -93,10 +69,7 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
 
         text = render_tuned(tuned, width=width(), color=wants_color(sys.stdout))
         click.echo(text, nl=False)
-    if ended_by:
-        raise click.exceptions.Exit(128 + ended_by[0])
-    if tuned.outcome == "unproved":
-        raise click.exceptions.Exit(1)
+    ended.leave(well=tuned.outcome != "unproved")
 
 
 def _allowed(text: str) -> frozenset[str]:

@@ -95,8 +95,8 @@ class Block:
         self._covered = self._until_edges(self.span)
 
     def _until_edges(self, values: pa.Array) -> pa.Array:
-        """Return the sums of all rows before each edge (devices * (bins + 1),)."""
-        return pc.fill_null(pc.cumulative_sum(values).take(self._before), 0.0)
+        """Return the sums of all rows before each edge (devices * (bins + 1),); null before any."""
+        return pc.cumulative_sum(values).take(self._before)
 
     def figures(self, metrics: Sequence[Metric]) -> dict[str, OfDevices]:
         """Return each metric's figures of the devices that have any."""
@@ -132,7 +132,9 @@ class Block:
             return
         tops, bottoms = (
             pc.subtract(values[1:], values[:-1])
-            for values in (pa.concat_arrays(at_edges), pa.concat_arrays(weights))
+            for values in (
+                pc.fill_null(pa.concat_arrays(arrays), 0.0) for arrays in (at_edges, weights)
+            )
         )
         quotients = pc.divide(tops, bottoms)
         known = pc.and_(pc.greater(bottoms, 1e-9), pc.is_finite(quotients))
@@ -150,7 +152,7 @@ class Block:
             stats = stats_of(self.table, self.places, name)
         if not stats:
             return None
-        values = pc.cast(column_of(self.table, name), pa.float64())
+        values = column_of(self.table, name)
         covered = self._covered
         if values.null_count:
             covered = self._until_edges(pc.if_else(pc.is_valid(values), self.span, 0.0))
@@ -159,22 +161,23 @@ class Block:
 
     def _counter(self, name: str) -> _Draft | None:
         """Return how much a counter grew, what it showed at the edges, and when that was."""
-        column = pc.cast(column_of(self.table, name), pa.float64())
+        column = column_of(self.table, name)
         if column.null_count == len(column):
             return None
-        known = {device: column[place] for device, place in self.places.items()}
+        if column.type != pa.float64():
+            column = pc.cast(column, pa.float64())
+        known = self.places
         if column.null_count:
+            of_devices = {device: column[place] for device, place in self.places.items()}
+            known = {id_: own for id_, own in of_devices.items() if own.null_count < len(own)}
             # A gap in a running total stays flat until it is known again.
-            flat = [pc.fill_null(pc.fill_null_forward(own), 0.0) for own in known.values()]
+            flat = [pc.fill_null(pc.fill_null_forward(own), 0.0) for own in of_devices.values()]
             column = pa.concat_arrays(flat)
-        totals = {
-            device: max(column[place.stop - 1].as_py(), 0.0)
-            for device, place in self.places.items()
-            if known[device].null_count < len(known[device])
-        }
+        ends = floats(column)
+        totals = {device: max(ends[self.places[device].stop - 1], 0.0) for device in known}
         # What is counted from the program's start covers the time before the first row too.
         times = self._times[name.startswith("job_")]
-        return _Draft(name, totals, pc.fill_null(column.take(self._last), 0.0), times)
+        return _Draft(name, totals, column.take(self._last), times)
 
     @cached_property
     def _last(self) -> pa.Array:
@@ -195,7 +198,7 @@ class Block:
             for place in self.places.values()
             for _ in range(self._bins + 1)
         ]
-        return pc.coalesce(ends_s, pa.array(begins, type=pa.float64())), pc.fill_null(ends_s, 0.0)
+        return pc.coalesce(ends_s, pa.array(begins, type=pa.float64())), ends_s
 
     @cached_property
     def lowest_unused_w(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ colour of the scale is like.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from teho.explain.wording import capital
@@ -157,13 +157,9 @@ def _scale(plot: Plot) -> str:
         for level in range(_LEVELS)
     )
     unseen = ""
-    if any(_level(value) is None for value in _values(plot)):
+    if any(None in line.values for line in plot.series):
         unseen = '<span><span class="unseen"></span>not recorded</span>'
     return (
         f'<p class="scale">idle<svg width="{14 * _LEVELS}" height="12" aria-hidden="true">{boxes}'
         f"</svg>100 % busy{unseen}</p>"
     )
-
-
-def _values(plot: Plot) -> Iterable[float | None]:
-    return (value for line in plot.series for value in line.values)

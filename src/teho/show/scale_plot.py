@@ -6,20 +6,37 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from teho.model.scaled import CurvePoint, Fit, Scaled
+from teho.show.plot import drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_scaled"]
+__all__ = ["draw_scaled", "paint_scaled"]
 
+_INCHES = (5.2, 3.6)
 _LAWS = {"amdahl": "Amdahl's law", "usl": "Universal Scalability Law"}
 
 
-def draw_scaled(axes: Axes, scaled: Scaled) -> None:
+def draw_scaled(scaled: Scaled, form: str, *, salt: str) -> bytes:
     """Draw measured speed-ups with their 95 % intervals, the ideal line, and the first fit.
 
     Beyond the largest size that was measured the fit is dashed.
+
+    Args:
+        scaled: what was measured.
+        form: `svg` or `png`.
+        salt: tells its parts from those of other pictures on a page.
+
+    Raises:
+        InputError: matplotlib is not installed.
     """
+    return drawn(
+        lambda figure: paint_scaled(figure.subplots(), scaled), form, inches=_INCHES, salt=salt
+    )
+
+
+def paint_scaled(axes: Axes, scaled: Scaled) -> None:
+    """Draw it into axes."""
     measured = [(size.n, size.speed_up) for size in scaled.sizes if size.speed_up]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)

@@ -95,7 +95,7 @@ def sealed_file(run: Path, node: str) -> Path:
 
 def overview_file(run: Path, node: str) -> Path:
     """Return the path of the overview of a node's sealed rows, where those are many."""
-    return run / "nodes" / f"{node}.overview.parquet"
+    return run / "nodes" / f"{node}.overview.arrow"
 
 
 def task_file(run: Path, rank: int) -> Path:

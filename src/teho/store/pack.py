@@ -11,14 +11,13 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 
 from teho.errors import DamagedError
-from teho.store.layout import live_parts, open_private, overview_file, sealed_file
+from teho.store.layout import live_parts, open_private, overview_file, replace_file, sealed_file
 from teho.store.read import in_order, read_part
 from teho.store.schema import KINDS, ROW_SCHEMA
 
@@ -119,13 +118,11 @@ def seal(run: Path, node: str) -> bool:
 
 def _write_overview(run: Path, node: str) -> None:
     # In the child alone: Arrow's functions are 9 MB that the recorder can do without.
-    from teho.store.overview import FIGURES, overview_of
+    from teho.store.overview import overview_of
 
-    made = overview_of(run, node)
-    if made:
-        tables, figures = made
-        path = overview_file(run, node)
-        _write_parquet(iter(tables), path, {FIGURES: msgspec.json.encode(figures)})
+    overview = overview_of(run, node)
+    if overview is not None:
+        replace_file(overview_file(run, node), overview)
 
 
 def _rows_by_kind(parts: list[Path]) -> Iterator[pa.Table]:
@@ -135,9 +132,7 @@ def _rows_by_kind(parts: list[Path]) -> Iterator[pa.Table]:
         yield pa.concat_tables(tables) if tables else ROW_SCHEMA.empty_table()
 
 
-def _write_parquet(
-    tables: Iterator[pa.Table], path: Path, metadata: Mapping[bytes, bytes] | None = None
-) -> bool:
+def _write_parquet(tables: Iterator[pa.Table], path: Path) -> bool:
     """Write rows device by device, each in order of time: like beside like is small.
 
     One row group for each kind, so that a reader of GPUs does not unpack the host's columns;
@@ -154,7 +149,7 @@ def _write_parquet(
             os.fdopen(descriptor, "wb") as file,
             pq.ParquetWriter(
                 file,
-                ROW_SCHEMA.with_metadata({**(ROW_SCHEMA.metadata or {}), **(metadata or {})}),
+                ROW_SCHEMA,
                 compression="zstd",
                 use_dictionary=_DICTIONARY_COLUMNS,
                 column_encoding=_ENCODINGS,
