@@ -126,16 +126,16 @@ def _windows(steps: Iterator[None], count: int, window_s: float) -> dict[str, An
     """Return what the probe costs, and what nothing costs, by window [%]."""
     # All that is known here of the probe's inside.
     sampler: Any = sys.modules["_teho_probe.sampler"]
-    look, looks = sampler.Sampler._look, itertools.count()  # noqa: SLF001
-    period_s, write_s = sampler._PERIOD_S, sampler._WRITE_S[1]  # noqa: SLF001
+    look, looks = sampler.Sampler._look, itertools.count()
+    period_s, write_s = sampler._PERIOD_S, sampler._WRITE_S[1]
 
     def counted(*arguments: Any) -> None:
         next(looks)
         look(*arguments)
 
-    sampler.Sampler._look = counted  # noqa: SLF001
+    sampler.Sampler._look = counted
     # The brake is as strong as without the doses, which a quarter of the windows get.
-    sampler._COST_SHARE *= 1 + (_DOSE - 1) / 4  # noqa: SLF001
+    sampler._COST_SHARE *= 1 + (_DOSE - 1) / 4
 
     between = ["dosed", "again"] * (count // 2)
     random.Random(1).shuffle(between)
@@ -143,8 +143,8 @@ def _windows(steps: Iterator[None], count: int, window_s: float) -> dict[str, An
     rates, looks_hz = [], []
     for state in states:
         dose = _DOSE if state == "dosed" else 1
-        sampler._PERIOD_S = period_s / dose  # noqa: SLF001
-        sampler._WRITE_S = write_s / dose, write_s / dose  # noqa: SLF001
+        sampler._PERIOD_S = period_s / dose
+        sampler._WRITE_S = write_s / dose, write_s / dose
         before, began_s = next(looks), time.perf_counter()
         rates.append(_rate(steps, window_s))
         looks_hz.append((next(looks) - before - 1) / (time.perf_counter() - began_s))

@@ -20,10 +20,10 @@ _HERE = Path(__file__).parent
 sys.path.append(str(_HERE / "faults"))
 sys.path.append(str(_HERE.parent / "tests"))
 
-from cases import CASES, Case, Setting  # noqa: E402 - the paths above lead to them
-from common import CACHE, ROOT, SCRIPTS, Figures, Row, environment, say  # noqa: E402
+from cases import CASES, Case, Setting
+from common import CACHE, ROOT, SCRIPTS, Figures, Row, environment, say
 
-from teho.experiment.attempt import Program  # noqa: E402
+from teho.experiment.attempt import Program
 
 _PYTHON = ROOT / ".frameworks" / "bin" / "python"
 _FAULTS = ("1", "2", "3", "8")

@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[1]
 FAULTS = ROOT / "benchmarks" / "faults"
 sys.path[:0] = [str(FAULTS), str(FAULTS.parent)]
 
-from cases import CASES, TIME_CAUSES, Case, Setting  # noqa: E402 - the path above leads to them
-from measured import Found, found_in, with_traceml  # noqa: E402
-from scores import Result, changed_setting, confusion, page, summary  # noqa: E402
+from cases import CASES, TIME_CAUSES, Case, Setting
+from measured import Found, found_in, with_traceml
+from scores import Result, changed_setting, confusion, page, summary
 
 FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
 PROGRAMS = sorted((FAULTS / "programs").glob("*.py"))

@@ -20,10 +20,10 @@ from pathlib import Path
 _HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE.parent), str(_HERE.parents[1] / "tests")]
 
-from cases import CASES, Case, Setting  # noqa: E402 - the path above leads to them
-from common import CACHE, ROOT, machine, say  # noqa: E402
-from measured import Skipped, Workshop, found_in  # noqa: E402
-from scores import Result, changed_setting, confusion, details, page, summary  # noqa: E402
+from cases import CASES, Case, Setting
+from common import CACHE, ROOT, machine, say
+from measured import Skipped, Workshop, found_in
+from scores import Result, changed_setting, confusion, details, page, summary
 
 _RECORDINGS = _HERE / "recordings"
 _SECONDS = 7.0

@@ -82,8 +82,7 @@ class Worker:
                     f"--python {python}: {error.strerror}", "a Python that starts"
                 ) from None
             self._files = stack.pop_all()
-        assert self._process.stdin  # noqa: S101 - both are pipes
-        assert self._process.stdout  # noqa: S101
+        assert self._process.stdin and self._process.stdout  # noqa: S101, PT018 - both are pipes
         self._input = self._files.enter_context(self._process.stdin).fileno()
         self._output = self._files.enter_context(self._process.stdout).fileno()
 

@@ -57,7 +57,7 @@ Examples:
               help="Show what `--format json` wrote; time nothing.")  # fmt: skip
 @click.argument("names", metavar="[NAME…]", nargs=-1)
 def command(
-    quick: bool,  # noqa: FBT001 - click's signature
+    quick: bool,
     libraries: str,
     on: str,
     python: str,
@@ -162,7 +162,7 @@ def _measured(
     on: str,
     python: tuple[str, str],
     for_s: float,
-    quick: bool,  # noqa: FBT001
+    quick: bool,
     ended: EndedEarly,
 ) -> Bench:
     from datetime import datetime, timezone

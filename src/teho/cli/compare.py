@@ -62,7 +62,7 @@ def command(
     on: str,
     for_: str,
     window: str,
-    full: bool,  # noqa: FBT001 - click's signature
+    full: bool,
     sweep: str | None,
     site: str | None,
     gpu_cost: int | None,

@@ -38,7 +38,7 @@ Examples:
     help="Write the file here; - for standard output. Its name is the cluster's.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-def discover(name: str | None, output: Path | None, force: bool) -> None:  # noqa: FBT001 - click's signature
+def discover(name: str | None, output: Path | None, force: bool) -> None:
     """Learn what this machine's cluster has and allows from its Slurm or Grid Engine.
 
     A cluster that the catalogue does not know is written as a file of the catalogue, to

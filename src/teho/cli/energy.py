@@ -43,7 +43,7 @@ Examples:
 @click.option("--save", is_flag=True, help="Keep where the counters of this node's GPUs stand.")
 @click.option("--diff", is_flag=True, help="Print what was drawn since the last --save.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
-def command(save: bool, diff: bool, argv: tuple[str, ...]) -> None:  # noqa: FBT001 - click's
+def command(save: bool, diff: bool, argv: tuple[str, ...]) -> None:
     """Print the energy of the job's GPUs on this node: while COMMAND runs, or between two calls.
 
     All that the GPUs draw counts, idling included. COMMAND keeps its input, output, signals and

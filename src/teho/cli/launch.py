@@ -63,12 +63,12 @@ def command(
     gpus: str,
     pairs: tuple[str, ...],
     generation: str,
-    dry_run: bool,  # noqa: FBT001 - click's signature
-    check: bool,  # noqa: FBT001
+    dry_run: bool,
+    check: bool,
     timeout: str | None,
     length: str | None,
-    as_json: bool,  # noqa: FBT001
-    quiet: bool,  # noqa: FBT001
+    as_json: bool,
+    quiet: bool,
     argv: tuple[str, ...],
 ) -> None:
     """Give this task of a job its rank, cores, threads and caches, and become COMMAND.

@@ -50,7 +50,7 @@ Examples:
 def command(
     names: tuple[str, ...],
     form: str,
-    script: bool,  # noqa: FBT001 - click's signature
+    script: bool,
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:

@@ -45,7 +45,7 @@ Examples:
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file."
 )
 @click.option("--short", is_flag=True, help="The short form that `teho run` prints; text only.")
-def command(run: str, form: str, output: Path | None, short: bool) -> None:  # noqa: FBT001
+def command(run: str, form: str, output: Path | None, short: bool) -> None:
     """Report on RUN: an id, the beginning of one, a name, a directory, or last.
 
     A job's id stands for the newest recording of that job; the report then has what the

@@ -24,7 +24,7 @@ Examples:
 @click.argument("runs", nargs=-1, shell_complete=complete_run)
 @click.option("--older-than", metavar="TIME", help="All runs that began longer ago, such as 30d.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:  # noqa: FBT001
+def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
     """Delete RUNS, or all that are older; runs that still go on are kept."""
     from teho.config.settings import load_settings
     from teho.store.index import find_run, remove_run

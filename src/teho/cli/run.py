@@ -69,8 +69,8 @@ def command(
     name: str,
     tags: tuple[str, ...],
     level: str | None,
-    quiet: bool,  # noqa: FBT001 - click's signature
-    alone: bool,  # noqa: FBT001
+    quiet: bool,
+    alone: bool,
     job: str | None,
     probe: str,
     argv: tuple[str, ...],

@@ -41,10 +41,10 @@ Examples:
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(
     on: str | None,
-    weak: bool,  # noqa: FBT001 - click's signature
+    weak: bool,
     for_: str,
     window: str,
-    full: bool,  # noqa: FBT001
+    full: bool,
     site: str | None,
     plot: str | None,
     form: str,

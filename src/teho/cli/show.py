@@ -18,7 +18,7 @@ Examples:
 )
 @click.argument("run", default="last", shell_complete=complete_run)
 @click.option("--path", "only_path", is_flag=True, help="Print the directory alone.")
-def command(run: str, only_path: bool) -> None:  # noqa: FBT001 - click's signature
+def command(run: str, only_path: bool) -> None:
     """Print what was kept of RUN, as JSON: command, job, nodes, devices, what was missing."""
     import msgspec
 

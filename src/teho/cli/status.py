@@ -32,7 +32,7 @@ Examples:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:  # noqa: FBT001
+def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
     """Say what jobs are doing, and what they have cost until now.
 
     JOB is a job's number, its name, or last; without one, all of the last week that

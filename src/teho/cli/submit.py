@@ -64,9 +64,9 @@ Examples:
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     cluster: str | None,
-    follow: bool,  # noqa: FBT001 - click's signature
-    local: bool,  # noqa: FBT001
-    dry_run: bool,  # noqa: FBT001
+    follow: bool,
+    local: bool,
+    dry_run: bool,
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:

@@ -57,7 +57,7 @@ class GridEngine:
             *("-wd", submission.directory, submission.script),
         )
 
-    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002 - Slurm's has it
         """Return none: qsub's are files."""
         return ()
 
@@ -123,11 +123,11 @@ class GridEngine:
         """Accept that a job has ended before."""
         _present(answer)
 
-    def estimate(self, script: Path) -> None:  # noqa: ARG002
+    def estimate(self, script: Path) -> None:  # noqa: ARG002 - Slurm's has it
         """Return None: Grid Engine makes no such promise."""
         return
 
-    def read_estimate(self, answer: Completed) -> datetime | None:  # noqa: ARG002
+    def read_estimate(self, answer: Completed) -> datetime | None:  # noqa: ARG002 - Slurm's has it
         """Return None."""
         return None
 

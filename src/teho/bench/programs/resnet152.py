@@ -23,7 +23,7 @@ def resnet152(torch: Any) -> Any:
     nn = torch.nn
     torch.manual_seed(0)
 
-    class Residual(nn.Module):  # type: ignore[misc,name-defined]
+    class Residual(nn.Module):  # type: ignore[misc,name-defined]  # torch is Any
         def __init__(self, body: Any, shortcut: Any) -> None:
             super().__init__()
             self.body = body
