@@ -56,7 +56,7 @@ def made_up(name: str = "solve") -> Bench:
                 crossover_of(of, phase, slow, fast, example.axis, group)
                 for phase in ("kernel", "end to end")
             ]
-        pay_offs += pay_off_of(of, "kernel", "gpu:1", "cpu:8", group)
+        pay_offs += pay_off_of(of, ("kernel",), "gpu:1", "cpu:8", group)
     measured = Measured(
         name=name,
         title=example.title,

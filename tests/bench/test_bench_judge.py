@@ -150,6 +150,28 @@ def test_each_side_is_as_fast_as_its_fastest_library() -> None:
     assert (found.times, found.libraries) == (2, ("jax", "torch"))
 
 
+def test_a_gpus_own_memory_is_held_against_a_cpus() -> None:
+    timings = [
+        timing(1, 8, "cpu:1", phase="host memory"), timing(1, 2, "gpu:1", phase="on the device"),
+        timing(1, 9, "gpu:1", phase="host memory"),
+    ]  # fmt: skip
+    of = ("cpu:1", "gpu:1", "systems", "")
+    assert crossover_of(timings, "on the device", *of) is None
+    found = crossover_of(timings, "on the device", *of, "host memory")
+    assert (found.times, found.phase, found.slow_phase) == (4, "on the device", "host memory")
+
+
+def test_of_several_kernels_the_fastest_pays_off() -> None:
+    timings = [
+        timing(1, 5.0, "cpu:1", phase="python loop"),
+        timing(1, 3.0, "gpu:1", phase="python loop"),
+        timing(1, 1.0, "gpu:1", "jax", phase="fused loop", first_s=7.0),
+        timing(1, 2.0, "gpu:1", "jax", phase="copy in"),
+    ]
+    (found,) = pay_off_of(timings, ("fused loop", "python loop"), "gpu:1", "cpu:1", "")
+    assert (found.library, found.first_s, found.runs) == ("jax", 8.0, 2.0)
+
+
 def test_a_gpu_makes_up_for_its_start_and_copies() -> None:
     timings = [
         timing(1, 11.0, "cpu:2"),
@@ -157,8 +179,8 @@ def test_a_gpu_makes_up_for_its_start_and_copies() -> None:
         timing(1, 8.0, "gpu:1", "cupy", phase="copy in"),
         timing(1, 2.0, "gpu:1", "cupy", phase="copy out"),
     ]
-    (found,) = pay_off_of(timings, "kernel", "gpu:1", "cpu:2", "8 × 8")
+    (found,) = pay_off_of(timings, ("kernel",), "gpu:1", "cpu:2", "8 × 8")
     assert (found.first_s, found.runs) == (50.0, 5.0)
-    assert pay_off_of(timings[:2], "kernel", "gpu:1", "cpu:2", "") == []  # copies are not known
+    assert pay_off_of(timings[:2], ("kernel",), "gpu:1", "cpu:2", "") == []  # copies are not known
     slower = [timing(1, 0.5, "cpu:2"), *timings[1:]]
-    assert pay_off_of(slower, "kernel", "gpu:1", "cpu:2", "") == []
+    assert pay_off_of(slower, ("kernel",), "gpu:1", "cpu:2", "") == []

@@ -56,6 +56,13 @@ def test_a_gpu_is_held_against_all_cores_and_end_to_end_too() -> None:
     )
 
 
+def test_what_a_cpu_has_another_word_for_is_named() -> None:
+    said = verdict(
+        crossing("always", fast="gpu:1", phase="on the device", slow_phase="host memory")
+    )
+    assert said == "1 GPU beats 1 core from host memory throughout (8 × 8)."
+
+
 def test_without_timings_it_says_why() -> None:
     assert verdict(timings=()) == (
         "Nothing could be timed: PyTorch 2.13.0+cpu is a build for CPUs alone."

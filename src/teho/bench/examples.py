@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from teho.model.bench import Point
@@ -47,8 +49,10 @@ class Example(NamedTuple):
     """Whether the placements are to be compared along the axis."""
     sweeps_cores: bool = False
     """Whether it goes through 1, 2, 4… cores unless `--quick`."""
-    kernel: str = "kernel"
-    """The phase that is the computation alone, as fast as it gets."""
+    kernels: tuple[str, ...] = ("kernel",)
+    """The phases that are the computation alone; the fastest of them counts."""
+    on_cpu: Mapping[str, str] = MappingProxyType({})
+    """What a phase of a GPU is held against where a CPU has no such phase."""
     precision: str = ""
     """What it computes in, such as `FP64`, or the key of the points that says so."""
 
@@ -199,10 +203,13 @@ REGRESSION = Example(
         *_sweep("samples", _tens(5)[1:], variables=50, iterations=1000),
         *_sweep("samples", _tens(4)[1:], variables=1000, iterations=1000),
     ),
-    kernel="fused loop",
+    kernels=("fused loop", "python loop"),
     precision="FP32",
 )
 
+_FEEDS = ("loader", "host memory", "on the device")
+_FEEDS_ON_CPU = MappingProxyType({"on the device": "host memory"})
+"""What is in a CPU's memory is on the device already."""
 _CNN_CHECK = {"images": 64, "batch": 32, "workers": 0, "prefetch": 2}
 
 CNN = Example(
@@ -214,7 +221,8 @@ CNN = Example(
     axis="batch",
     group="workers: {workers}, prefetch: {prefetch}",
     figure="items",
-    phases=("loader", "host memory", "on the device"),
+    phases=_FEEDS,
+    on_cpu=_FEEDS_ON_CPU,
     checks=(Check(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
     quick=(
         *_sweep("batch", (16, 64, 256), images=512, workers=0, prefetch=2),
@@ -244,7 +252,8 @@ RESNET152 = Example(
     axis="batch",
     group="workers: {workers}, prefetch: {prefetch}",
     figure="items",
-    phases=("loader", "host memory", "on the device"),
+    phases=_FEEDS,
+    on_cpu=_FEEDS_ON_CPU,
     checks=(Check(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
     quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
     full=(

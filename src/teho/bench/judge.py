@@ -6,7 +6,7 @@ The shape of the verdicts (faster, slower, or not to be told for noise) is nvben
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from typing import NamedTuple, Union
 
@@ -154,11 +154,13 @@ def _error(figures: Sequence[float | None], reference: Sequence[float | None]) -
     return difference / largest if largest else difference
 
 
-def fastest(timings: Iterable[Timing], placement: str, phase: str) -> dict[str, Timing]:
-    """Return a placement's fastest timing of a phase at each point, by `key_of` the point."""
+def fastest(
+    timings: Iterable[Timing], placement: str, phases: Collection[str]
+) -> dict[str, Timing]:
+    """Return a placement's fastest timing of any of the phases at each point, by its `key_of`."""
     found: dict[str, Timing] = {}
     for timing in timings:
-        if timing.placement == placement and timing.phase == phase:
+        if timing.placement == placement and timing.phase in phases:
             key = key_of(timing.point)
             if key not in found or timing.median_s < found[key].median_s:
                 found[key] = timing
@@ -171,7 +173,13 @@ def key_of(point: Point) -> str:
 
 
 def crossover_of(
-    timings: Iterable[Timing], phase: str, slow: str, fast: str, axis: str, group: str
+    timings: Iterable[Timing],
+    phase: str,
+    slow: str,
+    fast: str,
+    axis: str,
+    group: str,
+    slow_phase: str = "",
 ) -> Crossover | None:
     """Return from which point on one placement beats another, beyond noise.
 
@@ -184,12 +192,13 @@ def crossover_of(
         fast: placement that is to beat it.
         axis: key of the points along which it is sought.
         group: what is held fixed, in words.
+        slow_phase: what of the slow one it is held against, where that is another phase.
 
     Returns:
         None where no point was measured in both.
     """
     timings = list(timings)
-    ours, theirs = fastest(timings, fast, phase), fastest(timings, slow, phase)
+    ours, theirs = fastest(timings, fast, [phase]), fastest(timings, slow, [slow_phase or phase])
     both = sorted(
         ((float(own.point[axis]), own, theirs[key]) for key, own in ours.items() if key in theirs),
         key=lambda row: row[0],
@@ -204,6 +213,7 @@ def crossover_of(
     last, own, other = both[-1]
     found = Crossover(
         phase=phase,
+        slow_phase=slow_phase,
         group=group,
         slow=slow,
         fast=fast,
@@ -236,7 +246,7 @@ def _equal_at(rows: Sequence[tuple[float, Timing, Timing]]) -> float:
 
 
 def pay_off_of(
-    timings: Iterable[Timing], kernel: str, placement: str, against: str, group: str
+    timings: Iterable[Timing], kernels: Collection[str], placement: str, against: str, group: str
 ) -> list[PayOff]:
     """Return after how many runs a GPU has made up for its first one and for its copies.
 
@@ -245,15 +255,15 @@ def pay_off_of(
 
     Args:
         timings: of one group of points.
-        kernel: phase that is the computation alone.
+        kernels: phases that are the computation alone; the fastest of them counts.
         placement: of the GPU.
         against: placement of CPUs, of which the fastest library counts.
         group: what is held fixed, in words.
     """
     timings = list(timings)
-    theirs = fastest(timings, against, kernel)
+    theirs = fastest(timings, against, kernels)
     found = []
-    for key, own in fastest(timings, placement, kernel).items():
+    for key, own in fastest(timings, placement, kernels).items():
         copies_s = {
             timing.phase: timing.median_s
             for timing in timings

@@ -297,7 +297,7 @@ class _Bench:
             return None
         if self._example.figure == "bytes":
             return peaks.pcie_bytes_per_s
-        if samples.phase != self._example.kernel or samples.flop is None:
+        if samples.phase not in self._example.kernels or samples.flop is None:
             return None
         precision = samples.point.get(self._example.precision, self._example.precision)
         rates = (peaks.flop_per_s(rate) for rate in _PEAKS.get(precision.upper(), ()))
@@ -315,10 +315,11 @@ class _Bench:
             for slow, fast in _pairs(placements) if self._example.has_crossover else ():
                 for phase in self._example.phases:
                     of = (phase, slow.name, fast.name, self._example.axis, group)
-                    crossovers.append(crossover_of(own, *of))
+                    on_cpu = {} if slow.gpus else self._example.on_cpu
+                    crossovers.append(crossover_of(own, *of, on_cpu.get(phase, "")))
                 if fast.gpus:
-                    kernel = self._example.kernel
-                    pay_offs += pay_off_of(own, kernel, fast.name, slow.name, group)
+                    kernels = self._example.kernels
+                    pay_offs += pay_off_of(own, kernels, fast.name, slow.name, group)
         found = Measured(
             name=self._example.name,
             title=self._example.title,

@@ -103,21 +103,27 @@ def _crossings(measured: Measured) -> list[str]:
     pair = told_pair(measured)
     if pair is None:
         return []
-    slow, fast = map(of_placement, pair)
-    is_one = fast.startswith("1 ")
     phases: dict[str, list[Crossover]] = {}
     for one in measured.crossovers:
         if (one.slow, one.fast) == pair:
             phases.setdefault(one.phase, []).append(one)
     said: list[str] = []
     for phase, own in phases.items():
-        if all(one.outcome == "never" for one in own):
-            verb = "is" if is_one else "are"
-            text = f"{fast} {verb} not faster than {slow} beyond noise at the largest"
-        else:
-            text = f"{fast} {'beats' if is_one else 'beat'} {slow} {_clauses(measured.axis, own)}"
+        text = _crossing(measured.axis, own)
         said.append(f"{phase.capitalize()}, {text}." if said else f"{text}.")
     return said if pair[1].startswith("gpu") else said[:1]
+
+
+def _crossing(axis: str, own: list[Crossover]) -> str:
+    """Return from where on the faster one is, in one phase of all groups."""
+    slow, fast = of_placement(own[0].slow), of_placement(own[0].fast)
+    if own[0].slow_phase:
+        slow = f"{slow} from {own[0].slow_phase}"
+    is_one = fast.startswith("1 ")
+    if all(one.outcome == "never" for one in own):
+        verb = "is" if is_one else "are"
+        return f"{fast} {verb} not faster than {slow} beyond noise at the largest"
+    return f"{fast} {'beats' if is_one else 'beat'} {slow} {_clauses(axis, own)}"
 
 
 def told_pair(measured: Measured) -> tuple[str, str] | None:

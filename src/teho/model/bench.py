@@ -110,6 +110,8 @@ class Crossover(msgspec.Struct, frozen=True, kw_only=True):
     """From which point on one placement is faster than another, each with its fastest library."""
 
     phase: str
+    slow_phase: str = ""
+    """What of the slow one it is held against, where that has no phase of the same name."""
     group: str
     """What else was held fixed, in words: `8 × 8`."""
     slow: str

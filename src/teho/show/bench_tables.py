@@ -139,6 +139,11 @@ def _crossovers(measured: Measured) -> list[Table]:
         row[f"{one.phase} times"] = number_text(one.times)
     if not rows:
         return []
+    others = dict.fromkeys(
+        f"{one.phase.capitalize()} is held against {of_placement(one.slow)} from {one.slow_phase}"
+        for one in measured.crossovers
+        if one.slow_phase
+    )
     labels = (("from", "faster from"), ("equal", "equal near"), ("times", "times at last"))
     columns = [
         Column(key="pair", label=""),
@@ -157,6 +162,7 @@ def _crossovers(measured: Measured) -> list[Table]:
             columns=tuple(columns),
             rows=tuple(rows.values()),
             shown=tuple(range(len(rows))),
+            note="; ".join(others),
         )
     ]
 
