@@ -311,6 +311,11 @@ class TestWithoutGpu:
         )
         assert "`python -c 'import torch; print(torch.cuda.is_available())'`" in finding.action
 
+    def test_a_build_for_intels_gpus_is_not_one_for_cpus(self):
+        torch = {"version": "2.13.0+xpu", "cuda": None, "hip": None}
+        sentence = found(framework_without_gpu, self.made(torch)).sentence
+        assert sentence.endswith("its PyTorch 2.13.0+xpu is built for Intel's GPUs alone.")
+
     @pytest.mark.parametrize(
         ("devices", "count"),
         [(["cpu"], 1), (["cuda:0"], 0), (["cpu", "cuda:0"], 0), ([], 0), (None, 0)],

@@ -142,6 +142,12 @@ class TestWorkers:
         assert main.feed.workers == count
         assert bool(main.feed.workers_s) is bool(count)
 
+    def test_of_a_fork_server_are_its_own(self):
+        server = worker(seen((own("select()"),), 9.0), pid=20)
+        ours, other = worker(idle(5.0), parent_pid=20), worker(idle(5.0), pid=12, parent_pid=30)
+        (main,) = program_of([process(awaiting(9.0)), server, ours, other]).mains
+        assert main.feed.workers == 1
+
     def test_other_children_are_none(self):
         helper = worker(seen((own("tar()"),), 5.0))
         (main,) = program_of([process(awaiting(9.0)), helper]).mains

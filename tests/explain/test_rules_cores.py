@@ -150,6 +150,10 @@ class TestCoresUnused:
     def test_outside_a_job_nobody_asked(self):
         assert judged(cores_unused, scenario(NodePart(cores_used=1.0, scheduler=None))) == []
 
+    def test_abstains_where_nobody_tells_how_many_there_are(self):
+        made = scenario(NodePart(cores=0, cores_used=1.0))
+        assert isinstance(judged(cores_unused, made), Abstention)
+
     @pytest.mark.parametrize(
         ("cores", "busy", "count"),
         [

@@ -201,6 +201,39 @@ def test_a_program_that_closes_all_descriptors_keeps_its_files_to_itself(
     assert "end_s" in lines[-1]
 
 
+def test_what_finds_no_room_is_told_once_there_is_some(probed: Probed) -> None:
+    done = probed.run(
+        """
+        import resource
+        def before(): spin(1.5)
+        def after(): spin(1.5); before()
+        no_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, no_limit[1]))
+        before()
+        resource.setrlimit(resource.RLIMIT_FSIZE, no_limit)
+        after()
+        """
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    (process,) = probed.watched()
+    functions = {frame.function for seen in process.stacks for frame in seen.frames}
+    assert {"before", "after"} <= functions
+
+
+def test_a_line_is_read_while_linecache_is_imported(probed: Probed) -> None:
+    """Another thread then has the module, and it is empty."""
+    done = probed.run(
+        """
+        import sys, types
+        sys.modules["linecache"] = types.ModuleType("linecache")
+        spin(1.3)
+        """
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    (process,) = probed.watched()
+    assert any(frame.text == "spin(1.3)" for seen in process.stacks for frame in seen.frames)
+
+
 def test_a_short_program_is_told_of_too(probed: Probed) -> None:
     probed.both("print(1)")
     (lines,) = probed.processes()

@@ -6,11 +6,13 @@ import re
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import teho
 from probe.probed import WITH_FRAMEWORKS, Probed, loaders_of
 from support import lacks_framework
+from teho.explain.program import program_of
 from teho.model.watched import Loader, WatchedProcess
 
 pytestmark = pytest.mark.skipif(bool(lacks_framework("torch")), reason=lacks_framework("torch"))
@@ -125,6 +127,23 @@ def test_waiting_for_workers_is_told_apart_from_their_start(
     assert loader.settings["num_workers"] == 2
     assert loader.settings["persistent_workers"] is (name == "with_lasting_workers")
     assert loader.first_s >= 2 * 2 * 0.02
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_workers_are_known_however_they_were_started(probed: Probed, method: str) -> None:
+    done = probed.run(
+        DATA
+        + f"""
+if __name__ == "__main__":
+    for _ in DataLoader(Slow(40), num_workers=2, multiprocessing_context={method!r}): pass
+""",
+        python=WITH_FRAMEWORKS,
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    # Their files get the node's name when they are collected.
+    program = program_of([msgspec.structs.replace(one, node="n1") for one in probed.watched()])
+    assert program is not None
+    assert [main.feed.workers for main in program.mains] == [2]
 
 
 @pytest.mark.parametrize(

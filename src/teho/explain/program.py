@@ -34,15 +34,28 @@ def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
         return None
     mains = sorted(mains or [busiest], key=lambda one: -one.wall_s)
     long = [one for one in mains if one.wall_s >= _SHORTEST * mains[0].wall_s]
-    return Program(mains=tuple(_main(one, watched) for one in long))
+    return Program(mains=tuple(_main(one, _workers_of(one, processes)) for one in long))
 
 
-def _main(process: WatchedProcess, processes: Iterable[WatchedProcess]) -> MainProcess:
-    workers = [
+def _workers_of(
+    process: WatchedProcess, processes: Sequence[WatchedProcess]
+) -> list[WatchedProcess]:
+    """Return those that load for a process: its children, and those of its fork server."""
+    children = [
+        one for one in processes if (one.node, one.parent_pid) == (process.node, process.pid)
+    ]
+    parents = {process.pid, *(one.pid for one in children if not _is_worker(one))}
+    return [
         one
         for one in processes
-        if (one.node, one.parent_pid) == (process.node, process.pid) and _is_worker(one)
+        if one.node == process.node
+        and one.parent_pid in parents
+        and one.wall_s > 0
+        and _is_worker(one)
     ]
+
+
+def _main(process: WatchedProcess, workers: Sequence[WatchedProcess]) -> MainProcess:
     main_s: dict[Part, float] = defaultdict(float)
     workers_s: dict[Part, float] = defaultdict(float)
     lines: dict[tuple[str, int], tuple[Frame, float]] = {}

@@ -32,10 +32,11 @@ def judge(
     if not all(use is not None and use.was_none(limit) for use in uses):
         return [] if any(use and not use.was_none(limit) for use in uses) else watch.outcome([])
     version = str(mains[0].library["version"])
+    made_for = "Intel's GPUs" if "+xpu" in version else "CPUs"
     return [
         watch.finding(
             Severity.CRITICAL,
-            f"The job holds a GPU, and its PyTorch {version} is built for CPUs alone."
+            f"The job holds a GPU, and its PyTorch {version} is built for {made_for} alone."
             if blind
             else "The job holds a GPU, and the model's parameters lie in the host's memory.",
             evidence=(

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from teho.explain.rules import _advice
 from teho.explain.rules._look import Gpu, Look, allocation_of, each_of, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.missing import Missing, Reason
 from teho.model.run import Run
-from teho.model.summary import NodeSummary, Summary
+from teho.model.summary import Figure, NodeSummary, Summary
 
 __all__ = ["KIND", "judge"]
 
@@ -64,14 +65,15 @@ def _use(look: Look, node: NodeSummary) -> _Use | None:
     allocation = allocation_of(look.run, node.name)
     if allocation.scheduler is None:
         return None
+    asked = allocation.cores_asked or node.cores
+    told: Figure = float(asked) if asked else Missing(Reason.UNRECORDED)
     used = look.figure(node, "CPU cores used", node.cpu_cores_used)
-    if used is None:
+    if look.figure(node, "cores of the job", told) is None or used is None:
         return None
     rates = [rate for rate in node.series.get("job_cpu_s", ()) if rate is not None]
     # A bin's rate is a few hundredths off: 8.02 busy cores are 8.
     needed = math.ceil(max([used, *rates]) - 0.05)
     tasks = next((len(of.ranks) for of in look.run.nodes if of.name == node.name), 0)
-    asked = allocation.cores_asked or node.cores
     return _Use(node, asked, used, max(1, tasks, needed), tasks)
 
 

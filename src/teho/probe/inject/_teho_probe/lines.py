@@ -58,7 +58,23 @@ class Lines:
             cost_s: CPU time of the probe so far.
             is_end: whether nothing comes after this.
         """
-        words = notes
+        known = len(self._frames), len(self._stacks)
+        is_written = False
+        try:
+            words = notes + self._words(stacks, now_s, cost_s)
+            self._until_s = now_s
+            if is_end:
+                words.append({"end_s": round(now_s, 4)})
+            is_written = self._put(words)
+        finally:
+            if not is_written:  # what was not told must be told the next time
+                tables: list[dict[Any, int]] = [self._frames, self._stacks]
+                for told, count in zip(tables, known):
+                    while len(told) > count:
+                        told.popitem()
+
+    def _words(self, stacks: Stacks, now_s: float, cost_s: float) -> list[dict[str, Any]]:
+        words: list[dict[str, Any]] = []
         seen: dict[int, list[float]] = {}
         for stack, figures in stacks.items():
             numbers = tuple(
@@ -83,10 +99,7 @@ class Lines:
                 },
             }
         )
-        self._until_s = now_s
-        if is_end:
-            words.append({"end_s": round(now_s, 4)})
-        self._put(words)
+        return words
 
     def _frame(
         self, code: CodeType, at: int, words: list[dict[str, Any]], *, is_innermost: bool
@@ -108,24 +121,27 @@ class Lines:
         """Say that the probe gave up, and why."""
         self._put([{"failed": in_words(error)}])
 
-    def _put(self, words: list[dict[str, Any]]) -> None:
+    def _put(self, words: list[dict[str, Any]]) -> bool:
+        """Add lines to the file; tell whether they stand there, which is all of them or none."""
         if not self._is_ours():
-            return
+            return False
         if self._size == 0:
             words.insert(0, self._head())
         text = "".join(_json(one) + "\n" for one in words).encode()
         if self._size + len(text) > _MOST_BYTES:
-            return
+            return False
         path = os.path.join(self._folder, self._file)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         # Never kept open: a program that closes all descriptors, as daemons do, and opens a file
         # of its own then, would get our lines in it.
         descriptor = os.open(path, flags, 0o600)
         try:
-            if os.write(descriptor, text) == len(text):
+            is_whole = _written(descriptor, text) == len(text)
+            if is_whole:
                 self._size += len(text)
-            else:  # the disk is full
+            else:
                 os.ftruncate(descriptor, self._size)
+            return is_whole
         finally:
             os.close(descriptor)
 
@@ -150,6 +166,13 @@ class Lines:
             "program": [_plain(word) for word in getattr(sys, "argv", [])[:1]],
             "began_s": round(self._began_s, 4),
         }
+
+
+def _written(descriptor: int, text: bytes) -> int:
+    try:
+        return os.write(descriptor, text)
+    except OSError:  # the disk is full, or the file as large as it may be: later there may be room
+        return 0
 
 
 def _json(value: Any) -> str:
@@ -216,9 +239,10 @@ def _source(path: str, line: int) -> str:
     """Return a line of a program, shortened; empty where its file does not read."""
     if not line or path.startswith("<"):
         return ""
-    linecache = sys.modules.get("linecache")
-    if linecache is not None:  # a notebook's cells are nowhere else
-        return str(linecache.getline(path, line))[:_LONGEST]
+    # A notebook's cells are nowhere else. It is without it while it is being imported.
+    getline = getattr(sys.modules.get("linecache"), "getline", None)
+    if getline is not None:
+        return str(getline(path, line))[:_LONGEST]
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return next(islice(file, line - 1, None), "")[:_LONGEST]
