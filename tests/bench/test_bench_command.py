@@ -20,6 +20,8 @@ import pytest
 from support import TEHO
 from teho.bench.examples import EXAMPLES, LIBRARIES
 from teho.bench.worker import PROGRAMS
+from teho.cli.bench import _default_places
+from teho.experiment.placement import Machine
 from teho.model.bench import Bench
 from teho.show.bench_html import render_bench_html
 from teho.show.bench_plot import draw
@@ -208,6 +210,14 @@ def test_ctrl_c_ends_all_and_shows_what_there_is() -> None:
     assert "It was ended early" in " ".join(measured["notes"])
     while program.exists():  # one that had only just started ends when its input does
         pass
+
+
+def test_cores_are_swept_from_one_to_all() -> None:
+    machine = Machine(tuple((core,) for core in range(12)), ())
+    assert EXAMPLES["solve"].sweeps_cores
+    places = "cpu:1,cpu:2,cpu:4,cpu:8,cpu:all,gpu:1"
+    assert _default_places(machine, all_cores=True) == places
+    assert _default_places(machine, all_cores=False) == "cpu:1,cpu:all,gpu:1"
 
 
 def test_every_example_has_a_program_in_the_libraries_that_it_names() -> None:

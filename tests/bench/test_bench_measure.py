@@ -71,13 +71,16 @@ def test_the_form_for_cupy_agrees_with_numpy(name: str, tmp_path: Path) -> None:
         phases
         >= {
             "solve": {"kernel", "copy in", "copy out", "end to end, generated on the device"},
-            "matmul": {"kernel", "end to end"},
+            "matmul": {"kernel", "copy in", "copy out", "end to end"},
             "bandwidth": {"host to device, pinned", "device to host, pinned"},
         }[name]
     )
     if name == "solve":
         pairs = {(one.slow, one.fast, one.phase) for one in found.crossovers}
         assert pairs == {("cpu:1", "gpu:1", "kernel"), ("cpu:1", "gpu:1", "end to end")}
+    if name == "matmul":
+        pairs = {(one.slow, one.phase, one.slow_phase) for one in found.crossovers}
+        assert pairs == {("cpu:1", "kernel", ""), ("cpu:1", "end to end", "kernel")}
 
 
 def test_peaks_are_the_devices_and_unknown_of_cpus(tmp_path: Path) -> None:
@@ -163,6 +166,13 @@ def test_what_a_library_lacks_is_said_once() -> None:
     found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
     assert {one.why for one in found.left} == {"unsupported"}
     assert "BF16 without NumPy: not offered by it." in found.notes
+
+
+def test_generated_images_are_named_and_the_data_set_is_not() -> None:
+    example = EXAMPLES["cnn"]._replace(checks=())
+    for variables, is_said in (({"CIFAR10_PATH": ""}, True), ({"CIFAR10_PATH": "/data"}, False)):
+        found = measured(example, [], [on_cpu()], variables)
+        assert any("noise of CIFAR-10's format" in note for note in found.notes) == is_said
 
 
 WRONG = """

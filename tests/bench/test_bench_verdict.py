@@ -60,7 +60,7 @@ def test_what_a_cpu_has_another_word_for_is_named() -> None:
     said = verdict(
         crossing("always", fast="gpu:1", phase="on the device", slow_phase="host memory")
     )
-    assert said == "1 GPU beats 1 core from host memory throughout (8 × 8)."
+    assert said == "1 GPU beats 1 core (host memory) throughout (8 × 8)."
 
 
 def test_without_timings_it_says_why() -> None:

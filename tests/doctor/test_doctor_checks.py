@@ -39,7 +39,9 @@ from teho.model.survey import Answers
 
 CRITICAL, WARNING, REMARK = Severity
 NO_PYTHON = changed(python=GONE)
-NARVAL, NIBI, PUHTI, ARC4 = (load_cluster(name, {}) for name in ("narval", "nibi", "puhti", "arc4"))
+NARVAL, NIBI, PUHTI, ARC4, LUMI = (
+    load_cluster(name, {}) for name in ("narval", "nibi", "puhti", "arc4", "lumi")
+)
 HUNG = nvidia(state="failed", why="the NVIDIA driver did not answer within 15 s")
 LIMITS = {
     "open_files": 65536,
@@ -60,6 +62,29 @@ def data(size: int, count: int = 5000, file_system: str = "lustre") -> Scene:
     return changed(data=Sample(folder=place, listed=count, is_whole=False, sizes_bytes=(size,) * 9))
 
 
+def of_several_nodes(locked_memory_bytes: int) -> Scene:
+    given = allocation(node_count=2)
+    return changed(
+        limited(locked_memory_bytes=locked_memory_bytes), allocation=given, has_fabric=True
+    )
+
+
+def with_cores(count: int, **variables: str) -> Scene:
+    return changed(
+        with_environment(**variables),
+        survey=survey(cores=tuple(range(count))),
+        allocation=allocation(cores_asked=count),
+    )
+
+
+def shared(free_bytes: int) -> Scene:
+    return with_folder("shared memory", folder("/dev/shm", "tmpfs", free_bytes=free_bytes))
+
+
+def current(**more: object) -> Scene:
+    return with_folder("here", folder("/scratch/ada", **more))
+
+
 def quota(used: int, limit: int) -> Quota:
     return Quota(
         file_system="/home", used_bytes=used * GIB, limit_bytes=limit * GIB,
@@ -72,6 +97,13 @@ def twice() -> Python:
     found = python()
     other = Package(name="pytorch", version="2.4.1", build="cuda120_py312_2", origin="conda")
     return msgspec.structs.replace(found, packages=(*found.packages, other))
+
+
+def documented(machine: str) -> Scene:
+    """Return one whose PyTorch says nothing of its kernels, and is of a release that is known."""
+    release = build(version="2.9.0", toolkit="13.0", evidence="")
+    found = python(release, pytorch=sight(architectures=()))
+    return changed(python=msgspec.structs.replace(found, machine=machine))
 
 
 def seeing(**more: object) -> Scene:
@@ -89,6 +121,8 @@ CPU_BUILD = build(
 LOGIN = changed(LAPTOP, cluster=NARVAL, python=python(CPU_BUILD))
 OLD_SITE = changed(LAPTOP, cluster=ARC4, python=python(build(toolkit="13.0", version="2.9.0")))
 NO_FRAMEWORK = Python(path="/usr/bin/python3", version="3.9.2")
+INTEL = build(kind="xpu", toolkit="", version="2.9.1+xpu", evidence="version 2.9.1+xpu")
+MIB = 1024**2
 SMALL_LIMIT = {"total_bytes": 64 * 1024**2, "free_bytes": 60 * 1024**2}
 
 FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
@@ -127,6 +161,12 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
     ("packages",
      changed(survey=survey(Answers(of="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),)))),
      CRITICAL, False, "PyTorch is built for CUDA, and the GPU"),
+    ("packages", changed(python=python(INTEL, pytorch=sight(kind="xpu", gpus=0))), CRITICAL, False,
+     "PyTorch is built for Intel's GPUs, and the GPU"),
+    ("packages", changed(LAPTOP, cluster=LUMI, python=python(build())), CRITICAL, False,
+     "PyTorch is built for CUDA, and the GPU, MI250X"),
+    ("framework-sees-gpus", changed(python=python(INTEL, pytorch=sight(kind="xpu", gpus=0))),
+     CRITICAL, True, "torch sees 0 GPUs"),
     ("compute-capability", gpus(gpu(architecture="6.0")), CRITICAL, True,
      "has no code for NVIDIA A100-SXM4-40GB, which is 6.0"),
     ("compute-capability", seeing(architectures=("sm_86", "sm_90")), CRITICAL, True, "no code for"),
@@ -145,6 +185,8 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
      "given 12 cores, and its programs may run on 48"),
     ("binding-numa", gpus(*FAR), WARNING, False, "GPU 0 lies on NUMA node 1"),
     ("threads", with_environment(OMP_NUM_THREADS="48"), WARNING, False, "48 threads on 12 cores"),
+    ("threads", with_environment(OMP_NUM_THREADS="16"), WARNING, False, "16 threads on 12 cores"),
+    ("threads", with_cores(8, OMP_NUM_THREADS="1"), REMARK, False, "the program has 8 cores"),
     ("threads", with_environment(MKL_NUM_THREADS="all"), WARNING, False, "not a number of threads"),
     ("threads", with_environment(OMP_NUM_THREADS="1"), REMARK, False, "will use one of them"),
     ("threads",
@@ -160,6 +202,8 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
      False, "249 of 124 GiB"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=2)), REMARK, False,
      "less cores for each GPU than it may: 2 of 12"),
+    ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=5)), REMARK, False, "5 of"),
+    ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=13)), WARNING, False, "13"),
     ("active-environment", with_environment(CONDA_PREFIX="/opt/conda/envs/pt"), WARNING, False,
      "CONDA_PREFIX says that pt is active, and `python` is another one"),
     ("active-environment", with_environment(VIRTUAL_ENV="/home/ada/other"), WARNING, False,
@@ -171,29 +215,29 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
     ("limits", limited(open_files=1024), REMARK, False, "1024 files open"),
     ("limits", limited(open_files=256, open_files_most=256), WARNING, False, "256 files open"),
     ("limits", limited(address_space_bytes=4 * GIB), WARNING, False, "address space is limited to"),
-    ("limits",
-     changed(limited(locked_memory_bytes=65536), allocation=allocation(node_count=2),
-             has_fabric=True),
-     WARNING, False, "NCCL cannot use InfiniBand"),
+    ("limits", of_several_nodes(64 * MIB - 1), WARNING, False, "NCCL cannot use InfiniBand"),
     ("shared-memory", with_folder("shared memory", folder("/dev/shm", "tmpfs", **SMALL_LIMIT)),
      WARNING, False, "60.0 MiB free of 64.0 MiB"),
-    ("disk-space", with_folder("here", folder("/scratch/ada", free_bytes=0)), CRITICAL, True,
-     "The current folder is full"),
-    ("disk-space", with_folder("here", folder("/scratch/ada", free_bytes=GIB // 2)), WARNING, False,
-     "is nearly full"),
-    ("disk-space", with_folder("here", folder("/scratch/ada", free_files=3)), CRITICAL, True,
-     "no more than 3 new files fit"),
+    ("shared-memory", shared(GIB - 1), WARNING, False, "a bus error"),
+    ("disk-space", current(free_bytes=16 * MIB - 1), CRITICAL, True, "The current folder is full"),
+    ("disk-space", current(free_bytes=16 * MIB), WARNING, False, "is nearly full"),
+    ("disk-space", current(free_bytes=GIB - 1), WARNING, False, "is nearly full"),
+    ("disk-space", current(free_files=99), CRITICAL, True, "no more than 99 new files fit"),
     ("disk-space", with_folder("temporary", folder("/tmp", is_writable=False)), CRITICAL, False,
      "/tmp cannot be written to"),
-    ("quota", changed(quotas=(quota(46, 50),)), WARNING, False, "92 % of its space"),
-    ("quota", changed(quotas=(quota(51, 50),)), CRITICAL, False, "used up"),
+    ("quota", changed(quotas=(quota(45, 50),)), WARNING, False, "90 % of its space"),
+    ("quota", changed(quotas=(quota(50, 50),)), CRITICAL, False, "is used up: 100 %"),
     ("home-caches", with_folder("home", folder("/home/ada", "nfs4")), REMARK, False,
      "The home folder lies on nfs4, and 6 caches in it"),
     ("scratch-unused",
      changed(folders={"scratch": folder("/local/1"), "temporary": folder("/tmp", "tmpfs")}),
      REMARK, False, "500 GiB of its own disk in /local/1, and /tmp lies on tmpfs"),
     ("small-files", data(4096), WARNING, False, "5,000 files or more, of 4.00 KiB, on lustre"),
+    ("small-files", data(MIB - 1, count=1000), WARNING, False, "1,000 files"),
     ("internet", changed(cluster=NARVAL), REMARK, False, "have no internet"),
+    ("internet",
+     changed(cluster=NARVAL, environment={"HF_HUB_OFFLINE": "0", "WANDB_MODE": "online"}), REMARK,
+     False, "have no internet"),
     ("internet",
      changed(proxy=Proxy(variable="https_proxy", place="proxy:3128", why="Connection refused")),
      WARNING, False, "https_proxy names proxy:3128, and nobody answers there: Connection refused"),
@@ -215,6 +259,7 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("framework-sees-gpus", SOUND, "fine", "pytorch: 1 each"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
     ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),
+    ("framework-sees-gpus", seeing(gpus=None), "abstained", "does not say how many"),
     ("framework-sees-gpus", changed(python=python(CPU_BUILD)), "not_applicable", "for GPUs"),
     ("framework-sees-gpus", changed(survey=survey(HUNG)), "abstained", "would hang"),
     ("framework-sees-gpus", LAPTOP, "not_applicable", "no GPU is here"),
@@ -227,9 +272,15 @@ SILENT: list[tuple[str, Scene, str, str]] = [
      "torch 2.5.1 does not say"),
     ("driver-too-old", SOUND, "fine", "550.54.15 here is new enough for CUDA 12.4"),
     ("driver-too-old", LAPTOP, "not_applicable", "no NVIDIA driver"),
+    ("driver-too-old", changed(LAPTOP, cluster=NARVAL, python=python(build())), "abstained",
+     "the driver of Narval's compute nodes is not documented"),
+    ("driver-too-old", changed(LAPTOP, cluster=LUMI, python=python(build())), "not_applicable",
+     "no NVIDIA driver"),
     ("driver-too-old", changed(OLD_SITE, python=python(build())), "fine",
      "one for CUDA 12.0 on ARC4's compute nodes is new enough"),
     ("packages", SOUND, "fine", "1 package"),
+    ("packages", changed(LAPTOP, cluster=NARVAL, python=python(build())), "fine", "1 package"),
+    ("packages", changed(LAPTOP, cluster=NIBI, python=python(build())), "fine", "1 package"),
     ("packages", NO_PYTHON, "abstained", "did not answer"),
     ("packages", changed(python=NO_FRAMEWORK), "not_applicable", "no GPU framework"),
     ("driver-too-old", NO_PYTHON, "abstained", "did not answer"),
@@ -245,6 +296,9 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("compute-capability",
      changed(python=python(build(version="0.0.1"), pytorch=sight(architectures=()))), "abstained",
      "compiled for is not known"),
+    # What is documented of x86_64 does not count on aarch64.
+    ("compute-capability", documented("x86_64"), "fine", "has code for 8.0"),
+    ("compute-capability", documented("aarch64"), "abstained", "is not known"),
     ("compute-capability", LAPTOP, "not_applicable", "no GPU"),
     ("compute-capability", NO_PYTHON, "abstained", "did not answer"),
     ("collectives", gpus(gpu(), gpu(1)), "fine", "pytorch has it"),
@@ -270,6 +324,8 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("binding-numa", changed(cores_of_numa={0: frozenset(range(48))}), "not_applicable",
      "one NUMA"),
     ("threads", SOUND, "fine", "OMP_NUM_THREADS=12, on 12 cores"),
+    ("threads", with_environment(OMP_NUM_THREADS="15"), "fine", "=15, on 12 cores"),
+    ("threads", with_cores(7, OMP_NUM_THREADS="1"), "fine", "=1, on 7 cores"),
     ("threads", changed(environment={}), "fine", "12 cores alone"),
     ("threads", with_environment(OMP_NUM_THREADS="12,2"), "fine", "=12"),
     ("threads", changed(environment={}, allocation=allocation(cores_asked=None)), "abstained",
@@ -277,6 +333,7 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("threads", LAPTOP, "not_applicable", "no job"),
     ("openmp-hints", SOUND, "fine", "neither"),
     ("share", changed(cluster=NARVAL), "fine", "12 of 12 cores and 124 of 124 GiB"),
+    ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=6)), "fine", "6 of 12"),
     ("share", SOUND, "not_applicable", "no cluster"),
     ("share", changed(cluster=NARVAL, survey=survey(nvidia(gpu(name="Quadro 9")))), "abstained",
      "which share"),
@@ -290,13 +347,17 @@ SILENT: list[tuple[str, Scene, str, str]] = [
      "not_applicable", "was named"),
     ("active-environment", NO_PYTHON, "abstained", "did not answer"),
     ("limits", SOUND, "fine", "65536 open files"),
+    ("limits", limited(open_files=1025), "fine", "1025 open files"),
+    ("limits", of_several_nodes(64 * MIB), "fine", ""),
     ("limits", changed(LAPTOP, limits=Limits(**LIMITS | {"address_space_bytes": GIB})), "fine", ""),
     ("shared-memory", SOUND, "fine", "500 GiB free"),
+    ("shared-memory", shared(GIB), "fine", "1.00 GiB free"),
     ("shared-memory", with_folder("shared memory", GONE), "abstained", "did not answer"),
     ("disk-space", SOUND, "fine", "500 GiB on /scratch/ada"),
+    ("disk-space", current(free_bytes=GIB, free_files=100), "fine", "1.00 GiB on /scratch/ada"),
     ("disk-space", with_folder("home", GONE), "abstained", "home: it did not answer"),
     ("disk-space", with_folder("here", folder("/fuse", total_files=0, free_files=0)), "fine", ""),
-    ("quota", changed(quotas=(quota(10, 50),)), "fine", "20 %"),
+    ("quota", changed(quotas=(quota(44, 50),)), "fine", "88 %"),
     ("quota", SOUND, "not_applicable", "no quota"),
     ("quota", changed(quotas=GONE), "abstained", "did not answer"),
     ("home-caches", SOUND, "fine", "of this node"),
@@ -304,8 +365,8 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("scratch-unused", SOUND, "not_applicable", "no variable"),
     ("scratch-unused", with_folder("scratch", GONE), "abstained", "did not answer"),
     ("scratch-unused", with_folder("scratch", folder("/l", mounted_on="/tmp")), "fine", "/tmp"),
-    ("small-files", data(8 * 1024**2), "fine", "8.00 MiB"),
-    ("small-files", data(4096, count=100), "fine", "100 files"),
+    ("small-files", data(MIB), "fine", "1.00 MiB"),
+    ("small-files", data(4096, count=999), "fine", "999 files"),
     ("small-files", data(4096, file_system="xfs"), "fine", "of this node"),
     ("small-files", changed(data=GONE), "abstained", "did not answer"),
     ("small-files", SOUND, "not_applicable", "--data"),

@@ -155,11 +155,12 @@ def test_it_ends_however_the_driver_hangs(tmp_path: Path) -> None:
     assert "the NVIDIA driver did not answer within 1 s" in done.stderr
 
 
-def test_our_own_mistake_ends_no_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["take.take_scene", "examine.chosen"])
+def test_our_own_mistake_ends_no_job(where: str) -> None:
     program = (
-        "import teho.doctor.take as take\n"
+        "from teho.doctor import examine, take\n"
         "def fail(*_, **__): raise ValueError('ours')\n"
-        "take.take_scene = fail\n"
+        f"{where} = fail\n"
         "from teho.cli.group import run\n"
         "run(['doctor', '--in-job'])"
     )

@@ -86,6 +86,33 @@ def test_who_hangs_is_given_up_with_all_that_it_started(tmp_path: Path) -> None:
     wait_for(lambda: is_gone(pid))
 
 
+def test_ctrl_c_leaves_nobody_asking(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    program = (
+        "import os, pathlib, signal, time\n"
+        "import teho.doctor.take as take\n"
+        "def hang(path, *, is_home=False):\n"
+        f"    is_home and pathlib.Path({str(told)!r}).write_text(f'{{os.getpid()}} ')\n"
+        "    time.sleep(1000)\n"
+        "take.look_at, take._FILES_S = hang, 900.0\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from teho.cli.group import run\n"
+        "run(['doctor'])"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=here(HOME=str(tmp_path)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as doctor:
+        wait_for(lambda: told.exists() and told.read_text().endswith(" "))
+        asking = int(told.read_text())
+        assert not is_gone(asking)
+        doctor.send_signal(signal.SIGINT)
+        assert doctor.wait(60) == 130
+    wait_for(lambda: is_gone(asking))
+
+
 # Folders.
 
 
@@ -295,6 +322,19 @@ def test_why_a_framework_sees_nothing(tmp_path: Path) -> None:
     sight = see(found, here()).sights["pytorch"]
     assert isinstance(sight, Sight)
     assert (sight.gpus, sight.why) == (0, "The NVIDIA driver on your system is too old")
+
+
+def test_a_build_for_intels_gpus_says_so(tmp_path: Path) -> None:
+    python = small_python(tmp_path / "env", "torch-2.9.1+xpu")
+    fake_torch(tmp_path / "env", gpus=0)
+    (module,) = (tmp_path / "env").glob("lib/python*/site-packages/torch/__init__.py")
+    intel = module.read_text().replace('cuda="12.4"', 'cuda=None, xpu="20250302"')
+    module.write_text(intel)
+    found = asked(python)
+    assert isinstance(found, Python)
+    sight = see(found, here()).sights["pytorch"]
+    assert isinstance(sight, Sight)
+    assert (sight.kind, sight.gpus) == ("xpu", 0)
 
 
 def test_real_frameworks_say_what_they_are(torch_python: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from experiment.samples import FREE, broken, paced, place, whole
 from teho.experiment.compare import Wish, compare, crossing
+from teho.experiment.contest import Terms
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
 from teho.model.compared import Compared, Contest, Point, Sample
@@ -190,7 +191,9 @@ class TestSweep:
     """One second for 1,000 rows on a core; on the GPU, 10 s to begin and 20 times as fast."""
 
     @staticmethod
-    def swept(values: tuple[float, ...], for_s: float = 1e5) -> tuple[Compared, list[str]]:
+    def swept(
+        values: tuple[float, ...], for_s: float = 1e5, terms: Terms = FREE
+    ) -> tuple[Compared, list[str]]:
         programs: dict[float | None, Simulated] = {}
         now_s = [0.0]
 
@@ -204,7 +207,8 @@ class TestSweep:
             now_s[0] = max([now_s[0], *(program.now_s for program in programs.values())])
             return now_s[0]
 
-        wish = wished("cpu:1", "gpu:1", for_s=for_s)._replace(swept="rows", values=values)
+        wish = wished("cpu:1", "gpu:1", for_s=for_s)
+        wish = wish._replace(swept="rows", values=values, terms=terms)
         found = compare(wish, "1f", run_at, lambda _: None, clock)
         return found, [name for program in programs.values() for name in program.done]
 
@@ -223,10 +227,43 @@ class TestSweep:
         ]  # fmt: skip
         assert len(done) == 4 * 6
 
+    def test_a_gpu_that_is_faster_and_too_dear_is_not_praised(self) -> None:
+        dear = Terms({"cpu:1": 1.0, "gpu:1": 75.0}, {})
+        found, _ = self.swept((1e3, 4e3, 16e3, 64e3), terms=dear)
+        assert found.outcome == "not_worth_it"
+        assert "1 GPU is faster than 1 core; at rows = 64,000: 1 core is enough: " in found.verdict
+        assert found.verdict.endswith(", at 75 times the price")
+
     def test_without_a_crossing_the_largest_value_speaks(self) -> None:
         found, _ = self.swept((1e3, 4e3))
         assert found.break_even is None
         assert found.verdict.startswith("At rows = 4,000: 1 core is enough")
+
+    def test_where_the_gpu_fails_at_last_the_sweep_ends_there_and_says_so(self) -> None:
+        programs: list[Simulated] = []
+
+        def run_at(rows: float | None) -> Simulated:
+            rows = rows or 0
+            # Memory ends at 256,000 rows; what is left then are cores.
+            took_s = {"cpu:1": rows / 1000, "cpu:2": rows / 2000, "gpu:1": 10 + rows / 20_000}
+            program = Simulated(took_s, noise=0.01)
+            program.fails = lambda name, _: name == "gpu:1" and rows >= 256e3
+            programs.append(program)
+            return program
+
+        def clock() -> float:
+            return sum(program.now_s for program in programs)
+
+        wish = wished("cpu:1", "cpu:2", "gpu:1", for_s=1e6)
+        values = (4e3, 16e3, 64e3, 256e3, 512e3)
+        wish = wish._replace(swept="rows", values=values)
+        found = compare(wish, "1f", run_at, lambda _: None, clock)
+        assert found.points[-1].contest.larger == "cpu:2"
+        # rows / 2000 = 10 + rows / 20,000, at 22,222.
+        assert found.break_even.at == pytest.approx(22_222, rel=0.1)
+        assert "1 GPU is faster than 2 cores; at rows = 64,000, 2.4" in found.verdict
+        assert found.verdict.endswith("; not to be compared at rows = 256,000")
+        assert found.outcome == "worth_it"
 
     def test_each_value_has_its_share_of_the_time(self) -> None:
         found, _ = self.swept((1e3, 4e3, 16e3, 64e3), for_s=200)

@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from explain.program_parts import process
+from experiment.samples import whole
+from explain.program_parts import MAIN, loader, of_library, own, process, seen
 from explain.scenario_parts import UNSUPPORTED, Given, NodePart, gpu, repeated, scenario
-from teho.experiment.sample import _blind, _energy, _idle_gpus
+from teho.experiment.look import look_at
+from teho.experiment.sample import _blind, _energy, _idle_gpus, _with_steps
+from teho.model.compared import Sample
 from teho.model.missing import Missing
+from teho.model.watched import Frame, Progress
+from teho.model.watched import Given as Batch
 
 CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
 
@@ -59,3 +64,40 @@ def test_gpus_that_were_never_busy_are_counted(busy: list[Given], idle: int | No
 def test_no_node_has_no_energy_and_not_zero() -> None:
     _, summary = scenario(NodePart())
     assert isinstance(_energy(replace(summary, nodes=())), Missing)
+
+
+def with_steps(*, epoch: int = 0) -> Sample:
+    """Return what two ranks tell that take 20 s to their first step, then 0.1 s for each."""
+    times_s = tuple(120 + n / 10 for n in range(600))
+    given = tuple(
+        Batch(at_s - 0.01, 0.0, is_first=n % epoch == 0) for n, at_s in enumerate(times_s) if epoch
+    )
+    steps = Progress(steps=600, first_s=120, last_s=times_s[-1], times_s=times_s)
+    stacks = [
+        seen((Frame("<frozen importlib._bootstrap>", "f", 1, ""), MAIN), 4.0),
+        seen((of_library("torch/_inductor/compile_fx.py", "compile_fx"), MAIN), 9.0),
+        seen((own("x.to(device)"), MAIN), 2.0),
+    ]
+    loaders = [replace(loader(), given=given)] if epoch else []
+    ranks = [process(*stacks, pid=pid, loaders=loaders, progress=[steps]) for pid in (10, 11)]
+    sight = look_at(ranks, 10.0)
+    assert sight
+    return _with_steps(whole(100.0), sight, ranks)
+
+
+def test_start_up_compiling_and_copying_stand_apart_from_the_pace() -> None:
+    found = with_steps()
+    assert (found.unit, found.steps) == ("step", 600)
+    assert found.start_up_s == pytest.approx(20)
+    assert found.steps_per_s == pytest.approx(10, rel=0.01)
+    # The first step took its 0.1 s as well.
+    assert found.fixed_s == pytest.approx(19.9, abs=0.01)
+    assert (found.import_s, found.compile_s, found.copy_s) == (4.0, 9.0, 2.0)
+    assert (found.steps_per_epoch, found.samples_per_step) == (None, None)
+
+
+def test_epochs_and_samples_of_all_ranks_are_counted() -> None:
+    found = with_steps(epoch=100)
+    assert (found.steps_per_epoch, found.samples_per_step) == (100, 64)
+    assert found.steps_per_s == pytest.approx(10, rel=0.01)
+    assert found.fixed_s == pytest.approx(20, abs=0.1)

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import nvml_stub
 import pytest
+from nvml_stub import Scenario
 
 from support import TEHO
 from teho.experiment.placement import Machine
@@ -111,6 +113,35 @@ def test_a_size_that_fails_is_told(tmp_path: Path) -> None:
     assert answer["outcome"] == "not_enough_evidence"
     (failed,) = (size for size in answer["sizes"] if size["n"] == 2)
     assert all("exit code 1: no room" in run["why"] for run in failed["runs"])
+
+
+@needs_two
+def test_a_size_with_other_results_is_named_unless_it_has_more_work(tmp_path: Path) -> None:
+    script = program(tmp_path, SLEEPING + "print('sum', workers)\n", seconds="0.2")
+    said = "It prints other results on cpu:2 than on cpu:1: line 2 is `sum 2` instead of `sum 1`."
+    for options, is_said in (((), True), (("--weak",), False)):
+        words = ("--for", "1min", "--format", "json", *options, "--", sys.executable, script, "{n}")
+        assert (said in found(scale(*words))["notes"]) == is_said
+
+
+@pytest.fixture
+def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have two GPUs here, by a stand-in for the driver."""
+    try:
+        library = nvml_stub.build(tmp_path)
+    except nvml_stub.NoCompilerError as reason:
+        pytest.skip(str(reason))
+    scenario = Scenario(("gpus 2", "0 * 90 1000 500")).write(tmp_path / "scenario.txt")
+    for name, text in nvml_stub.environment(library, scenario).items():
+        monkeypatch.setenv(name, text)
+
+
+def test_gpus_are_scaled_where_there_are_some(two_gpus: None) -> None:
+    seen = "IFS=,; set -- $CUDA_VISIBLE_DEVICES; [ $# = {n} ] && sleep $((2 / $#))"
+    done = scale("--for", "1min", "--format", "json", "--", "sh", "-c", seen)
+    assert done.returncode == 0, done.stderr
+    answer = found(done)
+    assert (answer["worker"], answer["outcome"], answer["pays_to"]) == ("GPU", "pays_to", 2)
 
 
 @pytest.mark.parametrize(

@@ -142,3 +142,19 @@ def test_the_picture_names_what_it_shows(
     assert all(f">{label}<" in svg for label in labels)
     assert draw_compared(compared, "svg").decode() == svg
     assert draw_compared(compared, "png").startswith(b"\x89PNG")
+
+
+def test_bars_have_the_intervals_of_the_speeds(training: Compared) -> None:
+    """Skipped without the extra `plots`."""
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    from teho.show.compare_plot import _bars
+
+    variants = [one for one in training.points[0].variants if one.rates]
+    _bars(axes, variants)
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx(
+        [1.0, *(one.speed.times for one in variants[1:])]
+    )
+    errors = [one.lines[2][0] for one in axes.containers if hasattr(one, "has_yerr")]
+    assert [list(one.get_segments()[0][:, 1]) for one in errors] == [
+        pytest.approx([one.speed.low, one.speed.high]) for one in variants[1:]
+    ]

@@ -38,6 +38,7 @@ BUILDS = [
     ("torch", "1.7.1+cu92", "", "cuda", "9.2", "pytorch"),
     ("torch", "2.5.1+rocm6.2", "", "rocm", "6.2", "pytorch"),
     ("torch", "2.6.0+rocm6.2.4", "", "rocm", "6.2.4", "pytorch"),
+    ("torch", "2.9.1+xpu", "", "xpu", "", "pytorch"),
     ("torch", "2.5.1+cpu", "", "cpu", "", "pytorch"),
     ("torch", "2.5.1+cpu.cxx11.abi", "", "cpu", "", "pytorch"),
     ("torch", "2.9.0+computecanada", "", "unknown", "", "pytorch"),
@@ -113,6 +114,13 @@ def test_a_metapackage_is_not_a_second_framework() -> None:
     packages = pip("pytorch==2.8.0", "pytorch-gpu==2.8.0", "cupy==14.1.1", "cupy-core==14.1.1")
     assert [one.package for one in builds_of(packages)] == ["pytorch", "cupy"]
     assert [one.package for one in builds_of(pip("cupy-core==14.1.1"))] == ["cupy-core"]
+    both = [
+        Package(name=name, version="2.8.0", build="cpu_mkl_py313_h1_101", origin="conda")
+        for name in ("pytorch", "pytorch-cpu")
+    ]
+    assert [one.package for one in builds_of(both)] == ["pytorch"]
+    twice = pip("tensorflow==2.21.0", "tensorflow-cpu==2.21.0")  # pip's bring a TensorFlow each
+    assert len(builds_of(twice)) == 2
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ CASES = [
     ("gpu_not_supported", TORCH_13, TORCH, V100),
     ("wrong_vendor", TORCH, pip("torch==2.14.0+rocm7.2"), {"vendor": "amd", "gpu": "MI250X"}),
     ("wrong_vendor", pip("torch==2.14.0+rocm7.2"), TORCH, H100),
+    ("wrong_vendor", pip("torch==2.14.0+xpu"), TORCH, H100),
     ("cudnn_not_for_gpu", [*JAX, *pip("nvidia-cudnn-cu12==9.12.0")],
      [*JAX, *pip("nvidia-cudnn-cu12==9.10.2")], V100),
     ("plugin_mismatch", pip("jaxlib==0.10.2", "jax-cuda12-plugin==0.9.2"), JAX, H100),
@@ -81,6 +82,24 @@ def test_what_is_not_known_is_said_and_never_called_fine() -> None:
     assert [line.partition(":")[0] for line in found.not_checked] == ["Driver", "GPU"]
     found = check(pip("torch==2.9.0+computecanada"), source="x", form="x", target=Target(**H100))
     assert "does not say what it is built for" in found.not_checked[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "claimed", "gap"),
+    [
+        ("torch==2.14.0+cu126\n", True, ""),
+        ("torch==1.7.1+cu92\n", False, "which one CUDA 9.2 needs is not known"),
+        ("tensorflow-gpu==2.10.0\n", False, "for which CUDA it is built is not known"),
+    ],
+)
+def test_a_driver_that_could_not_be_judged_is_not_called_fine(
+    lines: str, gap: str, teho, *, claimed: bool
+) -> None:
+    done = teho("env", "check", "-", "--driver", "580.65.06", stdin=lines)
+    assert done.returncode == 0
+    assert ("and the driver runs it" in done.stdout) is claimed
+    assert gap in " ".join(done.stdout.split())
+    assert ("? Driver: " in done.stdout) is bool(gap)
 
 
 def test_a_cpu_build_beside_a_gpu_build_is_a_warning() -> None:
@@ -124,7 +143,9 @@ def test_json_is_as_its_schemas_say(teho) -> None:
 def venv(tmp_path: Path) -> Callable[..., Path]:
     """Make a real virtual environment, with metadata as an installer leaves it."""
 
-    def make(*specs: str, torch_cuda: str = "", conda: tuple[str, ...] = ()) -> Path:
+    def make(
+        *specs: str, torch_cuda: str = "", torch_xpu: str = "None", conda: tuple[str, ...] = ()
+    ) -> Path:
         folder = tmp_path / "an env"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         (packages,) = folder.glob("lib/python*/site-packages")
@@ -141,6 +162,7 @@ def venv(tmp_path: Path) -> Callable[..., Path]:
             (packages / "torch" / "version.py").write_text(
                 "from typing import Optional\n__version__ = '2.9.0'\n"
                 f"cuda: Optional[str] = {torch_cuda}\nhip: Optional[str] = None\n"
+                f"xpu: Optional[str] = {torch_xpu}\n"
             )
             (packages / "torch" / "__init__.py").write_text("raise SystemExit('imported')\n")
         for name in conda:
@@ -160,15 +182,18 @@ def test_a_real_environment_by_its_interpreter(venv, teho) -> None:
     assert [(one["kind"], one["toolkit"]) for one in found["builds"]] == [("cuda", "12.6")]
 
 
-@pytest.mark.parametrize(("says", "kind"), [("'12.6'", "cuda"), ("None", "cpu")])
+@pytest.mark.parametrize(
+    ("says", "intel", "kind"),
+    [("'12.6'", "None", "cuda"), ("None", "None", "cpu"), ("None", "'20250302'", "xpu")],
+)
 def test_torchs_own_file_is_read_and_torch_is_not_imported(
-    says: str, kind: str, venv, teho
+    says: str, intel: str, kind: str, venv, teho
 ) -> None:
-    python = venv("torch==2.9.0+computecanada", torch_cuda=says)
+    python = venv("torch==2.9.0+computecanada", torch_cuda=says, torch_xpu=intel)
     done = teho("env", "check", "--python", python, "--cluster", "narval", "--format", "json")
     (build,) = json.loads(done.stdout)["builds"]
     assert build["kind"] == kind
-    assert done.returncode == (kind == "cpu")
+    assert done.returncode == (kind != "cuda")
 
 
 def test_condas_own_records_count_for_its_packages(venv, teho) -> None:

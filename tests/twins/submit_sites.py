@@ -25,7 +25,7 @@ if [ -n "$SLURM_RESTART_COUNT" ] || [ "$RESTARTED" = 1 ]; then echo again; exit 
 trap 'echo told; exit 1' USR1
 echo up
 while :; do sleep 0.1; done"""
-PATIENCE_S = 200.0
+PATIENCE_S = 400.0
 
 
 class Told(msgspec.Struct, frozen=True):

@@ -26,12 +26,14 @@ SCRIPT = """\
 #!/bin/bash
 #SBATCH --partition=gpu --account=project_2001234 --time=10 --gres=gpu:v100:{gpus}
 #SBATCH --nodes={nodes} --ntasks-per-node={tasks} --output={notes}.out
+#SBATCH --job-name=one-after-the-other --dependency=singleton
 export NOTES={notes}
 {line}
 """
 ACCELERATE_LAUNCH = """\
 srun teho launch -- bash -c 'accelerate launch --multi_gpu \\
-  --num_machines $WORLD_SIZE --num_processes $((4 * WORLD_SIZE)) --machine_rank $RANK \\
+  --num_machines $WORLD_SIZE --machine_rank $RANK \\
+  --num_processes $((SLURM_GPUS_ON_NODE * WORLD_SIZE)) \\
   --main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT with_accelerate.py "$NOTES"'"""
 
 
@@ -51,7 +53,9 @@ class Case(NamedTuple):
 
 CASES = {
     "srun": Case('srun teho launch -- python ddp.py "$NOTES"', 4),
-    "torchrun-one-node": Case('srun teho launch -- torchrun ddp.py "$NOTES"', 1, nodes=1),
+    "torchrun-one-node": Case(
+        'srun teho launch -- torchrun ddp.py "$NOTES"', 1, 1, ranks=2, gpus=2
+    ),
     "torchrun": Case('srun teho launch -- torchrun ddp.py "$NOTES"', 1, ranks=2, gpus=2),
     "accelerate": Case(
         'srun teho launch -- python with_accelerate.py "$NOTES"',
@@ -60,7 +64,7 @@ CASES = {
         ranks=2,
         gpus=2,
     ),
-    "accelerate-launch": Case(ACCELERATE_LAUNCH, 1, framework="accelerate"),
+    "accelerate-launch": Case(ACCELERATE_LAUNCH, 1, framework="accelerate", ranks=2, gpus=2),
     "deepspeed": Case(
         'srun teho launch -- python with_deepspeed.py "$NOTES"',
         2,
@@ -93,7 +97,7 @@ def expected(stage: Stage) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def ended(slurm: None, stage: Stage) -> dict[str, Launched]:
-    """Run all jobs, one after the other, as each takes all GPUs of its nodes."""
+    """Run all jobs, one after the other: else chance would choose the GPUs of those beside."""
     with (
         tempfile.TemporaryDirectory(prefix="twin-") as folder,
         SlurmTwin(load_cluster("puhti", {}), Path(folder), live={"gpu": 2}, asleep=False) as twin,

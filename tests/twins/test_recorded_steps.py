@@ -22,7 +22,7 @@ from teho.model.run import Run, RunState
 from teho.store.read import read_run, run_state
 
 NODES = 4
-EACH = int(os.environ.get("TEHO_TEST_RANKS", "3"))
+EACH = int(os.environ.get("TEHO_TEST_RANKS", "2"))
 """Ranks of the training on each node: 8 by hand, fewer where other tests wait."""
 SCRIPT = """\
 #!/bin/bash

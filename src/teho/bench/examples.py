@@ -144,6 +144,8 @@ MATMUL = Example(
         *_sweep("size", _doubled(64, 1024), precision="TF32"),
         *_sweep("size", _doubled(64, 512), precision="BF16"),
     ),
+    # In a CPU's memory there is nothing to copy.
+    on_cpu=MappingProxyType({"end to end": "kernel"}),
     # To where memory ends.
     full=tuple(
         point

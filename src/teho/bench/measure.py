@@ -90,6 +90,9 @@ def measure(
     Raises:
         InputError: this Python does not start.
     """
+    if "images" in example.full[0] and not environment.get("CIFAR10_PATH"):
+        made = "The images are noise of CIFAR-10's format: `CIFAR10_PATH` may name the data set."
+        notes = (*notes, made)
     with ExitStack() as stack:
         bench = _Bench(example, effort, time.monotonic() + for_s, sources, tell)
         try:

@@ -118,7 +118,7 @@ def _crossing(axis: str, own: list[Crossover]) -> str:
     """Return from where on the faster one is, in one phase of all groups."""
     slow, fast = of_placement(own[0].slow), of_placement(own[0].fast)
     if own[0].slow_phase:
-        slow = f"{slow} from {own[0].slow_phase}"
+        slow = f"{slow} ({own[0].slow_phase})"
     is_one = fast.startswith("1 ")
     if all(one.outcome == "never" for one in own):
         verb = "is" if is_one else "are"

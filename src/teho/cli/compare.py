@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from teho.cli.ended_early import EndedEarly
 from teho.cli.in_turns import Turns, prices_of, read_times
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _ON = "cpu:1,cpu:all,gpu:1,gpu:all"
+_WITHOUT_EFFECT = {
+    "with --recorded": ("on", "for_", "window", "full", "sweep", "submit", "repeats"),
+    "with --cluster": ("for_", "window", "full", "sweep", "site", "gpu_cost", "plot", "form"),
+    "without --cluster": ("submit", "repeats"),
+}
 
 
 @click.command(
@@ -85,6 +91,7 @@ def command(
         raise click.UsageError("Either '-- COMMAND…' or --recorded: one of the two.")
     if cluster is not None and not argv:
         raise click.UsageError("--cluster submits a program: '-- COMMAND…'.")
+    _refuse(f"with{'' if cluster else 'out'} --cluster" if argv else "with --recorded")
     if cluster is not None:
         from teho.cli.compare_jobs import submit_variants
 
@@ -112,6 +119,15 @@ def command(
 
         picture.write_bytes(draw_compared(compared, picture.suffix[1:]))
     ended.leave(well=compared.outcome != "not_enough_evidence")
+
+
+def _refuse(how: str) -> None:
+    """Refuse options that somebody gave and that have no effect so."""
+    context = click.get_current_context()
+    for one in context.command.params:
+        source = context.get_parameter_source(str(one.name))
+        if one.name in _WITHOUT_EFFECT[how] and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{one.opts[0]} has no effect {how}.")
 
 
 def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compared:

@@ -16,8 +16,6 @@ from teho.errors import InputError, TehoError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from teho.doctor.outcome import Check
-
 __all__ = ["command"]
 
 _PATIENCE_S = 2.0
@@ -57,15 +55,15 @@ def command(
     an option is wrong; else 0. Remarks count for nothing. With --in-job: 1 where the job cannot do
     what it was started for, and 0 whatever else is.
     """
-    from teho.doctor.examine import chosen, exit_code
-
-    checks = chosen([word for part in only.split(",") if (word := part.strip())])
+    ids = [word for part in only.split(",") if (word := part.strip())]
     if in_job:
         if self_test or form == "json":
             raise InputError("--in-job with --self-test or --format json", "one without the other")
-        raise click.exceptions.Exit(_in_job(checks, python, data, cluster))
-    from teho.doctor.examine import examine
+        raise click.exceptions.Exit(_in_job(ids, python, data, cluster))
+    from teho.doctor.examine import chosen, examine, exit_code
     from teho.doctor.take import take_scene
+
+    checks = chosen(ids)
 
     hint = Timer(_PATIENCE_S, say, ["asking drivers, file systems and frameworks…"])
     hint.daemon = True
@@ -97,13 +95,14 @@ def command(
         raise click.exceptions.Exit(code)
 
 
-def _in_job(checks: Sequence[Check], python: str, data: str, cluster: str) -> int:
+def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
     """Say what is wrong; return 1 where the job is doomed, and never for a fault of Teho's own."""
-    from teho.doctor.examine import doomed, examine
-    from teho.doctor.take import take_scene
-    from teho.show.doctor_text import problem_lines
-
     try:
+        from teho.doctor.examine import chosen, doomed, examine
+        from teho.doctor.take import take_scene
+        from teho.show.doctor_text import problem_lines
+
+        checks = chosen(ids)
         began_s = time.monotonic()
         scene = take_scene(os.environ, python=python, data=data, cluster=cluster)
         examination = examine(scene, checks, time.monotonic() - began_s)

@@ -254,7 +254,9 @@ def _of_python(python: str | None, target: Target) -> Checked:
         installed.packages,
         source=path,
         form="installed packages",
-        target=target,
+        target=target
+        if target.cluster
+        else msgspec.structs.replace(target, arch=installed.machine),
         facts=installed.facts,
         python=installed.python,
     )

@@ -58,6 +58,7 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
     return Python(
         path=found,
         version=told.python,
+        machine=told.machine,
         packages=tuple(told.packages),
         facts=told.facts,
         frameworks=_one_of_each(builds_of(told.packages, told.facts)),

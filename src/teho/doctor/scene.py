@@ -8,7 +8,7 @@ from typing import Union
 import msgspec
 
 from teho.model.allocation import Allocation
-from teho.model.cluster import Cluster
+from teho.model.cluster import Cluster, Gpu
 from teho.model.device import Device
 from teho.model.missing import Missing
 from teho.model.software import Accelerator, Build, Driver, Package
@@ -51,6 +51,8 @@ class Python(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     version: str
+    machine: str = "x86_64"
+    """What it was compiled for, such as `aarch64`."""
     packages: tuple[Package, ...] = ()
     facts: dict[str, str] = {}
     """What frameworks' own files say of their build, as `builds_of` takes it."""
@@ -220,10 +222,10 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.gpus or self.allocation.gpus_held)
 
     @property
-    def site_has_gpus(self) -> bool:
-        """Whether this is a login node, or the like, of a cluster with GPUs."""
-        kinds = self.cluster.nodes if self.cluster else ()
-        return not self.in_job and any(kind.gpu for kind in kinds)
+    def site_gpus(self) -> tuple[Gpu, ...]:
+        """GPUs of the cluster whose login node, or the like, this is; none in a job."""
+        kinds = self.cluster.nodes if self.cluster and not self.in_job else ()
+        return tuple(kind.gpu for kind in kinds if kind.gpu)
 
     @property
     def nvidia_driver(self) -> Union[Driver, None]:
@@ -232,7 +234,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         version = told.get("driver by NVML") or told.get("NVIDIA driver", "")
         if version:
             return Driver(version=version, cuda=told.get("CUDA of the driver", ""), where="here")
-        if self.cluster is None or self.cluster.driver is None or not self.site_has_gpus:
+        if self.cluster is None or self.cluster.driver is None or not self.site_gpus:
             return None
         known = self.cluster.driver
         return Driver(

@@ -17,7 +17,7 @@ from teho.experiment.outputs import other_results
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.rounds import Rounds, Run
-from teho.model.compared import BreakEven, Compared, Point
+from teho.model.compared import BreakEven, Compared, Contest, Point
 from teho.units import format_count
 
 __all__ = ["Wish", "compare", "crossing", "summed_up", "terms_of"]
@@ -129,19 +129,37 @@ def summed_up(points: Sequence[Point], swept: str, **about: Any) -> Compared:
     """Return what points say together.
 
     Args:
-        points: of rising values of what is swept; one where nothing is.
+        points: of rising values of what is swept; one where nothing is. Of the last one that could
+            be compared is the verdict.
         swept: what; empty: nothing.
         about: the other fields of `Compared`.
     """
-    edge = crossing(points, swept) if swept else None
+    told = _alike(points)
+    last = told[-1] if told else points[-1]
+    edge = crossing(told, swept) if swept else None
+    beyond = next((point.value for point in points[points.index(last) + 1 :]), None)
+    lost = f"; not to be compared at {swept} = {format_count(beyond)}" if beyond is not None else ""
     return Compared(
-        outcome=points[-1].outcome,
-        verdict=_verdict(points[-1], edge, swept),
+        outcome=last.outcome,
+        verdict=_verdict(last, edge, swept) + lost,
         swept=swept,
         points=tuple(points),
         break_even=edge,
         **about,
     )
+
+
+def _alike(points: Sequence[Point]) -> list[Point]:
+    """Return the points that answer the same question: GPUs against cores, where there is one.
+
+    Where memory ends, a GPU is out, and what is left there are cores among themselves.
+    """
+    mixed = [point for point in points if point.contest and _is_mixed(point.contest)]
+    return mixed or [point for point in points if point.contest]
+
+
+def _is_mixed(contest: Contest) -> bool:
+    return contest.larger.partition(":")[0] != contest.smaller.partition(":")[0]
 
 
 def _verdict(last: Point, edge: BreakEven | None, swept: str) -> str:
@@ -151,10 +169,12 @@ def _verdict(last: Point, edge: BreakEven | None, swept: str) -> str:
     larger = next(one for one in last.variants if one.name == last.contest.larger)
     smaller = next(one for one in last.variants if one.name == last.contest.smaller)
     about = format_count(float(f"{edge.at:.2g}"))
+    fast = f", {last.contest.speed.times:.2f} times as fast"
+    worth = fast if last.outcome == "worth_it" else f": {last.verdict}"
     return (
         f"From about {swept} = {about} on (between {format_count(edge.low)} and "
         f"{format_count(edge.high)}), {larger.words} {'is' if larger.words[:2] == '1 ' else 'are'} "
-        f"faster than {smaller.words}; at {at}, {last.contest.speed.times:.2f} times as fast"
+        f"faster than {smaller.words}; at {at}{worth}"
     )
 
 

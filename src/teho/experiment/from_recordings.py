@@ -6,7 +6,10 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teho.errors import InputError
 from teho.experiment.compare import summed_up, terms_of
@@ -15,7 +18,7 @@ from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.recorded import EARLY
 from teho.experiment.sample import sample_of
-from teho.model.compared import Compared, Sample
+from teho.model.compared import Compared, Contest, Point, Sample
 from teho.model.run import Run
 from teho.store.index import find_run, list_runs
 from teho.store.read import read_run
@@ -27,7 +30,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?(e[+-]?[0-9]{1,3})?")
 
 
 def runs_named(text: str, home: Path) -> list[tuple[Path, Run]]:
-    """Return the recordings that are meant, oldest first.
+    """Return the recordings that are meant.
 
     Args:
         text: `KEY=VALUE`, a tag that they have in common, or ids, names and directories,
@@ -58,14 +61,14 @@ def runs_named(text: str, home: Path) -> list[tuple[Path, Run]]:
 def compare_recorded(
     runs: Sequence[tuple[Path, Run]], prices: Prices | None, gpu_cores: int | None
 ) -> Compared:
-    """Return what recordings say; each variant's are taken as rounds, in their order.
+    """Return what recordings say; each variant's are taken as rounds, in the order of time.
 
     A variant is what a recording's tag `variant` says, such as `cpu:2`, else what the run had of
     its nodes: `gpu:N` where there are GPUs, `cpu:N` where not. Where one other tag has different
     numbers in them, that is what was swept.
 
     Args:
-        runs: in the order of time.
+        runs: in any order.
         prices: of a site; None: none was named.
         gpu_cores: how many cores cost as much as a GPU, where the user says it.
 
@@ -74,26 +77,33 @@ def compare_recorded(
         InputError: nothing is left of them.
     """
     # What somebody broke off says nothing.
-    runs = [(path, run) for path, run in runs if not (run.end and run.end.on_purpose == EARLY)]
+    runs = sorted(
+        (one for one in runs if not (one[1].end and one[1].end.on_purpose == EARLY)),
+        key=lambda one: one[1].started_at,
+    )
     if not runs:
         raise InputError("no recording that came to an end", "one of each variant, or more")
     swept = _swept([run for _, run in runs])
     found: dict[float | None, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    went: dict[float | None, list[tuple[str, Run]]] = defaultdict(list)
     places: dict[str, Placement] = {}
     for path, run in runs:
         place = _placement(run)
         places.setdefault(place.name, place)
         value = float(run.tags[swept]) if swept else None
         found[value][place.name].append(sample_of(run, path, None))
+        went[value].append((place.name, run))
     # As they were run: few cores first, GPUs last.
     ordered = sorted(places.values(), key=_order)
     terms, unit, notes = terms_of(ordered, prices, gpu_cores)
     commands = {run.command for _, run in runs}
     if len(commands) > 1 and not swept:
         notes = [*notes, f"These are runs of {len(commands)} different commands."]
-    notes = [*notes, "They were recorded before: whether they took turns, nobody knows."]
     points = [
-        judge({place: found[value][place.name] for place in ordered}, terms, value)
+        _with_turns(
+            judge({place: found[value][place.name] for place in ordered}, terms, value),
+            went[value],
+        )
         for value in sorted(found, key=lambda value: value or 0.0)
     ]
     return summed_up(
@@ -105,6 +115,34 @@ def compare_recorded(
         cost_unit=unit,
         notes=tuple(notes),
     )
+
+
+def _with_turns(point: Point, went: Sequence[tuple[str, Run]]) -> Point:
+    """Return a point with a sentence on whether those that it compares took turns.
+
+    Args:
+        point: what the runs say.
+        went: the variant of each run, in the order of time.
+    """
+    if point.contest is None:
+        return point
+    return replace(point, notes=(*point.notes, _turns(point.contest, went)))
+
+
+def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
+    two = {contest.smaller, contest.larger}
+    own = [(name, run) for name, run in went if name in two]
+    before = "They were recorded before,"
+    ended = [(run.end.at, after) for (_, run), (_, after) in pairwise(own) if run.end]
+    if any(at > after.started_at for at, after in ended):
+        return (
+            f"{before} and some of them at the same time: on one node, they disturbed each other."
+        )
+    names = [name for name, _ in own]
+    rounds = [set(names[first : first + 2]) for first in range(0, len(names) - 1, 2)]
+    if all(round_ == two for round_ in rounds):
+        return f"{before} and took turns."
+    return f"{before} and did not take turns: what changed meanwhile is in the figures."
 
 
 def _swept(runs: Sequence[Run]) -> str:

@@ -14,7 +14,7 @@ _NEAR = 1e-3
 _NOTHING = 1e-6
 """What is smaller is a residue of rounding, and differs from device to device."""
 _PLACE = re.compile(
-    r"\b(?:cpus?|gpus?|cuda|hip|rocm|mps|devices?|threads?|cores?|workers?|affinity)\b",
+    r"\b(?:cpus?|gpus?|cuda|hip|rocm|mps|devices?|threads?|cores?|workers?|ranks?|processes|affinity)\b",
     re.IGNORECASE,
 )
 """What a line has that tells where the program runs, and not what it found."""
@@ -25,8 +25,8 @@ def other_results(printed: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a sentence for each variant that prints other results than the first.
 
     Only lines count that a variant prints alike in each of its runs: times and what is random
-    differ from run to run, and tell nothing. Nor do lines that speak of devices, cores or threads.
-    Numbers may differ by 0.1 %, and by 0.000001.
+    differ from run to run, and tell nothing. Nor do lines that speak of devices, cores, threads or
+    ranks. Numbers may differ by 0.1 %, and by 0.000001.
 
     Args:
         printed: variant -> the whole standard output of each of its runs, two or more.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
 from teho.experiment.contest import Terms, measure_of
+from teho.experiment.outputs import other_results
 from teho.experiment.placement import Machine, Placement
 from teho.experiment.rounds import Rounds, Run
 from teho.experiment.scaling import scaling
@@ -81,6 +82,8 @@ def scale(
                 break
     except KeyboardInterrupt:
         notes.append("It was ended early.")
+    if not wish.is_weak:  # more work has other results
+        notes += other_results(rounds.printed)
     return _scaled(wish, rounds, notes, clock() - began_s)
 
 

@@ -31,8 +31,8 @@ PLAN_SCHEMA = "teho.env-plan/1"
 """Name and version of the JSON form of `EnvironmentPlan`."""
 
 Framework = Literal["pytorch", "tensorflow", "jax", "cupy"]
-Accelerator = Literal["cuda", "rocm", "cpu", "unknown"]
-"""What a package was built for."""
+Accelerator = Literal["cuda", "rocm", "xpu", "cpu", "unknown"]
+"""What a package was built for; `xpu`: Intel's GPUs."""
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):

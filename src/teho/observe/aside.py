@@ -6,6 +6,7 @@ whole process from ending.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
 import os
@@ -29,6 +30,8 @@ _ERROR = b"!"
 _MOMENT_S = 0.001
 _GRACE_S = 5
 """After its time an asking process ends by itself, where nobody is left to end it."""
+_asking: dict[int, int] = {}
+"""Asking processes whose end was not seen -> the process that they ask for."""
 
 
 class Aside:
@@ -52,6 +55,7 @@ class Aside:
         if self._pid == 0:
             signal.alarm(math.ceil(deadline_s) + _GRACE_S)
             _ask_and_exit(of, ask, write_end)
+        _asking[self._pid] = os.getpid()
         os.close(write_end)
         with contextlib.suppress(OSError):
             os.setpgid(self._pid, self._pid)
@@ -73,8 +77,7 @@ class Aside:
         """Wait for what was written; its process is gone then, where it lets itself end."""
         data, in_time = self._listen()
         if not in_time:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, signal.SIGKILL)
+            _end(self._pid)
         code = self._exit_code(until_s=self._until_s if in_time else 0.0)
         if not in_time:
             why = f"{self._of} did not answer within {self._deadline_s:g} s"
@@ -92,6 +95,8 @@ class Aside:
         """Return how the process ended; 0 where it still ends, perhaps inside a driver."""
         while True:
             ended, status = os.waitpid(self._pid, os.WNOHANG)
+            if ended:
+                del _asking[self._pid]
             if ended or time.monotonic() >= until_s:
                 return os.waitstatus_to_exitcode(status)
             time.sleep(_MOMENT_S)
@@ -109,6 +114,19 @@ class Aside:
                 data += part
         finally:
             os.close(self._pipe)
+
+
+def _end(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+@atexit.register
+def _end_all() -> None:
+    """End what was not waited for: Ctrl-C does not reach a process group of its own."""
+    for group, asker in tuple(_asking.items()):
+        if asker == os.getpid():
+            _end(group)
 
 
 def telling(question: Callable[[], object]) -> Callable[[int], None]:

@@ -140,7 +140,7 @@ def _crossovers(measured: Measured) -> list[Table]:
     if not rows:
         return []
     others = dict.fromkeys(
-        f"{one.phase.capitalize()} is held against {of_placement(one.slow)} from {one.slow_phase}"
+        f"{one.phase.capitalize()} is held against {of_placement(one.slow)} ({one.slow_phase})"
         for one in measured.crossovers
         if one.slow_phase
     )

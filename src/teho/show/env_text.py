@@ -21,7 +21,10 @@ _KINDS = {
     "venv": "a virtual environment",
     "container": "a container",
 }
-_ACCELERATORS = {"cuda": "CUDA", "rocm": "ROCm", "cpu": "CPU-only", "unknown": "not told"}
+_ACCELERATORS = {
+    "cuda": "CUDA", "rocm": "ROCm", "xpu": "Intel's GPUs", "cpu": "CPU-only",
+    "unknown": "not told",
+}  # fmt: skip
 _MARKS = {"critical": ("✗", "bold red"), "warning": ("!", "bold yellow")}
 
 
@@ -127,16 +130,16 @@ def _verdict(checked: Checked) -> tuple[str, str, str]:
     groups = {
         what: list(dict.fromkeys(TITLES[b.framework] for b in checked.builds if b.kind in kinds))
         for what, kinds in (
-            ("for the GPU", ("cuda", "rocm")), ("CPU-only", ("cpu",)), ("not told", ("unknown",)),
+            ("for the GPU", ("cuda", "rocm")), ("for Intel's GPUs", ("xpu",)),
+            ("CPU-only", ("cpu",)), ("not told", ("unknown",)),
         )
     }  # fmt: skip
     told = "; ".join(f"{', '.join(names)}: {what}" for what, names in groups.items() if names)
     if groups["not told"]:
         return "?", "bold yellow", f"{told}."
-    cuda = any(one.kind == "cuda" for one in checked.builds)
-    runs = (
-        ", and the driver runs it" if checked.driver and cuda and len(checked.builds) == 1 else ""
-    )
+    is_told = not any(line.startswith("Driver:") for line in checked.not_checked)
+    cuda_alone = [one.kind for one in checked.builds] == ["cuda"]
+    runs = ", and the driver runs it" if cuda_alone and is_told else ""
     return ("!", "bold yellow", f"{told}.") if checked.problems else (
         "✓", "bold green", f"{told}{runs}.",
     )  # fmt: skip

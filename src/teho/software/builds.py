@@ -27,6 +27,7 @@ _PLUGIN = re.compile(r"jax-(cuda|rocm)(\d+)-(?:plugin|pjrt)")
 # cuda120_py313, py3.11_cuda12.1_cudnn8, gpu_cuda118, cu126, cuda12.cudnn89
 _CUDA = re.compile(r"(?:^|[_.+-])cu(?:da)?_?(\d+(?:\.\d+)?)")
 _ROCM = re.compile(r"(?:^|[_.+-])(?:rocm|hip)_?(\d+(?:\.\d+)*)")
+_XPU = re.compile(r"(?:^|[_.+-])xpu(?:$|[_.+-])")
 _CPU = re.compile(r"(?:^|[_.+-])(?:cpu|mkl|eigen|openblas)(?:$|[_.+-])")
 _GPU = re.compile(r"(?:^|[_.+-])gpu(?:$|[_.+-])")
 # From CUDA 13 on, NVIDIA's wheels carry no CUDA version in their names.
@@ -70,6 +71,8 @@ def build_of(name: str, version: str, build: str = "", local: str = "") -> Build
             return _known(told, "rocm", found.group(1), evidence)
         if found := _CUDA.search(text):
             return _known(told, "cuda", _dotted(found.group(1)), evidence)
+        if _XPU.search(text):
+            return _known(told, "xpu", "", evidence)
         if _CPU.search(text):
             return _known(told, "cpu", "", evidence)
         if _GPU.search(text):
@@ -99,7 +102,9 @@ def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = Non
             told = _known(told, kind, toolkit, f"its own files say {said}")
         elif told.kind == "unknown" or told.framework == "jax":
             told = _beside(told, package, everything)
-        whole = re.sub("-(gpu|core)$", "", package.name)
+        # conda's `pytorch-cpu` only asks for `pytorch`; pip's `tensorflow-cpu` is one of its own.
+        meta = "gpu|core|cpu" if package.origin == "conda" else "gpu|core"
+        whole = re.sub(f"-({meta})$", "", package.name)
         if whole == package.name or not _has(everything, whole):
             found.append(told)
     return found

@@ -102,7 +102,7 @@ def _problems(looked: _Looked) -> Iterator[Problem]:
 def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
     title, target = TITLES[build.framework], looked.target
     if build.kind == "cpu":
-        others = {one.framework for one in looked.builds if one.kind in {"cuda", "rocm"}}
+        others = {one.framework for one in looked.builds if one.kind not in {"cpu", "unknown"}}
         if build.framework not in others:
             yield Problem(
                 kind="cpu_only_build",
@@ -112,13 +112,14 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
                 evidence=f"{build.package} {build.version}: {build.evidence}",
                 action=_gpu_build(build, looked),
             )
-    wrong = {"amd": "cuda", "nvidia": "rocm"}.get(target.vendor)
-    if build.kind == wrong:
+    right = {"amd": "rocm", "nvidia": "cuda"}.get(target.vendor)
+    made_for = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "Intel's GPUs"}.get(build.kind)
+    if right and made_for and build.kind != right:
         yield Problem(
             kind="wrong_vendor",
             severity="critical",
-            sentence=f"{title} is built for {build.kind.upper().replace('ROCM', 'ROCm')}, and the "
-            f"GPU, {target.gpu}, is {'AMD' if target.vendor == 'amd' else 'NVIDIA'}'s.",
+            sentence=f"{title} is built for {made_for}, and the GPU, {target.gpu}, is "
+            f"{target.vendor.upper()}'s.",
             evidence=f"{build.package} {build.version}: {build.evidence}",
             action=_plan(target, build.framework),
         )
@@ -229,6 +230,11 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
             f"Driver: that of {target.cluster or 'the compute nodes'} is not known; run this on "
             "one, or say `--driver VERSION` as nvidia-smi shows it."
         )
+    for build in cuda:
+        toolkit = looked.cuda or build.toolkit
+        if target.driver is not None and driver_runs(target.driver, toolkit) is None:
+            which = f"which one CUDA {toolkit} needs" if toolkit else "for which CUDA it is built"
+            yield f"Driver: {which} is not known, of {TITLES[build.framework]} {build.version}."
     if cuda and not target.gpu:
         yield "GPU: not known; `--cluster NAME` says which it is."
     for build in looked.builds:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_TORCH = re.compile(r"^(cuda|hip)\b[^=\n]*=\s*['\"](\d+(?:\.\d+)?)", re.MULTILINE)
+_TORCH = re.compile(r"^(cuda|hip|xpu)\b[^=\n]*=\s*['\"](\d+(?:\.\d+)?)", re.MULTILINE)
 _NO_CUDA = re.compile(r"^cuda\b[^=\n]*=\s*None", re.MULTILINE)
 _TENSORFLOW = re.compile(
     r"['\"](is_cuda_build|is_rocm_build|cuda_version)['\"]\s*[,:]\s*['\"]?(\w+(?:\.\d+)?)"
@@ -56,10 +56,11 @@ def _of_pip() -> Iterator[dict[str, str]]:
 
 
 def _torch() -> str:
-    """Return what torch was built for, such as `cuda 12.6`, `rocm 6.2` or `cpu`; empty: unknown."""
+    """Return what torch was built for, such as `cuda 12.6`, `xpu` or `cpu`; empty: unknown."""
     text = _text_of("torch/version.py")
     for kind, version in _TORCH.findall(text):
-        return f"{'rocm' if kind == 'hip' else kind} {version}"
+        # Of Intel's it names the compiler.
+        return "xpu" if kind == "xpu" else f"{'rocm' if kind == 'hip' else kind} {version}"
     return "cpu" if _NO_CUDA.search(text) else ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from typing import Any, Callable, Iterator, List
+from typing import Any, Iterator, List
 
 import numpy as np
 from harness import Phase, Point, serve
@@ -55,7 +55,7 @@ class Bandwidth:
         library, size = self.library, source.nbytes
         yield Phase("host to device", lambda: library.to_device(source), bytes=size)
         here = library.to_device(source)
-        yield Phase("device to host", way_back(library, here), bytes=size)
+        yield Phase("device to host", library.way_back(here), bytes=size)
         pinned = pinned_like(library, source)
         if pinned is None:
             return
@@ -89,15 +89,6 @@ def pinned_like(library: Library, source: Any) -> Any:
         return None
     pinned[:] = source
     return pinned
-
-
-def way_back(library: Library, here: Any) -> Callable[[], Any]:
-    """Return what copies an array from the device to memory that is not pinned."""
-    if library.name == "jax":
-        # `numpy.asarray` would copy once, and remember.
-        host = library.package.devices("cpu")[0]
-        return lambda: library.package.device_put(here, host)
-    return lambda: library.to_host(here)
 
 
 @contextlib.contextmanager

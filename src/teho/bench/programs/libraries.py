@@ -63,6 +63,10 @@ class Library:
         """Return one of this library's arrays as NumPy's."""
         return array
 
+    def way_back(self, here: Any) -> Callable[[], Any]:
+        """Return what copies an array from the device, anew each time, to unpinned memory."""
+        return lambda: self.to_host(here)
+
     def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
         """Return random numbers from 0 to 1 that were made on the device, others at each call.
 
@@ -121,6 +125,11 @@ class _Jax(Library):
     def to_host(self, array: Any) -> Any:
         return importlib.import_module("numpy").asarray(array)
 
+    def way_back(self, here: Any) -> Callable[[], Any]:
+        # `numpy.asarray` would copy once, and remember.
+        host = self.package.devices("cpu")[0]
+        return lambda: self.package.device_put(here, host)
+
     def wait(self, result: object) -> None:
         self.package.block_until_ready(result)
 
@@ -174,6 +183,9 @@ def open_library(name: str, device: str) -> Library:
     """
     # JAX would take three quarters of a GPU's memory, and other libraries run on the same GPU.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    # What comes back goes to JAX's own CPU, which this variable may leave out.
+    if "cpu" not in (os.environ.get("JAX_PLATFORMS") or "cpu"):
+        os.environ["JAX_PLATFORMS"] += ",cpu"
     package = _imported(name)
     only = {"numpy": "cpu", "cupy": "gpu"}.get(name, device)
     if only != device:

@@ -36,7 +36,7 @@ class Matmul:
         return [*map(float, c.ravel()[:_SHOWN]), float(np.trace(c, dtype=np.float64))]
 
     def phases(self, point: Point) -> Iterator[Phase]:
-        """Time the product alone, and with the copies to the device and back."""
+        """Time the product alone, the copies to the device and back, and all of it."""
         yield from self._alone(point)
         if self.library.device == "gpu" and point["size"] <= _LARGEST_COPIED:
             yield from self._copied(point)
@@ -48,9 +48,15 @@ class Matmul:
         yield Phase("kernel", lambda: multiply(a, b), flop=_flop(point))
 
     def _copied(self, point: Point) -> Iterator[Phase]:
-        multiply, shape = self.multiplication(point), (point["size"],) * 2
+        library, multiply = self.library, self.multiplication(point)
+        shape = (point["size"],) * 2
         dtype = "float64" if point["precision"] == "FP64" else "float32"
         a, b = (np.random.default_rng(seed).random(shape, dtype=dtype) for seed in (1, 2))
+        copied = float(a.nbytes + b.nbytes)
+        yield Phase("copy in", lambda: [*map(library.to_device, (a, b))], bytes=copied)
+        c = self._product(multiply, point, a, b)
+        yield Phase("copy out", library.way_back(c), bytes=copied / 2)
+        del c
         yield Phase(
             "end to end",
             lambda: self.product_on_host(multiply, point, a, b),
@@ -82,13 +88,16 @@ class Matmul:
 
     def product_on_host(self, multiply: Callable[..., Any], point: Point, *on_host: Any) -> Any:
         """Copy two NumPy arrays to the device, in the point's precision, and their product back."""
+        return self.library.to_host(self._product(multiply, point, *on_host))
+
+    def _product(self, multiply: Callable[..., Any], point: Point, *on_host: Any) -> Any:
         name, module = _TYPES[point["precision"]], self.library.module
         here = [self.library.to_device(array) for array in on_host]
         if self.library.name == "torch":
             c = multiply(*(array.to(getattr(module, name)) for array in here))
-            return self.library.to_host(c.float() if name == "bfloat16" else c)
+            return c.float() if name == "bfloat16" else c
         c = multiply(*(array.astype(name) for array in here))
-        return self.library.to_host(c.astype("float32") if name == "bfloat16" else c)
+        return c.astype("float32") if name == "bfloat16" else c
 
 
 def _flop(point: Point) -> float:

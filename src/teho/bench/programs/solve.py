@@ -53,7 +53,7 @@ class Solve:
             yield Phase("copy in", lambda: [*map(library.to_device, on_host)], bytes=copied)
             back = solve(a, b)
             library.wait(back)
-            yield Phase("copy out", lambda: library.to_host(back), bytes=on_host[1].nbytes)
+            yield Phase("copy out", library.way_back(back), bytes=on_host[1].nbytes)
 
     def _all_the_way(self, point: Point) -> Iterator[Phase]:
         library, solve, systems = self.library, self.solve, point["systems"]

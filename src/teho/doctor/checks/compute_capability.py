@@ -47,7 +47,9 @@ def look(scene: Scene) -> Outcome:
     for build in builds:
         told = python.sights.get(build.framework)
         sight = told if isinstance(told, Sight) else Sight()
-        runs = [(_runs(build, sight, device.architecture), device) for device in devices]
+        runs = [
+            (_runs(build, sight, device.architecture, python.machine), device) for device in devices
+        ]
         if lacking := [device for can, device in runs if can is False]:
             found.append(_found(build, sight, lacking, dooms=len(lacking) == len(devices)))
         elif any(can is None for can, _ in runs):
@@ -61,14 +63,14 @@ def look(scene: Scene) -> Outcome:
     return fine(f"{joined(names)} {'has' if len(names) == 1 else 'have'} code for {shown}")
 
 
-def _runs(build: Build, sight: Sight, architecture: str) -> bool | None:
+def _runs(build: Build, sight: Sight, architecture: str, machine: str) -> bool | None:
     """Tell it by what the framework says of itself, or else by what is documented of its build."""
     if sight.architectures:
         return _has_code(sight.architectures, architecture)
     if build.kind != "cuda":
         return None
     channel = "conda" if build.evidence.startswith("build ") else "pip"
-    return supports(architecture, build.framework, build.version, build.toolkit, channel)
+    return supports(architecture, build.framework, build.version, build.toolkit, channel, machine)
 
 
 def _has_code(compiled_for: tuple[str, ...], architecture: str) -> bool:

@@ -24,7 +24,7 @@ def look(scene: Scene) -> Outcome:
         return unknown(f"no Python could be asked: {python.detail}")
     if not python.frameworks:
         return moot(f"no GPU framework in {python.path}")
-    if not scene.expects_gpus and not scene.site_has_gpus:
+    if not scene.expects_gpus and not scene.site_gpus:
         return moot("no GPU is here, and this is no login node of a cluster with GPUs")
     kinds = {one.framework: python.kind_of(one) for one in python.frameworks}
     lacking = [one for one in python.frameworks if kinds[one.framework] == "cpu"]

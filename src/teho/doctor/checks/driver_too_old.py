@@ -29,6 +29,9 @@ def look(scene: Scene) -> Outcome:
         one.framework: toolkit for one in python.frameworks if (toolkit := _toolkit(python, one))
     }
     if driver is None:
+        if toolkits and scene.cluster and any(gpu.vendor == "nvidia" for gpu in scene.site_gpus):
+            nodes = f"{scene.cluster.title}'s compute nodes"
+            return unknown(f"the driver of {nodes} is not documented; nvidia-smi in a job shows it")
         return moot("no NVIDIA driver is here")
     if not toolkits:
         if any(python.kind_of(one) == "cuda" for one in python.frameworks):

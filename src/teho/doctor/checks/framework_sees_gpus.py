@@ -35,10 +35,12 @@ def look(scene: Scene) -> Outcome:
     found: list[Symptom] = []
     for build in builds:
         sight = python.sights.get(build.framework)
-        if isinstance(sight, Sight):
-            found += _judged(scene, build, sight)
-        else:
+        if not isinstance(sight, Sight):
             gone.append(sight.detail if sight else f"{build.package} was not asked")
+        elif sight.gpus is None and not sight.broken:
+            gone.append(f"{build.package} does not say how many it sees")
+        else:
+            found += _judged(scene, build, sight)
     if found:
         return spared(found, len(builds))
     if gone:
@@ -59,10 +61,8 @@ def _judged(scene: Scene, build: Build, sight: Sight) -> list[Symptom]:
                 dooms=True,
             )
         ]
-    if sight.gpus is None:
-        return []
     wanted = 1 if any(gpu.parent_id for gpu in scene.gpus) else len(scene.gpus)
-    if sight.gpus >= wanted:
+    if sight.gpus is None or sight.gpus >= wanted:
         return []
     said = f": {sight.why}" if sight.why else ""
     return [

@@ -14,6 +14,7 @@ ABOUT = "the way out of this node: proxies, or none"
 DECISIVE = False
 
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "WANDB_MODE")
+_NOT_OFFLINE = {"", "0", "false", "no", "off", "online"}
 
 
 def look(scene: Scene) -> Outcome:
@@ -29,7 +30,11 @@ def look(scene: Scene) -> Outcome:
         return unknown(f"whether {cluster.title}'s compute nodes reach the internet is not known")
     if cluster.internet_on_compute_nodes:
         return fine(f"{cluster.title}'s compute nodes reach the internet")
-    told = [name for name in _OFFLINE if scene.environment.get(name)]
+    told = [
+        name
+        for name in _OFFLINE
+        if scene.environment.get(name, "").strip().lower() not in _NOT_OFFLINE
+    ]
     if told:
         return fine(f"there is no internet, and {told[0]} is set")
     return [

@@ -19,22 +19,15 @@ _JUDGED_ELSEWHERE = {"no_framework", "cpu_only_build", "driver_too_old", "gpu_no
 
 
 def look(scene: Scene) -> Outcome:
-    """Hold the packages against each other, and against the first GPU."""
+    """Hold the packages against each other, and against the first GPU, here or of the site."""
     python = scene.python
     if isinstance(python, Missing):
         return unknown(f"no Python could be asked: {python.detail}")
     if not python.frameworks:
         return moot(f"no GPU framework in {python.path}")
-    device = scene.gpus[0] if scene.gpus else None
-    is_nvidia = device is not None and device.vendor == "nvidia"
-    target = Target(
-        driver=scene.nvidia_driver,
-        vendor=device.vendor if device else "",
-        gpu=device.name if device else "",
-        capability=device.architecture if device and is_nvidia else "",
-        cluster=scene.cluster.name if scene.cluster else "",
+    checked = check(
+        python.packages, source=python.path, form="", target=_target(scene), facts=python.facts
     )
-    checked = check(python.packages, source=python.path, form="", target=target, facts=python.facts)
     found = [
         symptom(
             ID,
@@ -48,3 +41,20 @@ def look(scene: Scene) -> Outcome:
     ]
     count = len(python.packages)
     return found or fine(f"{count} package{'' if count == 1 else 's'}, and nothing at odds")
+
+
+def _target(scene: Scene) -> Target:
+    cluster = scene.cluster.name if scene.cluster else ""
+    if scene.gpus:
+        device = scene.gpus[0]
+        return Target(
+            driver=scene.nvidia_driver,
+            vendor=device.vendor,
+            gpu=device.name,
+            capability=device.architecture if device.vendor == "nvidia" else "",
+            cluster=cluster,
+        )
+    if len({gpu.vendor for gpu in scene.site_gpus}) != 1:
+        return Target(cluster=cluster)
+    models = dict.fromkeys(gpu.model for gpu in scene.site_gpus if not gpu.part_of)
+    return Target(vendor=scene.site_gpus[0].vendor, gpu=" or ".join(models), cluster=cluster)

@@ -15,7 +15,11 @@ ABOUT = "how much of the quotas is used"
 DECISIVE = False
 
 _NEARLY = Threshold(90, "%", "Teho's own choice: what is left may not hold a job's checkpoints")
-_FULL = Threshold(100, "%", "quota(1): beyond its limit nothing can be written")
+_FULL = Threshold(
+    100,
+    "%",
+    "quota(1): at a hard limit nothing can be written; at a soft one, once its grace is over",
+)
 
 
 def look(scene: Scene) -> Outcome:

@@ -26,9 +26,11 @@ def pytorch() -> Dict[str, Any]:
     if toolkit and not count and not why:
         why = _error(torch.cuda.current_device)
     spread = torch.distributed
+    # Older ones know nothing of Intel's GPUs.
+    other = "xpu" if getattr(torch.version, "xpu", None) else "cpu"
     return {
         "version": str(torch.__version__),
-        "kind": "rocm" if torch.version.hip else "cuda" if torch.version.cuda else "cpu",
+        "kind": "rocm" if torch.version.hip else "cuda" if torch.version.cuda else other,
         "toolkit": toolkit,
         "gpus": count,
         "architectures": torch.cuda.get_arch_list() if sees else [],

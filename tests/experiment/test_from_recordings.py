@@ -1,0 +1,42 @@
+"""Whether runs that were recorded before took turns, by their times."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from teho.experiment.from_recordings import _turns
+from teho.model.compared import Contest
+from teho.model.run import End, Run
+from teho.model.tuned import Gain
+
+BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+CONTEST = Contest(
+    larger="gpu:1", smaller="cpu:1", speed=Gain(times=2.0, low=1.9, high=2.1, pairs=3)
+)
+
+
+def went(names: str, every_s: float = 10.0, took_s: float = 9.0) -> list[tuple[str, Run]]:
+    """Return runs of `c` and `g`, and of another variant `o`, one begun after the other."""
+    found = []
+    for number, name in enumerate(names):
+        began = BEGAN + timedelta(seconds=every_s * number)
+        end = End(at=began + timedelta(seconds=took_s), elapsed_s=took_s, exit_code=0)
+        run = Run(format=1, id=str(number), command=("x",), started_at=began, host="n", end=end)
+        found.append(({"c": "cpu:1", "g": "gpu:1", "o": "cpu:2"}[name], run))
+    return found
+
+
+@pytest.mark.parametrize("names", ["cggccg", "cgcgcg", "coggoccog", "cggccgc"])
+def test_in_each_round_both_are_run(names: str) -> None:
+    assert _turns(CONTEST, went(names)) == "They were recorded before, and took turns."
+
+
+@pytest.mark.parametrize("names", ["cccggg", "cgggcc", "ccoggocg"])
+def test_otherwise_they_did_not_take_turns(names: str) -> None:
+    assert "did not take turns: what changed meanwhile is in" in _turns(CONTEST, went(names))
+
+
+def test_runs_at_the_same_time_are_no_turns_though_they_began_in_turns() -> None:
+    assert "at the same time" in _turns(CONTEST, went("cgcgcg", took_s=11.0))
