@@ -129,7 +129,7 @@ def _render(view: View, form: str, *, full: bool) -> str:
     if form == "json":
         from teho.show.json import render_json
 
-        return render_json(view, indent=2) + "\n"
+        return render_json(view)
     if form == "seff":
         from teho.show.seff import render_seff
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -139,9 +140,10 @@ class Block:
         quotients = pc.divide(tops, bottoms)
         known = pc.and_(pc.greater(bottoms, 1e-9), pc.is_finite(quotients))
         # From one device's last edge to the next one's first is no bin.
-        quotients = _five_digits(pc.if_else(known, quotients, None)).to_pylist()
-        for first in range(0, len(quotients) + 1, self._bins + 1):
-            yield quotients[first : first + self._bins]
+        values = floats(_five_digits(pc.if_else(known, quotients, math.nan))).tolist()
+        for first in range(0, len(values) + 1, self._bins + 1):
+            own = values[first : first + self._bins]
+            yield [None if math.isnan(one) else one for one in own]
 
     def _gauge(self, name: str) -> _Draft | None:
         """Return a gauge's figures, and its sums at the edges."""
@@ -164,20 +166,21 @@ class Block:
         column = column_of(self.table, name)
         if column.null_count == len(column):
             return None
-        if column.type != pa.float64():
-            column = pc.cast(column, pa.float64())
         known = self.places
         if column.null_count:
             of_devices = {device: column[place] for device, place in self.places.items()}
             known = {id_: own for id_, own in of_devices.items() if own.null_count < len(own)}
             # A gap in a running total stays flat until it is known again.
-            flat = [pc.fill_null(pc.fill_null_forward(own), 0.0) for own in of_devices.values()]
+            flat = [pc.fill_null(pc.fill_null_forward(own), 0) for own in of_devices.values()]
             column = pa.concat_arrays(flat)
-        ends = floats(column)
-        totals = {device: max(ends[self.places[device].stop - 1], 0.0) for device in known}
+        at_edges = pc.cast(column.take(self._last), pa.float64())
+        ends = floats(at_edges)[self._bins :: self._bins + 1]
+        totals = {
+            id_: max(end, 0.0) for id_, end in zip(self.places, ends, strict=True) if id_ in known
+        }
         # What is counted from the program's start covers the time before the first row too.
         times = self._times[name.startswith("job_")]
-        return _Draft(name, totals, column.take(self._last), times)
+        return _Draft(name, totals, at_edges, times)
 
     @cached_property
     def _last(self) -> pa.Array:

@@ -30,7 +30,7 @@ __all__ = ["summarise"]
 NODE = "node"
 _SERIES_VALUES = 300_000
 """Values of all series together: bounds the size of a report of many nodes."""
-_BINS_MOST, _BINS_LEAST = 600, 48
+_BINS_MOST, _BINS_LEAST = 600, 40
 _ROWS_PER_BIN = 8
 """Of an overview at least, so that a bin is not the worse for it."""
 

@@ -19,7 +19,7 @@ __all__ = ["numbers_of", "plot_data", "plots_section"]
 _GROUPS = ("GPU", "CPU", "Memory", "I/O and network")
 _THINNED_ROWS = 24
 _THINNED_SERIES = 8
-_MOST_EXTENTS = 64
+_MOST_EXTENTS = 32
 """Lines whose extent is listed: who looks for one of hundreds takes the JSON."""
 
 Value = Union[float, None]
@@ -56,7 +56,7 @@ def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
         "heat": None if heat_map is None else _entry("heat", heat_map),
     }
     # In a script element only `<` can end the data; JSON has another way to write it.
-    return msgspec.json.encode(data).decode().replace("<", "\\u003c")
+    return msgspec.json.encode(data).replace(b"<", b"\\u003c").decode()
 
 
 def _entry(place: str, plot: Plot) -> dict[str, object]:
@@ -105,7 +105,7 @@ def _extents(plot: Plot) -> Iterator[str]:
     lines = plot.series
     if len(lines) > _MOST_EXTENTS:
         known = [(series, _known(series.values)) for series in lines]
-        means = [(math.fsum(own) / len(own), series) for series, own in known if own]
+        means = [(sum(own) / len(own), series) for series, own in known if own]
         lines = tuple(series for _, series in sorted(means, key=itemgetter(0)))
     half = _MOST_EXTENTS // 2
     between = len(lines) - 2 * half
@@ -119,7 +119,7 @@ def _extents(plot: Plot) -> Iterator[str]:
 def _extent(series: PlotSeries, unit: str) -> str:
     known = _known(series.values)
     if known:
-        figures = (math.fsum(known) / len(known), min(known), max(known))
+        figures = (sum(known) / len(known), min(known), max(known))
         cells = "".join(f'<td class="n">{text(quantity(value, unit))}</td>' for value in figures)
     else:
         cells = '<td class="n missing" colspan="3">not recorded</td>'

@@ -23,6 +23,8 @@ from teho.show.view import SCHEMA, View
 __all__ = ["describe", "render_json", "schema"]
 
 _NOT_FINITE = msgspec.to_builtins(Missing(Reason.FAILED, "not a finite number"))
+_MOST_INDENTED = 4 * 1024**2
+"""Bytes: of a job of some hundred GPUs, indented it would be three times as large."""
 _DESCRIBED = (
     View,
     nouns.Fact,
@@ -44,19 +46,18 @@ _DESCRIBED = (
 )
 
 
-def render_json(view: View, indent: int = 2) -> str:
+def render_json(view: View) -> str:
     r"""Render a report that `schema` describes; ends in a line break.
 
     JSON has no word for a number that is not finite: in a plot it becomes `null`, as
     where nothing was recorded, and elsewhere a missing value. A byte of a command line
     that is no text is written out, as `\udcff`.
-
-    Args:
-        view: what to render.
-        indent: spaces for each level; 0 for one line.
+    It is indented, unless it is so large that nobody reads it: then it stands on one line.
     """
     encoded = msgspec.json.encode(_sound(msgspec.to_builtins(view)))
-    return msgspec.json.format(encoded, indent=indent).decode() + "\n"
+    if len(encoded) <= _MOST_INDENTED:
+        encoded = msgspec.json.format(encoded, indent=2)
+    return encoded.decode() + "\n"
 
 
 def _sound(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from html import escape
 
 from teho.show.cells import plain
@@ -9,6 +10,7 @@ from teho.show.cells import plain
 __all__ = ["scrolling", "text"]
 
 
+@lru_cache(4096)  # a page of many GPUs says the same tens of thousands of times
 def text(content: str) -> str:
     """Write a text so that it is nothing but text, in an element or an attribute."""
     return escape(plain(content))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +44,7 @@ def runs_directory(home: Path) -> Path:
 def new_run_id(started_at: datetime, label: str) -> str:
     """Make an id that sorts by time, tells what ran, and does not repeat."""
     slug = safe_name(label)[:24].strip("-.") or "run"
-    suffix = "".join(secrets.choice(_ALPHABET) for _ in range(4))
+    suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in os.urandom(4))
     return f"{started_at:%Y%m%d-%H%M%S}-{slug}-{suffix}"
 
 

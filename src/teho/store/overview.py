@@ -126,7 +126,7 @@ def overview_of(run: Path, node: str) -> bytes | None:
             found.lowest_unused_w.update(lowest_unused_w(rows.table, rows.places))
     sink = pa.BufferOutputStream()
     schema = _SCHEMA.with_metadata({_FIGURES: msgspec.json.encode(found)})
-    small = pa.ipc.IpcWriteOptions(compression="zstd")
+    small = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_file(sink, schema, options=small) as file:
         for table in tables:
             file.write_table(table)

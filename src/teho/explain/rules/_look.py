@@ -141,10 +141,11 @@ class Look:
     def series(self, of: Place, metric: str) -> Series | None:
         """Return bin means (bins,); None, and noted, where they are missing or too few."""
         series = (of.gpu.series if isinstance(of, Gpu) else of.series).get(metric, [])
-        found: Series | Missing = _why_missing(of, metric)
-        seen = len(series) - series.count(None)
+        seen = len(series) - (series.count(None) if None in series else 0)
         if len(series) == self.summary.bin_count and seen:
             found = self._covered(series, seen * self.summary.bin_s)
+        else:
+            found = _why_missing(of, metric)
         return self._noted(of, METRICS_BY_NAME[metric].label, found)
 
     def while_working(self, of: Gpu, metric: str) -> float | None:

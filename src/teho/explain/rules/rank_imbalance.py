@@ -119,14 +119,18 @@ def _shares_off(
             continue
         middle = median(there)
         far = _far(look, signal, middle)
+        low, high = middle - far, middle + far
         for place, value in enumerate(values):
-            if value is not None:
-                seen[place] += 1
-                below[place] += value < middle - far
-                above[place] += value > middle + far
+            if value is None:
+                continue
+            seen[place] += 1
+            if value < low:
+                below[place] += 1
+            elif value > high:
+                above[place] += 1
     return [
-        (100 * low / count, 100 * high / count) if count else (0.0, 0.0)
-        for low, high, count in zip(below, above, seen, strict=True)
+        (100 * under / count, 100 * over / count) if count else (0.0, 0.0)
+        for under, over, count in zip(below, above, seen, strict=True)
     ]
 
 
