@@ -101,28 +101,51 @@ def faster(
     return found(*WHERE, "--", *program, env=under(BUSY) | home), home
 
 
-def others_s() -> float:
-    """Return for how long others have computed on these cores: all, less what was waited for."""
-    mine = {f"cpu{core}" for core in os.sched_getaffinity(0)}
-    rows = (line.split() for line in Path("/proc/stat").read_text().splitlines())
-    ticks = [map(int, row[1:9]) for row in rows if row[0] in mine]
-    # User, nice and system; idle and waiting; interrupts, and what a hypervisor took.
-    busy = sum(sum(own[:3]) + sum(own[5:]) for own in map(list, ticks)) / os.sysconf("SC_CLK_TCK")
-    return busy - sum(os.times()[:4])
+SPIN = """\
+import time
+began_s = time.perf_counter()
+sum(range(10**7))
+print(time.perf_counter() - began_s)
+"""
+
+
+def spun_s(cores: int) -> float:
+    """Return how long the same work takes on each of some cores at once: on the slowest of them."""
+    own = sorted(os.sched_getaffinity(0))[:cores]
+    processes = [
+        subprocess.Popen(
+            ["taskset", "-c", str(core), sys.executable, "-c", SPIN], stdout=subprocess.PIPE
+        )
+        for core in own
+    ]
+    return max(float(process.communicate()[0]) for process in processes)
+
+
+def why_not_steady() -> str:
+    """Say why two of these cores do not do the work of two, at the same pace all the time."""
+    times_s = [(spun_s(1), spun_s(2)) for _ in range(5)]
+    alone, together = zip(*times_s, strict=True)
+    if min(together) > 1.15 * min(alone):
+        return f"two cores do the work of {2 * min(alone) / min(together):.2f}"
+    if max(*alone, *together) > 1.3 * min(alone):
+        return f"the same work takes {min(alone):.2f} to {max(*alone, *together):.2f} s"
+    return ""
 
 
 def verdict_of(
     wanted: set[str], *words: str | Path, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the answer; skip where it is another one, and others compute on these cores."""
+    """Return the answer; skip where it is another one, and this machine is to blame for that."""
+    reasons = []
     for _ in range(2):
-        before_s, began_s = others_s(), time.monotonic()
+        before = why_not_steady()
         answer = found("--for", "30s", *words, env=env)
         if answer["outcome"] in wanted:
             return answer
-        if others_s() - before_s < 0.1 * (time.monotonic() - began_s):
-            pytest.fail(answer["verdict"])
-    pytest.skip(f"others compute on these cores: {answer['verdict']}")
+        reasons.append(before or why_not_steady())
+    if any(reasons):
+        pytest.skip(f"{' and '.join(filter(None, reasons))}: {answer['verdict']}")
+    pytest.fail(answer["verdict"])
 
 
 # ---- programs whose answer is known ----
