@@ -298,6 +298,17 @@ def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
     assert "`teho report " in text
 
 
+def test_what_was_never_recorded_is_not_said_to_have_had_no_time(teho: Compare) -> None:
+    for rows, variant in (("10", "cpu:1"), ("10", "cpu:2"), ("90", "cpu:1")):
+        tags = ("--tag", "set=b", "--tag", f"rows={rows}", "--tag", f"variant={variant}")
+        assert teho("run", "-q", *tags, "--", "true").returncode == 0
+    answer = found("--recorded", "set=b")
+    whys = {
+        (p["value"], one["name"]): one["why"] for p in answer["points"] for one in p["variants"]
+    }
+    assert whys[90, "cpu:2"] == "nothing is recorded of it"
+
+
 # ---- what goes wrong ----
 
 

@@ -13,6 +13,7 @@ import jsonschema
 import nvml_stub
 import pytest
 
+from teho.clusters.catalogue import load_cluster
 from teho.model.software import Checked, Driver, EnvironmentPlan, Package
 from teho.show.noun_json import schema_of
 from teho.software.check import Target, check
@@ -246,6 +247,18 @@ def test_without_a_driver_nothing_is_claimed_of_it(stub: Path, tmp_path: Path, t
     assert done.returncode == 0
     assert "? Driver: that of the compute nodes is not known" in done.stdout
     assert "the driver runs it" not in done.stdout
+
+
+def test_on_a_login_node_it_is_the_clusters_nodes_that_count(
+    stub: Path, tmp_path: Path, teho
+) -> None:
+    (tmp_path / "freeze.txt").write_text("torch==2.9.0+rocm6.4\n")
+    environment = nvml_stub.environment(stub, nvml_stub.SCENARIOS / "no_driver.txt")
+    narval = load_cluster("narval", {}).recognised_by
+    for around, kinds in (({}, []), (narval, ["wrong_vendor"])):
+        words = ("env", "check", tmp_path / "freeze.txt", "--format", "json")
+        done = teho(*words, env={**environment, **around})
+        assert [one["kind"] for one in json.loads(done.stdout)["problems"]] == kinds
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path, teho) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -149,13 +150,11 @@ def check(
 
 def _cluster(name: str | None) -> Cluster:
     """Return the cluster of that name, or the one that this machine belongs to."""
-    from teho.clusters.catalogue import load_catalogue, load_cluster
-    from teho.clusters.current import current_cluster
+    from teho.clusters.catalogue import load_cluster
 
     if name is not None:
         return load_cluster(name)
-    known = load_catalogue().values()
-    here = current_cluster(os.environ, os.uname().nodename, known)
+    here = _here()
     if here is None:
         raise InputError(
             f"this machine, {os.uname().nodename}, is none of a cluster that Teho knows",
@@ -165,8 +164,18 @@ def _cluster(name: str | None) -> Cluster:
     return here
 
 
+def _here() -> Cluster | None:
+    from teho.clusters.catalogue import load_catalogue
+    from teho.clusters.current import current_cluster
+
+    return current_cluster(os.environ, os.uname().nodename, load_catalogue().values())
+
+
 def _target(name: str | None, gpu_type: str, driver: str) -> Target:
-    """Return what the environment is held against: a cluster's nodes, else this node."""
+    """Return what the environment is held against: a cluster's nodes, else this node.
+
+    On a node without a driver, as login nodes are, it is the nodes of the cluster around it.
+    """
     from teho.model.software import Driver
     from teho.software.check import Target
     from teho.software.drivers import newest_cuda
@@ -179,7 +188,11 @@ def _target(name: str | None, gpu_type: str, driver: str) -> Target:
     if driver:
         cuda = newest_cuda(driver) or ""
         return Target(driver=Driver(version=driver, cuda=cuda, where="--driver"))
-    return _this_node()
+    target, here = _this_node(), _here()
+    if target.driver is None and here is not None:
+        with contextlib.suppress(InputError):  # it has no GPUs
+            return target_of(here)
+    return target
 
 
 def _this_node() -> Target:

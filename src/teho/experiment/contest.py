@@ -65,6 +65,7 @@ def judge(
     terms: Terms,
     value: float | None = None,
     notes: Sequence[str] = (),
+    unrun: str = "there was no time for it",
 ) -> Point:
     """Return what the runs say.
 
@@ -73,9 +74,10 @@ def judge(
         terms: prices.
         value: of what is swept.
         notes: sentences to keep with it.
+        unrun: why a placement has no runs.
     """
     measure = _measure(runs.values())
-    variants = [_variant(place, own, measure, terms) for place, own in runs.items()]
+    variants = [_variant(place, own, measure, terms, unrun) for place, own in runs.items()]
     fit = [one for one in variants if not one.why]
     variants = [  # the first is what all are held against
         one if one.why or one is fit[0] else msgspec.structs.replace(one, speed=_gain(fit[0], one))
@@ -134,11 +136,11 @@ def _measure(runs: Collection[Sequence[Sample]]) -> _Measure:
 
 
 def _variant(
-    place: Placement, samples: Sequence[Sample], measure: _Measure, terms: Terms
+    place: Placement, samples: Sequence[Sample], measure: _Measure, terms: Terms, unrun: str
 ) -> Variant:
     failed = [sample for sample in samples if sample.why]
     if not samples:
-        why = "there was no time for it"
+        why = unrun
     elif failed:
         often = f" in {len(failed)} of {len(samples)} runs" if len(samples) > 1 else ""
         why = f"{failed[0].why}{often}"

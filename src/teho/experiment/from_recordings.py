@@ -101,7 +101,12 @@ def compare_recorded(
         notes = [*notes, f"These are runs of {len(commands)} different commands."]
     points = [
         _with_turns(
-            judge({place: found[value][place.name] for place in ordered}, terms, value),
+            judge(
+                {place: found[value][place.name] for place in ordered},
+                terms,
+                value,
+                unrun="nothing is recorded of it",
+            ),
             went[value],
         )
         for value in sorted(found, key=lambda value: value or 0.0)

@@ -105,7 +105,8 @@ def is_on_disk(path: str) -> bool:
     """Say whether a file lies anywhere else than in memory itself (tmpfs, ramfs)."""
     with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
         mounts = [line.split()[1:3] for line in file]
-    around = [mount for mount in mounts if os.path.realpath(path).startswith(mount[0])]
+    inside = os.path.realpath(path) + "/"
+    around = [mount for mount in mounts if inside.startswith(mount[0].rstrip("/") + "/")]
     return max(around, key=lambda mount: len(mount[0]))[1] not in ("tmpfs", "ramfs")
 
 
