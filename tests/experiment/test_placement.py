@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from teho.cli import compare
 from teho.devices.visible import visible_cuda, visible_rocm
 from teho.errors import InputError
 from teho.experiment.placement import Machine, Placement, read_placements, this_machine
@@ -36,6 +37,25 @@ def test_one_thread_of_each_core_comes_before_a_second_one() -> None:
     machine = Machine(THREADED, ())
     cores = [place.cores for place in placed("cpu:1,cpu:2,cpu:4,cpu:5,cpu:all", machine)]
     assert cores == [(0,), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3, 4), tuple(range(8))]
+
+
+@pytest.mark.parametrize(
+    ("on", "cores_a_gpu", "names"),
+    [
+        (compare._ON, 3, ["cpu:1", "cpu:3", "cpu:8", "gpu:1"]),
+        (compare._ON, 8, ["cpu:1", "cpu:8", "gpu:1"]),
+        (compare._ON, 9, ["cpu:1", "cpu:8", "gpu:1"]),
+        (compare._ON, None, ["cpu:1", "cpu:8", "gpu:1"]),
+        ("cpu:all,gpu:1", 3, ["cpu:8", "gpu:1"]),
+    ],
+)
+def test_as_many_cores_as_a_gpu_costs_are_measured_too(
+    monkeypatch: pytest.MonkeyPatch, on: str, cores_a_gpu: int | None, names: list[str]
+) -> None:
+    machine = Machine(THREADED, (nvidia(0),))
+    monkeypatch.setattr("teho.experiment.placement.this_machine", lambda: machine)
+    wish = compare._wish(on, 60.0, None, ("true",), None, cores_a_gpu)
+    assert [place.name for place in wish.placements] == names
 
 
 def test_cores_of_unlike_numbers_of_threads() -> None:

@@ -149,10 +149,16 @@ def _wish(
     from teho.experiment.placement import read_placements, this_machine
 
     swept, values = _swept(sweep, argv)
-    placements, notes = read_placements(on, this_machine(), "--on")
+    machine = this_machine()
+    placements, notes = read_placements(on, machine, "--on")
     if not placements:
         raise InputError(f"--on {on}: {notes[0]}", "cores or GPUs that this job has")
     terms, unit, remarks = terms_of(placements, prices, gpu_cost)
+    equal = min(terms.same_cost_cores.values(), default=None)
+    if on == _ON and equal is not None and equal <= len(machine.logical_cores):
+        # As many cores as a GPU costs, unless they are among these already.
+        placements, _ = read_placements(f"cpu:1,cpu:{equal},{on}", machine, "--on")
+        terms, unit, remarks = terms_of(placements, prices, gpu_cost)
     return Wish(
         command=argv,
         placements=placements,
