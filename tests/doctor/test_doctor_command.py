@@ -88,7 +88,7 @@ def test_a_driver_that_is_too_old_dooms_the_job(teho: Teho, stub: Path, tmp_path
     python = gpu_python(tmp_path / "env")
     result = teho("doctor", "--in-job", "--python", python, "--only", GPU_CHECKS,
                   env=on(stub, "v100x4"))  # fmt: skip
-    assert result.returncode == 1
+    assert result.returncode == 3
     assert result.stdout == ""
     lines = result.stderr.splitlines()
     assert lines[0].startswith("teho: this job is doomed: The driver here is too old for pytorch: ")
@@ -110,7 +110,7 @@ def test_a_job_whose_gpus_are_not_there(teho: Teho, stub: Path, tmp_path: Path) 
     python = small_python(tmp_path / "env")
     env = on(stub, "no_driver")
     result = teho("doctor", "--in-job", "--python", python, env=env)
-    assert result.returncode == 1
+    assert result.returncode == 3
     assert "The job holds 1 GPU on this node, and none can be used: " in result.stderr
     # Outside of a job the same node is one without GPUs.
     outside = {**env, "SLURM_JOB_ID": "", "SLURM_JOB_GPUS": ""}
@@ -151,7 +151,7 @@ def test_it_ends_however_the_driver_hangs(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert time.monotonic() - began_s < 20
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "the NVIDIA driver did not answer within 1 s" in done.stderr
 
 

@@ -32,12 +32,12 @@ def test_it_stands_before_the_program_and_behind_the_software() -> None:
     assert (
         text.index("module load") < text.index("teho doctor --in-job") < text.index("srun python")
     )
-    assert line_of(text) == "teho doctor --in-job || [ $? -ne 1 ] || exit 1"
+    assert line_of(text) == "teho doctor --in-job || [ $? -ne 3 ] || exit 1"
 
 
 def test_it_looks_on_every_node() -> None:
     lines = script("narval", gpus=8).splitlines()
-    place = lines.index("  teho doctor --in-job || [ $? -ne 1 ] || exit 1")
+    place = lines.index("  teho doctor --in-job || [ $? -ne 3 ] || exit 1")
     assert lines[place - 1] == (
         'srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \\'
     )
@@ -49,9 +49,9 @@ def test_it_asks_the_python_that_the_program_names() -> None:
     assert "--python" not in line_of(script("arc4", command="python3"))
 
 
-@pytest.mark.parametrize(("code", "runs"), [(0, True), (1, False), (2, True), (127, True)])
+@pytest.mark.parametrize(("code", "runs"), [*((code, True) for code in (0, 1, 2, 127)), (3, False)])
 @pytest.mark.parametrize("shell", ["bash", "bash -e"])
-def test_only_exit_code_1_ends_the_job(tmp_path: Path, code: int, runs: bool, shell: str) -> None:
+def test_only_exit_code_3_ends_the_job(tmp_path: Path, code: int, runs: bool, shell: str) -> None:
     teho = tmp_path / "teho"
     teho.write_text(f"#!/bin/sh\nexit {code}\n")
     teho.chmod(0o755)

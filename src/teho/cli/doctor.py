@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _PATIENCE_S = 2.0
+_DOOMED = 3
 
 
 @click.command(
@@ -52,7 +53,7 @@ def command(
 
     Exit code: 1 where a warning or something critical was found, or the self-test failed; else 2
     where a check of those that may doom a job could not judge, the self-test could not be run, or
-    an option is wrong; else 0. Remarks count for nothing. With --in-job: 1 where the job cannot do
+    an option is wrong; else 0. Remarks count for nothing. With --in-job: 3 where the job cannot do
     what it was started for, and 0 whatever else is.
     """
     ids = [word for part in only.split(",") if (word := part.strip())]
@@ -96,7 +97,7 @@ def command(
 
 
 def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
-    """Say what is wrong; return 1 where the job is doomed, and never for a fault of Teho's own."""
+    """Say what is wrong; return the exit code, 3 where the job is doomed."""
     try:
         from teho.doctor.examine import chosen, doomed, examine
         from teho.doctor.take import take_scene
@@ -113,4 +114,5 @@ def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
     except Exception as error:  # noqa: BLE001 - it must not end somebody's job
         say(f"doctor could not look: {error!r}")
         return 0
-    return 1 if doomed(examination) else 0
+    # Python itself ends with 1 where it cannot so much as start Teho: that must end no job.
+    return _DOOMED if doomed(examination) else 0
