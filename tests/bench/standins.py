@@ -1,4 +1,7 @@
-"""Stand-ins of what this machine lacks: a CuPy made of NumPy, and a GPU that is only a name."""
+"""Stand-ins of what this machine lacks: a CuPy made of NumPy, and a GPU that is only a name.
+
+JAX's is the CPU under another name, against a CPU that waits at every step.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +67,27 @@ import numpy
 def empty_pinned(shape, dtype):
     return numpy.empty(shape, dtype)
 """
+JAX = """
+import os, time
+import jax
+
+devices, jit = jax.devices, jax.jit
+jax.devices = lambda kind=None: devices("cpu")
+
+
+def waiting(function):
+    compiled = jit(function)
+
+    def call(*args):
+        time.sleep(0.2)
+        return compiled(*args)
+
+    return call
+
+
+if os.environ["CUDA_VISIBLE_DEVICES"] == "-1":  # on the CPU alone
+    jax.jit = waiting
+"""
 GPU = Device(id="GPU-0", index=0, name="NVIDIA H100 80GB HBM3", vendor="nvidia")
 
 
@@ -71,6 +95,13 @@ def with_cupy(folder: Path) -> dict[str, str]:
     """Return the variables with which a Python imports the stand-in."""
     (folder / "cupy.py").write_text(CUPY)
     (folder / "cupyx.py").write_text(CUPYX)
+    return {"PYTHONPATH": str(folder)}
+
+
+def with_jax(folder: Path) -> dict[str, str]:
+    """Return the variables with which JAX sees a GPU, and is slower where it may use none."""
+    (folder / "jax_plugins").mkdir()
+    (folder / "sitecustomize.py").write_text(JAX)
     return {"PYTHONPATH": str(folder)}
 
 

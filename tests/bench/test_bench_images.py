@@ -12,11 +12,19 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from gpu_scenario import made_up
 from served import PROGRAMS, serve
+from standins import on_cpu, on_gpu, with_jax
 
 from support import FRAMEWORKS, lacks_framework
+from teho.bench.examples import CNN
+from teho.bench.measure import Effort, measure
+from teho.show.bench_html import render_bench_html
+from teho.show.bench_tables import tables_of
+from teho.show.bench_text import render_bench
 
 POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}
 
@@ -204,15 +212,45 @@ def test_on_a_gpu_batches_are_there_before_they_are_timed(images: ModuleType) ->
     copied: list[np.ndarray] = []
     library = SimpleNamespace(name="jax", device="gpu", to_device=copied.append)
     epochs: list[Any] = []
-    names = []
+    copies = {}
     for phase in images.feeds(library, epochs.append, POINT):
         before = len(copied)
         phase.run()
-        assert len(copied) == before
-        names.append((phase.name, before))
-    # Images and labels of three batches.
-    assert names == [("host memory", 0), ("on the device", 6)]
+        copies[phase.name] = len(copied) - before
+        if phase.name == "copy in":
+            assert phase.bytes == sum(array.nbytes for array in copied)
+    # Images and labels of three batches. What lies there goes first: nothing has warmed it up.
+    assert list(copies.items()) == [("copy in", 6), ("on the device", 0), ("host memory", 0)]
+    assert sum(len(array) for array in copied[:6:2]) == POINT["images"]
     assert [len(epoch) for epoch in epochs] == [3, 3]
+
+
+@pytest.mark.skipif(bool(lacks_framework("jax")), reason=lacks_framework("jax"))
+def test_passes_over_the_images_make_up_for_the_copy_to_a_gpu(tmp_path: Path) -> None:
+    found = measure(
+        CNN._replace(quick=(POINT,), checks=()),
+        ["jax"],
+        [on_cpu(), on_gpu()],
+        str(FRAMEWORKS / "bin" / "python"),
+        {**os.environ, **with_jax(tmp_path)},
+        Effort(is_quick=True, seconds=0.001, most_s=0.01, samples=2),
+        for_s=120.0,
+    )
+    timed = {one.phase: one for one in found.timings if one.placement == "gpu:1"}
+    assert set(timed) == {"copy in", "on the device", "host memory"}
+    (own,) = found.pay_offs
+    there, copy = timed["on the device"], timed["copy in"]
+    assert own.first_s == pytest.approx(there.first_s - there.median_s + copy.median_s)
+    assert there.first_s > 2 * there.median_s  # it was compiled, and only there
+    (here,) = [one for one in found.timings if one.placement == "cpu:1"]
+    assert own.runs == pytest.approx(own.first_s / (here.median_s - there.median_s))
+    (table,) = [table for table in tables_of(found) if table.key == "pay_offs"]
+    assert table.note == "A run is one pass over 48 images"
+    (row,) = table.rows
+    assert (row["pair"], row["at"], row["library"]) == ("1 GPU against 1 core", "batch 16", "JAX")
+    bench = msgspec.structs.replace(made_up(), results=(found,))
+    assert table.note in render_bench(bench, width=100, color=False)
+    assert table.note in render_bench_html(bench)
 
 
 def test_workers_are_gone_with_their_point() -> None:

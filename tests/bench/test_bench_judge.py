@@ -172,6 +172,19 @@ def test_of_several_kernels_the_fastest_pays_off() -> None:
     assert (found.library, found.first_s, found.runs) == ("jax", 8.0, 2.0)
 
 
+def test_what_lies_on_a_gpu_pays_off_against_what_lies_in_a_cpus_memory() -> None:
+    timings = [
+        timing(1, 3.0, "cpu:1", phase="loader"), timing(1, 5.0, "cpu:1", phase="host memory"),
+        timing(1, 0.5, "gpu:1", phase="host memory"),  # which copies at every pass
+        timing(1, 1.0, "gpu:1", phase="on the device", first_s=7.0),
+        timing(1, 2.0, "gpu:1", phase="copy in"),
+    ]  # fmt: skip
+    of = (("on the device",), "gpu:1", "cpu:1", "")
+    assert pay_off_of(timings, *of) == []
+    (found,) = pay_off_of(timings, *of, ["host memory"])
+    assert (found.first_s, found.runs) == (8.0, 2.0)
+
+
 def test_a_gpu_makes_up_for_its_start_and_copies() -> None:
     timings = [
         timing(1, 11.0, "cpu:2"),

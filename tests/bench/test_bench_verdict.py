@@ -85,6 +85,7 @@ def test_rates_come_with_the_share_of_the_peak_where_that_is_known() -> None:
         ("systems", 1, "1 system"),
         ("systems", 3000, "3,000 systems"),
         ("size", 512, "size 512"),
+        ("batch", 64, "batch 64"),
         ("bytes", 1024**2, "1.00 MiB"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -337,6 +338,7 @@ def test_who_fails_on_the_gpu_alone_is_out_with_its_last_words(under) -> None:
         (["--recorded", "x", "--on", "cpu:1"], "--on has no effect with --recorded"),
         (["--cluster", "birch", "--sweep", "n=1", "--", "a{n}"], "--sweep has no effect with"),
         (["--repeats", "3", "--", "true"], "--repeats has no effect without --cluster"),
+        (["--cluster", "a", "--on", "cpu:1", "--window", "0", "--", "true"], "--window 0; exp"),
         (["--plot", "x.gif", "--", "true"], "--plot x.gif"),
         ([], "one of the two"),
     ],
@@ -424,13 +426,41 @@ def test_on_a_cluster_each_variant_is_an_array_of_jobs(sbatch: Path) -> None:
     assert done.stdout.split() == ["4710", "4711"]
     assert "when they have ended: `teho compare --recorded compare=" in done.stderr
     tag = done.stderr.partition("--recorded ")[2].split("`")[0]
+    measured = f"--tag {tag}", "--window 10s", "fit.py 'a b'"
     for name, options in (
         ("0", ["--tag variant=cpu:16", "--cpus-per-task=16"]),
         ("1", ["--tag variant=gpu:1", "--gres=gpu:a100:1"]),
     ):
         script = (sbatch / name).read_text()
-        for option in (*options, "--array=1-3", "--account=tree_1", f"--tag {tag}", "fit.py 'a b'"):
+        for option in (*options, "--array=1-3", "--account=tree_1", *measured):
             assert option in script
+
+
+@pytest.mark.parametrize(
+    ("words", "window"), [(["--full"], None), (["--window", "1min"], "1min")], ids=["full", "1min"]
+)
+def test_jobs_run_as_long_as_runs_here_would(
+    sbatch: Path, words: list[str], window: str | None
+) -> None:
+    done = compare("--cluster", "birch", "--on", "cpu:1", *words, "--submit", "--account a", "--",
+                   "true")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"--window (\S+)", (sbatch / "0").read_text()) == ([window] if window else [])
+
+
+def test_a_job_ends_its_program_when_the_pace_is_known_and_has_done_well(
+    teho: Compare, sbatch: Path, tmp_path: Path
+) -> None:
+    srun = tmp_path / "bin" / "srun"
+    srun.write_text('#!/bin/bash\nexec "$@"\n')
+    srun.chmod(0o755)
+    (tmp_path / "train.py").write_text(STEPS)
+    done = compare("--cluster", "birch", "--on", "cpu:1", "--window", "500ms", "--submit",
+                   "--account a --framework none", "--", sys.executable, "train.py")  # fmt: skip
+    job = {**os.environ, "SLURM_JOB_ID": "4710", "SLURM_CPUS_PER_TASK": "1"}
+    assert subprocess.run(["bash", sbatch / "0"], env=job, timeout=120, check=False).returncode == 0
+    tag = done.stderr.partition("--recorded ")[2].split("`")[0]
+    assert "measured long enough" in teho("list", "--tag", tag).stdout
 
 
 def test_what_was_submitted_before_a_refusal_is_said(sbatch: Path) -> None:

@@ -225,6 +225,7 @@ CNN = Example(
     figure="items",
     phases=_FEEDS,
     on_cpu=_FEEDS_ON_CPU,
+    kernels=("on the device",),
     checks=(Check(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
     quick=(
         *_sweep("batch", (16, 64, 256), images=512, workers=0, prefetch=2),
@@ -256,6 +257,7 @@ RESNET152 = Example(
     figure="items",
     phases=_FEEDS,
     on_cpu=_FEEDS_ON_CPU,
+    kernels=("on the device",),
     checks=(Check(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
     quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
     full=(

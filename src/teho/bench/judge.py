@@ -246,7 +246,12 @@ def _equal_at(rows: Sequence[tuple[float, Timing, Timing]]) -> float:
 
 
 def pay_off_of(
-    timings: Iterable[Timing], kernels: Collection[str], placement: str, against: str, group: str
+    timings: Iterable[Timing],
+    kernels: Collection[str],
+    placement: str,
+    against: str,
+    group: str,
+    cpu_kernels: Collection[str] = (),
 ) -> list[PayOff]:
     """Return after how many runs a GPU has made up for its first one and for its copies.
 
@@ -259,9 +264,10 @@ def pay_off_of(
         placement: of the GPU.
         against: placement of CPUs, of which the fastest library counts.
         group: what is held fixed, in words.
+        cpu_kernels: what of the CPUs they are held against, where those are other phases.
     """
     timings = list(timings)
-    theirs = fastest(timings, against, kernels)
+    theirs = fastest(timings, against, cpu_kernels or kernels)
     found = []
     for key, own in fastest(timings, placement, kernels).items():
         copies_s = {

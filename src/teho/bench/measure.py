@@ -310,7 +310,8 @@ class _Bench:
         self, placements: Sequence[Placement], notes: Sequence[str], for_s: float
     ) -> Measured:
         """Return all that was measured, and what follows."""
-        groups = self._groups
+        groups, kernels = self._groups, self._example.kernels
+        cpu_kernels = [self._example.on_cpu.get(kernel, kernel) for kernel in kernels]
         crossovers, pay_offs = [], []
         for group, points in groups.items():
             keys = {key_of(point) for point in points}
@@ -321,8 +322,8 @@ class _Bench:
                     on_cpu = {} if slow.gpus else self._example.on_cpu
                     crossovers.append(crossover_of(own, *of, on_cpu.get(phase, "")))
                 if fast.gpus:
-                    kernels = self._example.kernels
-                    pay_offs += pay_off_of(own, kernels, fast.name, slow.name, group)
+                    of_pair = (fast.name, slow.name, group)
+                    pay_offs += pay_off_of(own, kernels, *of_pair, cpu_kernels)
         found = Measured(
             name=self._example.name,
             title=self._example.title,

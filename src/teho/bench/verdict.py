@@ -35,11 +35,12 @@ def of_placement(name: str) -> str:
 
 
 def place_text(axis: str, place: float) -> str:
-    """Return a place on an axis as in a sentence: `3,000 systems`, `size 512`, `16.0 MiB`."""
+    """Return a place on an axis as in a sentence: `3,000 systems`, `batch 512`, `16.0 MiB`."""
     if axis == "bytes":
         return format_bytes(place)
-    noun = axis.removesuffix("s") if place == 1 else axis
-    return f"{axis} {number_text(place)}" if axis == "size" else f"{number_text(place)} {noun}"
+    if axis in {"batch", "size"}:
+        return f"{axis} {number_text(place)}"
+    return f"{number_text(place)} {axis.removesuffix('s') if place == 1 else axis}"
 
 
 def number_text(value: float) -> str:

@@ -24,7 +24,7 @@ __all__ = ["command"]
 _ON = "cpu:1,cpu:all,gpu:1,gpu:all"
 _WITHOUT_EFFECT = {
     "with --recorded": ("on", "for_", "window", "full", "sweep", "submit", "repeats"),
-    "with --cluster": ("for_", "window", "full", "sweep", "site", "gpu_cost", "plot", "form"),
+    "with --cluster": ("for_", "sweep", "site", "gpu_cost", "plot", "form"),
     "without --cluster": ("submit", "repeats"),
 }
 
@@ -95,7 +95,7 @@ def command(
     if cluster is not None:
         from teho.cli.compare_jobs import submit_variants
 
-        submit_variants(cluster, on, repeats, submit, argv)
+        submit_variants(cluster, on, repeats, None if full else window, submit, argv)
         return
     ended, picture = EndedEarly(), plot_file(plot)
     if recorded is not None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from teho.cli import say
+from teho.cli.in_turns import read_window
 from teho.cli.own_path import own_path
 from teho.errors import InputError
 
@@ -20,18 +21,21 @@ __all__ = ["submit_variants"]
 _FORM = re.compile(r"(cpu|gpu):([1-9][0-9]{0,5})")
 
 
-def submit_variants(cluster: str, on: str, repeats: int, options: str, argv: Sequence[str]) -> None:
+def submit_variants(
+    cluster: str, on: str, repeats: int, window: str | None, options: str, argv: Sequence[str]
+) -> None:
     """Submit every variant, and say how to compare what comes of them.
 
     Args:
         cluster: its name.
         on: `cpu:16,gpu:1`; `all` has no meaning here.
         repeats: tasks of each array.
+        window: `--window`; None: each job lets the program come to its end.
         options: more options of `teho submit`, as one would type them.
         argv: the program.
 
     Raises:
-        InputError: a variant has not this form; nothing is submitted then.
+        InputError: a variant has not this form, or the window is none; nothing is submitted then.
     """
     words = list(dict.fromkeys(filter(None, map(str.strip, on.split(",")))))
     if strange := next((word for word in words if not _FORM.fullmatch(word)), None):
@@ -39,6 +43,8 @@ def submit_variants(cluster: str, on: str, repeats: int, options: str, argv: Seq
             f"--on {strange} with --cluster", "cpu:N or gpu:N, such as cpu:16,gpu:1",
             "say numbers: a job has what it asks for",
         )  # fmt: skip
+    if window is not None:
+        read_window(window)
     try:
         more = shlex.split(options)
     except ValueError as error:
@@ -49,6 +55,7 @@ def submit_variants(cluster: str, on: str, repeats: int, options: str, argv: Seq
         kind, _, count = word.partition(":")
         wanted = ["--gpus", count] if kind == "gpu" else ["--gpus", "0", "--cpus", count]
         told = ["--tag", f"compare={id_}", "--tag", f"variant={word}"]
+        told += ["--window", window] if window is not None else []
         name = f"compare-{id_}-{word.replace(':', '')}"
         ended = subprocess.run(
             [

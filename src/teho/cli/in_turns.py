@@ -16,7 +16,7 @@ from teho.units import format_duration, parse_duration
 if TYPE_CHECKING:
     from teho.experiment.prices import Prices
 
-__all__ = ["Turns", "prices_of", "read_times"]
+__all__ = ["Turns", "prices_of", "read_times", "read_window"]
 
 
 class Turns:
@@ -50,10 +50,22 @@ def read_times(for_: str, window: str) -> tuple[float, float]:
     Raises:
         InputError: one of them is no time, or the window is not the shorter one.
     """
-    for_s, window_s = parse_duration(for_, "--for"), parse_duration(window, "--window")
-    if not 0 < window_s < for_s:
+    for_s, window_s = parse_duration(for_, "--for"), read_window(window)
+    if not window_s < for_s:
         raise InputError(f"--window {window} and --for {for_}", "a window shorter than that")
     return for_s, window_s
+
+
+def read_window(window: str) -> float:
+    """Return the value of `--window` in seconds.
+
+    Raises:
+        InputError: it is no time, or none at all.
+    """
+    window_s = parse_duration(window, "--window")
+    if not window_s > 0:
+        raise InputError(f"--window {window}", "a length of time above 0, such as 10s")
+    return window_s
 
 
 def prices_of(site: str | None) -> Prices | None:

@@ -24,6 +24,7 @@ from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_batch_script, is_step, read_task
 
 if TYPE_CHECKING:
+    from teho.experiment.window import Window
     from teho.observe.fleet import Fleet
     from teho.observe.recording import Recording
     from teho.observe.seat import Seat
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 T = TypeVar("T")
+_NO_WINDOW = "--window had no effect"
 
 
 @click.command(
@@ -41,6 +43,7 @@ Examples:
   teho run -- python train.py --epochs 3
   teho run --every 200ms --name baseline -- ./solver input.nml
   teho run --tag dataset=cifar10 --tag workers=4 -- python train.py
+  teho run --window 30s -- python train.py
   srun teho run -- python train.py
   teho run --job 4711""",
 )
@@ -54,6 +57,8 @@ Examples:
     help="How much to print at the end, on stderr.  [default: short]",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing at all; still record.")
+@click.option("--window", metavar="TIME",
+              help="End it, with exit code 0, once its pace was steady for so long.")  # fmt: skip
 @click.option("--alone", is_flag=True, help="In a job: record this program, and no more of it.")
 @click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
 @click.option(
@@ -70,6 +75,7 @@ def command(
     tags: tuple[str, ...],
     level: str | None,
     quiet: bool,
+    window: str | None,
     alone: bool,
     job: str | None,
     probe: str,
@@ -79,12 +85,21 @@ def command(
 
     COMMAND keeps its input, output, terminal, signals and exit code; what goes wrong
     with the recording is a line in the report. In a Slurm job's script all nodes of the job
-    are recorded; under srun or mpirun, all tasks make one recording.
+    are recorded; under srun or mpirun, all tasks make one recording. With --window, COMMAND
+    is ended when its pace is known; one that shows no steps runs to its end.
     """
     if job is None and not argv:
         raise click.UsageError("Missing argument '-- COMMAND…'.")
     if job is not None and argv:
         raise click.UsageError("--job records what runs already: leave out COMMAND.")
+    if window is not None and (job is not None or probe == "off"):
+        given = "--probe off" if job is None else "--job"
+        raise click.UsageError(f"--window has no effect with {given}.")
+    window_s = None
+    if window is not None:
+        from teho.cli.in_turns import read_window
+
+        window_s = read_window(window)
     settings = load_settings()
     labels = dict(_split_tag(tag) for tag in tags)
     if name == "last":
@@ -102,7 +117,7 @@ def command(
 
         attach(job, wanted, shown)
     else:
-        _run(wanted, shown, quiet=quiet, probe=probe == "auto", alone=alone)
+        _run(wanted, shown, quiet=quiet, probe=probe == "auto", alone=alone, window_s=window_s)
 
 
 def _split_tag(tag: str) -> tuple[str, str]:
@@ -112,10 +127,14 @@ def _split_tag(tag: str) -> tuple[str, str]:
     return key, value
 
 
-def _run(wanted: Wanted, shown: str, *, quiet: bool, probe: bool, alone: bool) -> None:
+def _run(
+    wanted: Wanted, shown: str, *, quiet: bool, probe: bool, alone: bool, window_s: float | None
+) -> None:
     """Run the program, report, and end as it ended."""
     try:
-        supervisor, task, mark, spool = _start(wanted.command, probe=probe, alone=alone)
+        supervisor, task, mark, spool = _start(
+            wanted.command, probe=probe, alone=alone, steps=window_s is not None
+        )
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
@@ -124,7 +143,13 @@ def _run(wanted: Wanted, shown: str, *, quiet: bool, probe: bool, alone: bool) -
     tells = recording is not None and recording.began
     if recording and tells and not quiet and sys.stderr.isatty():
         say(f"recording {recording.run.id}, a sample every {wanted.period_s:g} s")
+    look = None
+    if recording and window_s is not None:
+        opening = partial(_open_window, spool, window_s, task)
+        look = _protected(supervisor, _NO_WINDOW, opening)
     outcome = supervisor.wait(fleet)
+    if look:
+        outcome.on_purpose = _protected(supervisor, _NO_WINDOW, look.leave) or ""
     supervisor.finish_recording(Progress(quiet=quiet), fleet)
     outcome.troubles.extend(fleet.troubles if fleet else ())
     _protected(
@@ -156,7 +181,7 @@ def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T 
 
 
 def _start(
-    argv: tuple[str, ...], *, probe: bool, alone: bool
+    argv: tuple[str, ...], *, probe: bool, alone: bool, steps: bool
 ) -> tuple[Supervisor, Task, str | None, str]:
     """Start the program; return its supervisor and task, the mark of a whole job, and the spool.
 
@@ -178,6 +203,8 @@ def _start(
     if probe:
         spool = spool_of(mark or (task.key if is_step(task) else str(os.getpid())))
         environment = with_probe(environment, spool)
+        if steps:
+            environment["TEHO_PROBE_STEPS"] = "1"
     supervisor.start(argv, environment)
     return supervisor, task, mark, spool
 
@@ -258,6 +285,16 @@ def _record(control: int, back: int, program: int, seat: Seat | None) -> None:
     from teho.observe.recorder import record
 
     record(control, back, program, seat)
+
+
+def _open_window(spool: str, window_s: float, task: Task) -> Window:
+    """Have the program ended once its pace is known."""
+    if is_step(task):
+        # Each would end what the others of its node run, and none knows of the other nodes.
+        raise InputError("it is for a program alone, and this is a task of several")
+    from teho.experiment.window import Window
+
+    return Window(spool, window_s)
 
 
 def _end(

@@ -15,7 +15,7 @@ from teho.experiment.pace import Pace
 from teho.experiment.started import Started, ended_words, marked, tail_of
 from teho.model.tuned import Settings
 from teho.model.watched import Loader, WatchedProcess
-from teho.observe.spool import with_probe
+from teho.observe.spool import mark_of, with_probe
 from teho.store.probe import watched_processes
 
 __all__ = ["Attempt", "Program"]
@@ -104,7 +104,7 @@ class _Run:
         self._window_s = window_s
         self._settings = settings
         self._spool = folder / "probe"
-        self._mark = f"TEHO_PROBE={self._spool}"
+        self._mark = mark_of(str(self._spool))
         self._began_s = time.monotonic()
         self._has_news = News(self._spool)
         self._program: Started | None = None

@@ -13,30 +13,27 @@ from typing import NamedTuple
 import msgspec
 
 from teho.errors import InputError, RecordingError
-from teho.experiment.look import News, look_at
 from teho.experiment.placement import Placement
 from teho.experiment.sample import sample_of
 from teho.experiment.started import Started, ended_words, tail_of
+from teho.experiment.window import ENOUGH, POLL_S, Enough
 from teho.model.compared import Sample
 from teho.model.run import Run
 from teho.observe.members import RECORDED
-from teho.observe.spool import spool_of
+from teho.observe.spool import mark_of, spool_of
 from teho.store.layout import replace_file, run_file, runs_directory
-from teho.store.probe import processes_in
 from teho.store.read import read_run
 
-__all__ = ["EARLY", "ENOUGH", "OVER", "Recorded", "Runner"]
+__all__ = ["EARLY", "OVER", "Recorded", "Runner"]
 
-_POLL_S = 0.2
 _SEAL_S = 60.0
 """For which the recorder may go on once the program has ended."""
 _OUTPUT_BYTES = 1 << 20
 _RECENT = 100
 """So many recordings may have begun meanwhile."""
-ENOUGH = "measured long enough"
 OVER = "out of time"
 EARLY = "ended with its comparison"
-"""Why a program was ended, as `End.on_purpose` has it."""
+"""Why a program was ended, as `End.on_purpose` has it; or `ENOUGH`."""
 
 
 class Recorded(NamedTuple):
@@ -86,19 +83,19 @@ class Runner:
             folder = Path(name)
             began_s = time.monotonic()
             started = self._start(placement, folder)
-            mark = f"TEHO_PROBE={spool_of(str(started.pid))}"
-            is_enough = _Enough(Path(spool_of(str(started.pid))), self._window_s)
+            spool = spool_of(str(started.pid))
+            is_enough = Enough(spool, self._window_s)
             why_ended = EARLY
             try:
                 while (code := started.poll()) is None and why_ended == EARLY:
-                    time.sleep(_POLL_S)
+                    time.sleep(POLL_S)
                     if is_enough():
                         why_ended = ENOUGH
                     elif time.monotonic() - began_s >= limit_s:
                         why_ended = OVER
             finally:
                 if started.poll() is None:
-                    started.end_marked(mark, _SEAL_S)
+                    started.end_marked(mark_of(spool), _SEAL_S)
                     self._excuse(started.pid, why_ended)
             return self._recorded(started.pid, folder, code)
 
@@ -154,23 +151,3 @@ class Runner:
                 if run.supervisor_pid == pid and run.tags.get("compare") == self._tags["compare"]:
                     return directory, run
         return None
-
-
-class _Enough:
-    """Tells whether a program's pace is known, by what its probes write.
-
-    Args:
-        spool: where they write.
-        window_s: how long its steps are looked at; None: it is never enough.
-    """
-
-    def __init__(self, spool: Path, window_s: float | None) -> None:
-        self._spool = spool
-        self._window_s = window_s
-        self._has_news = News(spool)
-
-    def __call__(self) -> bool:
-        if self._window_s is None or not self._has_news():
-            return False
-        sight = look_at(processes_in(self._spool, []), self._window_s)
-        return bool(sight and sight.pace and sight.pace.is_whole)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from teho.errors import InputError
 
-__all__ = ["Started", "ended_words", "marked", "tail_of"]
+__all__ = ["Started", "end_marked", "ended_words", "marked", "tail_of"]
 
 _MOMENT_S = 3.0
 """For which a program that was asked to end may go on."""
@@ -100,11 +100,7 @@ class Started:
         """
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         try:
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                until_s = time.monotonic() + _MOMENT_S
-                while (left := marked(mark)) and time.monotonic() < until_s:
-                    _send(left, number)
-                    time.sleep(0.1)
+            end_marked(mark)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience_s)
         finally:
@@ -128,6 +124,18 @@ def marked(mark: str) -> list[int]:
                 if entry in (path / "environ").read_bytes() + b"\0":
                     found.append(int(path.name))
     return found
+
+
+def end_marked(mark: str) -> bool:
+    """End the processes that `marked` finds; return whether there was any."""
+    were_any = False
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        until_s = time.monotonic() + _MOMENT_S
+        while (left := marked(mark)) and time.monotonic() < until_s:
+            were_any = True
+            _send(left, number)
+            time.sleep(0.1)
+    return were_any
 
 
 def _send(pids: Sequence[int], number: signal.Signals) -> None:

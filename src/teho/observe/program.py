@@ -22,13 +22,20 @@ class Outcome:
     cpu_s: float
     peak_process_bytes: int
     troubles: list[tuple[float, str]] = field(default_factory=list)
+    on_purpose: str = ""
+    """Why it was ended though nothing was wrong with it."""
 
 
 def die_like(outcome: Outcome) -> None:
-    """End this process exactly as the program ended: same exit code, or same signal."""
+    """End this process exactly as the program ended: same exit code, or same signal.
+
+    A program that was ended on purpose has done what was wanted of it: exit code 0.
+    """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, AttributeError, ValueError):
             stream.flush()
+    if outcome.on_purpose:
+        os._exit(0)
     if outcome.signal is None:
         os._exit(outcome.exit_code or 0)
     # The program has left its core dump, if it was to leave one; ours would only be in the way.

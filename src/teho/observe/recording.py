@@ -241,6 +241,7 @@ def _end(started_at: datetime, outcome: Outcome) -> End:
         elapsed_s=round(outcome.elapsed_s, 6),
         exit_code=outcome.exit_code,
         signal=outcome.signal,
+        on_purpose=outcome.on_purpose,
         cpu_s=round(outcome.cpu_s, 6),
         peak_process_bytes=outcome.peak_process_bytes,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from teho.store.layout import safe_name
 
-__all__ = ["Spool", "spool_of", "with_probe"]
+__all__ = ["Spool", "mark_of", "spool_of", "with_probe"]
 
 _VARIABLE = "TEHO_PROBE"
 _INJECT = Path(__file__).parents[1] / "probe" / "inject"
@@ -28,6 +28,11 @@ def spool_of(key: str) -> str:
     """
     name = safe_name(key)[:200]
     return f"/tmp/teho-{os.getuid()}/probe-{name}"  # noqa: S108 - closed to others, or not used
+
+
+def mark_of(spool: str) -> str:
+    """Return the entry by which the processes of a spool's program are known."""
+    return f"{_VARIABLE}={spool}"
 
 
 def with_probe(environment: Mapping[str, str], spool: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ from teho.observe.program import Outcome
 if TYPE_CHECKING:
     from teho.observe.fleet import Fleet
 
-__all__ = ["Supervisor"]
+__all__ = ["Supervisor", "detach_streams"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 # si_code of a signal that the kernel or a terminal sent (Linux, asm-generic/siginfo.h).

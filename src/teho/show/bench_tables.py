@@ -188,6 +188,11 @@ def _pay_offs(measured: Measured) -> list[Table]:
     ]
     if not rows:
         return []
+    passes = dict.fromkeys(
+        f"A run is one pass over {format_count(one.point['images'])} images"
+        for one in last.values()
+        if "images" in one.point
+    )
     columns = (
         Column(key="pair", label=""),
         Column(key="group", label="of"),
@@ -199,9 +204,10 @@ def _pay_offs(measured: Measured) -> list[Table]:
     return [
         Table(
             key="pay_offs",
-            title="After how many runs a GPU has made up for its start",
+            title="Runs until a GPU has paid off",
             columns=columns,
             rows=tuple(rows),
             shown=tuple(range(len(rows))),
+            note="; ".join(passes),
         )
     ]

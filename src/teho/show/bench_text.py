@@ -45,7 +45,8 @@ def _example(measured: Measured, width: int) -> Iterable[list[Text]]:
     facts = [Text(plain(fact), "dim") for fact in facts_of(measured)]
     yield head + flow(dotted(facts), width, Text("  "))
     for table in tables_of(measured):
-        yield table_lines(table, width)
+        below = _sentence(table.note, width) if table.note else []
+        yield table_lines(table, width) + below
     if measured.notes:
         yield [line for note in measured.notes for line in _sentence(note, width)]
 

@@ -1,7 +1,7 @@
 """A small convolutional network trained on CIFAR-10: is it the network that takes the time?
 
 It has 62,006 parameters, so little work for an image that reading it may take longer. What is timed
-is one epoch from each of three feeds: a DataLoader, host memory, the device.
+is one epoch from each of three feeds: a DataLoader, host memory, the device; and the copy to it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Cnn:
         return training.figures(batches_of(*images, point["batch"]))
 
     def phases(self, point: Point) -> Iterator[Phase]:
-        """Yield an epoch with each feed."""
+        """Yield an epoch with each feed, and the copy of all images to a GPU."""
         return feeds(self.library, self._training().epoch, point)
 
     def _training(self, *, exact: bool = False) -> Any:

@@ -78,7 +78,7 @@ class ResNet152:
         return [loss, math.log(math.hypot(*moved))]
 
     def phases(self, point: Point) -> Iterator[Phase]:
-        """Yield an epoch with each feed."""
+        """Yield an epoch with each feed, and the copy of all images to a GPU."""
         return feeds(self.library, self._training().epoch, point)
 
     def _training(self, *, exact: bool = False) -> TorchTraining:
