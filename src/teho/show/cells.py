@@ -178,7 +178,7 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
         kinds = str if len(cells) == 1 else (str, int)
         same = isinstance(cells[0], kinds) and cells.count(cells[0]) == len(cells)
         if same and not column.unit and (position or len(cells) > 1):
-            shared.append(f"{plain(column.label)} {plain(str(cells[0]))}")
+            shared.append(f"{plain(column.label)} {plain(str(cells[0]))}".lstrip())
         else:
             columns.append(column)
     return shared, tuple(columns)

@@ -67,9 +67,12 @@ def flow(
     """Set pieces one after another, in lines that hang below the lead."""
     hang = lead.cell_len if hang is None else hang
     room = max(width - hang, 8)
+    beside_lead = min(width - lead.cell_len, room) if lead.cell_len > hang else room
     lines = [Text(style=style)]
     for piece in _fitting(pieces, room):
-        if lines[-1] and lines[-1].cell_len + 1 + piece.cell_len > room:
+        space = room if len(lines) > 1 else beside_lead
+        is_full = lines[-1].cell_len + bool(lines[-1]) + piece.cell_len > space
+        if is_full and (lines[-1] or space < room):
             lines.append(Text(style=style))
         if lines[-1]:
             lines[-1].append(" ")
