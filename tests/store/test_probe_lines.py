@@ -3,7 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from teho.store.probe import watched_processes
+from teho.experiment.look import News
+from teho.store.probe import processes_in, watched_processes
 
 HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 10.0}
 FRAME = {"frame": 4, "is": ["/home/ann/a.py", "f", 3, "g()"]}
@@ -67,3 +68,11 @@ def test_a_file_that_is_none_is_a_line_of_the_report(tmp_path: Path) -> None:
         problems: list[str] = []
         assert watched_processes(tmp_path, problems) == []
         assert "not what a probe writes" in problems[0]
+
+
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    """A recorder takes the spool home while somebody looks."""
+    problems: list[str] = []
+    assert processes_in(tmp_path / "none", problems) == []
+    assert not News(tmp_path / "none")()
+    assert problems == []

@@ -202,7 +202,7 @@ class Site:
 
 class OnSlurm(Site):
     need = ("--gpus", "1", "--time", "10min")
-    notice = "9min58s"
+    notice = "9min45s"
 
     def hold(self, number: str) -> None:
         assert self.run("scontrol", "hold", number).code == 0

@@ -252,9 +252,10 @@ class _Bench:
             "samples": effort.samples,
             "most_s": effort.most_s,
         }
-        is_gpu = bool(worker.placement.gpus)
-        for answer in worker.ask(command, self._left_s, self._watch.look if is_gpu else _no_look):
+        look = self._watch.look if worker.placement.gpus else _no_look
+        for answer in worker.ask(command, self._left_s, look):
             if answer["at"] == "times":
+                look()  # a short phase may have come and gone since the last time
                 self._timings.append(self._timing(worker, point, answer))
             elif answer["at"] == "out":
                 self._leave(worker, point, answer["why"], answer["text"])

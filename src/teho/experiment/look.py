@@ -26,8 +26,11 @@ class News:
 
     def __call__(self) -> bool:
         """Tell whether there is something new."""
-        seen = []
-        for path in sorted(self._folder.glob("*")):
+        seen: list[tuple[str, int]] = []
+        paths: list[Path] = []
+        with contextlib.suppress(FileNotFoundError):
+            paths = sorted(self._folder.iterdir())
+        for path in paths:
             with contextlib.suppress(FileNotFoundError):  # its recorder has taken it home
                 seen.append((path.name, path.stat().st_size))
         is_new, self._seen = seen != self._seen, seen

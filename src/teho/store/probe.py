@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,11 @@ def processes_in(folder: Path, problems: list[str]) -> list[WatchedProcess]:
         folder: of a recording, or the spool of a program that runs.
         problems: as there.
     """
-    found = []
-    for path in sorted(folder.glob("*.jsonl")):
+    found: list[WatchedProcess] = []
+    paths: list[Path] = []
+    with contextlib.suppress(FileNotFoundError):  # nothing was watched, or it has been taken home
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".jsonl")
+    for path in paths:
         try:
             found.append(_process(path, problems))
         except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
