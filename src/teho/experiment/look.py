@@ -22,7 +22,7 @@ class News:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._seen: object = None
+        self._seen: list[tuple[str, int]] = []
 
     def __call__(self) -> bool:
         """Tell whether there is something new."""
