@@ -95,7 +95,8 @@ def describe() -> str:
 `teho report --format json` writes one object, a [`View`](#view). Its `schema` is `{SCHEMA}`;
 the number is raised when a field changes its meaning or goes. New fields may come at any
 time, so a reader ignores those that it does not know. The JSON schema is the file
-`report.schema.json` of the package `teho.show`.
+`report.schema.json` of the package `teho.show`. It is indented, unless it is larger than 4 MiB:
+then it stands on one line.
 
 Numbers are in base units: bytes, seconds, joules, watts, per cent. A cell is a number, a
 text, `null` where the question does not arise, or an object [`Missing`](#missing) that says
