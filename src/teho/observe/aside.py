@@ -48,14 +48,20 @@ class Aside:
         self._deadline_s = deadline_s
         self._until_s = time.monotonic() + deadline_s
         self._pipe, write_end = os.pipe()
-        with warnings.catch_warnings():
-            # Other threads there may be hold no lock that the child could need.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._pid = os.fork()
-        if self._pid == 0:
-            signal.alarm(math.ceil(deadline_s) + _GRACE_S)
-            _ask_and_exit(of, ask, write_end)
-        _asking[self._pid] = os.getpid()
+        # A Ctrl-C between the two would leave one behind that nobody knows of.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with warnings.catch_warnings():
+                # Other threads there may be hold no lock that the child could need.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._pid = os.fork()
+            if self._pid == 0:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+                signal.alarm(math.ceil(deadline_s) + _GRACE_S)
+                _ask_and_exit(of, ask, write_end)
+            _asking[self._pid] = os.getpid()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(write_end)
         with contextlib.suppress(OSError):
             os.setpgid(self._pid, self._pid)
