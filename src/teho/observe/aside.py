@@ -48,7 +48,7 @@ class Aside:
         self._deadline_s = deadline_s
         self._until_s = time.monotonic() + deadline_s
         self._pipe, write_end = os.pipe()
-        # A Ctrl-C between the two would leave one behind that nobody knows of.
+        # A Ctrl-C in between would leave one behind that is not known, or no group yet.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             with warnings.catch_warnings():
@@ -59,12 +59,12 @@ class Aside:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 signal.alarm(math.ceil(deadline_s) + _GRACE_S)
                 _ask_and_exit(of, ask, write_end)
+            with contextlib.suppress(OSError):
+                os.setpgid(self._pid, self._pid)
             _asking[self._pid] = os.getpid()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(write_end)
-        with contextlib.suppress(OSError):
-            os.setpgid(self._pid, self._pid)
 
     def answer(self, form: type[_T]) -> _T | Missing:
         """Wait for the answer, which is JSON of this form; see `output`."""
