@@ -188,8 +188,8 @@ def _target(name: str | None, gpu_type: str, driver: str) -> Target:
     if driver:
         cuda = newest_cuda(driver) or ""
         return Target(driver=Driver(version=driver, cuda=cuda, where="--driver"))
-    target, here = _this_node(), _here()
-    if target.driver is None and here is not None:
+    target = _this_node()
+    if target.driver is None and (here := _here()) is not None:
         with contextlib.suppress(InputError):  # it has no GPUs
             return target_of(here)
     return target
