@@ -168,6 +168,35 @@ def test_an_array_ends_with_its_last_task(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert world.events(array="0-1") == [half, whole]
 
 
+def _tasks(**states: JobState) -> tuple[Job, ...]:
+    return tuple(
+        Job(id=f"7.{index[1:]}", number="7", task=index[1:], state=state)
+        for index, state in states.items()
+    )
+
+
+def test_a_task_that_the_accounting_has_last_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    running = _tasks(_1=JobState.COMPLETED, _2=JobState.RUNNING)
+    late, whole = _tasks(_1=JobState.COMPLETED), _tasks(_1=JobState.COMPLETED, _2=JobState.FAILED)
+    world = World(monkeypatch, tmp_path / "no", [running, late, late, whole])
+    assert world.events(array="1-2") == [running, whole]
+
+
+def test_a_task_that_comes_to_no_list_is_told_as_not_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    world = World(monkeypatch, tmp_path / "no", [_tasks(_1=JobState.COMPLETED)])
+    (found,) = world.events(array="1-2")
+    assert isinstance(found, tuple)
+    assert [(one.task, one.state) for one in found] == [
+        ("1", JobState.COMPLETED),
+        ("2", JobState.UNKNOWN),
+    ]
+    assert 60 <= world.now_s < 120
+
+
 def test_the_log_of_an_earlier_job_is_not_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from teho.errors import InputError, RefusedError
 from teho.model.job import Job, JobState, Submission
@@ -22,7 +20,6 @@ from teho.schedulers import jobs, local_runner
 from teho.schedulers.backends import backend_for
 from teho.schedulers.command import Completed
 from teho.schedulers.local import Local
-from teho.schedulers.local_runner import tasks_of
 
 
 class Machine:
@@ -317,31 +314,6 @@ def test_answers_of_the_runner(tmp_path: Path):
     assert backend.read_estimate(Completed(("x",), 0, "", "")) is None
     with pytest.raises(ValueError, match="JSON"):
         backend.queue(["1"])[0].read(Completed(("x",), 0, "nonsense", ""))
-
-
-@pytest.mark.parametrize(
-    ("array", "tasks"),
-    [
-        ("", (None,)),
-        ("0", ("0",)),
-        ("1-3", ("1", "2", "3")),
-        ("1-7:3,20%4", ("1", "4", "7", "20")),
-    ],
-)
-def test_arrays(array, tasks):
-    assert tasks_of(array) == tasks
-
-
-@pytest.mark.parametrize("array", ["x", "3-1", "1-", ",", "1-9999999", "-1"])
-def test_arrays_that_are_none(array):
-    with pytest.raises(ValueError, match="array"):
-        tasks_of(array)
-
-
-@given(st.integers(0, 9999), st.integers(0, 99), st.integers(1, 9))
-def test_ranges_are_ranges(first, more, step):
-    expected = tuple(map(str, range(first, first + more + 1, step)))
-    assert tasks_of(f"{first}-{first + more}:{step}") == expected
 
 
 def test_backends_have_names(tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
+import msgspec
 import pytest
 
 from teho.model.job import Job, JobState, Submission
@@ -50,6 +51,8 @@ def test_a_waiting_job_says_why_and_until_when() -> None:
 def test_tasks_are_counted() -> None:
     tasks = [job(state) for state in [JobState.RUNNING] * 3 + [JobState.TIMED_OUT]]
     assert state_sentence(tasks) == "tasks: 3 running, 1 timed out"
+    waiting = msgspec.structs.replace(job(JobState.PENDING), task="5-9%2")
+    assert state_sentence([*tasks, waiting]) == "tasks: 5 pending, 3 running, 1 timed out"
 
 
 def test_what_a_job_used_and_cost() -> None:

@@ -20,6 +20,7 @@ from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.planner.cost import cost_of_use
 from teho.schedulers import jobs as ask
+from teho.schedulers.array import with_missing
 from teho.schedulers.backend import Backend
 from teho.schedulers.backends import backend_for
 from teho.schedulers.follow import ended, follow
@@ -60,7 +61,7 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
         jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
         if any(_is_of_another(job, submission) for job in jobs):
             jobs = (_unknown(number, "here this number is another job's"),)
-        views.append(view_of(submission, jobs))
+        views.append(view_of(submission, with_missing(submission, jobs)))
     return views, problems
 
 

@@ -9,6 +9,7 @@ from typing import Union
 
 from teho.errors import NoAnswerError
 from teho.model.job import Job, JobState, Submission
+from teho.schedulers.array import with_missing
 from teho.schedulers.backend import Backend
 from teho.schedulers.jobs import states
 
@@ -57,7 +58,7 @@ def follow(
     while True:
         if clock() >= ask_at_s:
             found = _asked(backend, submission)
-            nowhere = bool(found) and all(map(_is_nowhere, found))
+            nowhere = _has_left(found)
             if found and not nowhere and _gist(found) != _gist(jobs):
                 jobs, pause_s = found, _ASK_LEAST_S
                 yield jobs
@@ -85,9 +86,15 @@ def _asked(backend: Backend, submission: Submission) -> tuple[Job, ...]:
     """Return the job's entries; empty where the scheduler does not answer for now."""
     number = submission.job or ""
     try:
-        return states(backend, [number], {number: submission.submitted_at})[number]
+        found = states(backend, [number], {number: submission.submitted_at})[number]
     except NoAnswerError:
         return ()
+    return with_missing(submission, found)
+
+
+def _has_left(jobs: Sequence[Job]) -> bool:
+    """Tell whether the job, or the rest of an array, is in no list: it may yet come to one."""
+    return any(map(_is_nowhere, jobs)) and all(_is_nowhere(job) or job.state.ended for job in jobs)
 
 
 def _is_nowhere(job: Job) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import signal
 import sys
 import time
@@ -26,10 +25,11 @@ import msgspec
 
 from teho.model.job import Job, JobState, Submission
 from teho.schedulers.allocation import LOCAL_JOB
+from teho.schedulers.array import tasks_of
 from teho.schedulers.local import log_path
 from teho.store.layout import replace_file
 
-__all__ = ["main", "tasks_of"]
+__all__ = ["main"]
 
 _GRACE_S = 10.0
 """Between asking a program to end and ending it."""
@@ -37,8 +37,6 @@ _LONGEST_PAUSE_S = 3600.0
 _LOOK_S = 0.02
 _GIB = 1024**3
 _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
-_MOST_TASKS = 100_000
 
 
 class _Process(msgspec.Struct, frozen=True):
@@ -82,27 +80,6 @@ def main(arguments: Sequence[str]) -> int:
 def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def tasks_of(array: str) -> tuple[str | None, ...]:
-    """Return the indices of `1-10:3,15%2`; one None for a job that is no array.
-
-    Raises:
-        ValueError: not a list of indices.
-    """
-    if not array:
-        return (None,)
-    ranges = []
-    for item in array.partition("%")[0].split(","):
-        match = _RANGE.fullmatch(item.strip())
-        if match is None:
-            raise ValueError(f"array {array!r} is no list of indices such as 1-10 or 0,3,7")
-        first, last, step = match.groups(default="")
-        ranges.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
-    total = sum(map(len, ranges))
-    if not 0 < total <= _MOST_TASKS:
-        raise ValueError(f"array {array!r} has {total} tasks, not 1 to {_MOST_TASKS}")
-    return tuple(str(index) for indices in ranges for index in indices)
 
 
 def _submit(home: Path, submission: Submission) -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
+from teho.schedulers.array import count_tasks
 from teho.show.cells import NOTHING, format_moment, plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
@@ -67,7 +68,9 @@ def state_sentence(jobs: Sequence[Job]) -> str:
     """Say in some words what a job is doing, such as `pending (Resources)`."""
     if len(jobs) == 1:
         return _one(jobs[0])
-    counts = Counter(job.state.value.replace("_", " ") for job in jobs)
+    counts = Counter[str]()
+    for job in jobs:
+        counts[job.state.value.replace("_", " ")] += count_tasks(job)
     return "tasks: " + ", ".join(f"{count} {word}" for word, count in counts.most_common())
 
 

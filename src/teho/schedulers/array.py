@@ -1,0 +1,68 @@
+"""Job arrays: the indices of their tasks, and the tasks that no list of a scheduler's has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from teho.model.job import Job, JobState, Submission
+
+__all__ = ["count_tasks", "tasks_of", "with_missing"]
+
+_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
+_MOST_TASKS = 100_000
+
+
+def tasks_of(array: str) -> tuple[str | None, ...]:
+    """Return the indices of `1-10:3,15%2`; one None for a job that is no array.
+
+    Raises:
+        ValueError: not a list of indices.
+    """
+    if not array:
+        return (None,)
+    ranges = []
+    for item in array.partition("%")[0].split(","):
+        match = _RANGE.fullmatch(item.strip())
+        if match is None:
+            raise ValueError(f"array {array!r} is no list of indices such as 1-10 or 0,3,7")
+        first, last, step = match.groups(default="")
+        ranges.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
+    total = sum(map(len, ranges))
+    if not 0 < total <= _MOST_TASKS:
+        raise ValueError(f"array {array!r} has {total} tasks, not 1 to {_MOST_TASKS}")
+    return tuple(str(index) for indices in ranges for index in indices)
+
+
+def count_tasks(job: Job) -> int:
+    """Return how many tasks an entry stands for: `123_[5-9]` waits as one; 1 if not to be read."""
+    try:
+        return len(tasks_of(job.task or ""))
+    except ValueError:
+        return 1
+
+
+def with_missing(submission: Submission, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return an array's entries, and one UNKNOWN for the tasks that are in no list.
+
+    Grid Engine's tasks leave the queue before the accounting has them, each at its own time:
+    an array of which every known task has ended may have another one that failed. Where a
+    task still waits or runs, or the scheduler's indices cannot be read, nothing is added.
+    """
+    if not submission.array or not all(job.state.ended for job in jobs):
+        return tuple(jobs)
+    try:
+        listed = {task for job in jobs if job.task for task in tasks_of(job.task)}
+        missing = [task for task in tasks_of(submission.array) if task and task not in listed]
+    except ValueError:
+        return tuple(jobs)
+    if not listed or not missing:
+        return tuple(jobs)
+    unknown = Job(
+        id=f"{submission.number}_[{','.join(missing)}]",
+        number=submission.number,
+        task=",".join(missing),
+        state=JobState.UNKNOWN,
+        reason="neither in the queue nor (yet) in the accounting",
+    )
+    return (*jobs, unknown)
