@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["Sampler"]
 
 _PERIOD_S = 0.05
-_CLOSE_S = 20.0
-"""After which it looks half as often: what goes on in the long run shows all the same."""
+_CLOSE_S, _CALM = 20.0, 4
+"""From when on it looks less often, the longer the less, and how many times the period in the end:
+what goes on in the long run shows all the same."""
 _COST_SHARE = 0.002
 """Of the time, at the most: less than half of what the whole probe may take, 0.5 %."""
 _GRACE_S = 0.05
@@ -157,9 +158,8 @@ class Sampler:
                 allowed_s = _GRACE_S + _COST_SHARE * (now_s - self._began_s)
                 # Until what was spent is allowed.
                 over_s = (self._cost_s - allowed_s) / _COST_SHARE
-                is_new = now_s - self._began_s < _CLOSE_S
-                usual_s = _PERIOD_S if is_new else 2 * _PERIOD_S
-                period_s = min(max(usual_s, over_s), _SLOWEST * _PERIOD_S)
+                usual = min(max(1.0, (now_s - self._began_s) / _CLOSE_S), _CALM)
+                period_s = min(max(usual * _PERIOD_S, over_s), _SLOWEST * _PERIOD_S)
         except Exception as error:  # it becomes a line of the report
             self._lines.failed(error)
 
