@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _ctypes
 import json
+import shutil
 import sys
 import venv
 from pathlib import Path
@@ -65,6 +67,20 @@ def fake_torch(folder: Path, *, gpus: int, warning: str = "") -> None:
     package = site(folder) / "torch"
     package.mkdir()
     (package / "__init__.py").write_text(_TORCH.format(gpus=gpus, warning=warning))
+
+
+def fake_core(folder: Path, *, gpus: int) -> None:
+    """Give that PyTorch the library that its own modules ask, and files of its own in front."""
+    package = site(folder) / "torch"
+    (package / "version.py").write_text('__version__ = "2.5.1+cu124"; cuda = "12.4"; hip = None\n')
+    (package / "_C.py").write_text(
+        f"_cuda_getDeviceCount = lambda: {gpus}\n"
+        "_cuda_getArchFlags = lambda: 'sm_80 sm_90'\n"
+        "_c10d_init = _nccl_version = lambda: None\n"
+    )
+    (package / "lib").mkdir()
+    # A shared library, of which only the loading matters.
+    shutil.copy(_ctypes.__file__, package / "lib" / "libtorch_global_deps.so")
 
 
 def site(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from small_pythons import conda_prefix, fake_torch, small_python
+from small_pythons import conda_prefix, fake_core, fake_torch, small_python
 
 import teho.doctor.files
 import teho.doctor.python
@@ -336,6 +336,30 @@ def test_why_a_framework_sees_nothing(tmp_path: Path) -> None:
     assert (sight.gpus, sight.why) == (0, "The NVIDIA driver on your system is too old")
 
 
+def test_the_library_of_pytorch_is_asked_without_the_rest(tmp_path: Path) -> None:
+    python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
+    fake_torch(tmp_path / "env", gpus=0, warning="the driver is too old")
+    fake_core(tmp_path / "env", gpus=3)
+    found = asked(python)
+    assert isinstance(found, Python)
+    torch = see(found, here()).sights["pytorch"]
+    assert isinstance(torch, Sight)
+    assert (torch.version, torch.kind, torch.toolkit) == ("2.5.1+cu124", "cuda", "12.4")
+    assert (torch.gpus, torch.collectives) == (3, True)
+    assert torch.architectures == ("sm_80", "sm_90")
+
+
+def test_all_of_pytorch_tells_why_its_library_sees_nothing(tmp_path: Path) -> None:
+    python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
+    fake_torch(tmp_path / "env", gpus=0, warning="the driver is too old")
+    fake_core(tmp_path / "env", gpus=0)
+    found = asked(python)
+    assert isinstance(found, Python)
+    torch = see(found, here()).sights["pytorch"]
+    assert isinstance(torch, Sight)
+    assert (torch.gpus, torch.why) == (0, "the driver is too old")
+
+
 def test_a_build_for_intels_gpus_says_so(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.9.1+xpu")
     fake_torch(tmp_path / "env", gpus=0)
@@ -362,6 +386,19 @@ def test_real_frameworks_say_what_they_are(torch_python: Path) -> None:
     ).stdout.split()  # fmt: skip
     assert sight.version == witness[0]
     assert sight.kind == ("cpu" if witness[1] == "None" else "cuda") == torch.kind
+
+
+def test_the_library_of_a_real_pytorch_answers_alone(torch_python: Path) -> None:
+    program = Path(teho.doctor.python.__file__).with_name("programs")
+    seen = (
+        "import sys; from sees import core_of_pytorch; "
+        "print(core_of_pytorch()['gpus'], 'torch.nn' in sys.modules)"
+    )
+    done = subprocess.run(
+        [torch_python, "-c", seen], env=here(PYTHONPATH=str(program)),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0", "False"]
 
 
 def test_no_framework_is_imported_where_no_gpu_can_be(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from teho.experiment.attempt import Attempt
 from teho.experiment.pace import Pace
 from teho.model.tuned import Settings
-from teho.model.watched import Frame, Loader, WatchedProcess
+from teho.model.watched import Frame, Given, Loader, WatchedProcess
 
 WINDOW_S = 5.0
 RUN_S = 10.0
@@ -24,6 +24,7 @@ class Simulated:
         settings: the loader's in the program as it is.
         torch: what the probe notes of PyTorch.
         failing: tells why a run with these settings fails; empty where it does not.
+        batches_per_step: how many batches the loader gave for each step; 0: not looked at.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Simulated:
         failing: Callable[[Settings], str] = lambda _: "",
         memory_bytes: int = 10**9,
         epochs: int = 5,
+        batches_per_step: Callable[[Settings], int] = lambda _: 0,
     ) -> None:
         self.speed, self.noise, self.waited = speed, noise, waited
         self.random = random.Random(seed)
@@ -46,6 +48,7 @@ class Simulated:
         self.failing = failing
         self.memory_bytes = memory_bytes
         self.epochs = epochs
+        self.batches_per_step = batches_per_step
         self.now_s = 0.0
         self.tried: list[Settings] = []
         self.interrupt_at = -1
@@ -62,7 +65,10 @@ class Simulated:
         self.now_s += RUN_S
         if words := self.failing(settings):
             return Attempt(settings, RUN_S, exit_code=1, tail=words)
-        pace = self.speed(settings) * self.random.lognormvariate(0, self.noise)
+        speed = self.speed(settings) * self.random.lognormvariate(0, self.noise)
+        batches = self.batches_per_step(settings)
+        steps = 20 if batches else max(20, round(speed * 1e6))
+        batch_s = steps / speed / (steps * batches or 1)
         names = ("num_workers", "prefetch_factor", "persistent_workers", "batch_size")
         own = self.settings | {name: settings[name] for name in names if name in settings}
         loader = Loader(
@@ -74,6 +80,7 @@ class Simulated:
             first_s=0.0,
             waits={},
             batch={"bytes": 16_000},
+            given=tuple(Given(n * batch_s, 0.0, False) for n in range(1, steps * batches + 1)),
         )
         process = WatchedProcess(
             node="n", pid=1, python="3.11.0", began_s=0, until_s=1, stacks=(),
@@ -82,7 +89,7 @@ class Simulated:
         return Attempt(
             settings,
             RUN_S,
-            pace=Pace(max(20, round(pace * 1e6)), 0.0, max(20, round(pace * 1e6)) / pace, True),
+            pace=Pace(steps, 0.0, steps / speed, True),
             unit="step",
             waited=self.waited,
             process=process,

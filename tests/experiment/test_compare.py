@@ -470,6 +470,31 @@ def test_what_was_submitted_before_a_refusal_is_said(sbatch: Path) -> None:
     assert "gpu:1 was not submitted, cpu:1 (job 4710), cpu:2 (job 4711) were" in done.stderr
 
 
+def test_without_on_a_gpu_is_held_against_the_cores_that_come_with_it(sbatch: Path) -> None:
+    done = compare("--cluster", "birch", "--submit", "--account a", "--", "true")
+    assert "gpu:1 was not submitted, cpu:1 (job 4710), cpu:15 (job 4711) were" in done.stderr
+    assert "--cpus-per-task=15" in (sbatch / "1").read_text()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ("thin", "no job with a GPU on Birch; expected what to compare, such as `--on cpu:1,"),
+        ("gpu", "no job of 15 cores without a GPU on Birch; expected what to compare, such as"),
+    ],
+)
+def test_a_cluster_without_either_is_asked_about_before_anything_is_submitted(
+    sbatch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, said: str
+) -> None:
+    text = (CLUSTERS / "birch.toml").read_text()
+    (tmp_path / "birch.toml").write_text(re.sub("kinds = .*", f'kinds = ["{nodes}"]', text))
+    monkeypatch.setenv("TEHO_CLUSTERS", str(tmp_path))
+    done = compare("--cluster", "birch", "--submit", "--account a", "--", "true")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert list(sbatch.iterdir()) == []
+
+
 def test_a_job_has_what_it_asks_for_and_not_all(sbatch: Path) -> None:
     done = compare("--cluster", "birch", "--on", "cpu:all", "--", "true")
     assert done.returncode == 2

@@ -10,6 +10,7 @@ import pytest
 from experiment.samples import FREE, broken, paced, place, whole
 from teho.experiment.compare import Wish, compare, crossing
 from teho.experiment.contest import Terms
+from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
 from teho.model.compared import Compared, Contest, Point, Sample
@@ -51,7 +52,7 @@ class Simulated:
             return Recorded(broken())
         elapsed_s = self.took_s[name] * self.random.lognormvariate(0, self.noise)
         self.now_s += elapsed_s + self.extra_s
-        return Recorded(self.sample(elapsed_s), self.output)
+        return Recorded(self.sample(elapsed_s), Printed(self.output))
 
     def sample(self, elapsed_s: float) -> Sample:
         return whole(elapsed_s)
@@ -180,7 +181,7 @@ def test_other_results_are_told() -> None:
 
     def run(placement: Placement, limit_s: float) -> Recorded:
         recorded = program(placement, limit_s)
-        return recorded._replace(output=f"sum {1 + len(placement.gpus)}\n")
+        return recorded._replace(printed=Printed(f"sum {1 + len(placement.gpus)}\n"))
 
     found = compare(wished("cpu:1", "gpu:1"), "1f", lambda _: run, lambda _: None, program.clock)
     assert found.outcome == "worth_it"

@@ -6,11 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teho.experiment.outputs import other_results
+from teho.experiment.outputs import Printed, other_results
 
 
 def told(first: str, other: str) -> list[str]:
-    return other_results({"cpu:1": [first] * 3, "gpu:1": [other] * 3})
+    return other_results({"cpu:1": whole(*[first] * 3), "gpu:1": whole(*[other] * 3)})
+
+
+def whole(*texts: str) -> list[Printed]:
+    return [Printed(text) for text in texts]
+
+
+def cut(*texts: str) -> list[Printed]:
+    return [Printed(text, is_whole=False) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -52,15 +60,17 @@ def test_more_lines_are_told() -> None:
 
 
 def test_what_differs_from_run_to_run_tells_nothing() -> None:
-    printed = {"cpu:1": ["took 3 s\nsum 1\n", "took 4 s\nsum 1\n"]}
-    assert other_results({**printed, "gpu:1": ["took 1 s\nsum 1\n", "took 1 s\nsum 1\n"]}) == []
-    assert other_results({**printed, "gpu:1": ["took 1 s\nsum 2\n", "took 2 s\nsum 2\n"]})
-    assert other_results({**printed, "gpu:1": ["sum 2\n", "took 2 s\nsum 2\n"]}) == []
+    printed = {"cpu:1": whole("took 3 s\nsum 1\n", "took 4 s\nsum 1\n")}
+    assert (
+        other_results({**printed, "gpu:1": whole("took 1 s\nsum 1\n", "took 1 s\nsum 1\n")}) == []
+    )
+    assert other_results({**printed, "gpu:1": whole("took 1 s\nsum 2\n", "took 2 s\nsum 2\n")})
+    assert other_results({**printed, "gpu:1": whole("sum 2\n", "took 2 s\nsum 2\n")}) == []
 
 
 def test_one_run_of_each_is_not_enough() -> None:
-    assert other_results({"cpu:1": ["1"], "gpu:1": ["2"]}) == []
-    assert other_results({"cpu:1": ["1", "1"]}) == []
+    assert other_results({"cpu:1": whole("1"), "gpu:1": whole("2")}) == []
+    assert other_results({"cpu:1": whole("1", "1")}) == []
     assert other_results({}) == []
 
 
@@ -73,3 +83,23 @@ def test_a_long_line_is_shortened() -> None:
 def test_any_text_is_taken(first: str, other: str) -> None:
     assert told(first, first) == []
     assert len(told(first, other)) <= 1
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(("loss 2\nloss 1\nloss 0.5", "loss 2\n"), id="one got further"),
+        pytest.param(("loss 2\nloss 1.5", "loss 2\nloss 1.4999"), id="cut within a line"),
+        pytest.param(("", "loss 2\n"), id="nothing yet"),
+    ],
+)
+def test_of_runs_that_were_ended_the_lines_count_that_all_have(texts: tuple[str, str]) -> None:
+    assert other_results({"cpu:1": cut(*texts), "gpu:1": cut(*texts[::-1])}) == []
+
+
+def test_what_was_printed_before_the_end_may_differ() -> None:
+    ended = cut("loss 2\nloss 1.5\nlo", "loss 2\nloss 1.5\nloss 1\n")
+    (sentence,) = other_results({"cpu:1": ended, "gpu:1": cut(*["loss 2\nloss nan\n"] * 2)})
+    assert "line 2 is `loss nan` instead of `loss 1.5`" in sentence
+    (sentence,) = other_results({"cpu:1": ended, "gpu:1": whole(*["loss 3\n"] * 2)})
+    assert "line 1 is `loss 3` instead of `loss 2`" in sentence

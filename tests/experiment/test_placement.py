@@ -42,15 +42,15 @@ def test_one_thread_of_each_core_comes_before_a_second_one() -> None:
 @pytest.mark.parametrize(
     ("on", "cores_a_gpu", "names"),
     [
-        (compare._ON, 3, ["cpu:1", "cpu:3", "cpu:8", "gpu:1"]),
-        (compare._ON, 8, ["cpu:1", "cpu:8", "gpu:1"]),
-        (compare._ON, 9, ["cpu:1", "cpu:8", "gpu:1"]),
-        (compare._ON, None, ["cpu:1", "cpu:8", "gpu:1"]),
+        (None, 3, ["cpu:1", "cpu:3", "cpu:8", "gpu:1"]),
+        (None, 8, ["cpu:1", "cpu:8", "gpu:1"]),
+        (None, 9, ["cpu:1", "cpu:8", "gpu:1"]),
+        (None, None, ["cpu:1", "cpu:8", "gpu:1"]),
         ("cpu:all,gpu:1", 3, ["cpu:8", "gpu:1"]),
     ],
 )
 def test_as_many_cores_as_a_gpu_costs_are_measured_too(
-    monkeypatch: pytest.MonkeyPatch, on: str, cores_a_gpu: int | None, names: list[str]
+    monkeypatch: pytest.MonkeyPatch, on: str | None, cores_a_gpu: int | None, names: list[str]
 ) -> None:
     machine = Machine(THREADED, (nvidia(0),))
     monkeypatch.setattr("teho.experiment.placement.this_machine", lambda: machine)

@@ -173,6 +173,19 @@ def test_results_change_only_where_that_is_allowed() -> None:
     assert any("TF32 is for GPUs" in note for note in tuned.notes)
 
 
+def test_fewer_batches_in_what_the_program_calls_a_step_are_no_loss_of_time() -> None:
+    """A step is an epoch of 960 samples, at the same pace whatever the batch."""
+    program = Simulated(
+        lambda _: 10.0,
+        waited=0.0,
+        torch={"devices": ["cpu"], "threads": 8, "channels_last": False},
+        batches_per_step=lambda chosen: 960 // chosen.get("batch_size", 16),
+    )
+    tuned = tuned_by(program, ("batch-size",))
+    assert any("batch_size" in one for one in program.tried)
+    assert tuned.outcome == "no_gain", tuned.verdict
+
+
 def test_threads_that_the_program_sets_itself_are_out() -> None:
     program = Simulated(lambda _: 10.0, waited=0.0, torch={"devices": ["cpu"], "threads": 2})
     tuned = tuned_by(program)

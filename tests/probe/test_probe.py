@@ -220,6 +220,44 @@ def test_what_finds_no_room_is_told_once_there_is_some(probed: Probed) -> None:
     assert {"before", "after"} <= functions
 
 
+def test_a_program_without_descriptors_is_told_of_once_it_has_some(probed: Probed) -> None:
+    done = probed.run(
+        """
+        import resource
+        no_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, no_limit[1]))
+        spin(2.5)
+        resource.setrlimit(resource.RLIMIT_NOFILE, no_limit)
+        spin(1.5)
+        """
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    (process,) = probed.watched()
+    texts = {"spin(2.5)": 0.0, "spin(1.5)": 0.0}
+    for seen in process.stacks:
+        for frame in seen.frames:
+            if frame.text in texts:
+                texts[frame.text] += seen.wall_s
+    assert texts["spin(2.5)"] > 2.3
+    assert texts["spin(1.5)"] > 1.3
+    total_s = sum(seen.wall_s for seen in process.stacks)
+    assert total_s == pytest.approx(process.wall_s, rel=0.02)
+
+
+def test_a_file_that_is_full_says_so(probed: Probed) -> None:
+    done = probed.run(
+        """
+        import sys
+        sys.modules["_teho_probe.lines"]._MOST_BYTES = 2000
+        for number in range(40):
+            exec(f"def f{number}():\\n  spin(0.1)\\nf{number}()")
+        """
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    (lines,) = probed.processes()
+    assert lines[-1] == {"failed": "its file is full: what came later is not told"}
+
+
 def test_a_line_is_read_while_linecache_is_imported(probed: Probed) -> None:
     """Another thread then has the module, and it is empty."""
     done = probed.run(

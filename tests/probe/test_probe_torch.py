@@ -68,9 +68,13 @@ def of_batches_of_a_kind_of_its_own():
     go(DataLoader(TINY, batch_size=5, collate_fn=lambda samples: Batch()))
 def by_hand(): go(DataLoader(TINY, batch_size=None))
 def by_a_sampler(): go(DataLoader(TINY, batch_sampler=BatchSampler(range(10), 5, False)))
+class Kinds:
+    def __len__(self): return 2
+    def __iter__(self): return iter([[0, 2, 4, 6], [1, 3, 5, 7]])
+def by_a_sampler_of_its_own(): go(DataLoader(TINY, batch_sampler=Kinds()))
 in_process(); with_workers(); with_lasting_workers(); of_a_stream(); left_early(); at_once()
 of_a_subclass(); without_hash(); in_a_loop(); of_batches_of_a_kind_of_its_own()
-by_hand(); by_a_sampler()
+by_hand(); by_a_sampler(); by_a_sampler_of_its_own()
 go(pickle.loads(pickle.dumps(copied()))); go(copy.deepcopy(copied()))
 print("done")
 """
@@ -107,7 +111,11 @@ def test_a_loader_is_told_with_its_settings_and_its_line(loaders: dict[str, Load
         "collate": "default_collate",
         "sampler": "SequentialSampler",
     }
-    assert loader.batch == {"bytes": 2 * 3 * 4 + 2 * 8, "dtypes": ["float32", "int64"]}
+    assert loader.batch == {
+        "bytes": 2 * 3 * 4 + 2 * 8,
+        "dtypes": ["float32", "int64"],
+        "samples": 2,
+    }
     assert loaders["training"].settings["dataset_bytes"] == 10 * (3 * 4 + 8)
 
 
@@ -176,6 +184,8 @@ def test_a_stream_has_no_number_of_samples(loaders: dict[str, Loader]) -> None:
 
 def test_the_size_of_a_batch_is_told_whoever_sets_it(loaders: dict[str, Loader]) -> None:
     assert loaders["by_a_sampler"].settings["batch_size"] == 5
+    assert loaders["by_a_sampler_of_its_own"].settings["batch_size"] == 4
+    assert loaders["by_a_sampler_of_its_own"].settings["batch_sampler"] == "Kinds"
     assert loaders["by_hand"].settings["batch_size"] is None
 
 
@@ -220,7 +230,8 @@ train(*[one] * 10)
 train(*[one, other] * 10)                # a GAN
 train(*[one, one, one, other] * 10)      # one whose critic learns more
 train(*[one, other, third] * 10)         # an optimizer for each layer
-for fold in range(3): train(*[optimizer()] * 10)
+folds = [optimizer() for _ in range(3)]  # all at once: none is in the place of another
+for one in folds: train(*[one] * 10)
 """,
         python=WITH_FRAMEWORKS,
     )
@@ -256,6 +267,7 @@ def test_how_it_computes_is_told(probed: Probed) -> None:
     assert facts == {
         "cuda": None,
         "hip": None,
+        "xpu": None,
         "optimizer": "SGD",
         "threads": 2,
         "parameter_dtypes": {"float32": 4 * 3 * 9 + 4, "float64": 5},
@@ -286,6 +298,21 @@ def work(rank, shard):
 if __name__ == "__main__":
     multiprocessing.start_processes(work, (0,), nprocs=2, start_method="fork")
 """
+
+
+def test_a_newer_way_to_say_how_exactly_costs_no_other_fact(probed: Probed) -> None:
+    done = probed.run(
+        """
+        import torch
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+        optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters())
+        optimizer.step()
+        """,
+        python=WITH_FRAMEWORKS,
+    )
+    assert (done.stderr, done.returncode) == (b"", 0)
+    facts = only(probed).libraries["torch"]
+    assert (facts["devices"], facts["float32_matmul_precision"]) == (["cpu"], "tf32")
 
 
 def test_each_rank_is_told(probed: Probed) -> None:
@@ -404,4 +431,5 @@ def test_a_program_that_tells_its_steps_knows_better(probed: Probed) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     process = only(probed)
     assert process.progress[-1].steps == 3
+    assert sum(wait.count for wait in process.progress[-1].between.values()) == 2
     assert process.libraries["torch"]["optimizer"] == "SGD"

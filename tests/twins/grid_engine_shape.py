@@ -11,11 +11,11 @@ __all__ = ["ENVIRONMENT", "complexes", "host_rows", "queues", "replaced", "verif
 
 ENVIRONMENT = {
     "pe_name": "ib",
-    "allocation_rule": "4",
+    "allocation_rule": "2",
     # The script starts its tasks elsewhere, and takes no slot for itself.
     "job_is_first_task": "FALSE",
 }
-"""How ARC4's parallel environment across nodes differs from `smp`, with four slots on each."""
+"""How ARC4's parallel environment across nodes differs from `smp`, with two slots on each."""
 
 VERIFIER = """#!/bin/bash
 # Speaks the protocol of jsv(1) and judges each job by the site's rules.

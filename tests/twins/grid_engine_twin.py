@@ -5,7 +5,7 @@ Grid Engine and its `/etc/hosts` are not touched. Each kind of node is one queue
 one node's slots, memory and disk as the queue's consumables, because two execution
 hosts cannot share a machine: all hosts' daemons have the same port. Where jobs need two, the
 hosts are nodes of `node_namespaces`, each with all kinds' queues; the first has the queue
-master and takes the commands, and the parallel environment `ib` lays four slots on each.
+master and takes the commands, and the parallel environment `ib` lays two slots on each.
 
 Limits of Grid Engine's own: time, slots of one node, GPUs, memory a core, disk a core,
 `node_type`, projects. A small job verifier (jsv(1)) in front of `qsub` says what those

@@ -1,4 +1,4 @@
-"""Launchers in Grid Engine's parallel environments: two nodes of four slots, and one of two.
+"""Launchers in Grid Engine's parallel environments: two slots on each of two nodes, and one node.
 
 Each rank must end with the gradient of a single process that trains on the same batches, and be
 given the environment of its launcher's golden file.
@@ -28,16 +28,16 @@ pytestmark = pytest.mark.xdist_group("grid_engine")
 NODES = ("node01.arc4.leeds.ac.uk", "node02.arc4.leeds.ac.uk")
 MPIRUN_TORCHRUN = """\
 mpirun --map-by ppr:1:node --bind-to none \\
-  teho launch -- torchrun --nproc-per-node=4 ddp.py "$NOTES\""""
+  teho launch -- torchrun --nproc-per-node=2 ddp.py "$NOTES\""""
 
 
 class Case(NamedTuple):
     """A job."""
 
     line: str
-    slots: str = "ib 8"
+    slots: str = "ib 4"
     nodes: int = 2
-    ranks: int = 4
+    ranks: int = 2
     """On each node."""
 
 
@@ -45,7 +45,7 @@ CASES = {
     "grid-engine-mpirun": Case('mpirun teho launch -- python ddp.py "$NOTES"'),
     "grid-engine-torchrun": Case(MPIRUN_TORCHRUN),
     "grid-engine-torchrun-one-node": Case(
-        'teho launch -- torchrun --nproc-per-node=2 ddp.py "$NOTES"', "smp 2", nodes=1, ranks=2
+        'teho launch -- torchrun --nproc-per-node=2 ddp.py "$NOTES"', "smp 2", nodes=1
     ),
 }
 RECORDED = 'mpirun -x TEHO_HOME="$NOTES" teho run -- teho launch -- sleep 1'
@@ -104,7 +104,7 @@ def test_mpirun_records_both_nodes(stage: Stage, twin: GridEngineTwin) -> None:
     assert sorted(path.stem for path in runs[0].glob("samples/*.parquet")) == [*NODES]
     ended = [json.loads(path.read_text()) for path in sorted(runs[0].glob("tasks/*.json"))]
     assert [(one["rank"], one["node"], one["end"]["exit_code"]) for one in ended] == [
-        (rank, NODES[rank // 4], 0) for rank in range(8)
+        (rank, NODES[rank // 2], 0) for rank in range(4)
     ]
 
 

@@ -22,8 +22,8 @@ from teho.model.run import Run, RunState
 from teho.store.read import read_run, run_state
 
 NODES = 4
-EACH = int(os.environ.get("TEHO_TEST_RANKS", "2"))
-"""Ranks of the training on each node: 8 by hand, fewer where other tests wait."""
+EACH = int(os.environ.get("TEHO_TEST_RANKS", "1"))
+"""Ranks of the training on each node: 8 by hand, one where other tests wait."""
 SCRIPT = """\
 #!/bin/bash
 #SBATCH --partition=gpu --account=project_2001234 --time={minutes} --gres=gpu:v100:1

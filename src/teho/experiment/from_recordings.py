@@ -118,7 +118,7 @@ def compare_recorded(
         command=runs[0][1].command,
         site=prices.site if prices else "",
         cost_unit=unit,
-        notes=tuple(notes),
+        notes=(*notes, "What they printed is not recorded, so it was not compared."),
     )
 
 

@@ -181,7 +181,7 @@ def _threads(best: Attempt, cores: int) -> Ways:
 
 def _batch_sizes(base: Attempt, room: Room) -> Ways:
     size = _of(base).get("batch_size")
-    if not size:
+    if not size or "batch_sampler" in _of(base):
         return "The loader takes whole batches from its sampler: their size was not changed."
     # What grows with the batch is not known: at worst, all.
     sizes = [size * times for times in _LARGER if _fits(base.used_bytes * times, room)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-__all__ = ["other_results"]
+__all__ = ["Printed", "other_results"]
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NEAR = 1e-3
@@ -21,15 +22,32 @@ _PLACE = re.compile(
 _SHOWN = 60
 
 
-def other_results(printed: Mapping[str, Sequence[str]]) -> list[str]:
+class Printed(NamedTuple):
+    """The standard output of one run."""
+
+    text: str
+    is_whole: bool = True
+    """Whether the program came to its end; else the first part of it, cut anywhere."""
+
+
+class _Stable(NamedTuple):
+    """What a variant prints alike in each of its runs."""
+
+    lines: Sequence[str | None]
+    """None for one that differs."""
+    is_whole: bool
+
+
+def other_results(printed: Mapping[str, Sequence[Printed]]) -> list[str]:
     """Return a sentence for each variant that prints other results than the first.
 
     Only lines count that a variant prints alike in each of its runs: times and what is random
     differ from run to run, and tell nothing. Nor do lines that speak of devices, cores, threads or
-    ranks. Numbers may differ by 0.1 %, and by 0.000001.
+    ranks. Numbers may differ by 0.1 %, and by 0.000001. Of runs that were ended once their pace was
+    known, the lines count that all of them had printed by then.
 
     Args:
-        printed: variant -> the whole standard output of each of its runs, two or more.
+        printed: variant -> what each of its runs printed, two or more.
     """
     stable = {name: _stable(runs) for name, runs in printed.items() if len(runs) > 1}
     if len(stable) < 2:
@@ -38,23 +56,30 @@ def other_results(printed: Mapping[str, Sequence[str]]) -> list[str]:
     return [words for name, own in others if (words := _difference(first, lines, name, own))]
 
 
-def _stable(runs: Sequence[str]) -> list[str | None] | None:
-    """Return the lines that are the same in all runs, None for others; None: not even as many."""
-    split = [run.splitlines() for run in runs]
-    if len({len(lines) for lines in split}) != 1:
+def _stable(runs: Sequence[Printed]) -> _Stable | None:
+    """Return the lines that are the same in all runs; None: there are not even as many."""
+    is_whole = all(run.is_whole for run in runs)
+    split = [_lines(run) for run in runs]
+    if is_whole and len({len(lines) for lines in split}) != 1:
         return None
-    return [same[0] if len(set(same)) == 1 else None for same in zip(*split, strict=True)]
+    both = zip(*split, strict=is_whole)
+    return _Stable([same[0] if len(set(same)) == 1 else None for same in both], is_whole)
 
 
-def _difference(
-    first: str, lines: list[str | None] | None, name: str, own: list[str | None] | None
-) -> str:
+def _lines(run: Printed) -> list[str]:
+    text = run.text if run.is_whole else run.text[: run.text.rfind("\n") + 1]
+    return text.splitlines()
+
+
+def _difference(first: str, lines: _Stable | None, name: str, own: _Stable | None) -> str:
     if lines is None or own is None:
         return ""
-    if len(lines) != len(own):
-        how_many = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
-        return f"It prints {how_many} on {first}, and {len(own)} on {name}."
-    for number, (line, other) in enumerate(zip(lines, own, strict=True), 1):
+    is_whole = lines.is_whole and own.is_whole
+    if is_whole and len(lines.lines) != len(own.lines):
+        how_many = f"{len(lines.lines)} line{'s' if len(lines.lines) != 1 else ''}"
+        return f"It prints {how_many} on {first}, and {len(own.lines)} on {name}."
+    both = zip(lines.lines, own.lines, strict=is_whole)
+    for number, (line, other) in enumerate(both, 1):
         if line is not None and other is not None and not _are_alike(line, other):
             return (
                 f"It prints other results on {name} than on {first}: line {number} is "

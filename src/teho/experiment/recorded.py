@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from teho.errors import InputError, RecordingError
+from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.sample import sample_of
 from teho.experiment.started import Started, ended_words, tail_of
@@ -29,6 +30,7 @@ __all__ = ["EARLY", "OVER", "Recorded", "Runner"]
 _SEAL_S = 60.0
 """For which the recorder may go on once the program has ended."""
 _OUTPUT_BYTES = 1 << 20
+"""Of what it prints, the first so many are held against other runs'."""
 _RECENT = 100
 """So many recordings may have begun meanwhile."""
 OVER = "out of time"
@@ -40,8 +42,8 @@ class Recorded(NamedTuple):
     """What one run showed, and what it printed."""
 
     sample: Sample
-    output: str | None = None
-    """Of a run that came to its end; None where it was more than could be kept."""
+    printed: Printed | None = None
+    """None where it failed."""
 
 
 class Runner:
@@ -138,9 +140,7 @@ class Runner:
         if code:
             why = ended_words(code) + "".join(f": {line.strip()}" for line in last)
             return Recorded(msgspec.structs.replace(sample, why=why))
-        output = folder / "stdout"
-        is_kept = sample.is_whole and output.stat().st_size <= _OUTPUT_BYTES
-        return Recorded(sample, output.read_text(errors="replace") if is_kept else None)
+        return Recorded(sample, _printed(folder / "stdout", is_whole=sample.is_whole))
 
     def _recording(self, pid: int) -> tuple[Path, Run] | None:
         """Return the newest recording that this process supervised."""
@@ -151,3 +151,9 @@ class Runner:
                 if run.supervisor_pid == pid and run.tags.get("compare") == self._tags["compare"]:
                     return directory, run
         return None
+
+
+def _printed(path: Path, *, is_whole: bool) -> Printed:
+    with path.open("rb") as file:
+        text = file.read(_OUTPUT_BYTES).decode(errors="replace")
+        return Printed(text, is_whole and not file.read(1))

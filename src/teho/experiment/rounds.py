@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Protocol
 
+from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
 from teho.model.compared import Sample
@@ -55,8 +56,8 @@ class Rounds:
         self._began_s = clock()
         self._rounds_s: list[float] = []
         self.runs: dict[Placement, list[Sample]] = {place: [] for place in placements}
-        self.printed: dict[str, list[str]] = {}
-        """Variant -> the standard output of each run that came to its end."""
+        self.printed: dict[str, list[Printed]] = {}
+        """Variant -> what each of its runs printed."""
 
     @property
     def left_s(self) -> float:
@@ -86,8 +87,8 @@ class Rounds:
                 limit_s = first_s / (len(fit) - number)
             recorded = self._run(place, max(limit_s, 1.0))
             self.runs[place].append(recorded.sample)
-            if recorded.output is not None:
-                self.printed.setdefault(place.name, []).append(recorded.output)
+            if recorded.printed is not None:
+                self.printed.setdefault(place.name, []).append(recorded.printed)
             self._tell(f"{place.name}: {_words(recorded.sample)}")
         self._rounds_s.append(self._clock() - began_s)
 

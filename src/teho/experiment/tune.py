@@ -130,7 +130,9 @@ class _Tuning:
 
     @staticmethod
     def _size(run: Attempt) -> float:
-        return (run.loader.settings.get("batch_size") if run.loader else 0) or 1
+        """Return the samples of a step."""
+        size = (run.loader.settings.get("batch_size") if run.loader else 0) or 1
+        return float(size * _batches_per_step(run))
 
     # ---- search ----
 
@@ -232,6 +234,21 @@ class _Tuning:
                 for place, speed in speeds.items():
                     found[place].append(speed)
         return found
+
+
+def _batches_per_step(run: Attempt) -> float:
+    """Return how many batches a step takes, as a whole number or the inverse of one.
+
+    It is 1 but where gradients are accumulated, several optimizers step, or the program calls
+    its epochs steps. What a window's ends cut off would be noise.
+    """
+    if run.pace is None or run.loader is None:
+        return 1.0
+    given = sum(run.pace.from_s < one.at_s <= run.pace.until_s for one in run.loader.given)
+    if not given:
+        return 1.0
+    batches = given / run.pace.steps
+    return float(round(batches)) if batches >= 1 else 1 / round(1 / batches)
 
 
 def _is_no_better(speeds: Sequence[float], plainer: Sequence[float]) -> bool:

@@ -64,7 +64,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True):
     waits: dict[int, Wait]
     """Waiting for the others: n -> those of 2^(n - 1) to 2^n µs."""
     batch: dict[str, Any] = {}
-    """What one holds: `bytes`, `dtypes`."""
+    """What one holds: `bytes`, `dtypes`, `samples`."""
     given: tuple[Given, ...] = ()
     """Each batch, where that was asked for."""
 
@@ -84,6 +84,15 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """And the newest one."""
     times_s: tuple[float, ...] = ()
     """Of each step since the last time, where they were asked for."""
+    between: dict[int, Wait] = {}
+    """Time from one step to the next: n -> that of 2^(n - 1) to 2^n µs."""
+
+    @property
+    def steps_per_s(self) -> float | None:
+        """Steady pace, from the first step on; None where no step came after it."""
+        if self.steps < 2 or self.last_s <= self.first_s:
+            return None
+        return (self.steps - 1) / (self.last_s - self.first_s)
 
 
 class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +136,8 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
             return not all(one.lower().startswith("cpu") for one in devices)
         torch = self.libraries.get("torch", {})
         others = {"jax", "tensorflow", "cupy"} & set(self.libraries)
-        return bool(others or torch.get("cuda") or torch.get("hip") or not self.libraries)
+        built_for = any(torch.get(one) for one in ("cuda", "hip", "xpu"))
+        return bool(others or built_for or not self.libraries)
 
     @property
     def cpu_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Imports a GPU framework and says which GPUs it sees: `python sees.py pytorch`.
+"""Loads a GPU framework and says which GPUs it sees: `python sees.py pytorch`.
 
 It runs in the user's Python, 3.8 or later, and needs nothing of Teho. Its answer is one object of
 JSON on stdout, as `Sight` of `teho.doctor.scene` has it; what frameworks print goes to stderr.
@@ -6,12 +6,60 @@ JSON on stdout, as `Sight` of `teho.doctor.scene` has it; what frameworks print 
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import importlib.util
 import json
 import os
 import sys
+import types
 import warnings
-from typing import Any, Callable, Dict
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
+
+
+def core_of_pytorch() -> Optional[Dict[str, Any]]:
+    """Ask PyTorch's own library without the modules in Python around it; None: it does not tell.
+
+    Those take most of an import's time, and ask the library too. What is called here is what
+    `torch.cuda.is_available`, `get_arch_list` and `torch.distributed` go by.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent
+    bare = types.ModuleType("torch")
+    bare.__path__ = [str(folder)]
+    sys.modules["torch"] = bare
+    try:
+        version = importlib.import_module("torch.version")
+        ctypes.CDLL(str(folder / "lib" / "libtorch_global_deps.so"), ctypes.RTLD_GLOBAL)
+        core: Any = importlib.import_module("torch._C")
+        toolkit = version.hip or version.cuda or ""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            count = core._cuda_getDeviceCount() if toolkit else 0  # noqa: SLF001 - see above
+        if toolkit and not count:
+            return None
+        flags = (count and core._cuda_getArchFlags()) or ""  # noqa: SLF001
+        return {
+            **_build_of_pytorch(version),
+            "version": str(version.__version__),
+            "gpus": count,
+            "architectures": flags.split(),
+            "collectives": hasattr(core, "_c10d_init") and hasattr(core, "_nccl_version"),
+        }
+    except Exception:  # the library of another version, or one that lacks another: see there
+        return None
+
+
+def _build_of_pytorch(version: Any) -> Dict[str, Any]:
+    # Older ones know nothing of Intel's GPUs.
+    other = "xpu" if getattr(version, "xpu", None) else "cpu"
+    return {
+        "kind": "rocm" if version.hip else "cuda" if version.cuda else other,
+        "toolkit": version.hip or version.cuda or "",
+    }
 
 
 def pytorch() -> Dict[str, Any]:
@@ -26,12 +74,9 @@ def pytorch() -> Dict[str, Any]:
     if toolkit and not count and not why:
         why = _error(torch.cuda.current_device)
     spread = torch.distributed
-    # Older ones know nothing of Intel's GPUs.
-    other = "xpu" if getattr(torch.version, "xpu", None) else "cpu"
     return {
+        **_build_of_pytorch(torch.version),
         "version": str(torch.__version__),
-        "kind": "rocm" if torch.version.hip else "cuda" if torch.version.cuda else other,
-        "toolkit": toolkit,
         "gpus": count,
         "architectures": torch.cuda.get_arch_list() if sees else [],
         "collectives": bool(spread.is_available() and spread.is_nccl_available()),
@@ -107,9 +152,14 @@ def main() -> None:
     os.dup2(2, 1)
     # Nothing is computed here, and others may use the GPU.
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    ask = {"pytorch": pytorch, "tensorflow": tensorflow, "jax": jax, "cupy": cupy}[sys.argv[1]]
+    said: Optional[Dict[str, Any]] = None
+    if sys.argv[1] == "pytorch" and (said := core_of_pytorch()) is None:
+        # It cannot be loaded twice: this process begins anew, and imports all of it.
+        os.dup2(answer.fileno(), 1)
+        os.execv(sys.executable, [sys.executable, __file__, "all of pytorch"])  # noqa: S606
+    ask = {"all of pytorch": pytorch, "tensorflow": tensorflow, "jax": jax, "cupy": cupy}
     try:
-        said = ask()
+        said = said or ask[sys.argv[1]]()
     except Exception as error:
         said = {"broken": "%s: %s" % (type(error).__name__, _words(error))}
     json.dump({"type": "sight", **said}, answer)

@@ -41,6 +41,7 @@ class Lines:
         self._file = "%d-%d.jsonl" % (os.getpid(), int(began_s * 1e6))
         self._began_s = began_s
         self._size = 0
+        self._is_full = False
         self._frames: dict[tuple[object, ...], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._until_s = began_s
@@ -48,8 +49,8 @@ class Lines:
     def write(
         self, stacks: Stacks, notes: list[dict[str, Any]], now_s: float, cost_s: float, *,
         is_end: bool,
-    ) -> None:  # fmt: skip
-        """Say where the time went since the last call.
+    ) -> bool:  # fmt: skip
+        """Say where the time went since the last call that did, and tell whether this one did.
 
         Args:
             stacks: stack -> [looks, wall s, CPU s, s for which Python code ran].
@@ -58,20 +59,26 @@ class Lines:
             cost_s: CPU time of the probe so far.
             is_end: whether nothing comes after this.
         """
+        if self._is_full:
+            return True
         known = len(self._frames), len(self._stacks)
         is_written = False
         try:
             words = notes + self._words(stacks, now_s, cost_s)
-            self._until_s = now_s
             if is_end:
                 words.append({"end_s": round(now_s, 4)})
             is_written = self._put(words)
+            if is_written:
+                self._until_s = now_s
+        except OSError:  # no descriptor, or no folder, to be had: later there may be
+            pass
         finally:
             if not is_written:  # what was not told must be told the next time
                 tables: list[dict[Any, int]] = [self._frames, self._stacks]
                 for told, count in zip(tables, known):
                     while len(told) > count:
                         told.popitem()
+        return is_written
 
     def _words(self, stacks: Stacks, now_s: float, cost_s: float) -> list[dict[str, Any]]:
         words: list[dict[str, Any]] = []
@@ -117,10 +124,6 @@ class Lines:
             words.append({"frame": number, "is": place_in_words(code, at, told=told)})
         return number
 
-    def failed(self, error: Exception) -> None:
-        """Say that the probe gave up, and why."""
-        self._put([{"failed": in_words(error)}])
-
     def _put(self, words: list[dict[str, Any]]) -> bool:
         """Add lines to the file; tell whether they stand there, which is all of them or none."""
         if not self._is_ours():
@@ -129,7 +132,8 @@ class Lines:
             words.insert(0, self._head())
         text = "".join(_json(one) + "\n" for one in words).encode()
         if self._size + len(text) > _MOST_BYTES:
-            return False
+            self._is_full = True
+            text = b'{"failed": "its file is full: what came later is not told"}\n'
         path = os.path.join(self._folder, self._file)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         # Never kept open: a program that closes all descriptors, as daemons do, and opens a file

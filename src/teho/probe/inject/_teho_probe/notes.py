@@ -23,7 +23,7 @@ _MOST_LOADERS = 50
 _MOST_STEPS = 100_000
 _MOST_PHASES = 200
 _MOST_FAILURES = 20
-_LASTING = ("version", "cuda", "hip", "blas", "blas_threads")
+_LASTING = ("version", "cuda", "hip", "xpu", "blas", "blas_threads")
 """Facts that a forked child shares with its parent."""
 _VARIABLES = (
     "OMP_NUM_THREADS",
@@ -75,12 +75,7 @@ class Loader:
     def waited(self, wait_s: float) -> None:
         """Note another batch."""
         self.batches += 1
-        place = int(wait_s * 1e6).bit_length()
-        seen = self.waits.get(place)
-        if seen is None:
-            seen = self.waits[place] = [0, 0.0]
-        seen[0] += 1
-        seen[1] += wait_s
+        _count(self.waits, wait_s)
         if self._given is not None:
             self._gave(wait_s, is_first=0)
 
@@ -101,7 +96,7 @@ class Loader:
             "epochs": self.epochs,
             "batches": self.batches,
             "first_s": round(self.first_s, 4),
-            "waits": {place: [n, round(s, 4)] for place, (n, s) in sorted(self.waits.items())},
+            "waits": _counted(self.waits),
             "batch": self.batch,
         }
 
@@ -128,6 +123,8 @@ class Notes:
         self._is_told = False
         self._last_step_s: Optional[float] = None
         self._first_step_s: Optional[float] = None
+        self._between: Dict[int, List[float]] = {}
+        """Bits of the µs from one step to the next -> how often, and how long in all."""
         self._times: Optional[List[float]] = [] if _wants_times() else None
         self._phases: Tuple[str, ...] = ()
         self._in_phases: Dict[str, float] = {}
@@ -145,7 +142,7 @@ class Notes:
             is_told: by the program itself, which knows better: no others count then.
         """
         if is_told and not self._is_told:
-            self._is_told, self.steps, self._first_step_s = True, 0, None
+            self._is_told, self.steps, self._first_step_s, self._between = True, 0, None, {}
             self._times = None if self._times is None else []
         elif is_told is not self._is_told:
             return
@@ -153,6 +150,8 @@ class Notes:
         self.steps += 1
         if self._first_step_s is None:
             self._first_step_s = now_s
+        elif self._last_step_s is not None:
+            _count(self._between, now_s - self._last_step_s)
         self._last_step_s = now_s
         if self._times is not None and len(self._times) < _MOST_STEPS:
             self._times.append(now_s)
@@ -211,9 +210,14 @@ class Notes:
         self._written = words
         return new
 
+    def tell_again(self) -> None:
+        """Take it all for new the next time: it could not be written."""
+        self._written = []
+
     def _progress(self) -> Facts:
         steps: Facts = {
             "steps": self.steps, "first_s": self._first_step_s, "last_s": self._last_step_s,
+            "between": _counted(self._between),
         }  # fmt: skip
         if self._times:
             times, self._times = self._times, []
@@ -237,6 +241,19 @@ class Notes:
         except OSError:
             pass
         return found
+
+
+def _count(seen: Dict[int, List[float]], took_s: float) -> None:
+    place = int(took_s * 1e6).bit_length()
+    found = seen.get(place)
+    if found is None:
+        found = seen[place] = [0, 0.0]
+    found[0] += 1
+    found[1] += took_s
+
+
+def _counted(seen: Dict[int, List[float]]) -> Dict[int, List[float]]:
+    return {place: [n, round(s, 4)] for place, (n, s) in sorted(seen.items())}
 
 
 def _wants_times() -> bool:

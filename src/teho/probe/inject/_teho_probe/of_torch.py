@@ -40,6 +40,7 @@ def torch(module: Any, notes: Notes) -> None:
         version=str(module.__version__),
         cuda=getattr(version, "cuda", None),
         hip=getattr(version, "hip", None),
+        xpu=getattr(version, "xpu", None),
     )
     if "TEHO_TUNE" in os.environ:
         from _teho_probe.tuned import set_up
@@ -101,6 +102,8 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
             if not loader.batch:
                 try:
                     loader.batch = _batch(batch)
+                    if "batch_sampler" in loader.settings and not loader.settings["batch_size"]:
+                        loader.settings["batch_size"] = loader.batch["samples"]
                 except Exception as error:
                     notes.failed("torch", error)
                     loader.batch = {"bytes": None}
@@ -111,7 +114,8 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
 
 def _settings(loader: Any, module: Any) -> dict[str, Any]:
     found = {name: _simple(getattr(loader, name, None)) for name in _SETTINGS}
-    if loader.batch_size is None:
+    if loader.batch_size is None and loader.batch_sampler is not None:
+        found["batch_sampler"] = type(loader.batch_sampler).__name__
         found["batch_size"] = _simple(getattr(loader.batch_sampler, "batch_size", None))
     dataset, sampler, collate = loader.dataset, loader.sampler, loader.collate_fn
     found["dataset"] = "%s.%s" % (type(dataset).__module__, type(dataset).__qualname__)
@@ -132,11 +136,13 @@ def _simple(value: Any) -> Any:
 
 def _batch(batch: Any) -> dict[str, Any]:
     """Return what a batch holds in memory, and of which types."""
-    size, dtypes = 0, set()
+    size, dtypes, samples = 0, set(), set()
     for tensor in _tensors(batch):
         size += _bytes(tensor)
+        samples.add(int(tensor.shape[0]) if tensor.dim() else None)
         dtypes.add(str(tensor.dtype).replace("torch.", ""))
-    return {"bytes": size, "dtypes": sorted(dtypes)}
+    count = samples.pop() if len(samples) == 1 else None
+    return {"bytes": size, "dtypes": sorted(dtypes), "samples": count}
 
 
 def _bytes(tensor: Any) -> int:
@@ -213,7 +219,7 @@ def _how(optimizer: Any) -> dict[str, Any]:
         "devices": sorted(devices),
         "channels_last": None if not images else channels_last == images,
         "is_sharded": is_sharded,
-        "float32_matmul_precision": module.get_float32_matmul_precision(),
+        "float32_matmul_precision": _matmul_precision(module),
         "cudnn_benchmark": backends.cudnn.benchmark,
     }
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
@@ -226,6 +232,13 @@ def _how(optimizer: Any) -> dict[str, Any]:
         found["compiled_graphs"] = counters["stats"].get("unique_graphs", 0)
         found["graph_breaks"] = sum(counters["graph_break"].values())
     return found
+
+
+def _matmul_precision(module: Any) -> str:
+    try:
+        return str(module.get_float32_matmul_precision())
+    except RuntimeError:  # set by a newer name, `fp32_precision`, which this one then refuses
+        return str(module.backends.cuda.matmul.fp32_precision)
 
 
 def torch_amp_autocast_mode(module: Any, notes: Notes) -> None:

@@ -37,6 +37,9 @@ _SLOWEST = 10
 _WRITE_S = 1.0, 1.0 if os.environ.get("TEHO_PROBE_STEPS") else 10.0
 """From one write to the next: as long as it was to the first of the two, within these. `teho tune`
 waits for what is written."""
+_WRITE_SHARE = 1 / 720
+"""Of the time so far, from one write to the next at the most: from two hours on it is more than
+10 s, so that weeks fit into a file."""
 _DEPTH = 64
 _MOST_STACKS = 5000
 """Between two writes."""
@@ -90,8 +93,9 @@ class Sampler:
         self._is_running, self._native_id = True, None
         try:
             start_new_thread(self._watch, ())
-        except Exception:  # no more threads may be had
+        except Exception as error:  # no more threads may be had
             self._is_running = False
+            self._notes.failed("a thread to look from", error)
         finally:
             pthread_sigmask(SIG_SETMASK, mask)
 
@@ -151,7 +155,8 @@ class Sampler:
                     return
                 now_s = monotonic()
                 self._look(now_s, now_s - due_s)
-                every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), _WRITE_S[1])
+                most_s = max(_WRITE_S[1], (now_s - self._began_s) * _WRITE_SHARE)
+                every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), most_s)
                 if now_s - self._written_s >= every_s:
                     self._write(now_s)
                 self._cost_s = before_s + thread_time()
@@ -160,8 +165,10 @@ class Sampler:
                 over_s = (self._cost_s - allowed_s) / _COST_SHARE
                 usual = min(max(1.0, (now_s - self._began_s) / _CLOSE_S), _CALM)
                 period_s = min(max(usual * _PERIOD_S, over_s), _SLOWEST * _PERIOD_S)
-        except Exception as error:  # it becomes a line of the report
-            self._lines.failed(error)
+        except Exception as error:  # it becomes a line of the report, now or at the end
+            self._newest = ()
+            self._notes.failed("no more looks", error)
+            self._write(monotonic())
 
     def _look(self, now_s: float, late_s: float) -> None:
         """Add the time since the last look to where the thread is now."""
@@ -194,6 +201,9 @@ class Sampler:
 
     def _write(self, now_s: float, *, is_end: bool = False) -> None:
         self._written_s = now_s
-        # A stack that was not seen since the last time is let go, with its code.
-        stacks, self._stacks = self._stacks, {}
-        self._lines.write(stacks, self._notes.words(), now_s, self._cost_s, is_end=is_end)
+        words = self._notes.words()
+        if self._lines.write(self._stacks, words, now_s, self._cost_s, is_end=is_end):
+            # A stack that was not seen since the last time is let go, with its code.
+            self._stacks = {}
+        else:
+            self._notes.tell_again()
