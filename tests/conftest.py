@@ -50,6 +50,7 @@ _LONG = (
     "test_bench_images.py",
     "test_slurm_differential.py",
     "test_env_modules.py",
+    "test_env_wheelhouse.py",
     "test_whole_jobs.py",
 )
 """Files that take a minute or more: begun last, they would leave workers idle at the end."""

@@ -62,6 +62,11 @@ def test_the_report_tells_where_the_time_went(script: Path, home: Path) -> None:
     assert sum(shares) == pytest.approx(100, abs=3)
     (files,) = home.glob("runs/*/probe")
     assert len(list(files.iterdir())) == 2
+    # A probe's times stand on the run's own clock.
+    (node,) = home.glob("runs/*/nodes/*.json")
+    heads = [json.loads(file.read_text().splitlines()[0]) for file in files.iterdir()]
+    first_s = min(head["began_s"] for head in heads) - json.loads(node.read_text())["started_s"]
+    assert 0 < first_s < json.loads(answer.stdout)["facts"][0]["value"]
     # Nothing of it stays where all users write.
     assert not list(Path(spool_of("")).parent.glob("probe-*.jsonl"))
 

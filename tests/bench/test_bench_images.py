@@ -20,7 +20,7 @@ from served import PROGRAMS, serve
 from standins import on_cpu, on_gpu, with_jax
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.examples import CNN
+from teho.bench.examples import CNN, RESNET152, Example
 from teho.bench.measure import Effort, measure
 from teho.show.bench_html import render_bench_html
 from teho.show.bench_tables import tables_of
@@ -208,6 +208,27 @@ def test_feeds_that_a_cpu_has_are_timed(library: str, feeds: list[str]) -> None:
     assert all(phase["items"] == 40 for phase in phases.values())
 
 
+@pytest.mark.parametrize(("library", "feeds"), [("torch", ["loader"]), ("jax", [])])
+def test_settings_of_the_loader_are_swept_with_the_loader_alone(
+    library: str, feeds: list[str]
+) -> None:
+    with serve("cnn", library) as program:
+        assert list(program.phases({**POINT, "workers": 1, "only": "loader"})) == feeds
+
+
+@pytest.mark.parametrize("example", [CNN, RESNET152])
+def test_no_feed_is_timed_twice_at_a_batch(example: Example) -> None:
+    for points in (example.quick, example.full):
+        batches = [point["batch"] for point in points if "only" not in point]
+        loaders = [(one["batch"], one["workers"], one["prefetch"]) for one in points]
+        assert len(set(batches)) == len(batches)
+        assert len(set(loaders)) == len(loaders)
+    swept = {
+        key: {point[key] for point in example.full} for key in ("batch", "workers", "prefetch")
+    }
+    assert all(len(values) > 3 for values in swept.values()), swept
+
+
 def test_on_a_gpu_batches_are_there_before_they_are_timed(images: ModuleType) -> None:
     copied: list[np.ndarray] = []
     library = SimpleNamespace(name="jax", device="gpu", to_device=copied.append)
@@ -245,7 +266,7 @@ def test_passes_over_the_images_make_up_for_the_copy_to_a_gpu(tmp_path: Path) ->
     (here,) = [one for one in found.timings if one.placement == "cpu:1"]
     assert own.runs == pytest.approx(own.first_s / (here.median_s - there.median_s))
     (table,) = [table for table in tables_of(found) if table.key == "pay_offs"]
-    assert table.note == "A run is one pass over 48 images"
+    assert table.note.startswith("A run is one pass over 48 images, at the batch")
     (row,) = table.rows
     assert (row["pair"], row["at"], row["library"]) == ("1 GPU against 1 core", "batch 16", "JAX")
     bench = msgspec.structs.replace(made_up(), results=(found,))

@@ -169,7 +169,13 @@ def test_of_several_kernels_the_fastest_pays_off() -> None:
         timing(1, 2.0, "gpu:1", "jax", phase="copy in"),
     ]
     (found,) = pay_off_of(timings, ("fused loop", "python loop"), "gpu:1", "cpu:1", "")
-    assert (found.library, found.first_s, found.runs) == ("jax", 8.0, 2.0)
+    assert (found.library, found.phase, found.first_s, found.runs) == (
+        "jax",
+        "fused loop",
+        8.0,
+        2.0,
+    )
+    assert (found.run_s, found.against_s) == (1.0, 5.0)
 
 
 def test_what_lies_on_a_gpu_pays_off_against_what_lies_in_a_cpus_memory() -> None:

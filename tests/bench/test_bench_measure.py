@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from standins import GPU, on_cpu, on_gpu, with_cupy
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE, Check
+from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE, Check, told_group
 from teho.bench.measure import Effort, measure
 from teho.bench.worker import Worker
+from teho.model.bench import Point
 from teho.model.missing import Missing, Reason
 
 EFFORT = Effort(is_quick=True, seconds=0.001, most_s=0.01, samples=2)
@@ -165,7 +167,28 @@ def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
 def test_what_a_library_lacks_is_said_once() -> None:
     found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
     assert {one.why for one in found.left} == {"unsupported"}
-    assert "BF16 without NumPy: not offered by it." in found.notes
+    assert "BF16 on the CPU without NumPy: it does not offer this precision." in found.notes
+
+
+def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_path: Path) -> None:
+    points = [{"systems": 2000, "rows": 32}, {"systems": 2001, "rows": 32}]  # longer than EFFORT's
+    found = measured(
+        small(SOLVE, *points, checks=()),
+        ["numpy", "cupy"],
+        [on_cpu(), on_gpu()],
+        with_cupy(tmp_path),
+    )
+    (left,) = found.left
+    assert (left.placement, left.why, left.point) == ("cpu:1", "slow", points[1])
+    timed = {(one.placement, one.point["systems"]) for one in found.timings}
+    assert timed == {("cpu:1", 2000), ("gpu:1", 2000), ("gpu:1", 2001)}
+    assert "1 sweep was ended where ten runs on a CPU take too long." in found.notes
+
+
+def test_a_sweep_whose_runs_do_not_grow_goes_on() -> None:
+    points = [{"systems": 2000, "rows": 32}, {"systems": 2001, "rows": 32}]
+    found = measured(small(SOLVE, *points, checks=())._replace(grows=False), ["numpy"], [on_cpu()])
+    assert found.left == ()
 
 
 def test_generated_images_are_named_and_the_data_set_is_not() -> None:
@@ -254,6 +277,68 @@ def test_when_the_time_is_over_the_rest_is_said_to_be_left_out() -> None:
     found = measure(example, ["numpy"], [on_cpu()], sys.executable, os.environ, EFFORT, 0.0)
     assert found.timings == ()
     assert found.verdict.startswith("Nothing could be timed")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Point]]:
+    """Have programs that take 30 s a point on the CPU and 3 s on the GPU, by a clock of their own.
+
+    Return what they are asked for: placement and point.
+    """
+    clock, points = SimpleNamespace(now=0.0), []
+
+    class Slow:
+        def __init__(self, program, library, placement, *_) -> None:
+            self.library, self.placement = library, placement
+            self.name = f"{library} on {placement.name}"
+
+        def ask(self, command, limit_s, look=None):
+            if command is None:
+                yield {"at": "ready", "version": "1", "python": "3", "device": "", "threads": 1}
+                return
+            points.append((self.placement.name, command["point"]))
+            clock.now += 3.0 if self.placement.gpus else 30.0
+            yield {
+                "at": "times", "phase": "host memory", "first_s": 1.0, "samples_s": [1.0] * 10,
+                "calls": 1, "flop": None, "bytes": None, "items": 1.0,
+            }  # fmt: skip
+            yield {"at": "done"}
+
+        def end(self) -> None:
+            pass
+
+    monkeypatch.setattr("teho.bench.measure.Worker", Slow)
+    monkeypatch.setattr("teho.bench.measure.time", SimpleNamespace(monotonic=lambda: clock.now))
+    return points
+
+
+def test_a_slow_program_leaves_the_others_their_time(asked: list[tuple[str, Point]]) -> None:
+    sweep = [{"batch": batch, "images": 8, "workers": 0, "prefetch": 2} for batch in range(1, 11)]
+    example = small(EXAMPLES["resnet152"], *sweep, checks=())
+    found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, EFFORT, 100.0)
+    assert [place for place, _ in asked].count("gpu:1") == len(sweep)
+    assert [place for place, _ in asked].count("cpu:1") == 2  # the second ends after its half
+    assert [(one.placement, one.why) for one in found.left] == [("cpu:1", "time")]
+
+
+def test_only_a_feed_that_has_settings_is_told_with_them(asked: list[tuple[str, Point]]) -> None:
+    example = EXAMPLES["cnn"]._replace(checks=())
+    found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, EFFORT, 1000.0)
+    assert [place for place, _ in asked].count("gpu:1") == len(example.quick)
+    # Of the sweep over batches alone, and no settings.
+    assert [(one.phase, one.group, one.last) for one in found.crossovers] == [
+        ("host memory", "", 256)
+    ]
+    assert found.verdict.startswith("At most: host memory 1 images/s at batch 16. Host memory: 1 G")
+    point = {"batch": 16, "images": 48}
+    assert told_group("workers: 4", "loader", point) == "workers: 4"
+    assert told_group("8 × 8", "kernel", {"systems": 1}) == "8 × 8"
+
+
+def test_the_largest_problems_come_last(asked: list[tuple[str, Point]]) -> None:
+    points = [{"systems": 1, "rows": 8}, {"systems": 10, "rows": 8}, {"systems": 1, "rows": 512}]
+    measure(small(SOLVE, *points, checks=()), ["torch"], [on_gpu()], "", {}, EFFORT, 100.0)
+    assert [point for _, point in asked] == points
 
 
 class Throttled:

@@ -7,9 +7,12 @@ import pytest
 from gpu_scenario import made_up
 
 from teho.bench.verdict import notes_of, number_text, place_text, verdict_of
-from teho.model.bench import Crossover, Left
+from teho.model.bench import Crossover, Left, PayOff
 from teho.show.bench_html import render_bench_html
+from teho.show.bench_plot import draw
+from teho.show.bench_tables import tables_of
 from teho.show.bench_text import render_bench
+from teho.show.view import Table
 
 
 def crossing(outcome: str = "from", group: str = "8 × 8", **more) -> Crossover:
@@ -27,20 +30,29 @@ def verdict(*crossovers: Crossover, **more) -> str:
 
 def test_the_verdict_says_from_where_on() -> None:
     assert verdict(crossing()) == (
-        "2 cores beat 1 core from 100 systems on, 1.8 times at 10,000 (8 × 8)."
+        "Kernel: 2 cores beat 1 core from 100 systems on, 1.8 times as fast at 10,000 systems "
+        "(8 × 8)."
     )
 
 
 def test_groups_that_are_alike_are_said_together() -> None:
-    said = verdict(crossing("always"), crossing("always", "64 × 64"), crossing("never", "9 × 9"))
+    said = verdict(
+        crossing("never", "9 × 9", times=1.02),
+        crossing("always", times=6.0, last=10),
+        crossing("always", "64 × 64"),
+    )
     assert said == (
-        "2 cores beat 1 core throughout (8 × 8, 64 × 64); not beyond noise at the largest (9 × 9)."
+        "Kernel: 2 cores beat 1 core throughout, 1.8 to 6 times as fast at the largest "
+        "(8 × 8, 64 × 64); not beyond noise, as fast at 10,000 systems (9 × 9)."
     )
 
 
 def test_who_never_wins_is_not_said_to() -> None:
     said = verdict(crossing("never", times=0.2))
-    assert said == "2 cores are not faster than 1 core beyond noise at the largest."
+    assert said == (
+        "Kernel: 2 cores are not faster than 1 core beyond noise, 0.2 times as fast at "
+        "10,000 systems."
+    )
 
 
 def test_a_gpu_is_held_against_all_cores_and_end_to_end_too() -> None:
@@ -51,8 +63,9 @@ def test_a_gpu_is_held_against_all_cores_and_end_to_end_too() -> None:
         crossing("never", fast="gpu:1", slow="cpu:2", phase="end to end"),
     )
     assert said == (
-        "1 GPU beats 2 cores from 1,000 systems on, 1.8 times at 10,000 (8 × 8). "
-        "End to end, 1 GPU is not faster than 2 cores beyond noise at the largest."
+        "Kernel: 1 GPU beats 2 cores from 1,000 systems on, 1.8 times as fast at 10,000 systems "
+        "(8 × 8). End to end: 1 GPU is not faster than 2 cores beyond noise, 1.8 times as fast at "
+        "10,000 systems."
     )
 
 
@@ -60,7 +73,7 @@ def test_what_a_cpu_has_another_word_for_is_named() -> None:
     said = verdict(
         crossing("always", fast="gpu:1", phase="on the device", slow_phase="host memory")
     )
-    assert said == "1 GPU beats 1 core (host memory) throughout (8 × 8)."
+    assert said.startswith("On the device: 1 GPU beats 1 core (host memory) throughout, 1.8 times")
 
 
 def test_without_timings_it_says_why() -> None:
@@ -70,13 +83,73 @@ def test_without_timings_it_says_why() -> None:
 
 
 def test_rates_come_with_the_share_of_the_peak_where_that_is_known() -> None:
-    assert (
-        made_up("matmul").results[0].verdict.startswith("At most: FP64 400 GFLOP/s (0.6 % of its")
-    )
     (measured,) = made_up("matmul").results
+    said = "At most: FP64 400 GFLOP/s (0.6 % of its peak, 67.0 TFLOP/s), FP32"
+    assert measured.verdict.startswith(said)
+    notes = [table.note for table in tables_of(measured)]
+    peaks = "Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s, FP32 67.0 TFLOP/s"
+    assert notes[:2] == [peaks, ""]  # which says nothing of what copies take
     timings = tuple(one for one in measured.timings if one.placement != "gpu:1")
     said = verdict_of(msgspec.structs.replace(measured, timings=timings))
     assert said.startswith("At most: FP64 12.0 GFLOP/s, FP32 12.0 GFLOP/s.")
+
+
+def test_a_plot_has_the_peak_that_is_known() -> None:
+    pytest.importorskip("matplotlib")
+    (measured,) = made_up("matmul").results
+    assert "peak of 1 GPU" in draw(measured, "svg").decode()
+    (measured,) = made_up("solve").results  # of times
+    assert "peak of" not in draw(measured, "svg").decode()
+
+
+def pay_off(batch: int, run_s: float, against: str = "cpu:8") -> PayOff:
+    point = {"batch": batch, "images": 8192, "workers": 4, "prefetch": 2}
+    return PayOff(
+        group="", point=point, library="torch", placement="gpu:1",
+        phase="on the device", against=against, first_s=3.0, run_s=run_s, against_s=4.0,
+        runs=3.0 / (4.0 - run_s),
+    )  # fmt: skip
+
+
+def shown(*pay_offs: PayOff, axis: str = "batch") -> Table:
+    (measured,) = made_up().results
+    changed = {"axis": axis, "timings": (), "crossovers": (), "pay_offs": pay_offs}
+    (table,) = tables_of(msgspec.structs.replace(measured, **changed))
+    return table
+
+
+def test_a_feed_pays_off_once_at_the_batch_at_which_it_is_fastest() -> None:
+    table = shown(
+        *(pay_off(*of) for of in ((64, 2.0), (256, 0.5), (1024, 0.6))), pay_off(64, 1.0, "cpu:1")
+    )
+    told = [(row["pair"], row["phase"], row["at"], row["run"]) for row in table.rows]
+    assert told == [
+        ("1 GPU against 8 cores", "on the device", "batch 256", "500 ms"),
+        ("1 GPU against 1 core", "on the device", "batch 64", "1.00 s"),
+    ]
+    assert "workers" not in str(table.rows)  # which are the loader's
+    assert table.note.startswith("A run is one pass over 8,192 images, at the batch at which")
+
+
+def test_every_problem_pays_off_at_its_largest() -> None:
+    table = shown(*made_up().results[0].pay_offs, axis="systems")
+    assert [(row["group"], row["at"]) for row in table.rows] == [
+        ("8 × 8", "1,000,000 systems"), ("64 × 64", "100,000 systems"),
+        ("512 × 512", "1,000 systems"), ("4096 × 4096", "10 systems"),
+        ("10000 × 10000", "1 system"),
+    ]  # fmt: skip
+    assert table.note == ""
+
+
+def test_phases_are_compared_in_tables_of_their_own() -> None:
+    """Who has other groups gets no rows of nothing."""
+    (measured,) = made_up().results
+    feeds = (crossing(), crossing(group="64 × 64"), crossing("never", phase="end to end"))
+    changed = msgspec.structs.replace(measured, crossovers=feeds, pay_offs=())
+    kernel, whole = tables_of(changed)[-2:]
+    assert kernel.title == "Kernel: who is faster, from which number of systems on"
+    assert [row["from"] for row in kernel.rows] == ["100", "100"]
+    assert [(row["from"], row["times"]) for row in whole.rows] == [("never", "1.8")]
 
 
 @pytest.mark.parametrize(
@@ -110,13 +183,14 @@ def test_no_line_is_longer_than_the_terminal(name: str, width: int) -> None:
 def test_text_and_page_say_what_ended_and_what_throttled() -> None:
     bench = made_up()
     text = " ".join(render_bench(bench, width=100, color=False).split())
+    page = render_bench_html(bench).replace("\N{NO-BREAK SPACE}", " ")
     for said in (
         "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs alone.",
         "CuPy on 1 GPU: memory ends at 1 system of 10000 × 10000: OutOfMemoryError",
         "The GPU was slowed by its power cap in 80 of 80 timings.",
     ):
         assert said in text
-        assert said in render_bench_html(bench)
+        assert said in page
 
 
 def test_sweeps_that_were_cut_short_are_counted() -> None:
@@ -126,3 +200,13 @@ def test_sweeps_that_were_cut_short_are_counted() -> None:
     )
     notes = notes_of(msgspec.structs.replace(measured, left=(late, late)))
     assert "2 sweeps were cut short for time: `--for` gives more." in notes
+
+
+def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:
+    (measured,) = made_up("matmul").results
+    lacks = {"point": measured.left[0].point, "why": "unsupported", "text": "it lacks it"}
+    sides = (("numpy", "cpu:1"), ("numpy", "cpu:8"), ("torch", "cpu:1"), ("cupy", "gpu:1"))
+    left = tuple(Left(library=name, placement=place, **lacks) for name, place in sides)
+    notes = notes_of(msgspec.structs.replace(measured, left=left))
+    assert "FP32 on the CPU without NumPy, PyTorch: it lacks it." in notes
+    assert "FP32 on the GPU without CuPy: it lacks it." in notes

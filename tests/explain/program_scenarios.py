@@ -23,10 +23,10 @@ from explain.program_parts import (
     with_workers,
     worker,
 )
-from explain.scenario_parts import Given, NodePart, gpu, untouched_gpu
+from explain.scenario_parts import Given, NodePart, gpu, repeated, untouched_gpu
 from teho.model.run import Run
 from teho.model.summary import Summary
-from teho.model.watched import Frame, Progress
+from teho.model.watched import Frame, Progress, Wait
 from teho.units import GIB
 
 Made = tuple[Run, Summary]
@@ -136,6 +136,24 @@ def slow_input() -> Made:
     return with_workers(*stacks, waits_s=45.0, num_workers=8, parts=node(used=7.9))
 
 
+def reads_at_first() -> Made:
+    """An epoch from the disk, 3 steps a second, and two from memory, 4 steps a second."""
+    steps = [
+        Progress(steps=1 + 3 * 1190, first_s=105.0, last_s=1295.0),
+        Progress(steps=1 + 3 * 1190 + 4 * 2380, first_s=105.0, last_s=3675.0),
+    ]
+    one = process(fetching(300.0), wall_s=3590.0, loaders=[loader()], progress=steps)
+    read = repeated((2e8, 20), (1e6, 40))
+    return watched(one, parts=node(rates={"job_read_bytes": read, "job_read_calls_bytes": 1e6}))
+
+
+def long_steps() -> Made:
+    """An evaluation after every forty steps."""
+    between = {17: Wait(975, 78.0), 19: Wait(24, 12.0)}
+    steps = Progress(steps=1000, first_s=105.0, last_s=195.0, between=between)
+    return watched(process(progress=[steps]), parts=node())
+
+
 def pageable_copies() -> Made:
     """Batches are copied to a GPU that waits for them."""
     one = process(seen((own("x.to(device)", 31),), 35.0), loaders=[loader()])
@@ -222,6 +240,8 @@ WATCHED: dict[str, Callable[[], Made]] = {
         skewed_samples,
         slow_rank,
         slow_input,
+        reads_at_first,
+        long_steps,
         pageable_copies,
         decodes_what_the_gpu_could_hold,
         small_batches,

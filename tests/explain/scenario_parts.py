@@ -78,11 +78,13 @@ class NodePart:
         ranks: Sequence[int] = (),
         clock: Clock | None = None,
         last_s: float | None = None,
+        time_limit_s: float | None = 4200.0,
+        started_s: float | None = 95.0,
     ) -> None:
         self.name, self.cores, self.gpus = name, cores, gpus
         self.rates = dict(rates or {})
         self.power_limit_w, self.ranks, self.clock = power_limit_w, tuple(ranks), clock
-        self.last_s = last_s
+        self.last_s, self.started_s = last_s, started_s
         self.cores_used, self.memory_peak = cores_used, memory_peak
         self.memory_limit, self.memory_source, self.oom_kills = (
             memory_limit,
@@ -109,6 +111,7 @@ class NodePart:
                 cores_asked=cores,
                 gpus_held=len(gpus),
                 memory_limit_source=memory_source,
+                time_limit_s=time_limit_s,
             )
             if scheduler
             else Allocation(cores=tuple(range(cores)))
@@ -132,6 +135,7 @@ class NodePart:
         return Node(
             name=self.name,
             started_at=STARTED,
+            started_s=self.started_s,
             period_s=period_s,
             cores=tuple(range(self.cores)),
             core_count_node=self.cores,

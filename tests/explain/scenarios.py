@@ -110,6 +110,11 @@ def memory_overasked() -> tuple[Run, Summary]:
     return scenario(NodePart("r01c01", memory_peak=12.0 * GIB, memory_limit=64.0 * GIB))
 
 
+def time_overasked() -> tuple[Run, Summary]:
+    """A CPU job that took one of eight hours."""
+    return scenario(NodePart("r01c01", time_limit_s=8 * 3600.0))
+
+
 def out_of_memory() -> tuple[Run, Summary]:
     """A CPU job in which the kernel killed two processes."""
     return scenario(
@@ -125,7 +130,9 @@ def hot_gpu() -> tuple[Run, Summary]:
 
 def hidden_gpu() -> tuple[Run, Summary]:
     """The job holds four GPUs, CUDA_VISIBLE_DEVICES shows one."""
-    held = Allocation(scheduler="slurm", job_id="4711", cores_asked=40, gpus_held=4)
+    held = Allocation(
+        scheduler="slurm", job_id="4711", cores_asked=40, gpus_held=4, time_limit_s=4200.0
+    )
     return scenario(
         NodePart(gpus=[gpu()], allocation=held), environment={"CUDA_VISIBLE_DEVICES": "0"}
     )
@@ -282,6 +289,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Run, Summary]]] = {
         oversubscribed,
         memory_near_limit,
         memory_overasked,
+        time_overasked,
         out_of_memory,
         hot_gpu,
         hidden_gpu,

@@ -28,11 +28,11 @@ from explain.program_parts import (
     worker,
 )
 from explain.program_scenarios import WATCHED, node
-from explain.scenario_parts import UNSUPPORTED, NodePart, gpu, untouched_gpu
+from explain.scenario_parts import UNSUPPORTED, NodePart, figures, gpu, untouched_gpu
 from teho.explain.policy import Policy, load_policy
 from teho.explain.rules import RULES, judge_all
 from teho.model.finding import Abstention, Finding, Threshold
-from teho.model.watched import Frame, Progress
+from teho.model.watched import Frame, Progress, Wait
 from teho.show.cells import evidence_of
 
 SAVE = (of_library("torch/serialization.py", "save"), own("torch.save(net, f)"))
@@ -98,7 +98,10 @@ class TestGivingWay:
         crowded = NodePart(NODE, cores=8, cores_used=8.0, signals={"job_runnable_threads": 64.0})
         made = alone(fetching(60.0), parts=[crowded])
         assert "input_in_main_process" in found_alone(made)
-        assert kinds_of(made) == ["too_many_threads"]
+        (finding,), _ = judge_all(*made, load_policy())
+        assert finding.kind == "too_many_threads"
+        assert finding.regain_percent == (0.0, 87.5)
+        assert figures(finding)["most of it in"] == "train.py:20  decode(self.raw[i])"
         elsewhere = [
             *node(),
             NodePart("r01g02", cores=8, cores_used=8.0, signals={"job_runnable_threads": 64.0}),
@@ -229,7 +232,14 @@ PROCESSES = st.builds(
     node=st.sampled_from([NODE, "r01g02"]),
     loaders=st.lists(LOADERS, max_size=2),
     progress=st.lists(
-        st.builds(Progress, steps=COUNTS, first_s=SECONDS, last_s=SECONDS), max_size=1
+        st.builds(
+            Progress,
+            steps=COUNTS,
+            first_s=SECONDS,
+            last_s=SECONDS,
+            between=st.dictionaries(st.integers(0, 30), st.builds(Wait, COUNTS, SECONDS)),
+        ),
+        max_size=2,
     ),
     torch=st.one_of(st.none(), TORCH),
     cores=st.sampled_from([None, (), (0,), (0, 1, 2, 3)]),

@@ -47,6 +47,16 @@ class TestSmallFiles:
             assert figures(verdict[0])["read for each sample"] == pytest.approx(4096)
             assert verdict[0].regain_percent == (10.0, 20.0)
 
+    @pytest.mark.parametrize("netfs_bytes", [0.0, None, 3600.0])
+    def test_says_what_came_over_the_network(self, netfs_bytes):
+        known = {} if netfs_bytes is None else {"netfs_read_bytes": netfs_bytes}
+        part = node(job_read_calls_bytes=3200 * 4096.0, **known)
+        finding = found(input_small_files, alone(opening(40.0), parts=[part]))
+        said = {"read from NFS and Lustre": netfs_bytes} if netfs_bytes else {}
+        assert figures(finding).items() >= said.items()
+        assert ("read from NFS and Lustre" in figures(finding)) is bool(netfs_bytes)
+        assert finding.action.startswith("Unpack an archive of them to the node's own disk")
+
     def test_in_workers(self):
         below = in_worker()
         made = with_workers(opening(20.0, below), fetching(5.0, below), idle(9.0), parts=self.PARTS)

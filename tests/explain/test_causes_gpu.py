@@ -162,7 +162,18 @@ class TestDataFits:
     def test_stands_beside_the_cause(self):
         well = gpu(60.0, gpu_sm_active_percent=90.0)
         made = self.made(copying(40.0), gpus=[well], pin_memory=False)
-        assert kinds_of(made) == ["copies_from_pageable_memory", "data_fits_gpu"]
+        findings, _ = judge_all(*made, load_policy())
+        assert [(one.kind, one.regain_percent) for one in findings] == [
+            ("copies_from_pageable_memory", (20.0, 40.0)),
+            ("data_fits_gpu", None),  # another way to the same 40 %
+        ]
+
+    def test_alone_it_may_give_back_the_time_itself(self):
+        well = gpu(60.0, gpu_sm_active_percent=90.0)
+        findings, _ = judge_all(*self.made(copying(40.0), gpus=[well]), load_policy())
+        assert [(one.kind, one.regain_percent) for one in findings] == [
+            ("data_fits_gpu", (0.0, 40.0))
+        ]
 
 
 class TestSmallBatches:

@@ -127,12 +127,35 @@ class TestInMainProcess:
         finding = found(input_in_main_process, alone(fetching(60.0), parts=[part]))
         assert finding.regain_percent == (0.0, 40.0)
 
-    def test_names_the_size_of_the_data(self):
-        made = alone(fetching(60.0), samples=3200, batch_bytes=32 * MIB)
-        assert (
-            "or keep them, if 3.12 GiB fit into memory."
-            in found(input_in_main_process, made).action
-        )
+    @pytest.mark.parametrize("rule", [input_in_main_process, input_slow])
+    @pytest.mark.parametrize(
+        ("peak_gib", "ranks", "keeping"),
+        [
+            (
+                296.875,
+                1,
+                "; or keep them in memory: 3.12 GiB fit into the 3.12 GiB that stayed free",
+            ),
+            (296.876, 1, ""),
+            (290.0, 2, "; or keep them in memory: 3.12 GiB fit into the 5.00 GiB that stayed free"),
+            (294.0, 2, ""),  # each rank has its own
+            (FORBIDDEN, 1, "; or keep them, if 3.12 GiB fit into memory"),
+        ],
+    )
+    def test_data_may_stay_in_memory_that_was_free(self, rule, peak_gib, ranks, keeping):
+        peak = peak_gib if peak_gib is FORBIDDEN else peak_gib * GIB
+        part = NodePart(cores=8, cores_used=4.0, memory_peak=peak, memory_limit=300.0 * GIB)
+        given = loader(samples=3200, batch_bytes=32 * MIB)
+        crew = [process(fetching(60.0), pid=10 + n, loaders=[given]) for n in range(ranks)]
+        action = found(rule, watched(*crew, parts=[part])).action
+        assert f"{keeping}." in action
+        assert ("keep them" in action) is bool(keeping)
+
+    def test_where_no_limit_is_known_the_size_is(self):
+        part = NodePart(cores=8, cores_used=4.0, memory_limit=FORBIDDEN)
+        made = alone(fetching(60.0), samples=3200, batch_bytes=32 * MIB, parts=[part])
+        action = found(input_in_main_process, made).action
+        assert action.endswith("; or keep them, if 3.12 GiB fit into memory.")
 
     @pytest.mark.parametrize("batch_size", [None, 0])
     def test_unless_it_is_not_known(self, batch_size):
@@ -286,6 +309,7 @@ class TestRestartedWorkers:
             lost = min(40.0, first_s)
             assert verdict[0].regain_percent == (lost / 2, lost)
             assert verdict[0].sentence.endswith("most of it for workers to start, 10 times.")
+            assert figures(verdict[0])["most of it in"] == "train.py:30  for x, y in loader:"
 
     @pytest.mark.parametrize(("work_s", "count"), [(50.0, 1), (51.0, 0)])
     def test_the_first_batch_has_to_be_loaded_in_any_case(self, work_s, count):
@@ -306,9 +330,5 @@ class TestRestartedWorkers:
 
 
 class TestSlow:
-    def test_says_how_large_they_are(self):
-        made = alone(fetching(40.0), samples=3200, batch_bytes=32 * MIB)
-        assert found(input_slow, made).action.endswith(
-            "Their samples take 3.12 GiB in all: keep them, if that fits."
-        )
-        assert found(input_slow, made).regain_percent == (0.0, 40.0)
+    def test_all_of_the_waiting_may_be_given_back(self):
+        assert found(input_slow, alone(fetching(40.0))).regain_percent == (0.0, 40.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explain.program_parts import (
@@ -64,6 +65,11 @@ def in_python(wall_s):
     return seen((own("total += x * y", 33),), wall_s, held=1.0)
 
 
+def using(watched_process, **libraries):
+    """Return the process with what is known of its libraries."""
+    return msgspec.structs.replace(watched_process, libraries=libraries)
+
+
 def on_gpus(*processes, busy=40.0, gpus=1):
     """Make a run of these processes beside GPUs that are busy for so much of the time."""
     return watched(*processes, parts=[NodePart(NODE, gpus=[gpu(busy)] * gpus)])
@@ -95,6 +101,35 @@ class TestSaving:
         assert len(judged(saving_often, made)) == count
 
 
+class TestAfterTheBeginning:
+    """What is lost is held against the time that the program worked."""
+
+    @pytest.mark.parametrize(("saves_s", "count"), [(59.9, 0), (60.0, 1)])
+    @pytest.mark.parametrize("begin", [importing, compiling])
+    def test_threshold_of_the_loss(self, begin, saves_s, count):
+        made = watched(process(begin(1800.0), saving(saves_s), wall_s=2400.0))
+        verdict = judged(saving_often, made)
+        assert len(verdict) == count
+        if verdict:  # what is said of it is a share of all the time
+            assert verdict[0].sentence.startswith("The program saved for 2 % of the time")
+            assert verdict[0].regain_percent == (1.25, 2.5)
+
+    @pytest.mark.parametrize(("works_s", "count"), [(60.0, 0), (61.0, 1)])
+    def test_of_a_minute_and_less_nothing_is_said(self, works_s, count):
+        made = watched(process(importing(500.0), saving(40.0), wall_s=500.0 + works_s))
+        assert len(judged(saving_often, made)) == count
+
+    def test_a_program_that_only_begins(self):
+        made = watched(process(importing(500.0), compiling(100.0), wall_s=600.0))
+        assert judged(saving_often, made) == []
+        assert found(fixed_costs_dominate, made).regain_percent == (0.0, 100.0)
+
+    def test_cores_are_no_time(self):
+        one = process(importing(900.0), wall_s=1000.0, cores=tuple(range(19)))
+        parts = [NodePart(NODE, cores=20, cores_used=19.0)]
+        assert judged(bound_to_few_cores, watched(one, parts=parts)) == []
+
+
 class TestFixedCosts:
     @pytest.mark.parametrize(("compiles_s", "count"), [(29.9, 0), (30.0, 1)])
     def test_threshold_of_their_share(self, compiles_s, count):
@@ -109,6 +144,41 @@ class TestFixedCosts:
     def test_threshold_of_the_time(self, wall_s, count):
         made = watched(process(importing(wall_s), wall_s=wall_s))
         assert len(judged(fixed_costs_dominate, made)) == count
+
+    @pytest.mark.parametrize(
+        ("longest", "text"), [(importing, "import torch"), (compiling, "step(x)")]
+    )
+    def test_names_the_line_of_what_took_longer(self, longest, text):
+        other = compiling if longest is importing else importing
+        stack = msgspec.structs.replace(
+            longest(40.0), frames=(*longest(40.0).frames[:-1], own(text, 3))
+        )
+        finding = found(fixed_costs_dominate, watched(process(other(20.0), stack)))
+        assert figures(finding)["most of it in"] == f"train.py:3  {text}"
+
+    @staticmethod
+    def compiled(**functions):
+        """Make a run that compiles; of functions of JAX's: how often, and for how long."""
+        facts = {
+            name: {"compiles": compiles, "compile_s": compile_s, "at": None}
+            for name, (compiles, compile_s) in functions.items()
+        }
+        jax = {"functions": facts, "compiles": sum(one["compiles"] for one in facts.values())}
+        return watched(using(process(compiling(60.0)), jax=jax))
+
+    @pytest.mark.parametrize(("compiles", "again"), [(5, False), (6, True)])
+    def test_threshold_of_compiling_again(self, compiles, again):
+        finding = found(fixed_costs_dominate, self.compiled(update=(compiles, 50.0), init=(40, 2)))
+        assert figures(finding).get(f"compiled {compiles} times") == ("update" if again else None)
+        assert finding.action.startswith(
+            "Give `update` arguments of the same shapes and types each time" if again else "Do more"
+        )
+        assert len(finding.thresholds) == (4 if again else 3)
+
+    @pytest.mark.parametrize("name", ["", "(others)", "<lambda>"])
+    def test_names_of_several_functions_say_nothing(self, name):
+        finding = found(fixed_costs_dominate, self.compiled(**{name: (90, 50.0), "update": (1, 9)}))
+        assert finding.action.startswith("Do more")
 
 
 class TestPython:
@@ -148,6 +218,26 @@ class TestDoubles:
     def test_nothing_to_judge(self, sizes):
         made = watched(process(torch={"parameter_dtypes": sizes}))
         assert judged(double_precision, made) == []
+        cupy = {"version": "13.6.0", "to_device": {"dtypes": sizes}}
+        assert judged(double_precision, watched(using(process(), cupy=cupy))) == []
+        assert judged(double_precision, watched(using(process(), cupy={"version": "13"}))) == []
+
+    @pytest.mark.parametrize(("doubles", "count"), [(499, 0), (500, 1)])
+    def test_threshold_of_what_cupy_copies(self, doubles, count):
+        sizes = {"float64": doubles - 100, "complex128": 100, "float32": 1000 - doubles}
+        cupy = {"to_device": {"copies": 9, "bytes": 1000, "dtypes": sizes}}
+        verdict = judged(double_precision, watched(using(process(fetching(20.0)), cupy=cupy)))
+        assert len(verdict) == count
+        if verdict:
+            assert verdict[0].sentence.startswith("What CuPy copies to the GPU has 64 bits:")
+            assert figures(verdict[0])["64-bit data copied to the GPU"] == 50.0
+            assert "`cupy.asarray(x, dtype=cupy.float32)`" in verdict[0].action
+            assert verdict[0].regain_percent == (0.0, 40.0)
+
+    def test_names_the_line_that_computes_longest(self):
+        made = watched(process(waiting(60.0), torch={"parameter_dtypes": {"float64": 9}}))
+        one = found(double_precision, made)
+        assert figures(one)["most of it in"] == "train.py:12  loss.backward()"  # no GPU, no waiting
 
 
 class TestBinding:
@@ -171,6 +261,7 @@ class TestBinding:
             f"On {NODE} the program may run on 4 of the job's 8 cores, which are too few for it."
         )
         assert figures(finding)["cores it may run on"] == "0–3"
+        assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
         assert finding.regain_percent == (0.0, 50.0)
 
     def test_ranks_that_are_bound_beside_each_other_use_all(self):
@@ -282,6 +373,7 @@ class TestTooSmall:
             "Each step takes 2.5 ms, and the GPU is busy for 20 % of the time: there is too little "
             "to do for it."
         )
+        assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
         assert finding.regain_percent is None
 
     def test_abstains_where_the_gpu_was_not_seen(self):
@@ -342,6 +434,38 @@ class TestWithoutGpu:
         assert (
             judged(framework_without_gpu, self.made({"cuda": "12"}, signals=gpu(UNSUPPORTED))) == []
         )
+
+    @staticmethod
+    def computed_by_jax(*platforms, signals=None, **libraries):
+        ranks = [
+            using(process(pid=10 + n), jax={"version": "0.10.2", "platform": platform}, **libraries)
+            for n, platform in enumerate(platforms)
+        ]
+        return watched(*ranks, parts=[NodePart(NODE, gpus=[signals or untouched_gpu()])])
+
+    def test_jax_on_cpus(self):
+        finding = found(framework_without_gpu, self.computed_by_jax("cpu", "cpu"))
+        assert finding.severity is Severity.CRITICAL
+        assert finding.sentence == "The job holds a GPU, and its JAX 0.10.2 computes on CPUs."
+        assert figures(finding) == {"JAX": "0.10.2", "GPUs": 1.0}
+        assert "`pip install 'jax[cuda12]'`" in finding.action
+        assert "`JAX_PLATFORMS` does not say `cpu`" in finding.action
+
+    @pytest.mark.parametrize("platforms", [("gpu",), ("cpu", "gpu"), ("cpu", None), (None,)])
+    def test_all_of_jaxs_processes_are_known_to(self, platforms):
+        assert judged(framework_without_gpu, self.computed_by_jax(*platforms)) == []
+
+    def test_jax_beside_a_pytorch_that_could(self):
+        made = self.computed_by_jax("cpu", torch={"version": "2.13.0", "cuda": "12.8"})
+        assert "JAX" in found(framework_without_gpu, made).sentence
+        used = self.computed_by_jax(
+            "cpu", torch={"version": "2.13.0", "cuda": "12.8"}, signals=gpu(1.0)
+        )
+        assert judged(framework_without_gpu, used) == []
+
+    def test_abstains_where_jaxs_gpu_was_not_seen(self):
+        hidden = self.computed_by_jax("cpu", signals=gpu(UNSUPPORTED))
+        assert isinstance(judged(framework_without_gpu, hidden), Abstention)
 
     def test_other_programs_and_nodes(self):
         assert judged(framework_without_gpu, self.made(None)) == []

@@ -43,6 +43,7 @@ EXPECTED = {
     "oversubscribed": ["too_many_threads"],
     "memory_near_limit": ["memory_near_limit"],
     "memory_overasked": ["memory_overasked"],
+    "time_overasked": ["time_overasked"],
     "out_of_memory": ["out_of_memory"],
     "hot_gpu": ["gpu_throttled", "gpu_power_capped"],
     "hidden_gpu": ["gpu_invisible"],
@@ -69,6 +70,8 @@ EXPECTED = {
     "skewed_samples": ["input_skewed"],
     "slow_rank": ["input_of_one_rank_slower"],
     "slow_input": ["input_slow"],
+    "reads_at_first": ["cold_cache"],
+    "long_steps": ["steps_uneven"],
     "pageable_copies": ["copies_from_pageable_memory"],
     "decodes_what_the_gpu_could_hold": ["input_in_main_process", "data_fits_gpu"],
     "small_batches": ["batch_small", "gpu_sm_low"],
@@ -163,9 +166,9 @@ def test_sorted_by_severity_then_by_how_much_they_matter():
     findings, _ = judge_all(*scenario(part), load_policy())
     assert [(finding.severity.value, finding.kind) for finding in findings] == [
         ("critical", "gpu_low_use"),
+        ("warning", "too_many_threads"),  # of those, what could give back time comes first
         ("warning", "gpu_low_use"),
         ("warning", "memory_near_limit"),
-        ("warning", "too_many_threads"),
         ("remark", "gpu_memory_full"),
     ]
     order = list(Severity)

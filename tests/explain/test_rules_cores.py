@@ -200,6 +200,8 @@ class TestTooManyThreads:
             "On r01c01, 64 threads of the program wanted to run on 8 cores."
         )
         assert figures(finding)["runnable threads a core, r01c01"] == 8.0
+        assert finding.regain_percent == (0.0, 87.5)
+        assert "most of it in" not in figures(finding)  # no program was looked into
         assert "`export OMP_NUM_THREADS=1`" in finding.action
 
     @pytest.mark.parametrize(("threads", "count"), [(49.99, 0), (50.0, 0), (50.01, 1)])

@@ -52,6 +52,7 @@ def test_a_rule_sees_its_own_and_everyones_thresholds():
         "lost_min_s",
         "lost_percent",
         "margin_percent",
+        "work_min_s",
     }
 
 

@@ -22,6 +22,28 @@ def own(text: str, line: int = 12) -> Frame:
     return Frame("/home/ann/train.py", "step", line, text)
 
 
+# As Python 3.11 names them; before it, without their class.
+CUPY_ASARRAY = library(
+    "cupy/_creation/from_data.py", "_core.array(a, dtype, False, order)", "asarray"
+)
+CUPY_ASNUMPY = library("cupy/__init__.py", "a.get(stream=stream, order=order)", "asnumpy")
+JAX_VALUE = library(
+    "jax/_src/array.py", "self._single_device_array_to_np_array_did_copy()", "ArrayImpl._value"
+)
+PXLA = "jax/_src/interpreters/pxla.py"
+JAX_PUT = [
+    library(PXLA, "xc.batched_device_put(aval, sharding, xs, list(devices))", "batched_device_put"),
+    library(PXLA, function="_shard_np_array"),
+    library(PXLA, function="shard_args"),
+]
+JAX_CALL = [
+    library(PXLA, "self.xla_executable.execute_sharded(input_bufs)", "ExecuteReplicated.__call__"),
+    library("jax/_src/profiler.py", function="annotate_function.<locals>.wrapper"),
+    library("jax/_src/pjit.py", function="_pjit_call_impl_python"),
+]
+JAX_LOWER = [library(PXLA, function="lower_sharding_computation"), *JAX_CALL[2:]]
+
+
 @pytest.mark.parametrize(
     ("stack", "doing"),
     [
@@ -31,6 +53,13 @@ def own(text: str, line: int = 12) -> Frame:
         (seen(own("loss.item()"), cpu_s=0.0), Doing.DEVICE),
         (seen(own("torch.cuda.synchronize()")), Doing.DEVICE),
         (seen(own("x.to(device)")), Doing.COPYING),
+        (seen(CUPY_ASARRAY, own("cupy.asarray(x)")), Doing.COPYING),
+        (seen(CUPY_ASNUMPY, own("cupy.asnumpy(y)"), cpu_s=0.0), Doing.DEVICE),
+        (seen(JAX_VALUE, own("float(loss)"), cpu_s=0.0), Doing.DEVICE),
+        (seen(*JAX_PUT, own("jax.device_put(x)")), Doing.COPYING),
+        (seen(*JAX_CALL, own("update(net, x)")), Doing.COMPUTING),
+        (seen(library("jax/_src/compiler.py"), *JAX_LOWER, own("update(net, x)")), Doing.COMPILING),
+        (seen(*JAX_LOWER, own("update(net, x)")), Doing.COMPILING),
         (seen(library("torch/distributed/distributed_c10d.py")), Doing.COMMUNICATING),
         (seen(library("torch/_inductor/compile_fx.py")), Doing.COMPILING),
         (seen(own("torch.save(net.state_dict(), path)")), Doing.SAVING),
@@ -53,6 +82,16 @@ def own(text: str, line: int = 12) -> Frame:
 )
 def test_what_a_stack_tells(stack: Seen, doing: Doing) -> None:
     assert doing_of(stack) is doing
+
+
+@pytest.mark.parametrize("frames", [[CUPY_ASARRAY], [CUPY_ASNUMPY], [JAX_VALUE], JAX_PUT])
+def test_without_a_device_nothing_is_copied_to_it_or_waited_for(frames: list[Frame]) -> None:
+    assert doing_of(seen(*frames, own("y = f(x)")), has_device=False) is Doing.COMPUTING
+
+
+def test_what_is_done_for_data_is_loading_whichever_library_does_it() -> None:
+    stack = seen(*JAX_PUT, own("self.put(i)"), library("torch/utils/data/_utils/fetch.py"))
+    assert doing_of(stack) is Doing.LOADING
 
 
 def process(*stacks: Seen, pid: int = 1) -> WatchedProcess:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -13,9 +14,10 @@ from support import TEHO
 from teho.observe.shut_out import ShutOut
 
 NOBODY = "No Python program let the probe in"
+ONE = "A Python program did not let the probe in"
 
 
-def seen(*argv: str) -> str:
+def seen(*argv: str, is_any_in: bool = False) -> str:
     """Return what is said of a process that waits for its input."""
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
@@ -25,7 +27,7 @@ def seen(*argv: str) -> str:
         for _ in range(2):
             shut_out.look(frozenset({process.pid}))
         process.stdin.close()
-    return shut_out.sentence
+    return shut_out.sentence(is_any_in=is_any_in)
 
 
 WAIT = "print('x', end='', flush=True); input()"
@@ -54,7 +56,33 @@ def test_others_are_not_spoken_of() -> None:
     assert not seen("sh", "-c", "printf x; read line")
     shut_out = ShutOut()
     shut_out.look(frozenset({os.getpid()}))  # it may be about to become another
-    assert not shut_out.sentence
+    assert not shut_out.sentence(is_any_in=False)
+
+
+@pytest.mark.parametrize(("options", "is_told"), [([], False), (["-I"], True)])
+def test_beside_one_that_let_it_in_only_an_option_tells(options: list[str], is_told: bool) -> None:
+    said = seen(sys.executable, *options, "-c", WAIT, is_any_in=True)
+    assert said.startswith(f"{ONE}: ") is is_told
+    assert bool(said) is is_told
+
+
+def test_one_with_an_option_is_named_before_others() -> None:
+    shut_out = ShutOut()
+    with contextlib.ExitStack() as stack:
+        pids = set()
+        for options in ([], ["-E"]):
+            argv = [sys.executable, *options, "-c", WAIT]
+            process = stack.enter_context(
+                subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
+            assert process.stdin
+            assert process.stdout
+            assert process.stdout.read(1) == b"x"
+            stack.callback(process.stdin.close)
+            pids.add(process.pid)
+            for _ in range(2):
+                shut_out.look(frozenset(pids))
+    assert "was started with -E" in shut_out.sentence(is_any_in=False)
 
 
 @pytest.fixture(scope="module")
@@ -99,4 +127,14 @@ def test_the_report_says_nothing_where_there_is_no_python(static: Path, home: Pa
 def test_the_report_says_nothing_where_the_probe_is_in(home: Path) -> None:
     said = report(sys.executable, "-c", "import time; time.sleep(2)")
     assert NOBODY not in said
+    assert ONE not in said
+    assert "Where the time went" in said
+
+
+def test_the_report_says_that_one_of_several_shut_it_out(home: Path) -> None:
+    start = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', sys.argv[1]])"
+    said = report(sys.executable, "-c", start, "import time; time.sleep(2)")
+    assert NOBODY not in said
+    assert ONE in said
+    assert "was started with -I, which shuts it out" in said
     assert "Where the time went" in said

@@ -48,7 +48,7 @@ LUMI_PYTORCH = {
 ALLIANCE_PYTORCH = dict.fromkeys(
     [
         "module load StdEnv/2023 python",
-        "srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF",
+        "srun -N $SLURM_NNODES -n $SLURM_NNODES bash -e << EOF || exit 1",
         "virtualenv --no-download $SLURM_TMPDIR/env",
         "source $SLURM_TMPDIR/env/bin/activate",
         "pip install --no-index torch",

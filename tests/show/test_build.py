@@ -12,8 +12,10 @@ from teho.explain.policy import load_policy
 from teho.explain.rules import judge_all
 from teho.model.finding import Severity
 from teho.model.missing import Missing, Reason
+from teho.model.program import Program
 from teho.model.run import End, Run, RunState, Trouble
 from teho.model.summary import Summary
+from teho.model.watched import Progress
 from teho.show.build import build_view
 from teho.show.html import render_html
 from teho.show.json import render_json
@@ -96,6 +98,19 @@ def test_how_it_ended(state: RunState, end: dict | None, words: str, seff: str) 
     assert f"State: {seff}" in render_seff(view)
     if end is None:
         assert "nothing found to change" not in view.verdict
+
+
+def test_the_pace_is_told_where_steps_are_known() -> None:
+    (pace,) = (fact for fact in view_of("fed_well").facts if fact.key == "steps_per_s")
+    assert (pace.value, pace.unit, pace.note) == (999 / 90, "step/s", "over 1,000 steps")
+    assert "steps_per_s" not in facts_of(view_of("well_used_8_gpus"))
+    run, summary = SCENARIOS["fed_well"]()
+    for progress in ((), (Progress(steps=1, first_s=5.0, last_s=5.0),)):
+        main = summary.program.mains[0]
+        process = msgspec.structs.replace(main.process, progress=progress)
+        program = Program(mains=(msgspec.structs.replace(main, process=process),))
+        made = msgspec.structs.replace(summary, program=program)
+        assert "steps_per_s" not in facts_of(build_view(run, RunState.FINISHED, made))
 
 
 def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from teho.model.watched import Frame, Seen, WatchedProcess
+from teho.explain.program import program_of
+from teho.model.program import Doing
+from teho.model.watched import Frame, Progress, Seen, WatchedProcess
 from teho.show.build_time import time_tables
+from teho.show.text_table import table_lines
 
 
 def process(phases: dict[str, float]) -> WatchedProcess:
@@ -22,7 +26,7 @@ def process(phases: dict[str, float]) -> WatchedProcess:
 
 
 def test_phases_add_up_to_all_of_the_time() -> None:
-    _, table = time_tables([process({"epoch": 1.0, "epoch/augment": 6.0})])
+    _, table = time_tables(program_of([process({"epoch": 1.0, "epoch/augment": 6.0})]), 1)
     assert (table.key, table.title) == ("phases", "Phases")
     assert [(row["phase"], row["wall_s"]) for row in table.rows] == [
         ("epoch/augment", 6.0),
@@ -34,4 +38,31 @@ def test_phases_add_up_to_all_of_the_time() -> None:
 
 
 def test_a_program_without_phases_has_no_table_of_them() -> None:
-    assert [table.key for table in time_tables([process({})])] == ["time"]
+    assert [table.key for table in time_tables(program_of([process({})]), 1)] == ["time"]
+
+
+def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
+    (table,) = time_tables(program_of([process({})]), 1)
+    rows = tuple({**table.rows[0], "doing": doing.value} for doing in Doing)
+    lines = table_lines(msgspec.structs.replace(table, rows=rows), 80)
+    text = "\n".join(line.plain for line in lines)
+    assert [doing.value for doing in Doing if doing.value not in text] == []
+
+
+def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
+    (alone,), (table,) = (
+        time_tables(program_of([process({})]), 1),
+        time_tables(program_of([process({})]), 2),
+    )
+    assert alone.note.startswith("Of Python 3.11.7, process 7, by looking")
+    assert table.note.startswith("Of Python 3.11.7, process 7 (one of 2), by looking")
+
+
+def test_the_table_is_of_who_trains_and_not_of_a_worker_that_is_busier() -> None:
+    trainer = process({})
+    idle = msgspec.structs.replace(trainer.stacks[0], cpu_s=3.0)
+    steps = Progress(steps=9, first_s=1.0, last_s=9.0)
+    trainer = msgspec.structs.replace(trainer, stacks=(idle,), progress=(steps,))
+    worker = msgspec.structs.replace(process({}), pid=8, parent_pid=7)
+    (table,) = time_tables(program_of([trainer, worker]), 2)
+    assert "process 7 (one of 2)" in table.note

@@ -7,6 +7,7 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 import views
 from golden import ROOT
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teho.show.html import render_html
+from teho.show.text import render_text
 from teho.show.view import PlotSeries
 from teho.units import format_quantity
 
@@ -28,6 +30,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+HELD = "\N{NO-BREAK SPACE}"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 TEMPLATES = ROOT / "src" / "teho" / "show" / "templates"
 
@@ -52,7 +55,7 @@ class Outline(HTMLParser):
 
     def handle_data(self, data):
         if not {"script", "style"} & set(self.open):
-            self.words.append(data)
+            self.words.append(data.replace(HELD, " "))
 
     def tags(self, name):
         return [attributes for tag, attributes in self.elements if tag == name]
@@ -126,6 +129,24 @@ def test_every_part_of_the_view_is_there():
         "not offered (energy): Tesla V100 of this driver has no energy counter",
     ):
         assert sentence in words
+
+
+def test_no_line_is_broken_between_a_number_and_its_unit():
+    said = "GPU 3 of an A100 40 GB was idle (1.5 GiB) for 72 % of 4 min 10 s"
+    held = f"A100 40{HELD}GB was idle (1.5{HELD}GiB) for 72{HELD}% of 4{HELD}min 10{HELD}s"
+    (odd,) = views.eight_gpus().findings[:1]
+    odd = msgspec.structs.replace(odd, sentence=said, action=f"{said}: `head -n 5 a`, {said}.")
+    page = render_html(views.base(verdict=said, findings=(odd,), notes=(f"{said}: `head -n 5 a`",)))
+    for start, end in (
+        ("<h1>", "</h1>"),
+        ("<h3>", "</h3>"),
+        ('<p class="action">', ": </p>"),
+        ('<p class="action more">', ".</p>"),
+        ('<ul class="listed"><li>', ": `head -n 5 a`</li>"),
+    ):
+        assert page.split(start)[1].split(end)[0].endswith(held)
+    assert ">head -n 5 a<" in page
+    assert HELD not in render_text(views.base(verdict=said), width=80, color=False, full=True)
 
 
 def test_each_command_can_be_copied():

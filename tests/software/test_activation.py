@@ -70,7 +70,7 @@ def test_a_plan_goes_into_a_jobs_script(teho, tmp_path: Path) -> None:
     done = teho("plan", "--cluster", "narval", *options, "--", "python", "train.py")
     assert done.returncode == 0, done.stderr
     software = done.stdout.partition("# The software.\n")[2].partition("\n\n")[0]
-    assert "pip install --no-index -r pytorch-gpu.lock.txt" in software.splitlines()
+    assert 'pip install --no-index -r "$HOME/pytorch-gpu.lock.txt"' in software.splitlines()
     other = teho("plan", "--cluster", "fir", *options, "--", "python", "train.py")
     assert (other.returncode, other.stdout) == (2, "")
     assert "is for Narval, and the job for Fir" in other.stderr

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
+import module_site
 import pytest
-
-MODULES = {
-    "Environment Modules": Path("/usr/share/modules/init/bash"),
-    "Lmod": Path("/usr/share/lmod/lmod/init/bash"),
-}
-
-
-@pytest.fixture(params=MODULES)
-def module_system(request: pytest.FixtureRequest) -> Path:
-    init = MODULES[request.param]
-    if not init.exists():
-        pytest.skip(f"{request.param} is not installed; tests/debian-packages.sh does, as root")
-    return init
+from module_site import write_command, write_module, write_wheel
 
 
 @pytest.fixture
@@ -36,46 +23,22 @@ def site(tmp_path: Path) -> Path:
                 f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n"
             )
             (info / "RECORD").touch()
-        module = tmp_path / "modulefiles" / "tensorflow" / version
-        module.parent.mkdir(parents=True, exist_ok=True)
-        module.write_text(f"#%Module\nprepend-path PYTHONPATH {packages}\n")
-    wheel = tmp_path / "wheels" / "whatshap-2.3-py3-none-any.whl"
-    wheel.parent.mkdir()
-    with zipfile.ZipFile(wheel, "w") as archive:
-        info = "whatshap-2.3.dist-info"
-        archive.writestr("whatshap.py", "")
-        archive.writestr(
-            f"{info}/METADATA", "Metadata-Version: 2.1\nName: whatshap\nVersion: 2.3\n"
-        )
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
-                                          "Tag: py3-none-any\n")  # fmt: skip
-        archive.writestr(f"{info}/RECORD", "")
-    (tmp_path / "bin").mkdir()
+        write_module(tmp_path, f"tensorflow/{version}", f"prepend-path PYTHONPATH {packages}")
+    write_wheel(tmp_path / "wheels", "whatshap", "2.3", {"whatshap.py": ""})
     for name, words in (("teho", f"{sys.executable} -m teho"), ("python3", sys.executable)):
-        command = tmp_path / "bin" / name
-        command.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-        command.chmod(0o755)
+        write_command(tmp_path / "bin" / name, f'exec {words} "$@"')
     return tmp_path
 
 
 def run(script: str, init: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Run a script in a login shell's stead: with `module`, and the site's modules."""
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run(
-        ["bash", "-c", f". {init}; module use {site}/modulefiles\n{script}"],
-        cwd=site,
-        env={
-            **clean,
-            "PATH": f"{site}/bin:{os.environ['PATH']}",
-            "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": f"{site}/wheels",
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+    """Run a script at the site; pip has its wheels instead of a registry's."""
+    return module_site.run(
+        script,
+        init,
+        site,
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=f"{site}/wheels",
+        PIP_DISABLE_PIP_VERSION_CHECK="1",
     )
 
 

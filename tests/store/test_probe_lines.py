@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from teho.experiment.look import News
+from teho.model.watched import Wait
 from teho.store.probe import processes_in, watched_processes
 
 HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 10.0}
@@ -39,7 +40,7 @@ def test_the_newest_of_what_grows_counts(tmp_path: Path) -> None:
         {"library": "numpy", "facts": {"version": "2.4", "blas_threads": 1}},
         {"loader": 0, **loader, "batches": 1, "first_s": 0.5, "waits": {}},
         {"loader": 0, **loader, "batches": 3, "first_s": 0.5, "waits": {"11": [2, 0.003]}},
-        {"steps": 3, "first_s": 10.2, "last_s": 10.8},
+        {"steps": 3, "first_s": 10.2, "last_s": 10.8, "between": {"19": [2, 0.6]}},
         {"phases": {"epoch": 0.5}},
         {"phases": {"epoch": 0.75, "epoch/augment": 0.25}},
     ]
@@ -51,6 +52,7 @@ def test_the_newest_of_what_grows_counts(tmp_path: Path) -> None:
     (found,) = process.loaders
     assert (found.batches, found.wait_s) == (3, 0.503)
     assert process.progress[-1].steps == 3
+    assert process.progress[-1].between == {19: Wait(2, 0.6)}
     assert process.phases == {"epoch": 0.75, "epoch/augment": 0.25}
 
 

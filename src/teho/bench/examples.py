@@ -8,10 +8,20 @@ from typing import NamedTuple
 
 from teho.model.bench import Point
 
-__all__ = ["EXAMPLES", "LIBRARIES", "Check", "Example", "grouped"]
+__all__ = ["AXES", "EXAMPLES", "LIBRARIES", "Check", "Example", "grouped", "told_group"]
 
 LIBRARIES = {"numpy": "NumPy", "cupy": "CuPy", "jax": "JAX", "torch": "PyTorch"}
 """What they are called in sentences."""
+AXES = {
+    "systems": "number of systems",
+    "samples": "number of samples",
+    "batch": "batch size",
+    "size": "matrix size",
+    "bytes": "number of bytes",
+}
+"""What the keys are called along which points are swept."""
+_LOADER = "loader"
+"""The feed of images that has settings: workers and prefetch."""
 
 
 class Check(NamedTuple):
@@ -47,6 +57,9 @@ class Example(NamedTuple):
     full: tuple[Point, ...]
     has_crossover: bool = True
     """Whether the placements are to be compared along the axis."""
+    grows: bool = True
+    """Whether runs take ever longer along the axis: then a CPU's sweep ends where ten of them take
+    too long, and leaves the time to others."""
     sweeps_cores: bool = False
     """Whether it goes through 1, 2, 4… cores unless `--quick`."""
     kernels: tuple[str, ...] = ("kernel",)
@@ -55,6 +68,11 @@ class Example(NamedTuple):
     """What a phase of a GPU is held against where a CPU has no such phase."""
     precision: str = ""
     """What it computes in, such as `FP64`, or the key of the points that says so."""
+
+
+def told_group(group: str, phase: str, point: Point) -> str:
+    """Return a group as it is told of a phase: of images' feeds, the loader alone has settings."""
+    return group if phase == _LOADER or "images" not in point else ""
 
 
 def grouped(example: Example, points: tuple[Point, ...]) -> dict[str, list[Point]]:
@@ -177,6 +195,7 @@ BANDWIDTH = Example(
     quick=_sweep("bytes", (_MIB, 16 * _MIB, 128 * _MIB)),
     full=_sweep("bytes", _doubled(_MIB // 16, 1024 * _MIB)),
     has_crossover=False,
+    grows=False,  # not beyond what a disk takes for them
 )
 
 REGRESSION = Example(
@@ -209,9 +228,21 @@ REGRESSION = Example(
     precision="FP32",
 )
 
-_FEEDS = ("loader", "host memory", "on the device")
+_FEEDS = (_LOADER, "host memory", "on the device")
 _FEEDS_ON_CPU = MappingProxyType({"on the device": "host memory"})
 """What is in a CPU's memory is on the device already."""
+
+
+def _loaders(
+    workers: tuple[int, ...], prefetches: tuple[int, ...], **fixed: int
+) -> tuple[Point, ...]:
+    """Return points at which the loader alone is timed, each with other settings."""
+    return (
+        *_sweep("workers", workers, prefetch=2, only=_LOADER, **fixed),
+        *_sweep("prefetch", prefetches, workers=4, only=_LOADER, **fixed),
+    )
+
+
 _CNN_CHECK = {"images": 64, "batch": 32, "workers": 0, "prefetch": 2}
 
 CNN = Example(
@@ -229,19 +260,13 @@ CNN = Example(
     checks=(Check(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
     quick=(
         *_sweep("batch", (16, 64, 256), images=512, workers=0, prefetch=2),
-        *_sweep("batch", (256,), images=512, workers=1, prefetch=2),
+        *_loaders((1,), (), batch=256, images=512),
     ),
     full=(
         *_sweep("batch", _doubled(64, 4096), images=8192, workers=4, prefetch=2),
-        *(
-            {"batch": 1024, "images": 8192, "workers": workers, "prefetch": 2}
-            for workers in (0, 1, 2, 8, 16)
-        ),
-        *(
-            {"batch": 1024, "images": 8192, "workers": 4, "prefetch": prefetch}
-            for prefetch in (1, 4, 8)
-        ),
+        *_loaders((0, 1, 2, 8, 16), (1, 4, 8), batch=1024, images=8192),
     ),
+    grows=False,
 )
 
 _RESNET_CHECK = {"images": 8, "batch": 8, "workers": 0, "prefetch": 2}
@@ -262,11 +287,9 @@ RESNET152 = Example(
     quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
     full=(
         *_sweep("batch", _doubled(16, 1024), images=1024, workers=4, prefetch=2),
-        *(
-            {"batch": 256, "images": 1024, "workers": workers, "prefetch": 2}
-            for workers in (0, 1, 2, 8, 16)
-        ),
+        *_loaders((0, 1, 2, 8, 16), (1, 4, 8), batch=256, images=1024),
     ),
+    grows=False,
 )
 
 EXAMPLES: dict[str, Example] = {

@@ -286,8 +286,11 @@ def pay_off_of(
                 point=own.point,
                 library=own.library,
                 placement=placement,
+                phase=own.phase,
                 against=against,
                 first_s=first_s,
+                run_s=own.median_s,
+                against_s=theirs[key].median_s,
                 runs=first_s / (theirs[key].median_s - own.median_s),
             )
         )

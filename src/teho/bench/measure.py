@@ -7,13 +7,14 @@ changes on the machine meanwhile meets all of them alike.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.bench.examples import Check, Example, grouped
+from teho.bench.examples import Check, Example, grouped, told_group
 from teho.bench.judge import (
     Samples,
     agreement_of,
@@ -152,6 +153,11 @@ class _Bench:
         self._agreements: list[Agreement] = []
         self._timings: list[Timing] = []
         self._left: list[Left] = []
+        self._sweeps: set[tuple[str, str]] = set()
+        """That go on, by worker and group; of these"""
+        self._slow: set[tuple[str, str]] = set()
+        """are not worth the time of larger points."""
+        self._used_s: dict[str, float] = defaultdict(float)
 
     @property
     def _left_s(self) -> float:
@@ -206,8 +212,12 @@ class _Bench:
         agreement = agreement_of(of, figures, reference, check.tolerance, by)
         self._agreements.append(agreement)
         if not agreement.agrees:
-            error = "no number" if agreement.error is None else f"{agreement.error:.1e}"
-            text = f"its result is off by {error}, more than {check.tolerance:.1e}"
+            text = "its results are no numbers, or not as many as expected"
+            if agreement.error is not None:
+                text = (
+                    f"its results are off by {agreement.error:.1g} of the largest figure, and "
+                    f"{check.tolerance:.1g} is allowed"
+                )
             self._lose(worker, {"why": "disagrees", "text": text})
 
     def _lose(self, worker: Worker, answer: Mapping[str, Any]) -> None:
@@ -224,21 +234,44 @@ class _Bench:
         return grouped(self._example, points)
 
     def time(self) -> None:
-        """Time all points, the first of every group, then the second…; in turns."""
+        """Time all points in turns, a point of each group in a round.
+
+        All groups end in the last round: those of few points are of the largest problems, and what
+        takes less time goes first.
+        """
         groups = self._groups
-        ended: set[tuple[str, str]] = set()
-        for place in range(max(map(len, groups.values()))):
+        self._sweeps = {(worker.name, group) for worker in self.workers for group in groups}
+        rounds = max(map(len, groups.values()))
+        for number in range(rounds):
             for group, points in groups.items():
-                for worker in list(self.workers) if place < len(points) else ():
-                    if (worker.name, group) in ended:
+                place = number - rounds + len(points)
+                for worker in list(self.workers) if place >= 0 else ():
+                    if (worker.name, group) not in self._sweeps:
                         continue
+                    began_s = time.monotonic()
                     if not self._time_point(worker, points[place], group):
-                        ended.add((worker.name, group))
+                        self._sweeps.discard((worker.name, group))
+                    self._used_s[worker.name] += time.monotonic() - began_s
+
+    @property
+    def _share_s(self) -> float:
+        """Return the time for each process whose sweeps go on, spent or left: one as for another.
+
+        The time is not up to a slow one alone, and what one does not need is for the others.
+        """
+        going = {name for name, _ in self._sweeps} & {worker.name for worker in self.workers}
+        return (self._left_s + sum(self._used_s[name] for name in going)) / len(going)
 
     def _time_point(self, worker: Worker, point: Point, group: str) -> bool:
         """Time one point; return whether the next one of its group is worth trying."""
         if not self._left_s:
             self._leave(worker, point, "time", "the time was over")
+            return False
+        if self._used_s[worker.name] > self._share_s:
+            self._leave(worker, point, "time", "its share of the time was over")
+            return False
+        if (worker.name, group) in self._slow:
+            self._leave(worker, point, "slow", "runs before this one took too long")
             return False
         self._tell(
             f"{self._example.name}: {worker.name}, {group} {self._example.axis} "
@@ -256,7 +289,12 @@ class _Bench:
         for answer in worker.ask(command, self._left_s, look):
             if answer["at"] == "times":
                 look()  # a short phase may have come and gone since the last time
-                self._timings.append(self._timing(worker, point, answer))
+                timing = self._timing(worker, point, answer)
+                self._timings.append(timing)
+                is_long = timing.low_s * effort.samples > effort.most_s
+                # A GPU's sweep goes to where its memory ends.
+                if is_long and self._example.grows and not worker.placement.gpus:
+                    self._slow.add((worker.name, group))
             elif answer["at"] == "out":
                 self._leave(worker, point, answer["why"], answer["text"])
                 return False
@@ -317,13 +355,16 @@ class _Bench:
         for group, points in groups.items():
             keys = {key_of(point) for point in points}
             own = [timing for timing in self._timings if key_of(timing.point) in keys]
-            for slow, fast in _pairs(placements) if self._example.has_crossover else ():
+            # What a setting of the loader is worth is no matter of the axis.
+            is_sweep = self._example.has_crossover and "only" not in points[0]
+            for slow, fast in _pairs(placements) if is_sweep else ():
                 for phase in self._example.phases:
-                    of = (phase, slow.name, fast.name, self._example.axis, group)
+                    told = told_group(group, phase, points[0])
+                    of = (phase, slow.name, fast.name, self._example.axis, told)
                     on_cpu = {} if slow.gpus else self._example.on_cpu
                     crossovers.append(crossover_of(own, *of, on_cpu.get(phase, "")))
                 if fast.gpus:
-                    of_pair = (fast.name, slow.name, group)
+                    of_pair = (fast.name, slow.name, told_group(group, kernels[0], points[0]))
                     pay_offs += pay_off_of(own, kernels, *of_pair, cpu_kernels)
         found = Measured(
             name=self._example.name,

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from statistics import median
 
-from teho.bench.examples import LIBRARIES
+from teho.bench.examples import LIBRARIES, told_group
 from teho.bench.judge import key_of
 from teho.model.bench import Crossover, Measured, Timing
 from teho.units import format_bytes, format_rate
 
 __all__ = [
     "UNITS",
+    "known_peaks",
     "notes_of",
     "number_text",
     "of_placement",
     "place_text",
     "told_pair",
     "verdict_of",
+    "whose_peak",
 ]
 
 _DRIFTED_PERCENT = 10.0
 """Slower by that, and by more than the noise: something else changed meanwhile."""
+_CUT_SHORT = {
+    "slow": "ended where ten runs on a CPU take too long",
+    "time": "cut short for time: `--for` gives more",
+}
 UNITS = {"flop": "FLOP/s", "bytes": "B/s", "items": "images/s"}
 """Of the rates that examples show."""
 
@@ -32,6 +38,11 @@ def of_placement(name: str) -> str:
     kind, _, count = name.partition(":")
     noun = "GPU" if kind == "gpu" else "core"
     return f"{count} {noun}{'' if count == '1' else 's'}"
+
+
+def whose_peak(measured: Measured, placement: str) -> str:
+    """Return what has the peak that a placement's rates are held against."""
+    return f"{'the link of ' if measured.figure == 'bytes' else ''}{of_placement(placement)}"
 
 
 def place_text(axis: str, place: float) -> str:
@@ -76,10 +87,46 @@ def _rates(measured: Measured) -> str:
             best[of] = timing
     said = []
     for of, timing in best.items():
-        peak = f" ({number_text(timing.peak_percent)} % of its peak)" if timing.peak_percent else ""
-        rate = _rate_text(measured, timing)
-        said.append(f"{of} {rate}{peak}")
+        share = _share_of_peak(measured, timing)
+        said.append(f"{of} {_rate_text(measured, timing)}{_where(measured, timing)}{share}")
     return f"At most: {', '.join(said)}." if said else ""
+
+
+def _where(measured: Measured, timing: Timing) -> str:
+    """Return at which batch images go through fastest, and with which settings of a loader."""
+    if measured.figure != "items":
+        return ""
+    group = told_group(_groups(measured)[key_of(timing.point)], timing.phase, timing.point)
+    return f" at {place_text(measured.axis, timing.point[measured.axis])}{_listed([group])}"
+
+
+def _share_of_peak(measured: Measured, timing: Timing) -> str:
+    if not timing.peak_percent:
+        return ""
+    peak = format_rate(_peak(measured, timing, timing.peak_percent), UNITS[measured.figure])
+    whose = "its link's" if measured.figure == "bytes" else "its"
+    return f" ({number_text(timing.peak_percent)} % of {whose} peak, {peak})"
+
+
+def _peak(measured: Measured, timing: Timing, percent: float) -> float:
+    return _rate(measured, timing) * 100 / percent
+
+
+def known_peaks(measured: Measured, phases: Collection[str]) -> dict[tuple[str, str], float]:
+    """Return what devices can do at most, as far as that is known, by placement and group.
+
+    Args:
+        measured: an example; one that shows times has none.
+        phases: in whose rates they are: FLOP/s or B/s.
+    """
+    if measured.figure not in UNITS:
+        return {}
+    groups = _groups(measured)
+    return {
+        (one.placement, groups[key_of(one.point)]): _peak(measured, one, one.peak_percent)
+        for one in measured.timings
+        if one.phase in phases and one.peak_percent
+    }
 
 
 def _rate_text(measured: Measured, timing: Timing) -> str:
@@ -108,10 +155,9 @@ def _crossings(measured: Measured) -> list[str]:
     for one in measured.crossovers:
         if (one.slow, one.fast) == pair:
             phases.setdefault(one.phase, []).append(one)
-    said: list[str] = []
-    for phase, own in phases.items():
-        text = _crossing(measured.axis, own)
-        said.append(f"{phase.capitalize()}, {text}." if said else f"{text}.")
+    said = [
+        f"{phase.capitalize()}: {_crossing(measured.axis, own)}." for phase, own in phases.items()
+    ]
     return said if pair[1].startswith("gpu") else said[:1]
 
 
@@ -123,7 +169,7 @@ def _crossing(axis: str, own: list[Crossover]) -> str:
     is_one = fast.startswith("1 ")
     if all(one.outcome == "never" for one in own):
         verb = "is" if is_one else "are"
-        return f"{fast} {verb} not faster than {slow} beyond noise at the largest"
+        return f"{fast} {verb} not faster than {slow} beyond noise, {_times(axis, own)}"
     return f"{fast} {'beats' if is_one else 'beat'} {slow} {_clauses(axis, own)}"
 
 
@@ -135,25 +181,32 @@ def told_pair(measured: Measured) -> tuple[str, str] | None:
 
 
 def _clauses(axis: str, own: list[Crossover]) -> str:
-    groups: dict[str, list[str]] = {}
+    alike: dict[str, list[Crossover]] = {}
     for one in sorted(own, key=lambda one: one.outcome == "never"):
-        groups.setdefault(_clause(axis, one), []).append(one.group)
+        alike.setdefault(_from(axis, one), []).append(one)
     return "; ".join(
-        f"{clause} ({_listed(of)})" if any(of) else clause for clause, of in groups.items()
+        f"{where}, {_times(axis, of)}{_listed([one.group for one in of])}"
+        for where, of in alike.items()
     )
 
 
+def _from(axis: str, one: Crossover) -> str:
+    words = {"always": "throughout", "never": "not beyond noise"}
+    return words.get(one.outcome) or f"from {place_text(axis, one.high or 0.0)} on"
+
+
+def _times(axis: str, own: list[Crossover]) -> str:
+    """Return by how much the faster one leads at the largest: `1.2 to 2 times as fast at …`."""
+    found = sorted(one.times for one in own)
+    times = " to ".join(dict.fromkeys(map(number_text, (found[0], found[-1]))))
+    lasts = {one.last for one in own}
+    at = place_text(axis, lasts.pop()) if len(lasts) == 1 else "the largest"
+    return f"{'' if times == '1' else f'{times} times '}as fast at {at}"
+
+
 def _listed(groups: list[str]) -> str:
-    return (" and " if any("," in group for group in groups) else ", ").join(groups)
-
-
-def _clause(axis: str, one: Crossover) -> str:
-    if one.outcome == "always":
-        return "throughout"
-    if one.outcome == "never":
-        return "not beyond noise at the largest"
-    at = format_bytes(one.last) if axis == "bytes" else number_text(one.last)
-    return f"from {place_text(axis, one.high or 0.0)} on, {number_text(one.times)} times at {at}"
+    between = " and " if any("," in group for group in groups) else ", "
+    return f" ({between.join(groups)})" if any(groups) else ""
 
 
 def notes_of(measured: Measured) -> list[str]:
@@ -188,33 +241,31 @@ def _agreement(measured: Measured) -> Iterable[str]:
         return
     worst = max(right, key=lambda one: (one.error or 0.0) / (one.tolerance or 1.0))
     yield (
-        f"{len(right)} of {len(right)} results agree with {LIBRARIES[by]}'s: the worst is off by "
-        f"{worst.error:.1g}, and {worst.tolerance:.1g} is allowed."
+        f"{len(right)} of {len(right)} results agree with {LIBRARIES[by]}'s: the worst differs by "
+        f"{worst.error:.1g} of the largest figure, and {worst.tolerance:.1g} is allowed."
     )
 
 
 def _ends(measured: Measured) -> Iterable[str]:
     groups = _groups(measured)
-    lacking: dict[tuple[str, str], list[str]] = {}
-    late = 0
+    lacking: dict[tuple[str, str, str], dict[str, None]] = {}
     for one in measured.left:
-        if one.why == "time":
-            late += 1
-        elif one.why == "unsupported":
-            libraries = lacking.setdefault((groups[key_of(one.point)], one.text), [])
-            if LIBRARIES[one.library] not in libraries:
-                libraries.append(LIBRARIES[one.library])
-        else:
+        if one.why == "unsupported":
+            device = "GPU" if one.placement.startswith("gpu") else "CPU"
+            libraries = lacking.setdefault((groups[key_of(one.point)], device, one.text), {})
+            libraries[LIBRARIES[one.library]] = None
+        elif one.why not in {"time", "slow"}:
             place = place_text(measured.axis, one.point[measured.axis])
             what = "memory ends" if one.why == "memory" else "it ends"
             yield (
                 f"{LIBRARIES[one.library]} on {of_placement(one.placement)}: {what} at {place}"
                 f"{_of(groups[key_of(one.point)])}: {one.text}."
             )
-    for (group, text), libraries in lacking.items():
-        yield f"{group} without {', '.join(libraries)}: {text}."
-    if late:
-        yield f"{late} sweeps were cut short for time: `--for` gives more."
+    for (group, device, text), libraries in lacking.items():
+        yield f"{group} on the {device} without {', '.join(libraries)}: {text}."
+    for why, words in _CUT_SHORT.items():
+        if count := sum(one.why == why for one in measured.left):
+            yield f"{count} {'sweep was' if count == 1 else 'sweeps were'} {words}."
 
 
 def _of(group: str) -> str:
@@ -230,7 +281,7 @@ def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
         )
     few = sum(one.samples < 10 for one in timings)
     if few:
-        yield f"{few} of {len(timings)} timings have fewer than 10 samples, for time."
+        yield f"{few} of {len(timings)} timings took too long for 10 samples."
     drifted = [
         one
         for one in timings

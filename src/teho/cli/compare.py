@@ -40,8 +40,9 @@ Examples:
   teho compare --cluster narval --on cpu:16,gpu:1 --submit '--account def-ada' -- python fit.py
   teho compare --recorded compare=1f0c2a9b""",
 )
-@click.option("--on", "on", metavar="WHERE,…", default=_ON, show_default=True,
-              help="On how many cores and GPUs of this job.")  # fmt: skip
+@click.option("--on", "on", metavar="WHERE,…",
+              help=f"On how many cores and GPUs of this job.  [default: {_ON}; with --cluster: "
+              "one core, the cores that come with a GPU, one GPU]")  # fmt: skip
 @click.option("--for", "for_", metavar="TIME", default="10min", show_default=True,
               help="How long it may take.")  # fmt: skip
 @click.option("--window", metavar="TIME", default="10s", show_default=True,
@@ -65,7 +66,7 @@ Examples:
 )
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
-    on: str,
+    on: str | None,
     for_: str,
     window: str,
     full: bool,
@@ -138,7 +139,7 @@ def _recorded(text: str, prices: Prices | None, gpu_cost: int | None) -> Compare
 
 
 def _wish(
-    on: str,
+    on: str | None,
     for_s: float,
     sweep: str | None,
     argv: tuple[str, ...],
@@ -150,14 +151,15 @@ def _wish(
 
     swept, values = _swept(sweep, argv)
     machine = this_machine()
-    placements, notes = read_placements(on, machine, "--on")
+    where = _ON if on is None else on
+    placements, notes = read_placements(where, machine, "--on")
     if not placements:
-        raise InputError(f"--on {on}: {notes[0]}", "cores or GPUs that this job has")
+        raise InputError(f"--on {where}: {notes[0]}", "cores or GPUs that this job has")
     terms, unit, remarks = terms_of(placements, prices, gpu_cost)
     equal = min(terms.same_cost_cores.values(), default=None)
-    if on == _ON and equal is not None and equal <= len(machine.logical_cores):
+    if on is None and equal is not None and equal <= len(machine.logical_cores):
         # As many cores as a GPU costs, unless they are among these already.
-        placements, _ = read_placements(f"cpu:1,cpu:{equal},{on}", machine, "--on")
+        placements, _ = read_placements(f"cpu:1,cpu:{equal},{_ON}", machine, "--on")
         terms, unit, remarks = terms_of(placements, prices, gpu_cost)
     return Wish(
         command=argv,

@@ -28,8 +28,10 @@ _BY_PLACE = (
     (
         Doing.COMPILING,
         re.compile(
-            r"torch/_(dynamo|inductor|functorch)/|jax/_src/(interpreters|compiler)|numba/core/"
-            r"|cupy/cuda/compiler"
+            r"torch/_(dynamo|inductor|functorch)/|jax/_src/compiler|numba/core/|cupy/cuda/compiler"
+            # What was compiled is called, and its arguments are copied, from there too.
+            r"|jax/_src/interpreters/"
+            r"(?!pxla\.py:((\w+\.)?(__)?call(__)?|_?shard_\w+|batched_device_put)\b)"
         ),
     ),
     (
@@ -40,6 +42,18 @@ _BY_PLACE = (
         ),
     ),
     (Doing.IMPORTING, re.compile(r"<frozen importlib\._bootstrap")),
+    # These are written in Python: the call into C below them does not tell.
+    (
+        Doing.COPYING,
+        re.compile(
+            r"cupy/_creation/from_data\.py:\w*array$"
+            r"|jax/_src/interpreters/pxla\.py:(shard_args|batched_device_put)$"
+        ),
+    ),
+    (
+        Doing.DEVICE,
+        re.compile(r"cupy/__init__\.py:asnumpy$|jax/_src/array\.py:(ArrayImpl\.)?_value$"),
+    ),
 )
 # Calls into C have no frame of their own: the text of the innermost one names them.
 _BY_CALL = (
@@ -69,14 +83,16 @@ def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
     By the libraries' functions on it; by the call that was going on; by whether Python code ran at
     all, and whether the thread used a core.
     """
+    excluded = frozenset() if has_device else _OF_DEVICES
     for frame in reversed(seen.frames):
+        place = f"{frame.file}:{frame.function}"
         for doing, pattern in _BY_PLACE:
-            if pattern.search(f"{frame.file}:{frame.function}"):
+            if doing not in excluded and pattern.search(place):
                 return doing
     innermost = seen.frames[0] if seen.frames else None
     if innermost:
         for doing, pattern in _BY_CALL:
-            if pattern.search(innermost.text) and (has_device or doing not in _OF_DEVICES):
+            if doing not in excluded and pattern.search(innermost.text):
                 return doing
     if seen.cpu_s < _BUSY * seen.wall_s:
         return Doing.WAITING

@@ -102,7 +102,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     library: str
     placement: str
     why: str
-    """`memory`, `failed`, `unsupported`, `died` or `time`."""
+    """`memory`, `failed`, `unsupported`, `died`, `time`, or `slow` where runs take too long."""
     text: str
 
 
@@ -142,11 +142,18 @@ class PayOff(msgspec.Struct, frozen=True, kw_only=True):
     point: Point
     library: str
     placement: str
+    phase: str
+    """What is run again and again on data that stay on the GPU."""
     against: str
     """Placement whose fastest library it is held against."""
     first_s: float
     """Compilation, warm-up, and the copies to the GPU and back, once."""
+    run_s: float
+    """Median of one run after that, and"""
+    against_s: float
+    """of one run there."""
     runs: float
+    """`first_s / (against_s - run_s)`."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

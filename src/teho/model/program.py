@@ -23,7 +23,7 @@ class Doing(str, enum.Enum):
     SAVING = "saving"
     IMPORTING = "importing"
     PYTHON = "Python itself"
-    COMPUTING = "computing outside of Python"
+    COMPUTING = "computing outside Python"
     WAITING = "waiting"
 
 
@@ -86,9 +86,9 @@ class MainProcess(msgspec.Struct, frozen=True, kw_only=True):
         """Return which share of its time it did any of these."""
         return 100 * self.seconds(*doings) / self.process.wall_s
 
-    def lines(self, doing: Doing) -> tuple[tuple[Frame, float], ...]:
-        """Return the program's own lines that did this, with their seconds, most first."""
-        return next((spent.lines for spent in self.spent if spent.doing is doing), ())
+    def lines(self, *doings: Doing) -> tuple[tuple[Frame, float], ...]:
+        """Return its own lines that did whichever of these took longest, most seconds first."""
+        return next((spent.lines for spent in self.spent if spent.doing in doings), ())
 
     @property
     def library(self) -> dict[str, object]:

@@ -129,6 +129,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Host name."""
     started_at: datetime
     """UTC time of the recorder's monotonic zero."""
+    started_s: float | None = None
+    """The same moment by the node's monotonic clock, which the probes tell."""
     period_s: float
     """Time between two samples."""
     cores: tuple[int, ...] = ()

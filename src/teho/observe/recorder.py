@@ -231,8 +231,8 @@ class Recorder:
         self._flush()
         self._journal.close()
         if self._spool:
-            if self._spool.is_empty and self._shut_out.sentence:
-                notes = (*self._node.notes, self._shut_out.sentence)
+            if said := self._shut_out.sentence(is_any_in=not self._spool.is_empty):
+                notes = (*self._node.notes, said)
                 self._node = msgspec.structs.replace(self._node, notes=notes)
             self._spool.close()
         for source in self._sources:
@@ -303,7 +303,7 @@ class Recorder:
                 self._trouble(sentence)
             if source is self._host:
                 pids = self._host.pids
-                if self._spool and self._spool.is_empty:
+                if self._spool:
                     self._shut_out.look(pids)
                 if self._watch:
                     self._watch.look(self._tree)
@@ -404,6 +404,7 @@ def _find_sources(
     node = Node(
         name=plan.node,
         started_at=plan.started_at,
+        started_s=plan.started_s,
         period_s=plan.period_s,
         cores=cores,
         core_count_node=facts.core_count,

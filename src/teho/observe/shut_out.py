@@ -12,29 +12,43 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 
 
 class ShutOut:
-    """What is seen of a node's processes as long as no probe has said anything."""
+    """What is seen of a node's processes."""
 
     def __init__(self) -> None:
         self._pids: frozenset[int] = frozenset()
         self._known: set[int] = set()
-        self.sentence = ""
-        """Which Python it was, for the report's notes; empty where none was seen."""
+        self._flagged = ""
+        self._other = ""
 
     def look(self, pids: frozenset[int]) -> None:
         """Look at the processes that were there the last time too: others may have just begun."""
-        for pid in (pids & self._pids) - self._known if not self.sentence else ():
+        for pid in (pids & self._pids) - self._known if not self._flagged else ():
             self._known.add(pid)
             words = _command_of(pid)
             name = words[0].rpartition("/")[2] if words else ""
-            if _PYTHON.match(name):
-                flag = _shutting_flag(words)
-                self.sentence = f"No Python program let the probe in: {name} (process {pid}) " + (
-                    f"was started with {flag}, which shuts it out"
-                    if flag
-                    else "is older than Python 3.8, or runs where PYTHONPATH does not reach it, as"
-                    " after `env -i`, `sudo` or in a container"
-                )
+            if not _PYTHON.match(name):
+                continue
+            who = f"let the probe in: {name} (process {pid})"
+            if flag := _shutting_flag(words):
+                self._flagged = f"{who} was started with {flag}, which shuts it out"
+                return
+            self._other = self._other or (
+                f"{who} is older than Python 3.8, or runs where PYTHONPATH does not reach it, as "
+                "after `env -i`, `sudo` or in a container"
+            )
         self._pids = pids
+
+    def sentence(self, *, is_any_in: bool) -> str:
+        """Return which Python it was, for the report's notes; empty where none was seen.
+
+        Args:
+            is_any_in: whether a probe has said anything: a Python without such an option may be
+                the one that it is in.
+        """
+        if is_any_in:
+            return f"A Python program did not {self._flagged}" if self._flagged else ""
+        said = self._flagged or self._other
+        return f"No Python program {said}" if said else ""
 
 
 def _command_of(pid: int) -> list[str]:

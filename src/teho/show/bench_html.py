@@ -10,7 +10,7 @@ from teho.show.bench_plot import draw
 from teho.show.bench_tables import tables_of
 from teho.show.bench_text import facts_of
 from teho.show.html import html_table
-from teho.show.markup import text
+from teho.show.markup import prose, text
 from teho.show.plot import inlined
 
 __all__ = ["render_bench_html"]
@@ -53,11 +53,11 @@ def render_bench_html(bench: Bench) -> str:
 
 
 def _section(measured: Measured) -> str:
-    facts = " · ".join(map(text, facts_of(measured)))
+    facts = " · ".join(map(prose, facts_of(measured)))
     tables = "".join(html_table(table) for table in tables_of(measured))
     return f"""<section aria-labelledby="{measured.name}">
 <h1 id="{measured.name}">{text(measured.title)}</h1>
-<p class="verdict">{text(measured.verdict)}</p>
+<p class="verdict">{prose(measured.verdict)}</p>
 <p class="aside">{facts}</p>
 {_plot(measured)}
 <div class="tables">{tables}</div>
@@ -72,8 +72,8 @@ def _plot(measured: Measured) -> str:
     try:
         return f"<figure>{inlined(draw(measured, 'svg'))}</figure>"
     except InputError as error:
-        return f'<p class="aside">Without a plot: {text(str(error))}</p>'
+        return f'<p class="aside">Without a plot: {prose(str(error))}</p>'
 
 
 def _items(sentences: tuple[str, ...]) -> str:
-    return "".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    return "".join(f"<li>{prose(sentence)}</li>" for sentence in sentences)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from teho.bench.examples import LIBRARIES
 from teho.bench.judge import key_of
-from teho.bench.verdict import of_placement, told_pair
+from teho.bench.verdict import known_peaks, of_placement, told_pair, whose_peak
 from teho.model.bench import Crossover, Measured, Timing
 from teho.show.bench_tables import Scale, scale_of, told_phases
 from teho.show.plot import COLORS, drawn
@@ -101,6 +101,10 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
             linestyle="-" if len(phases) == 1 or placement == sides[0] else "--",
             label=f"{phase}: {label}" if len(phases) > 1 else label,
         )
+    for (placement, of), peak in known_peaks(measured, phases).items():
+        if of == group:
+            label = f"peak of {whose_peak(measured, placement)}"
+            panel.axhline(peak / scale.factor, color=_BAND, linestyle="-.", label=label)
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
@@ -118,7 +122,7 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
     panel.set_title(" · ".join(filter(None, (*(phases if len(phases) == 1 else ()), group))))
     pair = told_pair(measured)
     for cut in measured.crossovers:
-        if (cut.slow, cut.fast) == pair and cut.phase in phases and cut.group == group:
+        if (cut.slow, cut.fast) == pair and cut.phase in phases and cut.group in {"", group}:
             _crossing(panel, cut)
 
 

@@ -6,12 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from teho.bench.examples import LIBRARIES
+from teho.bench.examples import AXES, LIBRARIES
 from teho.bench.judge import key_of
-from teho.bench.verdict import UNITS, number_text, of_placement, place_text
-from teho.model.bench import Measured, Point, Timing
+from teho.bench.verdict import (
+    UNITS,
+    known_peaks,
+    number_text,
+    of_placement,
+    place_text,
+    whose_peak,
+)
+from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
 from teho.show.view import Cell, Column, Table
-from teho.units import format_bytes, format_count, format_time
+from teho.units import format_bytes, format_count, format_rate, format_time
 
 __all__ = ["Scale", "scale_of", "tables_of", "told_phases"]
 
@@ -26,6 +33,8 @@ class Scale(NamedTuple):
     unit: str
     """Empty where each figure has its own."""
     value: Callable[[Timing], float | None]
+    factor: float = 1.0
+    """How many base units one of `unit` is."""
 
 
 def scale_of(measured: Measured) -> Scale:
@@ -42,7 +51,7 @@ def scale_of(measured: Measured) -> Scale:
         found = getattr(timing, name)
         return None if found is None else found / factor
 
-    return Scale(prefix + unit, value)
+    return Scale(prefix + unit, value, factor)
 
 
 def tables_of(measured: Measured) -> list[Table]:
@@ -97,13 +106,24 @@ def _figures(measured: Measured, phases: Sequence[str]) -> Table:
         ),
     ]
     title = phases[0].capitalize() if len(phases) == 1 else measured.title
+    what = f"{scale.unit}, more is better" if scale.unit else "median time of a run, less is better"
     return Table(
         key=phases[0] if len(phases) == 1 else "phases",
-        title=f"{title}, {scale.unit}" if scale.unit else title,
+        title=f"{title}: {what}",
         columns=tuple(columns),
         rows=tuple(rows),
         shown=tuple(range(len(rows))),
+        note=_peaks(measured, phases),
     )
+
+
+def _peaks(measured: Measured, phases: Sequence[str]) -> str:
+    """Return what the devices can do at most: `Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s`."""
+    said: dict[str, list[str]] = {}
+    for (placement, group), peak in known_peaks(measured, phases).items():
+        rate = format_rate(peak, UNITS[measured.figure])
+        said.setdefault(whose_peak(measured, placement), []).append(f"{group} {rate}".strip())
+    return "; ".join(f"Peak of {of}, by its maker: {', '.join(own)}" for of, own in said.items())
 
 
 def _point_cells(point: Point, axis: str) -> dict[str, Cell]:
@@ -127,44 +147,48 @@ def _cell(timing: Timing | None, scale: Scale) -> Cell:
 
 
 def _crossovers(measured: Measured) -> list[Table]:
-    """Return from where on who is faster: a row for each pair and group, a band for each phase."""
-    rows: dict[tuple[str, str], dict[str, Cell]] = {}
+    """Return from where on who is faster: a table for each phase, a row for each pair and group."""
     pairs = list(dict.fromkeys((one.fast, one.slow) for one in measured.crossovers))
-    for one in sorted(measured.crossovers, key=lambda one: pairs.index((one.fast, one.slow))):
-        pair = f"{of_placement(one.fast)} against {of_placement(one.slow)}"
-        row = rows.setdefault((pair, one.group), {"pair": pair, "group": one.group})
-        words = {"never": "never", "always": "always"}
-        row[f"{one.phase} from"] = words.get(one.outcome) or _place(measured.axis, one.high)
-        row[f"{one.phase} equal"] = _place(measured.axis, one.estimate)
-        row[f"{one.phase} times"] = number_text(one.times)
-    if not rows:
-        return []
+    found = []
+    for phase in told_phases(measured):
+        own = [one for one in measured.crossovers if one.phase == phase]
+        own.sort(key=lambda one: pairs.index((one.fast, one.slow)))
+        if own:
+            found.append(_crossover(measured.axis, phase, own))
+    return found
+
+
+def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
+    rows: list[dict[str, Cell]] = [
+        {
+            "pair": f"{of_placement(one.fast)} against {of_placement(one.slow)}",
+            "group": one.group,
+            "from": _place(axis, one.high) if one.outcome == "from" else one.outcome,
+            "equal": _place(axis, one.estimate),
+            "times": number_text(one.times),
+        }
+        for one in own
+    ]
     others = dict.fromkeys(
-        f"{one.phase.capitalize()} is held against {of_placement(one.slow)} ({one.slow_phase})"
-        for one in measured.crossovers
+        f"A CPU has nothing to copy: {one.slow_phase} is what counts of it"
+        for one in own
         if one.slow_phase
     )
-    labels = (("from", "faster from"), ("equal", "equal near"), ("times", "times at last"))
-    columns = [
+    columns = (
         Column(key="pair", label=""),
-        *([Column(key="group", label="of")] if any(group for _, group in rows) else []),
-        *(
-            Column(key=f"{phase} {key}", label=label, band=phase, unit=_RIGHT)
-            for phase in told_phases(measured)
-            if any(f"{phase} from" in row for row in rows.values())
-            for key, label in labels
-        ),
-    ]
-    return [
-        Table(
-            key="crossovers",
-            title=f"Who is faster from where on, in {measured.axis}",
-            columns=tuple(columns),
-            rows=tuple(rows.values()),
-            shown=tuple(range(len(rows))),
-            note="; ".join(others),
-        )
-    ]
+        *([Column(key="group", label="case")] if any(one.group for one in own) else []),
+        Column(key="from", label="faster from", unit=_RIGHT),
+        Column(key="equal", label="equal near", unit=_RIGHT),
+        Column(key="times", label="speed-up at largest", unit=_RIGHT),
+    )
+    return Table(
+        key=f"{phase} crossovers",
+        title=f"{phase.capitalize()}: who is faster, from which {AXES[axis]} on",
+        columns=columns,
+        rows=tuple(rows),
+        shown=tuple(range(len(rows))),
+        note="; ".join(others),
+    )
 
 
 def _place(axis: str, place: float | None) -> str | None:
@@ -174,40 +198,62 @@ def _place(axis: str, place: float | None) -> str | None:
 
 
 def _pay_offs(measured: Measured) -> list[Table]:
-    last = {(one.group, one.placement, one.against): one for one in measured.pay_offs}
+    """Return after how many runs a GPU has paid off: a row for each pair and problem."""
+    points: dict[tuple[str, str, str], list[PayOff]] = {}
+    for one in measured.pay_offs:
+        points.setdefault((one.group, one.placement, one.against), []).append(one)
+    told = list(map(_told_pay_off, points.values()))
+    if not told:
+        return []
     rows: list[dict[str, Cell]] = [
         {
             "pair": f"{of_placement(one.placement)} against {of_placement(one.against)}",
+            "phase": one.phase,
             "group": one.group,
             "at": place_text(measured.axis, one.point[measured.axis]),
             "library": LIBRARIES[one.library],
             "first": format_time(one.first_s),
+            "run": format_time(one.run_s),
+            "against": format_time(one.against_s),
             "runs": number_text(math.ceil(one.runs)),
         }
-        for one in last.values()
+        for one in told
     ]
-    if not rows:
-        return []
-    passes = dict.fromkeys(
-        f"A run is one pass over {format_count(one.point['images'])} images"
-        for one in last.values()
-        if "images" in one.point
-    )
     columns = (
         Column(key="pair", label=""),
-        Column(key="group", label="of"),
+        Column(key="phase", label="run"),
+        *([Column(key="group", label="case")] if any(one.group for one in told) else []),
         Column(key="at", label="at"),
         Column(key="library", label="library"),
         Column(key="first", label="start and copies", unit=_RIGHT),
-        Column(key="runs", label="runs", unit=_RIGHT),
+        Column(key="run", label="a run", unit=_RIGHT),
+        Column(key="against", label="on the CPU", unit=_RIGHT),
+        Column(key="runs", label="runs to pay off", unit=_RIGHT),
     )
     return [
         Table(
             key="pay_offs",
-            title="Runs until a GPU has paid off",
+            title="Runs until a GPU has made up for its start and copies",
             columns=columns,
             rows=tuple(rows),
             shown=tuple(range(len(rows))),
-            note="; ".join(passes),
+            note="; ".join(
+                dict.fromkeys(
+                    f"A run is one pass over {format_count(one.point['images'])} images, at the "
+                    "batch at which the GPU takes the least time for it"
+                    for one in told
+                    if _is_feed(one)
+                )
+            ),
         )
     ]
+
+
+def _is_feed(pay_off: PayOff) -> bool:
+    """Say whether a run goes over images, which is as much work at every point of the sweep."""
+    return "images" in pay_off.point
+
+
+def _told_pay_off(own: Sequence[PayOff]) -> PayOff:
+    """Return that of the largest problem; where all are as large, of the shortest run."""
+    return min(own, key=lambda one: one.run_s) if _is_feed(own[-1]) else own[-1]

@@ -72,7 +72,7 @@ def build_view(
         verdict_severity=severity,
         facts=tuple(_facts(run, state, summary, electricity or Electricity())),
         tables=(
-            *time_tables(processes),
+            *time_tables(summary.program, len(processes)),
             *tables_of(run, state, summary, policy.thresholds[OUTLIERS]),
         ),
         findings=tuple(findings),
@@ -167,6 +167,7 @@ def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity
     peak, limit = _memory(summary)
     note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
     yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
+    yield from _pace_facts(summary)
     if summary.gpus:
         yield Fact("gpu_count", "GPUs", len(summary.gpus))
         yield from _gpu_facts(run, state, summary, electricity)
@@ -183,6 +184,14 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
         yield Fact("core_walltime_s", "Core time", cores * summary.elapsed_s, "s", aside=True)
     yield Fact("cpu_used_s", "CPU time", summary.cpu_s, "s", aside=True)
     yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
+
+
+def _pace_facts(summary: Summary) -> Iterable[Fact]:
+    """Yield how fast the longest of the program's processes made steps, where it is known to."""
+    progress = summary.program.mains[0].process.progress if summary.program else ()
+    if progress and progress[-1].steps_per_s:
+        note = f"over {progress[-1].steps:,} steps"
+        yield Fact("steps_per_s", "Pace", progress[-1].steps_per_s, "step/s", note)
 
 
 def _gpu_facts(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from teho.explain.where import main_process, spent_by
+from teho.model.program import Program
 from teho.model.watched import Frame, WatchedProcess
 from teho.show.view import Cell, Column, Table
 
@@ -14,13 +14,19 @@ _LEAST_SHARE = 0.005
 """What takes less of the time is left out."""
 
 
-def time_tables(processes: Sequence[WatchedProcess]) -> Iterable[Table]:
-    """Yield what the main thread of the busiest process did, and in which lines."""
-    process = main_process(processes)
-    if process is None or process.wall_s <= 0:
+def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
+    """Yield what the main thread of a program's longest process did, and in which lines.
+
+    Args:
+        program: None where no Python was looked into.
+        processes: how many were, workers and launchers included.
+    """
+    if program is None:
         return
+    main = program.mains[0]
+    process = main.process
     rows: list[dict[str, Cell]] = []
-    for spent in spent_by(process):
+    for spent in main.spent:
         if spent.wall_s < _LEAST_SHARE * process.wall_s:
             continue
         first: dict[str, Cell] = {"doing": spent.doing.value}
@@ -45,7 +51,7 @@ def time_tables(processes: Sequence[WatchedProcess]) -> Iterable[Table]:
         ),
         rows=tuple(rows),
         note=f"Of Python {process.python}, process {process.pid}"
-        + (f" of {len(processes)}" if len(processes) > 1 else "")
+        + (f" (one of {processes})" if processes > 1 else "")
         + ", by looking at its stack up to 20 times a second.",
     )
     if process.phases:

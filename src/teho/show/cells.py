@@ -15,6 +15,7 @@ from teho.units import convert, format_quantity
 
 __all__ = [
     "BUSY_MEANS",
+    "FIGURE",
     "MARKS",
     "NOTHING",
     "SEVERITY_WORDS",
@@ -45,6 +46,9 @@ BUSY_MEANS = (
 
 NOTHING = "\N{EN DASH}"
 """What stands where the question does not arise."""
+
+FIGURE = r"(?<!\w)\d[\d.,]*\s\S{1,4}(?!\S)"
+"""Pattern of a number with its unit, within which no line of running text is broken."""
 
 MARKS = {"critical": "✗", "warning": "!", "remark": "i", "good": "✓", "unknown": "?"}
 SEVERITY_WORDS = {

@@ -9,13 +9,13 @@ from io import StringIO
 from rich.console import Console
 from rich.text import Text
 
-from teho.show.cells import plain
+from teho.show.cells import FIGURE, plain
 
 __all__ = ["dotted", "flow", "printed", "sentence", "words"]
 
 _COMMAND = re.compile(r"(`[^`]*`)")
 # A command is one token, and so is a number with its unit.
-_TOKEN = re.compile(r"\d[\d.,]*\s\S{1,4}(?!\S)|(?:`[^`]*`|\S)+")
+_TOKEN = re.compile(rf"{FIGURE}|(?:`[^`]*`|\S)+")
 
 
 def sentence(text: str, source: str) -> list[Text]:

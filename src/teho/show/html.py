@@ -31,7 +31,7 @@ from teho.show.cells import (
 from teho.show.html_heat import heat_section
 from teho.show.html_plots import plot_data, plots_section
 from teho.show.html_roofline import rooflines_section
-from teho.show.markup import scrolling, text
+from teho.show.markup import prose, scrolling, text
 from teho.show.view import Cell, Column, Fact, Table, View
 
 __all__ = ["html_table", "render_html"]
@@ -110,19 +110,19 @@ def _header(view: View) -> str:
     return f"""<header class="{view.verdict_severity}">
 <p class="of">{name}{text(view.run_id)} · {text(view.state)}</p>
 <p class="mark">{SEVERITY_WORDS[view.verdict_severity]}</p>
-<h1>{text(view.verdict)}</h1>
+<h1>{prose(view.verdict)}</h1>
 <p class="command"><code>{text(view.command)}</code></p>
 {f'<dl class="facts">{facts}</dl>' if facts else ""}
 </header>"""
 
 
 def _fact(fact: Fact) -> str:
-    value = text(cell_text(fact.value, fact.unit))
+    value = prose(cell_text(fact.value, fact.unit))
     words = "" if is_number(fact.value) else ' class="words"'
-    note = f"<small>{text(fact.note)}</small>" if fact.note else ""
+    note = f"<small>{prose(fact.note)}</small>" if fact.note else ""
     if isinstance(fact.value, Missing):
         value = f'<span class="missing">{value}</span>'
-        note += f"<small>{text(fact.value.detail)}</small>" if fact.value.detail else ""
+        note += f"<small>{prose(fact.value.detail)}</small>" if fact.value.detail else ""
     return f"<div><dt>{text(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
 
 
@@ -134,16 +134,16 @@ def _findings(findings: Sequence[Finding]) -> str:
 def _card(finding: Finding) -> str:
     severity = severity_of(finding.severity)
     figures = "".join(
-        f"<div><dt>{text(item.label)}</dt><dd>{text(cell_text(item.value, item.unit))}</dd></div>"
+        f"<div><dt>{text(item.label)}</dt><dd>{prose(cell_text(item.value, item.unit))}</dd></div>"
         for item in evidence_of(finding)
     )
     limits = "".join(
-        f"<li>threshold {text(threshold_text(limit))} · {text(limit.source)}</li>"
+        f"<li>threshold {prose(threshold_text(limit))} · {prose(limit.source)}</li>"
         for limit in finding.thresholds
     )
     return f"""<li class="card {severity}">
 <p class="mark">{SEVERITY_WORDS[severity]}</p>
-<h3>{text(finding.sentence)}</h3>
+<h3>{prose(finding.sentence)}</h3>
 {f'<dl class="figures">{figures}</dl>' if figures else ""}
 {f'<ul class="limits">{limits}</ul>' if limits else ""}
 {_action(finding.action)}
@@ -153,21 +153,21 @@ def _card(finding: Finding) -> str:
 
 def _action(action: str) -> str:
     """Write what to do: prose, and each command on a line of its own, to be copied."""
-    prose, *rest = _COMMAND.split(action)
-    parts = [f'<p class="action">{text(prose)}</p>'] if prose.strip() else []
+    first, *rest = _COMMAND.split(action)
+    parts = [f'<p class="action">{prose(first)}</p>'] if first.strip() else []
     for command, after in zip(rest[::2], rest[1::2], strict=True):
         parts.append(
             f'<div class="copyable"><code tabindex="0">{text(command)}</code>'
             '<button type="button" class="copy">copy</button></div>'
         )
         # The line's end takes the place of the comma or the full stop behind the command.
-        prose = after.lstrip(" .,;:")
-        parts.extend([f'<p class="action more">{text(prose)}</p>'] if prose else [])
+        said = after.lstrip(" .,;:")
+        parts.extend([f'<p class="action more">{prose(said)}</p>'] if said else [])
     return "".join(parts)
 
 
 def _list(sentences: Iterable[str]) -> str:
-    items = "".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    items = "".join(f"<li>{prose(sentence)}</li>" for sentence in sentences)
     return f'<ul class="listed">{items}</ul>\n' if items else ""
 
 
@@ -182,7 +182,7 @@ def html_table(table: Table) -> str:
     numeric = {column.key: is_numeric(column, table.rows) for column in columns}
     rows = "".join(_row(table, place, columns, numeric) for place in worst_first(table))
     below = [*([table.note] if table.note else []), *explanations(table)]
-    notes = "".join(f"<li>{text(sentence)}</li>" for sentence in below)
+    notes = "".join(f"<li>{prose(sentence)}</li>" for sentence in below)
     head = _table_head(columns, numeric)
     return f"""<div class="table">
 <h3>{text(table.title)} <small>{escape(" · ".join(shared))}</small></h3>

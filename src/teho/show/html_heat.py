@@ -14,7 +14,7 @@ from itertools import groupby
 from teho.explain.wording import capital
 from teho.show.cells import plain, quantity
 from teho.show.html_plots import numbers_of
-from teho.show.markup import text
+from teho.show.markup import prose, text
 from teho.show.view import Plot
 
 __all__ = ["heat_section"]
@@ -42,7 +42,7 @@ def heat_section(plot: Plot | None) -> str:
     name = f"{plot.title}: how busy each of {rows} GPUs was, from left to right"
     ends = _edges(plot)
     return f"""<figure class="heat">
-<figcaption><div class="title"><p>{text(capital(plot.meaning))}</p></div></figcaption>
+<figcaption><div class="title"><p>{prose(capital(plot.meaning))}</p></div></figcaption>
 {_scale(plot)}
 <div class="map">
 {_names(plot, row_px, height)}

@@ -11,7 +11,7 @@ import msgspec
 
 from teho.explain.wording import capital
 from teho.show.cells import plain, quantity
-from teho.show.markup import scrolling, text
+from teho.show.markup import prose, scrolling, text
 from teho.show.view import Plot, PlotSeries
 
 __all__ = ["numbers_of", "plot_data", "plots_section"]
@@ -81,7 +81,7 @@ def _figure(number: int, plot: Plot) -> str:
     title = text(capital(plot.title))
     return f"""<figure>
 <figcaption><div class="title"><h4>{title}</h4></div>
-<p>{text(capital(plot.meaning))}</p></figcaption>
+<p>{prose(capital(plot.meaning))}</p></figcaption>
 <div class="canvas" id="plot{number}" role="img" \
 aria-label="{title} over time, a line per device; the numbers follow below"></div>
 <details><summary>Show the numbers</summary>{numbers_of(plot)}</details>

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from teho.show.cells import between, quantity
-from teho.show.markup import scrolling, text
+from teho.show.markup import prose, scrolling, text
 from teho.show.view import Roofline, RooflinePoint
 
 __all__ = ["rooflines_section"]
@@ -64,10 +64,10 @@ def rooflines_section(rooflines: Sequence[Roofline]) -> str:
 def _figure(roofline: Roofline) -> str:
     frame = _frame(roofline)
     name = f"{roofline.model} under its roofline: {roofline.sentence}"
-    notes = "".join(f"<li>{text(note)}</li>" for note in roofline.notes)
+    notes = "".join(f"<li>{prose(note)}</li>" for note in roofline.notes)
     return f"""<figure class="roofline">
 <figcaption><div class="title"><h4>{text(roofline.model)}</h4></div>
-<p>{text(roofline.sentence)}</p></figcaption>
+<p>{prose(roofline.sentence)}</p></figcaption>
 <div class="map">
 {_heights(frame)}
 <svg class="field" height="{_HEIGHT_PX:g}" role="img" \

@@ -172,9 +172,9 @@ def conda_activation(environments: Environments, name: str, tool: str = "") -> t
     """
     if not tool and environments.activate:
         return (*environments.conda, environments.activate.replace("{name}", name))
+    lines = () if tool else environments.conda  # the site's would hide the user's own
     tool = tool or "conda"
     hook = "conda shell.bash hook" if tool == "conda" else f"{tool} shell hook --shell bash"
-    lines = () if tool != "conda" else environments.conda
     return (*lines, f'eval "$({hook})"', f"{tool} activate {name}")
 
 
@@ -214,13 +214,17 @@ def of_wheelhouse(needs: Needs) -> Made:
         activate = f"source {needs.path('bin/activate')}"
         made = (f"virtualenv --no-download {needs.path()}", activate, upgrade, install)
         steps.append(Step(comment="A virtual environment with them.", lines=made))
-        steps += _kept(needs, f"pip freeze --local > {needs.lock}")
+        # A lock of the site's wheels does not say what they were built for; their files do.
+        steps += _kept(needs, f"pip freeze --local > {needs.lock}",
+                       f"--python {needs.path('bin/python')}")  # fmt: skip
         return Made(tuple(steps), (*python, activate))
+    lock = needs.file(".lock.txt")  # beside environments: jobs find it wherever they begin
     steps.append(
         Step(
             comment="What each job installs, tried out once in an environment that goes again.",
             lines=(
                 "scratch=$(mktemp -d)",
+                "trap 'rm -r \"$scratch\"' EXIT",
                 'virtualenv --no-download "$scratch"',
                 'source "$scratch/bin/activate"',
                 upgrade,
@@ -228,17 +232,16 @@ def of_wheelhouse(needs: Needs) -> Made:
             ),
         )
     )
-    listed, checked = _kept(needs, f"pip freeze --local > {needs.lock}")
-    gone = Step(comment="It has served.", lines=("deactivate", 'rm -r "$scratch"'))
-    steps += [listed, gone, checked]
+    steps += _kept(needs, f"pip freeze --local > {lock}", '--python "$scratch/bin/python"')
     folder = f"{needs.environments.in_job}/env"
     lines = (
         *python,
-        "srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF",
+        # A job that lacks a package ends here, not when its program comes to need it.
+        "srun -N $SLURM_NNODES -n $SLURM_NNODES bash -e << 'EOF' || exit 1",
         f"virtualenv --no-download {folder}",
         f"source {folder}/bin/activate",
         upgrade,
-        f"pip install --no-index -r {needs.lock}",
+        f"pip install --no-index -r {lock}",
         "EOF",
         f"source {folder}/bin/activate",
     )

@@ -81,7 +81,7 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
                 loader = msgspec.structs.replace(loader, given=before_it.given + loader.given)
             loaders[line["loader"]] = loader
         elif "steps" in line:
-            progress.append(msgspec.convert(line, Progress))
+            progress.append(msgspec.convert(line, Progress, strict=False))
         elif "phases" in line:
             phases = line["phases"]
         elif "process" in line:

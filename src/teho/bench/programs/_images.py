@@ -147,21 +147,24 @@ def feeds(library: Library, epoch: Callable[[Any], object], point: Point) -> Ite
     Args:
         library: PyTorch or JAX.
         epoch: trains on all batches that it is given, in host memory or on the device.
-        point: `images`, `batch`, and of the DataLoader `workers` and `prefetch`.
+        point: `images`, `batch`, and of the DataLoader `workers` and `prefetch`. Where `only` is
+            `loader`, as these two matter to it alone, that is the only feed.
     """
+    is_whole = point.get("only") != "loader"
     pixels, labels = load_images(point["images"])
     count, batch = float(len(labels)), point["batch"]
-    if library.device == "gpu":
+    if library.device == "gpu" and is_whole:
         yield from _on_the_device(library, epoch, list(batches_of(pixels, labels, batch)))
     if library.name == "torch":
         loader = _loader(library, _Rows(pixels, labels), point)
         yield Phase("loader", lambda: epoch(loader), items=count)
         del loader  # and its workers
-    host = [
-        (_in_host_memory(library, images), _in_host_memory(library, own))
-        for images, own in batches_of(pixels, labels, batch)
-    ]
-    yield Phase("host memory", lambda: epoch(host), items=count)
+    if is_whole:
+        host = [
+            (_in_host_memory(library, images), _in_host_memory(library, own))
+            for images, own in batches_of(pixels, labels, batch)
+        ]
+        yield Phase("host memory", lambda: epoch(host), items=count)
 
 
 def _on_the_device(

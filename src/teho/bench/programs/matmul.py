@@ -74,7 +74,7 @@ class Matmul:
             raise Unsupported("it is a mode of GPUs")
         if library.name in ("numpy", "cupy"):
             if precision not in ("FP64", "FP32"):
-                raise Unsupported("not offered by it")
+                raise Unsupported("it does not offer this precision")
         elif library.name == "jax":
             # `default` is one pass of the tensor cores: TF32 for float32.
             in_passes = "default" if precision == "TF32" else "highest"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from teho.explain.rules._look import Gpu, Located, Look
+from teho.explain.rules._look import Gpu, Located, Look, in_lines
 from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
-from teho.model.program import MainProcess, Part
+from teho.model.program import Doing, MainProcess, Part
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
-from teho.model.watched import Frame, Loader
+from teho.model.watched import Frame, Loader, Wait
+from teho.units import format_bytes
 
 __all__ = [
     "Waiting",
@@ -20,13 +21,12 @@ __all__ = [
     "in_loader",
     "is_on_gpu",
     "is_python",
+    "median_place",
     "more_workers",
-    "place",
     "waited",
 ]
 
 _LAUNCHERS = frozenset(("accelerate", "deepspeed", "torchrun"))
-_LINES = 2
 _NEAR_PERCENT = 5.0
 
 
@@ -83,9 +83,17 @@ class Watch(Look):
         super().__init__(kind, run, summary, thresholds)
         self.mains = summary.program.mains if summary.program else ()
 
+    def work_s(self, main: MainProcess) -> float:
+        """Return for how long a process did more than to begin: to import and to compile.
+
+        All of its time counts where the rest is too short to judge.
+        """
+        rest_s = main.process.wall_s - main.seconds(Doing.IMPORTING, Doing.COMPILING)
+        return rest_s if rest_s > self.limit("work_min_s") else main.process.wall_s
+
     def is_loss(self, seconds: float, main: MainProcess) -> bool:
         """Tell whether so much lost time of a process is worth a word."""
-        share = 100 * seconds / main.process.wall_s
+        share = 100 * seconds / self.work_s(main)
         enough = share >= self.limit("lost_percent") and seconds >= self.limit("lost_min_s")
         return enough and seconds > 0
 
@@ -151,6 +159,26 @@ class Watch(Look):
         cores = node.cores if node else len(main.process.cores or ())
         return max(1, cores // max(1, self.ranks_beside(main)))
 
+    def keeping(self, main: MainProcess) -> str:
+        """Advise to keep a process's data where its part of the memory that stayed free holds them.
+
+        Empty where it does not, or where nobody knows how large they are.
+        """
+        size, node = data_size(main), self.node_of(main)
+        if not size:
+            return ""
+        if (
+            node is None
+            or isinstance(limit := node.memory_limit_bytes, Missing)
+            or isinstance(peak := node.memory_peak_bytes, Missing)
+        ):
+            return f"keep them, if {format_bytes(size)} fit into memory"
+        free = (limit - peak) / max(1, self.ranks_beside(main))
+        if size > free:
+            return ""
+        of = f"{format_bytes(size)} fit into the {format_bytes(free)}"
+        return f"keep them in memory: {of} that stayed free"
+
     def by_workers(self, waiting: Waiting, workers: int) -> tuple[float, float]:
         """Return which share of the time so many workers could give back, in %.
 
@@ -182,21 +210,17 @@ class Watch(Look):
         action: str,
         regain_percent: tuple[float, float],
         judged_by: Sequence[str] = (),
-        lines: Iterable[tuple[Frame, float]] = (),
+        lines: Sequence[tuple[Frame, float]] = (),
     ) -> Located:
         """Build a finding about lost time; it is critical where half of it is, in a job."""
         limit = self.limit("lost_critical_percent")
         if self.gpus:
             limit = self.limit("lost_beside_gpus_percent")
         critical = (self.scheduler or self.gpus) and share_percent >= limit
-        shown = [
-            Evidence("most of it in" if number == 0 else "and", place(frame))
-            for number, (frame, _) in enumerate(list(lines)[:_LINES])
-        ]
         return self.finding(
             Severity.CRITICAL if critical else Severity.WARNING,
             sentence,
-            evidence=(*evidence, *shown),
+            evidence=(*evidence, *in_lines(lines)),
             judged_by=["lost_percent", *judged_by],
             action=action,
             regain_percent=regain_percent,
@@ -246,12 +270,18 @@ def data_size(main: MainProcess) -> int | None:
     return int(samples * size / batch) if samples and batch and size else None
 
 
+def median_place(waits: Mapping[int, Wait]) -> int:
+    """Return where the median is among waits of 2^(n - 1) to 2^n µs: its n; 0 without any."""
+    count = sum(wait.count for wait in waits.values())
+    seen = 0
+    for place, wait in sorted(waits.items()):
+        seen += wait.count
+        if 2 * seen >= count:
+            return place
+    return 0
+
+
 def is_on_gpu(main: MainProcess) -> bool:
     """Tell whether any of the parameters that a process trains is known to lie on a GPU."""
     devices = main.library.get("devices")
     return isinstance(devices, list) and any(str(one).startswith("cuda") for one in devices)
-
-
-def place(frame: Frame) -> str:
-    """Name a line of the program: `train.py:12  for x, y in loader:`."""
-    return f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.text or frame.function}"

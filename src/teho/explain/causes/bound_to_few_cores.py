@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from teho.explain.causes._watch import Watch
 from teho.explain.wording import numbered
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.program import Doing
 from teho.model.run import Run
 from teho.model.summary import Summary
 
@@ -34,7 +35,7 @@ def judge(
         if used < watch.limit("used_percent") / 100 * len(cores) and not in_want:
             continue
         share = 100 * (1 - len(cores) / node.cores)
-        if not watch.is_loss(share / 100 * own[0].process.wall_s, own[0]):
+        if not watch.is_loss(share / 100 * watch.work_s(own[0]), own[0]):
             continue
         return [
             watch.lost(
@@ -53,6 +54,7 @@ def judge(
                     "launcher's own binding, such as `srun --cpu-bind=none` turns off."
                 ),
                 regain_percent=(0.0, share),
+                lines=own[0].lines(Doing.COMPUTING, Doing.LOADING, Doing.PYTHON),
             )
         ]
     return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.causes._watch import Watch
+from teho.explain.rules._look import in_lines
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.run import Run
@@ -13,26 +14,32 @@ from teho.model.summary import Summary
 __all__ = ["KIND", "judge"]
 
 KIND = "double_precision"
+_COMPUTING = (Doing.COMPUTING, Doing.DEVICE, Doing.COPYING)
 
 
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Look at what PyTorch trains, and at how JAX was told to compute."""
+    """Look at what PyTorch trains, how JAX was told to compute, and what CuPy copies."""
     watch = Watch(KIND, run, summary, thresholds)
     for main in watch.mains:
-        told = _parameters(main, watch.limit("double_percent")) or _mode(main)
+        limit_percent = watch.limit("double_percent")
+        told = _parameters(main, limit_percent) or _mode(main) or _copied(main, limit_percent)
         if told is None:
             continue
         sentence, evidence, action = told
-        computing = main.percent(Doing.COMPUTING, Doing.DEVICE, Doing.COPYING)
+        computing = main.percent(*_COMPUTING)
         return [
             watch.finding(
                 # Some work needs it: nobody but its author knows.
                 Severity.REMARK,
                 f"{sentence}: twice the memory and half the speed of 32 bits, and far less on most "
                 "GPUs.",
-                evidence=(evidence, Evidence("computing", computing, "%")),
+                evidence=(
+                    evidence,
+                    Evidence("computing", computing, "%"),
+                    *in_lines(main.lines(*_COMPUTING)),
+                ),
                 judged_by=["double_percent"],
                 action=f"Where 32 bits are enough, {action}.",
                 regain_percent=(0.0, computing / 2),
@@ -45,17 +52,25 @@ Told = tuple[str, Evidence, str]
 
 
 def _parameters(main: MainProcess, limit_percent: float) -> Told | None:
-    sizes = main.library.get("parameter_dtypes")
-    if not isinstance(sizes, dict) or not sum(sizes.values()):
-        return None
-    doubles = sum(size for name, size in sizes.items() if name in {"float64", "complex128"})
-    share = 100 * doubles / sum(sizes.values())
-    if share < limit_percent:
+    share = _doubles_percent(main.library.get("parameter_dtypes"))
+    if share is None or share < limit_percent:
         return None
     return (
         "The model's parameters have 64 bits",
         Evidence("64-bit parameters", share, "%"),
         "make it `model.float()`, and its batches `torch.from_numpy(x).float()`",
+    )
+
+
+def _copied(main: MainProcess, limit_percent: float) -> Told | None:
+    copies = main.process.libraries.get("cupy", {}).get("to_device", {})
+    share = _doubles_percent(copies.get("dtypes"))
+    if share is None or share < limit_percent:
+        return None
+    return (
+        "What CuPy copies to the GPU has 64 bits",
+        Evidence("64-bit data copied to the GPU", share, "%"),
+        "copy it as `cupy.asarray(x, dtype=cupy.float32)`",
     )
 
 
@@ -67,3 +82,11 @@ def _mode(main: MainProcess) -> Told | None:
         Evidence("jax_enable_x64", "on"),
         "leave `jax_enable_x64` off, or make single arrays `dtype=jnp.float32`",
     )
+
+
+def _doubles_percent(sizes: object) -> float | None:
+    """Return which share of these bytes, by their type, are 64-bit numbers; None where of none."""
+    if not isinstance(sizes, dict) or not sum(sizes.values()):
+        return None
+    doubles = sum(size for name, size in sizes.items() if name in {"float64", "complex128"})
+    return float(100 * doubles / sum(sizes.values()))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from teho.explain.causes._watch import Watch
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
-from teho.model.program import Doing
+from teho.model.program import Doing, MainProcess
 from teho.model.run import Run
 from teho.model.summary import Summary
 from teho.units import format_duration
@@ -14,6 +14,8 @@ from teho.units import format_duration
 __all__ = ["KIND", "judge"]
 
 KIND = "fixed_costs_dominate"
+_OF_SEVERAL = frozenset(("", "(others)", "<lambda>"))
+"""Names that stand for more than one function."""
 
 
 def judge(
@@ -26,6 +28,13 @@ def judge(
         share = main.percent(Doing.IMPORTING, Doing.COMPILING)
         if share < watch.limit("fixed_percent") or main.process.wall_s < watch.limit("wall_min_s"):
             continue
+        again = _compiled_again(main, watch.limit("compiles_max"))
+        same = (
+            f"Give `{again.value}` arguments of the same shapes and types each time, by padding or "
+            "without a last, smaller batch: it is compiled anew for others. "
+            if again
+            else ""
+        )
         return [
             watch.lost(
                 f"Importing and compiling took {share:.0f} % of the time.",
@@ -33,14 +42,26 @@ def judge(
                 evidence=(
                     Evidence("importing", main.seconds(Doing.IMPORTING), "s"),
                     Evidence("compiling", main.seconds(Doing.COMPILING), "s"),
+                    *([again] if again else []),
                 ),
-                judged_by=["fixed_percent", "wall_min_s"],
+                judged_by=["fixed_percent", "wall_min_s", *(["compiles_max"] if again else [])],
                 action=(
-                    "Do more in one run: several parts of the work one after the other, in one "
-                    "process. Keep what was compiled: `TORCHINDUCTOR_CACHE_DIR`, "
+                    f"{same}Do more in one run: several parts of the work one after the other, in "
+                    "one process. Keep what was compiled: `TORCHINDUCTOR_CACHE_DIR`, "
                     f"`JAX_COMPILATION_CACHE_DIR`. It took {format_duration(fixed_s)} each time."
                 ),
                 regain_percent=(0.0, share),
+                lines=main.lines(Doing.IMPORTING, Doing.COMPILING),
             )
         ]
     return []
+
+
+def _compiled_again(main: MainProcess, most: float) -> Evidence | None:
+    """Name the function that JAX took longest to compile, if it did so more often than that."""
+    functions = main.process.libraries.get("jax", {}).get("functions", {})
+    own = {name: told for name, told in functions.items() if name not in _OF_SEVERAL}
+    name = max(own, key=lambda one: own[one]["compile_s"], default="")
+    if not name or own[name]["compiles"] <= most:
+        return None
+    return Evidence(f"compiled {own[name]['compiles']} times", name)

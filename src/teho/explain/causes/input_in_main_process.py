@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.causes._watch import Watch, data_size, more_workers, waited
+from teho.explain.causes._watch import Watch, more_workers, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.run import Run
 from teho.model.summary import Summary
-from teho.units import format_bytes
 
 __all__ = ["KIND", "judge"]
 
@@ -25,8 +24,7 @@ def judge(
         return []
     workers = watch.best_workers(waiting)
     beside = more_workers(waiting, workers, "persistent_workers=True")
-    size = data_size(waiting.main)
-    kept = f"; or keep them, if {format_bytes(size)} fit into memory" if size else ""
+    keeping = watch.keeping(waiting.main)
     return [
         watch.lost(
             f"{waited(waiting)}: it loads them itself, without workers.",
@@ -36,7 +34,7 @@ def judge(
                 Evidence("workers", 0.0),
                 Evidence("cores", float(waiting.cores), "cores"),
             ),
-            action=f"Load them beside the work: {beside}{kept}.",
+            action=f"Load them beside the work: {beside}{'; or ' if keeping else ''}{keeping}.",
             regain_percent=watch.by_workers(waiting, workers),
             lines=waiting.main.feed.lines,
         )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from teho.explain.causes._watch import Watch, more_workers, waited
+from teho.explain.causes._watch import Watch, median_place, more_workers, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.run import Run
 from teho.model.summary import Summary
-from teho.model.watched import Wait
 
 __all__ = ["KIND", "judge"]
 
@@ -31,7 +30,7 @@ def judge(
     count = sum(wait.count for wait in loader.waits.values())
     if not count or count < watch.limit("waits_min"):
         return []
-    median = _median(loader.waits, count)
+    median = median_place(loader.waits)
     # A place more is twice as long.
     apart = round(math.log2(max(1.0, watch.limit("times_longer"))))
     long = [wait for place, wait in loader.waits.items() if place >= median + apart]
@@ -63,12 +62,3 @@ def judge(
             lines=waiting.main.feed.lines,
         )
     ]
-
-
-def _median(waits: Mapping[int, Wait], count: int) -> int:
-    seen = 0
-    for place, wait in sorted(waits.items()):
-        seen += wait.count
-        if 2 * seen >= count:
-            return place
-    return 0

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.causes._watch import Watch, data_size, is_python, waited
+from teho.explain.causes._watch import Watch, is_python, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Summary
-from teho.units import format_bytes
 
 __all__ = ["KIND", "judge"]
 
@@ -29,10 +28,7 @@ def judge(
     waiting = watch.waiting()
     if waiting is None:
         return []
-    size = data_size(waiting.main)
-    kept = (
-        f" Their samples take {format_bytes(size)} in all: keep them, if that fits." if size else ""
-    )
+    keeping = watch.keeping(waiting.main)
     return [
         watch.lost(
             f"{waited(waiting)}.",
@@ -44,7 +40,8 @@ def judge(
             ),
             action=(
                 "Do less for each sample in the lines below: decode and cut to size before the "
-                f"job, and store the result. More cores would also help.{kept}"
+                f"job, and store the result{'; or ' if keeping else ''}{keeping}. More cores would "
+                "also help."
             ),
             regain_percent=(0.0, waiting.share_percent),
             lines=waiting.main.feed.lines,

@@ -39,12 +39,13 @@ def judge(
                 Evidence("waiting for data", waiting.share_percent, "%"),
                 Evidence("of loading, opening and reading files", share, "%"),
                 Evidence("read for each sample", sample, "bytes"),
+                *_from_network(watch, waiting),
             ),
             judged_by=["opening_percent", "small_kib"],
             action=(
-                "Pack them into few large files before the job, and read those: `tar` with "
-                "WebDataset, HDF5, LMDB or one NumPy array; or unpack an archive of them to the "
-                "node's own disk at the job's start."
+                "Unpack an archive of them to the node's own disk at the job's start; or pack them "
+                "into few large files before the job, and read those: `tar` with WebDataset, HDF5, "
+                "LMDB or one NumPy array."
             ),
             regain_percent=(lost_percent / 2, lost_percent),
             lines=waiting.main.feed.lines,
@@ -65,3 +66,12 @@ def _sample_bytes(watch: Watch, waiting: Waiting) -> float | None:
     read = watch.figure(node, "job read calls", found)
     samples = max(1, loader.batches) * batch_size * watch.ranks_beside(waiting.main)
     return None if read is None else read / samples
+
+
+def _from_network(watch: Watch, waiting: Waiting) -> tuple[Evidence, ...]:
+    """Return what the node read from file systems of the network, where it is known to have."""
+    node = watch.node_of(waiting.main)
+    read = node.totals.get("netfs_read_bytes", 0.0) if node else 0.0
+    if isinstance(read, Missing) or read == 0:
+        return ()
+    return (Evidence("read from NFS and Lustre", read, "bytes"),)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from teho.explain.causes._watch import Watch, in_loader, waited
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.program import Doing
 from teho.model.run import Run
 from teho.model.summary import Summary
 
@@ -26,7 +27,7 @@ def judge(
     # A loader that keeps its workers starts them anew where it is itself made anew.
     kept = waiting.settings.get("persistent_workers")
     starts = min(loader.made, loader.epochs) if kept else loader.epochs
-    if starts < watch.limit("epochs_min"):
+    if starts < max(1, watch.limit("epochs_min")):
         return []
     # The first batch of an epoch has to be loaded, too, whoever does.
     loading_s = loader.epochs * waiting.work_s / max(1, loader.batches)
@@ -49,5 +50,6 @@ def judge(
                 "once, before the epochs."
             ),
             regain_percent=(lost_percent / 2, lost_percent),
+            lines=waiting.main.lines(Doing.LOADING),
         )
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.explain.causes._watch import Watch
+from teho.explain.rules._look import in_lines
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.program import Doing
 from teho.model.run import Run
 from teho.model.summary import Summary
 
@@ -41,6 +43,7 @@ def judge(
                     Evidence("step, mean", step_ms / 1000, "s"),
                     Evidence("model's parameters", float(size), "bytes"),
                     Evidence("GPU busy, mean", busy, "%"),
+                    *in_lines(main.lines(Doing.COMPUTING, Doing.PYTHON, Doing.DEVICE)),
                 ),
                 judged_by=["step_ms", "model_mib", "busy_percent"],
                 action=(

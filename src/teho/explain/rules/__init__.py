@@ -15,6 +15,7 @@ import msgspec
 from teho.explain.causes import (
     batch_small,
     bound_to_few_cores,
+    cold_cache,
     copies_from_pageable_memory,
     data_fits_gpu,
     double_precision,
@@ -34,6 +35,7 @@ from teho.explain.causes import (
     problem_too_small,
     python_bound,
     saving_often,
+    steps_uneven,
     waits_for_device,
 )
 from teho.explain.policy import Policy
@@ -67,10 +69,11 @@ from teho.explain.rules import (
     serial_program,
     task_failed,
     task_imbalance,
+    time_overasked,
     too_many_threads,
 )
 from teho.explain.rules._look import Gpu, Located
-from teho.explain.rules._suppressions import SUPPRESSIONS, Suppression
+from teho.explain.rules._suppressions import SAME_LOSS, SUPPRESSIONS, Suppression
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.program import Program
 from teho.model.run import Run
@@ -112,12 +115,14 @@ RULES: tuple[Rule, ...] = (
     input_too_few_workers,
     input_in_main_process,
     input_slow,
+    cold_cache,
     copies_from_pageable_memory,
     data_fits_gpu,
     waits_for_device,
     problem_too_small,
     batch_small,
     saving_often,
+    steps_uneven,
     fixed_costs_dominate,
     python_bound,
     double_precision,
@@ -137,6 +142,7 @@ RULES: tuple[Rule, ...] = (
     cores_unused,
     too_many_threads,
     memory_overasked,
+    time_overasked,
     gpu_throttled,
     gpu_power_capped,
     gpu_memory_bound,
@@ -193,8 +199,12 @@ def _middle(finding: Finding) -> float:
 def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Let no more be promised by all together than there is."""
     left = 100.0
+    above: set[str] = set()
     for finding in findings:
-        if finding.regain_percent:
+        above.add(finding.kind)
+        if above & SAME_LOSS.get(finding.kind, frozenset()):
+            yield msgspec.structs.replace(finding, regain_percent=None)
+        elif finding.regain_percent:
             least, most = (min(one, left) for one in finding.regain_percent)
             left -= most
             yield msgspec.structs.replace(finding, regain_percent=(least, most))

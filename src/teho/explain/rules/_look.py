@@ -16,6 +16,7 @@ from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.model.watched import Frame
 from teho.units import format_duration
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "each_of",
     "ever",
     "highest_use",
+    "in_lines",
     "known",
     "name_all",
     "per_place",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 Series = list[Union[float, None]]
+_LINES = 2
 _T = TypeVar("_T")
 _P = TypeVar("_P", bound="Place")
 
@@ -344,4 +347,15 @@ def per_place(label: str, unit: str, values: Sequence[tuple[_P, float]]) -> tupl
     return (
         Evidence(f"{label}, lowest of {len(values)}", min(figures), unit),
         Evidence(f"{label}, highest of {len(values)}", max(figures), unit),
+    )
+
+
+def in_lines(lines: Sequence[tuple[Frame, float]]) -> tuple[Evidence, ...]:
+    """Name the lines of a program that most of something was in: `train.py:12  loss.item()`."""
+    return tuple(
+        Evidence(
+            "and" if number else "most of it in",
+            f"{frame.file.rpartition('/')[2]}:{frame.line}  {frame.text or frame.function}",
+        )
+        for number, (frame, _) in enumerate(lines[:_LINES])
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["SUPPRESSIONS", "Suppression"]
+__all__ = ["SAME_LOSS", "SUPPRESSIONS", "Suppression"]
 
 
 class Suppression(NamedTuple):
@@ -32,6 +32,10 @@ _INPUT = (
     "input_slow",
 )
 """Why a program waits for its data, each of which may be part of the ones after it."""
+SAME_LOSS = {
+    "data_fits_gpu": frozenset((*_INPUT, "input_of_one_rank_slower", "copies_from_pageable_memory"))
+}
+"""Another way to the time that these promise already, where one of them stands above it."""
 _STARVED = ("gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle")
 """How it looks from the GPU."""
 
@@ -61,6 +65,8 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_memory_bound",
             "gpu_low_occupancy",
             "batch_small",
+            "cold_cache",
+            "steps_uneven",
         ),
         "means and shares over a short run are chance",
     ),

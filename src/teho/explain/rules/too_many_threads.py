@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.explain.rules._look import Look, allocation_of, each_of, known, per_place, span
+from teho.explain.rules._look import (
+    Look,
+    allocation_of,
+    each_of,
+    in_lines,
+    known,
+    per_place,
+    span,
+)
 from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.program import Doing
 from teho.model.run import Run
 from teho.model.summary import NodeSummary, Summary
+from teho.model.watched import Frame
 
 __all__ = ["KIND", "judge"]
 
@@ -32,6 +42,7 @@ def judge(
 def _finding(look: Look, crowded: list[tuple[NodeSummary, float]]) -> Finding:
     nodes = [node for node, _ in crowded]
     per_core = [(node, threads / node.cores) for node, threads in crowded]
+    most = max(ratio for _, ratio in per_core)
     return look.finding(
         Severity.WARNING,
         f"On {each_of(nodes)}, {span([threads for _, threads in crowded], '')} threads of the "
@@ -39,11 +50,22 @@ def _finding(look: Look, crowded: list[tuple[NodeSummary, float]]) -> Finding:
         evidence=(
             *per_place("runnable threads, mean", "threads", crowded),
             *per_place("runnable threads a core", "", per_core),
+            *in_lines(_lines(look, nodes)),
         ),
         judged_by=["threads_per_core"],
         action=_action(look, nodes[0]),
         subjects=nodes,
+        # At the most, those that have no core hold up those that have one.
+        regain_percent=(0.0, max(0.0, 100 * (1 - 1 / most))),
     )
+
+
+def _lines(look: Look, nodes: list[NodeSummary]) -> tuple[tuple[Frame, float], ...]:
+    """Return the lines at which the first watched process there computed or loaded its data."""
+    names = {node.name for node in nodes}
+    mains = look.summary.program.mains if look.summary.program else ()
+    own = (main for main in mains if main.process.node in names)
+    return next((main.lines(Doing.COMPUTING, Doing.LOADING) for main in own), ())
 
 
 def _action(look: Look, node: NodeSummary) -> str:

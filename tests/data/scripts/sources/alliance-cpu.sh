@@ -11,7 +11,7 @@
 
 # The software.
 module load StdEnv/2023 python
-srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF
+srun -N $SLURM_NNODES -n $SLURM_NNODES bash -e << EOF || exit 1
 virtualenv --no-download $SLURM_TMPDIR/env
 source $SLURM_TMPDIR/env/bin/activate
 pip install --no-index torch

@@ -24,7 +24,7 @@ pip install --no-index torch
 pip freeze --local > pytorch-gpu.lock.txt
 
 # 5. Whether it is a GPU build that the driver runs.
-teho env check --cluster trillium pytorch-gpu.lock.txt
+teho env check --cluster trillium --python "$HOME/pytorch-gpu/bin/python"
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:
 #   module load StdEnv/2023 cuda/12.6 python/3.11.5

@@ -16,27 +16,24 @@ avail_wheels cupy
 
 # 3. What each job installs, tried out once in an environment that goes again.
 scratch=$(mktemp -d)
+trap 'rm -r "$scratch"' EXIT
 virtualenv --no-download "$scratch"
 source "$scratch/bin/activate"
 pip install --no-index --upgrade pip
 pip install --no-index cupy jax torchvision matplotlib
 
 # 4. What was installed, to make it anew.
-pip freeze --local > cupy-gpu.lock.txt
+pip freeze --local > "$HOME/cupy-gpu.lock.txt"
 
-# 5. It has served.
-deactivate
-rm -r "$scratch"
-
-# 6. Whether it is a GPU build that the driver runs.
-teho env check --cluster narval cupy-gpu.lock.txt
+# 5. Whether it is a GPU build that the driver runs.
+teho env check --cluster narval --python "$scratch/bin/python"
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:
 #   module load StdEnv/2023 python
-#   srun -N $SLURM_NNODES -n $SLURM_NNODES bash << EOF
+#   srun -N $SLURM_NNODES -n $SLURM_NNODES bash -e << 'EOF' || exit 1
 #   virtualenv --no-download $SLURM_TMPDIR/env
 #   source $SLURM_TMPDIR/env/bin/activate
 #   pip install --no-index --upgrade pip
-#   pip install --no-index -r cupy-gpu.lock.txt
+#   pip install --no-index -r "$HOME/cupy-gpu.lock.txt"
 #   EOF
 #   source $SLURM_TMPDIR/env/bin/activate

@@ -1,0 +1,72 @@
+"""A few steps take far longer than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.explain.causes._watch import Watch, median_place
+from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.program import Doing, MainProcess
+from teho.model.run import Run
+from teho.model.summary import Summary
+from teho.model.watched import Wait
+
+__all__ = ["KIND", "judge"]
+
+KIND = "steps_uneven"
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Look at how unevenly long it is from one step to the next."""
+    watch = Watch(KIND, run, summary, thresholds)
+    for main in watch.mains:
+        between = main.process.progress[-1].between if main.process.progress else {}
+        usual_s = _usual_s(between)
+        if not usual_s:
+            continue
+        least_s = watch.limit("times_longer") * usual_s
+        long = [wait for wait in between.values() if wait.total_s >= least_s * wait.count > 0]
+        rare, count = (sum(wait.count for wait in of) for of in (long, between.values()))
+        if not watch.limit("long_steps") < rare <= watch.limit("rare_percent") / 100 * count:
+            continue
+        long_s, all_s = (sum(wait.total_s for wait in of) for of in (long, between.values()))
+        more_s = long_s - rare * usual_s - _explained_s(main, least_s - usual_s)
+        share = 100 * more_s / all_s
+        if share < watch.limit("cost_percent") or more_s < watch.limit("lost_min_s"):
+            continue
+        return [
+            watch.finding(
+                Severity.REMARK,
+                f"Of {count:,} steps {rare:,} took {long_s / rare / usual_s:.0f} times as long as "
+                f"usual, which cost {share:.0f} % of the time of all steps.",
+                evidence=(
+                    Evidence("step, usual", usual_s, "s"),
+                    Evidence("step, mean of the long ones", long_s / rare, "s"),
+                    Evidence("what they took longer", more_s, "s"),
+                ),
+                judged_by=["times_longer", "long_steps", "rare_percent", "cost_percent"],
+                action=(
+                    "See what the program does at these steps: evaluation, writing, collecting "
+                    "garbage, compiling for new shapes. Name such parts with `teho.phase`, and the "
+                    "report tells what each of them takes."
+                ),
+                regain_percent=(0.0, min(100.0, 100 * more_s / main.process.wall_s)),
+            )
+        ]
+    return []
+
+
+def _usual_s(between: Mapping[int, Wait]) -> float:
+    """Return the mean of the steps about as long as the median; 0 where there were none."""
+    median = between.get(median_place(between))
+    return median.total_s / median.count if median and median.count else 0.0
+
+
+def _explained_s(main: MainProcess, least_s: float) -> float:
+    """Return what saving took, and waits for data that alone make a step a long one."""
+    loader = main.feed.loader
+    waits = loader.waits.values() if loader else ()
+    waited_s = sum(wait.total_s for wait in waits if wait.total_s >= least_s * wait.count)
+    return main.seconds(Doing.SAVING) + waited_s + (loader.first_s if loader else 0.0)
