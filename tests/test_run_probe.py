@@ -82,3 +82,15 @@ def test_a_program_that_is_not_python_is_as_ever() -> None:
     done = run("--probe", "auto", "--report", "full", "--", "sh", "-c", "echo out; exit 3")
     assert (done.returncode, done.stdout) == (3, "out\n")
     assert "Where the time went" not in done.stderr
+
+
+def test_what_a_killed_run_of_the_same_number_left_is_not_this_ones(home: Path) -> None:
+    run("--", sys.executable, "-c", "sum(range(10**7))")
+    (said,) = home.glob("runs/*/probe/*.jsonl")
+    leave = 'mkdir -pm 700 "$0$$" && cp "$1" "$0$$/99999999-1.jsonl" && shift && exec "$@"'
+    folder = spool_of("")
+    program = ["sh", "-c", leave, folder, said, *TEHO, "run", "--", "sleep", "0.5"]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert "Where the time went" not in done.stderr
+    assert len(list(home.glob("runs/*"))) == 2
+    assert len(list(home.glob("runs/*/probe/*.jsonl"))) == 1

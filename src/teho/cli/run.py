@@ -18,7 +18,7 @@ from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
 from teho.observe.members import RECORDED, is_recorded, new_mark
 from teho.observe.program import Outcome, die_like
-from teho.observe.spool import spool_of, with_probe
+from teho.observe.spool import clear, spool_of, with_probe
 from teho.observe.supervisor import Supervisor
 from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_batch_script, is_step, read_task
@@ -201,7 +201,10 @@ def _start(
     environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
     spool = ""
     if probe:
-        spool = spool_of(mark or (task.key if is_step(task) else str(os.getpid())))
+        shared = mark or (task.key if is_step(task) else "")
+        spool = spool_of(shared or str(os.getpid()))
+        if not shared:
+            clear(spool)
         environment = with_probe(environment, spool)
         if steps:
             environment["TEHO_PROBE_STEPS"] = "1"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from teho.store.layout import safe_name
 
-__all__ = ["Spool", "mark_of", "spool_of", "with_probe"]
+__all__ = ["Spool", "clear", "mark_of", "spool_of", "with_probe"]
 
 _VARIABLE = "TEHO_PROBE"
 _INJECT = Path(__file__).parents[1] / "probe" / "inject"
@@ -28,6 +28,13 @@ def spool_of(key: str) -> str:
     """
     name = safe_name(key)[:200]
     return f"/tmp/teho-{os.getuid()}/probe-{name}"  # noqa: S108 - closed to others, or not used
+
+
+def clear(spool: str) -> None:
+    """Take away what a run left that was killed, where another one now has its process's number."""
+    for path in _files_in(Path(spool)):
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def mark_of(spool: str) -> str:
@@ -72,7 +79,7 @@ class Spool:
         Raises:
             OSError: the recording's directory cannot be written.
         """
-        for path in self._files():
+        for path in _files_in(self._folder):
             with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
                 file.seek(self._taken.get(path.name, 0))
                 while data := file.read(_CHUNK_BYTES):
@@ -83,13 +90,6 @@ class Spool:
                     self._append(path.name, whole)
                     self._taken[path.name] = self._taken.get(path.name, 0) + len(whole)
                     file.seek(self._taken[path.name])
-
-    def _files(self) -> list[Path]:
-        try:
-            owner = self._folder.lstat().st_uid
-        except OSError:
-            return []
-        return sorted(self._folder.glob("*.jsonl")) if owner == os.getuid() else []
 
     def _append(self, name: str, data: bytes) -> None:
         self._target.mkdir(mode=0o700, exist_ok=True)
@@ -102,7 +102,7 @@ class Spool:
 
     def close(self) -> None:
         """Take away what is home, and the folder if that was all."""
-        for path in self._files():
+        for path in _files_in(self._folder):
             with contextlib.suppress(OSError):
                 # Who lives may write on, into what would be another file without a beginning.
                 is_over = not Path("/proc", path.name.partition("-")[0]).exists()
@@ -111,3 +111,11 @@ class Spool:
         with contextlib.suppress(OSError):
             self._folder.rmdir()
             self._folder.parent.rmdir()
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        owner = folder.lstat().st_uid
+    except OSError:
+        return []
+    return sorted(folder.glob("*.jsonl")) if owner == os.getuid() else []
