@@ -24,6 +24,10 @@ CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
     ("libraries", "said"),
     [
         ({"torch": CPU_TORCH}, "its PyTorch 2.13.0 is built for CPUs alone"),
+        (
+            {"torch": {**CPU_TORCH, "xpu": "20250302"}},
+            "its PyTorch 2.13.0 is built for Intel's GPUs alone",
+        ),
         ({"torch": {**CPU_TORCH, "cuda": "12.8"}}, ""),
         ({"torch": {**CPU_TORCH, "hip": "6.2"}}, ""),
         ({"torch": {}}, ""),

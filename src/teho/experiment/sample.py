@@ -91,7 +91,8 @@ def _blind(processes: Sequence[WatchedProcess]) -> str:
     if {"cupy", "tensorflow"} & set(found):
         return ""
     if torch.get("version") and not (torch.get("cuda") or torch.get("hip") or jax.get("devices")):
-        return f"its PyTorch {torch['version']} is built for CPUs alone"
+        made_for = "Intel's GPUs" if torch.get("xpu") else "CPUs"
+        return f"its PyTorch {torch['version']} is built for {made_for} alone"
     if {str(one).lower() for one in jax.get("devices", ())} == {"cpu"} and not torch:
         return f"its JAX {jax.get('version', '')} sees no GPU"
     return ""

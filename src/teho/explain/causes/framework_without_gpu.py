@@ -52,7 +52,7 @@ def _of_torch(mains: Sequence[MainProcess]) -> Told | None:
         return None
     version = str(mains[0].library["version"])
     built = Evidence("built for CUDA", str(mains[0].library.get("cuda") or "no"))
-    made_for = "Intel's GPUs" if "+xpu" in version else "CPUs"
+    made_for = "Intel's GPUs" if mains[0].library.get("xpu") or "+xpu" in version else "CPUs"
     return (
         f"its PyTorch {version} is built for {made_for} alone"
         if blind
