@@ -16,12 +16,14 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+from standins import GPU
 
 from support import TEHO
 from teho.bench.examples import EXAMPLES, LIBRARIES
 from teho.bench.worker import PROGRAMS
-from teho.cli.bench import _default_places
-from teho.experiment.placement import Machine
+from teho.cli.bench import _default_places, _refuse_several
+from teho.errors import InputError
+from teho.experiment.placement import Machine, read_placements
 from teho.model.bench import Bench
 from teho.show.bench_html import render_bench_html
 from teho.show.bench_plot import draw
@@ -218,6 +220,14 @@ def test_cores_are_swept_from_one_to_all() -> None:
     places = "cpu:1,cpu:2,cpu:4,cpu:8,cpu:all,gpu:1"
     assert _default_places(machine, all_cores=True) == places
     assert _default_places(machine, all_cores=False) == "cpu:1,cpu:all,gpu:1"
+
+
+def test_no_work_of_one_gpu_is_told_as_that_of_several() -> None:
+    machine = Machine(((0,),), (GPU, msgspec.structs.replace(GPU, id="GPU-1", index=1)))
+    _refuse_several(read_placements("cpu:all,gpu:1", machine, "--on")[0], "")
+    for on in ("cpu:1,gpu:2", "gpu:all"):
+        with pytest.raises(InputError, match="every example computes on one GPU"):
+            _refuse_several(read_placements(on, machine, "--on")[0], on)
 
 
 def test_every_example_has_a_program_in_the_libraries_that_it_names() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from standins import GPU, on_cpu, on_gpu, with_cupy
 from support import FRAMEWORKS, lacks_framework
 from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE, Check, told_group
 from teho.bench.measure import Effort, measure
-from teho.bench.worker import Worker
+from teho.bench.worker import PROGRAMS, Worker
 from teho.model.bench import Point
 from teho.model.missing import Missing, Reason
 
@@ -168,6 +169,32 @@ def test_what_a_library_lacks_is_said_once() -> None:
     found = measured(small(MATMUL, *POINTS["matmul"]), ["numpy"], [on_cpu()])
     assert {one.why for one in found.left} == {"unsupported"}
     assert "BF16 on the CPU without NumPy: it does not offer this precision." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("hip", "capability", "has_it"),
+    [(None, (7, 0), False), (None, (8, 0), True), ("6", (9, 4), True)],
+)
+def test_a_gpu_without_tf32_is_not_said_to_compute_in_it(
+    monkeypatch: pytest.MonkeyPatch, hip: str | None, capability: tuple[int, int], has_it: bool
+) -> None:
+    """A PyTorch that is only what is asked of it: its GPU is a V100, an A100 or one of AMD's."""
+    monkeypatch.syspath_prepend(PROGRAMS)
+    libraries, matmul = map(importlib.import_module, ("libraries", "matmul"))
+    cuda = SimpleNamespace(
+        get_device_name=lambda _: "GPU", get_device_capability=lambda _: capability
+    )
+    torch = SimpleNamespace(
+        __name__="torch", __version__="2", device=str, cuda=cuda, matmul=min,
+        version=SimpleNamespace(hip=hip), set_float32_matmul_precision=lambda _: None,
+    )  # fmt: skip
+    program = matmul.Matmul(libraries._Torch(torch, "gpu"))
+    if has_it:
+        assert program.multiplication({"precision": "TF32"}) is min
+    else:
+        with pytest.raises(matmul.Unsupported, match="FP32 instead"):
+            program.multiplication({"precision": "TF32"})
+    assert program.multiplication({"precision": "FP32"}) is min
 
 
 def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_path: Path) -> None:

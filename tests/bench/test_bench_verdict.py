@@ -131,6 +131,12 @@ def test_a_feed_pays_off_once_at_the_batch_at_which_it_is_fastest() -> None:
     assert table.note.startswith("A run is one pass over 8,192 images, at the batch at which")
 
 
+def test_a_start_and_copies_are_shared_out_among_a_hundred_runs() -> None:
+    found = msgspec.structs.replace(pay_off(64, 2.0), first_s=50.0)
+    (row,) = shown(found).rows
+    assert (row["run"], row["amortised"]) == ("2.00 s", "2.50 s")
+
+
 def test_every_problem_pays_off_at_its_largest() -> None:
     table = shown(*made_up().results[0].pay_offs, axis="systems")
     assert [(row["group"], row["at"]) for row in table.rows] == [

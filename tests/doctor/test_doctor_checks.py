@@ -32,6 +32,8 @@ from teho.doctor.examine import chosen, examine, exit_code
 from teho.doctor.outcome import Said
 from teho.doctor.scene import Clock, Limits, Proxy, Python, Quota, Sample, Scene
 from teho.errors import InputError
+from teho.model.cluster import Cluster
+from teho.model.device import Device
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity
 from teho.model.software import Package
@@ -39,8 +41,8 @@ from teho.model.survey import Answers
 
 CRITICAL, WARNING, REMARK = Severity
 NO_PYTHON = changed(python=GONE)
-NARVAL, NIBI, PUHTI, ARC4, LUMI = (
-    load_cluster(name, {}) for name in ("narval", "nibi", "puhti", "arc4", "lumi")
+NARVAL, NIBI, PUHTI, ARC4, LUMI, GRAHAM = (
+    load_cluster(name, {}) for name in ("narval", "nibi", "puhti", "arc4", "lumi", "graham")
 )
 HUNG = nvidia(state="failed", why="the NVIDIA driver did not answer within 15 s")
 LIMITS = {
@@ -115,6 +117,16 @@ def gpus(*devices: object, **more: object) -> Scene:
     return changed(survey=survey(nvidia(*devices)), allocation=held, **more)  # type: ignore[arg-type]
 
 
+def whole_node(used: Device, *others: Device) -> Scene:
+    """Return a job that holds the node's third GPU, and what its programs use of all."""
+    return changed(survey=survey(nvidia(used, others=others), visible={"SLURM_JOB_GPUS": "2"}))
+
+
+def at_login(cluster: Cluster, toolkit: str, version: str) -> Scene:
+    release = build(toolkit=toolkit, version=version, evidence="")
+    return changed(LAPTOP, cluster=cluster, python=python(release))
+
+
 CPU_BUILD = build(
     kind="cpu", toolkit="", version="2.4.1", evidence="build cpu_mkl_py313hbc6f0e9_102"
 )
@@ -133,6 +145,8 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
      "2 GPUs on this node, and a program started here sees 1"),
     ("gpus-allocated", changed(survey=survey(nvidia(gpu(), gpu(1)))), WARNING, False,
      "other people's"),
+    ("gpus-allocated", whole_node(gpu(0), gpu(1), gpu(2)), WARNING, False,
+     "gave this job GPU 2 of the node, and a program started here uses GPU 0"),
     ("framework-sees-gpus", seeing(gpus=0, why="CUDA unknown error"), CRITICAL, True,
      "torch sees 0 GPUs, and the driver shows 1: CUDA unknown error"),
     ("framework-sees-gpus", gpus(gpu(), gpu(1)), WARNING, False,
@@ -170,6 +184,9 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
     ("compute-capability", gpus(gpu(architecture="6.0")), CRITICAL, True,
      "has no code for NVIDIA A100-SXM4-40GB, which is 6.0"),
     ("compute-capability", seeing(architectures=("sm_86", "sm_90")), CRITICAL, True, "no code for"),
+    ("compute-capability", at_login(GRAHAM, "13.0", "2.12.0"), WARNING, False,
+     "no code for Graham's V100 32 GB, NVLink"),
+    ("compute-capability", at_login(ARC4, "13.0", "2.12.0"), CRITICAL, False, "for ARC4's"),
     ("collectives",
      gpus(gpu(), gpu(1), python=python(build(), pytorch=sight(gpus=2, collectives=False))),
      WARNING, False, "without NCCL"),
@@ -192,6 +209,10 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
     ("threads",
      changed(environment={}, survey=survey(cores=tuple(range(48)))), WARNING, False,
      "programs see 48 cores, of which the job was given 12"),
+    ("threads",
+     changed(environment={}, survey=survey(cores=tuple(range(48))),
+             allocation=allocation(cores_asked=48), local_size=4), WARNING, False,
+     "programs see 48 cores, of which each of the 4 tasks here has 12"),
     ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9"), WARNING, False,
      "GOMP_CPU_AFFINITY is set"),
     ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9", KMP_AFFINITY="compact"), WARNING,
@@ -256,6 +277,8 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("gpus-allocated", changed(allocation=GRID_ENGINE), "abstained", "does not tell how many"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=4), local_size=4), "fine",
      "1 GPU of 4"),
+    ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "1 GPU of 1"),
+    ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU of 1"),  # alone, and counted anew
     ("framework-sees-gpus", SOUND, "fine", "pytorch: 1 each"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
     ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),
@@ -299,6 +322,9 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     # What is documented of x86_64 does not count on aarch64.
     ("compute-capability", documented("x86_64"), "fine", "has code for 8.0"),
     ("compute-capability", documented("aarch64"), "abstained", "is not known"),
+    ("compute-capability", at_login(ARC4, "12.6", "2.12.0"), "fine", "code for"),
+    ("compute-capability", at_login(ARC4, "12.1", "9.9.0"), "abstained", "not documented"),
+    ("compute-capability", at_login(LUMI, "12.6", "2.12.0"), "not_applicable", "not NVIDIA's"),
     ("compute-capability", LAPTOP, "not_applicable", "no GPU"),
     ("compute-capability", NO_PYTHON, "abstained", "did not answer"),
     ("collectives", gpus(gpu(), gpu(1)), "fine", "pytorch has it"),
@@ -328,6 +354,9 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("threads", with_cores(7, OMP_NUM_THREADS="1"), "fine", "=1, on 7 cores"),
     ("threads", changed(environment={}), "fine", "12 cores alone"),
     ("threads", with_environment(OMP_NUM_THREADS="12,2"), "fine", "=12"),
+    ("threads",
+     changed(environment={}, allocation=allocation(cores_asked=48), local_size=4), "fine",
+     "12 cores alone"),
     ("threads", changed(environment={}, allocation=allocation(cores_asked=None)), "abstained",
      "nobody tells"),
     ("threads", LAPTOP, "not_applicable", "no job"),
@@ -358,7 +387,7 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("disk-space", with_folder("home", GONE), "abstained", "home: it did not answer"),
     ("disk-space", with_folder("here", folder("/fuse", total_files=0, free_files=0)), "fine", ""),
     ("quota", changed(quotas=(quota(44, 50),)), "fine", "88 %"),
-    ("quota", SOUND, "not_applicable", "no quota"),
+    ("quota", SOUND, "not_applicable", "no limit"),
     ("quota", changed(quotas=GONE), "abstained", "did not answer"),
     ("home-caches", SOUND, "fine", "of this node"),
     ("home-caches", with_folder("home", GONE), "abstained", "did not answer"),

@@ -195,6 +195,16 @@ def test_a_python_that_is_not_there_leaves_it_open(teho: Teho, stub: Path) -> No
     assert teho("doctor", "--in-job", *words, env=on(stub, "h100x8_busy")).returncode == 0
 
 
+def test_the_python_of_a_container_is_not_this_nodes(
+    teho: Teho, stub: Path, torch_python: Path
+) -> None:
+    env = on(stub, "h100x8_busy", PATH=f"{torch_python.parent}:{os.environ['PATH']}")
+    only = ("--only", GPU_CHECKS)
+    assert teho("doctor", "--in-job", *only, env=env).returncode == 3  # it is for CPUs
+    told = teho("doctor", "--in-job", *only, "--python", "-", env=env)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
 def test_nothing_secret_is_told(teho: Teho, stub: Path, tmp_path: Path) -> None:
     secret = "s3cr3t-value"
     env = on(

@@ -213,6 +213,25 @@ def test_the_command_is_asked_and_may_hang(tmp_path: Path, monkeypatch: pytest.M
     assert late == Missing(Reason.FAILED, "quota did not answer within 0.5 s")
 
 
+def test_a_projects_quota_is_asked_on_lustre(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "quota").write_text("#!/bin/sh\n")
+    (tmp_path / "lfs").write_text(
+        "#!/bin/sh\n"
+        'case "$1 $4" in\n'
+        '"project ") echo " 1234 P $3" ;;\n'
+        f"\"quota 1234\") cat <<'END'\n{LFS}END\n;;\n"
+        "esac\n"
+    )
+    for name in ("quota", "lfs"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(teho.doctor.take, "read_text", lambda _: "1 0 0:1 / / rw - lustre s o")
+    scene = take_scene(here(PATH=f"{tmp_path}:{os.environ['PATH']}", HOME="/home/ada", USER="ada"))
+    assert not isinstance(scene.quotas, Missing)
+    assert [one.limit_files for one in scene.quotas] == [1000]
+
+
 # What the kernel tells.
 
 

@@ -7,13 +7,15 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
-from scenes import GONE, SOUND, changed, nvidia, survey
+from scenes import GONE, SOUND, build, changed, nvidia, python, sight, survey
 from small_pythons import small_python
 
 from teho.bench.examples import MATMUL
 from teho.doctor.self_test import _judged, self_test
 from teho.model.bench import Agreement, Measured, Participant, Timing
+from teho.model.software import Package
 
 Teho = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -56,6 +58,8 @@ def test_what_a_gpu_reached() -> None:
         ("disagrees", "failed"),
         ("died", "failed"),
         ("no_gpu", "failed"),
+        ("cpu_only_build", "failed"),
+        ("broken", "failed"),
         ("not_installed", "not_run"),
     ],
 )
@@ -71,6 +75,10 @@ def test_it_is_not_begun_where_it_would_hang() -> None:
     hung = changed(survey=survey(nvidia(state="failed", why="it did not answer")))
     assert self_test(hung, {}).why == "it did not answer"
     assert self_test(changed(python=GONE), {}).state == "not_run"
+    alone = changed(python=python(build("tensorflow"), tensorflow=sight()))
+    numpy = Package(name="numpy", version="2.1.0", origin="pip")
+    alone = changed(python=msgspec.structs.replace(alone.python, packages=(numpy,)))
+    assert self_test(alone, {}).why == "there is no self-test of TensorFlow"
     assert MATMUL.checks  # every library is held against another one first
     assert SOUND.gpus
 

@@ -266,6 +266,28 @@ class TestSweep:
         assert found.verdict.endswith("; not to be compared at rows = 256,000")
         assert found.outcome == "worth_it"
 
+    def test_where_others_win_at_other_numbers_no_pair_is_said_to_be_faster_throughout(
+        self,
+    ) -> None:
+        # At 10,000 rows, 8 GPUs are slower than 64 cores.
+        took_s = {
+            1e3: {"cpu:1": 1, "cpu:64": 3, "gpu:1": 4, "gpu:8": 9},
+            1e4: {"cpu:1": 10, "cpu:64": 9.8, "gpu:1": 6, "gpu:8": 11},
+            1e5: {"cpu:1": 100, "cpu:64": 12, "gpu:1": 10, "gpu:8": 1.2},
+        }
+        programs = {rows: Simulated(own) for rows, own in took_s.items()}
+
+        def clock() -> float:
+            return sum(program.now_s for program in programs.values())
+
+        wish = wished("cpu:1", "cpu:64", "gpu:1", "gpu:8")
+        wish = wish._replace(swept="rows", values=tuple(took_s))
+        found = compare(wish, "1f", lambda rows: programs[rows or 0], lambda _: None, clock)
+        assert "(between 1,000 and 10,000), GPUs are faster than cores; at rows = 100,000: " in (
+            found.verdict
+        )
+        assert "8 GPUs are worth it: 10.00 times as fast as 64 cores" in found.verdict
+
     def test_each_value_has_its_share_of_the_time(self) -> None:
         found, _ = self.swept((1e3, 4e3, 16e3, 64e3), for_s=200)
         assert [point.value for point in found.points] == [1e3, 4e3, 16e3, 64e3]

@@ -296,3 +296,11 @@ class TestRemarks:
         found = [note for note in point.notes if "seen busy" in note]
         assert bool(found) == (said is not None)
         assert all(note.startswith(said) for note in found)
+
+    def test_a_program_that_needs_a_gpu_is_told_how_it_may_do_without(self) -> None:
+        cores = {place(name): [broken()] for name in ("cpu:1", "cpu:8")}
+        point = judge({**cores, **whole_runs(gpu_1=NEAR)}, FREE)
+        assert point.verdict == "Not enough evidence: only 1 GPU could be measured"
+        assert any("`.to(device)`" in note for note in point.notes)
+        point = judge({**cores, place("gpu:1"): [broken()]}, FREE)
+        assert not any("`.to(device)`" in note for note in point.notes)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from msgspec.structs import replace
 
-from teho.experiment.from_recordings import _turns
+from teho.experiment.from_recordings import _turns, _unlike
 from teho.model.compared import Contest
-from teho.model.run import End, Run
+from teho.model.device import Device
+from teho.model.run import End, Node, Run
 from teho.model.tuned import Gain
 
 BEGAN = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -40,3 +42,20 @@ def test_otherwise_they_did_not_take_turns(names: str) -> None:
 
 def test_runs_at_the_same_time_are_no_turns_though_they_began_in_turns() -> None:
     assert "at the same time" in _turns(CONTEST, went("cgcgcg", took_s=11.0))
+
+
+def on(gpu: str, cpu: str) -> Run:
+    """Return a run on a node with this GPU, or with none."""
+    devices = (Device(id="GPU-0", index=0, name=gpu, vendor="nvidia"),) if gpu else ()
+    node = Node(
+        name="n", started_at=BEGAN, period_s=1.0, cores=(0,), cpu_model=cpu, devices=devices
+    )
+    return replace(went("c")[0][1], nodes=(node,))
+
+
+def test_runs_of_a_variant_on_unlike_machines_are_named() -> None:
+    assert _unlike([on("V100", "x"), on("V100", "y"), on("", "x"), on("", "x")]) == []
+    assert _unlike([on("V100", "x"), on("P100", "x"), on("", "x"), on("", "y")]) == [
+        "Runs of gpu:1 were on unlike machines, and are counted as one: V100 and P100.",
+        "Runs of cpu:1 were on unlike machines, and are counted as one: x and y.",
+    ]

@@ -122,6 +122,14 @@ def test_without_gpus_they_are_hidden_and_threads_are_as_many_as_cores() -> None
     assert visible_rocm(found, [amd(0)]) == ((), ())
 
 
+@pytest.mark.parametrize("name", ["SLURM_CPUS_PER_TASK", "NSLOTS"])
+def test_a_program_that_asks_the_scheduler_for_its_cores_hears_of_its_own(name: str) -> None:
+    cores, gpu = placed("cpu:2,gpu:1", Machine(THREADED, (nvidia(0),)))
+    assert cores.environment({name: "8"})[name] == "2"
+    assert gpu.environment({name: "8"})[name] == "8"
+    assert name not in cores.environment({})
+
+
 def test_the_users_threads_hold_where_there_are_gpus() -> None:
     (place,) = placed("gpu:1", Machine(THREADED, (nvidia(0),)))
     assert place.environment({"OMP_NUM_THREADS": "7"})["OMP_NUM_THREADS"] == "7"

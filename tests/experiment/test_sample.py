@@ -11,9 +11,10 @@ from experiment.samples import whole
 from explain.program_parts import MAIN, loader, of_library, own, process, seen
 from explain.scenario_parts import UNSUPPORTED, Given, NodePart, gpu, repeated, scenario
 from teho.experiment.look import look_at
-from teho.experiment.sample import _blind, _energy, _idle_gpus, _with_steps
+from teho.experiment.sample import _blind, _energy, _idle_gpus, _why, _with_steps
 from teho.model.compared import Sample
 from teho.model.missing import Missing
+from teho.model.run import End
 from teho.model.watched import Frame, Progress
 from teho.model.watched import Given as Batch
 
@@ -105,3 +106,31 @@ def test_epochs_and_samples_of_all_ranks_are_counted() -> None:
     assert (found.steps_per_epoch, found.samples_per_step) == (100, 64)
     assert found.steps_per_s == pytest.approx(10, rel=0.01)
     assert found.fixed_s == pytest.approx(20, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [(0, "showed a step within 30.0 s: "), (4, "showed a steady pace within 30.0 s; ")],
+)
+def test_who_never_steps_is_told_how_to_show_them(steps: int, said: str) -> None:
+    run, _ = scenario(NodePart())
+    end = End(at=run.started_at, elapsed_s=30.0, exit_code=143, on_purpose="out of time")
+    sample = replace(whole(30.0), is_whole=False, steps=steps)
+    why = _why(replace(run, end=end), sample, [])
+    assert said in why
+    assert ("teho.step()" in why) == (steps == 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "had", "is_out"), [(1, 16, True), (16, 16, False), (16, 1, False), (0, 16, False)]
+)
+def test_a_program_that_leaves_the_cores_that_it_was_given_is_out(
+    given: int, had: int, is_out: bool
+) -> None:
+    run, _ = scenario(NodePart())
+    (node,) = run.nodes
+    end = End(at=run.started_at, elapsed_s=30.0, exit_code=0)
+    run = replace(run, end=end, nodes=(replace(node, cores=tuple(range(given))),))
+    why = _why(run, whole(30.0), [replace(process(), cores=tuple(range(had)))])
+    assert why.startswith("it was given 1 of the cores and ran on 16: `srun`") == is_out
+    assert bool(why) == is_out

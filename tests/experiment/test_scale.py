@@ -14,9 +14,12 @@ import nvml_stub
 import pytest
 from nvml_stub import Scenario
 
+from experiment.samples import FREE, place, whole
 from support import TEHO
-from teho.experiment.placement import Machine
-from teho.experiment.scale import doublings
+from teho.experiment.placement import Machine, Placement
+from teho.experiment.recorded import Recorded
+from teho.experiment.scale import Wish, doublings
+from teho.experiment.scale import scale as run_scale
 from teho.model.device import Device
 from teho.model.scaled import Scaled
 from teho.show.noun_json import schema_of
@@ -142,6 +145,20 @@ def test_gpus_are_scaled_where_there_are_some(two_gpus: None) -> None:
     assert done.returncode == 0, done.stderr
     answer = found(done)
     assert (answer["worker"], answer["outcome"], answer["pays_to"]) == ("GPU", "pays_to", 2)
+
+
+def test_gpus_that_the_program_leaves_alone_are_named() -> None:
+    now_s = [0.0]
+
+    def run(placement: Placement, _: float) -> Recorded:
+        now_s[0] += 10.0
+        return Recorded(whole(10.0, idle_gpus=len(placement.gpus) - 1))
+
+    wish = Wish(("train",), [place("gpu:1"), place("gpu:4")], FREE, 600.0)
+    answer = run_scale(wish, run, lambda _: None, lambda: now_s[0])
+    assert answer.outcome == "no_gain"
+    assert "Of the 4 GPUs of gpu:4, 3 were never seen busy." in answer.notes
+    assert not any("gpu:1" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize(

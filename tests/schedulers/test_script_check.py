@@ -49,6 +49,10 @@ def test_it_asks_the_python_that_the_program_names() -> None:
     assert "--python" not in line_of(script("arc4", command="python3"))
 
 
+def test_the_nodes_python_counts_for_no_container() -> None:
+    assert line_of(script("lumi")) == "teho doctor --in-job --python - || [ $? -ne 3 ] || exit 1"
+
+
 @pytest.mark.parametrize(("code", "runs"), [*((code, True) for code in (0, 1, 2, 127)), (3, False)])
 @pytest.mark.parametrize("shell", ["bash", "bash -e"])
 def test_only_exit_code_3_ends_the_job(tmp_path: Path, code: int, runs: bool, shell: str) -> None:

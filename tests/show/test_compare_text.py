@@ -158,3 +158,18 @@ def test_bars_have_the_intervals_of_the_speeds(training: Compared) -> None:
     assert [list(one.get_segments()[0][:, 1]) for one in errors] == [
         pytest.approx([one.speed.low, one.speed.high]) for one in variants[1:]
     ]
+
+
+def test_times_of_whole_runs_and_of_steps_are_no_line() -> None:
+    """Skipped without the extra `plots`."""
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    from teho.show.compare_plot import _lines
+
+    ended = judge(whole_runs(cpu_1=[1.0] * 3, gpu_1=[0.5] * 3), Terms({}, {}), 10.0)
+    paces = [
+        judge(runs(cpu_1=[paced(500.0)] * 3, gpu_1=[paced(900.0)] * 3), Terms({}, {}), value)
+        for value in (100.0, 1000.0)
+    ]
+    _lines(axes, about(ended, *paces, swept="rows"))
+    assert axes.get_ylabel() == "time per step"
+    assert [list(line.get_xdata()) for line in axes.lines[:2]] == [[100.0, 1000.0]] * 2

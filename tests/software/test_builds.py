@@ -89,6 +89,8 @@ def test_jax_is_for_the_gpu_where_a_plugin_is_beside_it() -> None:
     assert kinds("jaxlib==0.10.2") == [("cpu", "")]
     assert kinds("jaxlib==0.10.2", "jax-cuda12-plugin==0.10.2") == [("cuda", "12")]
     assert kinds("jaxlib==0.10.2", "jax-rocm7-plugin==0.10.2") == [("rocm", "7")]
+    assert kinds("jaxlib==0.10.2+computecanada") == [("cpu", "")]
+    assert kinds("jaxlib==0.4.23+computecanada") == [("unknown", "")]  # before plugins
 
 
 def test_a_wheel_without_a_local_version_is_for_the_cuda_beside_it() -> None:

@@ -103,6 +103,21 @@ def test_a_driver_that_could_not_be_judged_is_not_called_fine(
     assert ("? Driver: " in done.stdout) is bool(gap)
 
 
+def test_pips_tensorflow_is_advised_where_it_has_gpu_builds_alone() -> None:
+    assert kinds(TF, **H100) == ["no_cuda_libraries"]
+    assert kinds(TF, **H100, arch="aarch64") == []
+    assert kinds(TF, vendor="amd", gpu="MI250X") == []
+
+
+def test_other_gpus_of_the_cluster_are_named(teho) -> None:
+    freeze = "torch==2.12.0+cu130\n"
+    done = teho("env", "check", "-", "--cluster", "graham", stdin=freeze)
+    assert "? GPU: this is for T4; graham also has a100, a5000, v100:" in done.stdout
+    done = teho("env", "check", "-", "--cluster", "graham", "--gpu-type", "v100", stdin=freeze)
+    assert done.returncode == 1
+    assert "also has" not in done.stdout
+
+
 def test_a_cpu_build_beside_a_gpu_build_is_a_warning() -> None:
     both = check([*TORCH, *pip("jaxlib==0.10.2")], source="x", form="x", target=Target(**H100))
     assert [(one.kind, one.severity) for one in both.problems] == [("cpu_only_build", "warning")]

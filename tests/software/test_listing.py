@@ -54,7 +54,9 @@ def test_pips_packages_in_a_list_of_conda_are_pips() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "Lorem ipsum dolor sit amet.\n", "{}",
-                                  "[1, 2]", "[[package]]\nname = 1\n", "\x00\x01"])  # fmt: skip
+                                  "[1, 2]", '{"actions": null}', '{"actions": [1]}',
+                                  '{"packages": 3}', "[[package]]\nname = 1\n",
+                                  "\x00\x01"])  # fmt: skip
 def test_what_is_no_listing_is_named(text: str) -> None:
     with pytest.raises(
         InputError, match=r"list\.txt: none of \d+ lines? names a package; expected"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -22,6 +23,7 @@ from teho.errors import InputError
 from teho.model.cluster import EnvironmentKind
 from teho.model.software import EnvironmentPlan, Framework
 from teho.show.env_text import render_script
+from teho.software import steps
 from teho.software.recipe import Asked, NothingFits, plan_environment
 
 DATA = Path(__file__).parents[1] / "data" / "software" / "env"
@@ -187,6 +189,39 @@ def test_an_unknown_driver_and_module_version_are_cautions() -> None:
     found = plan_environment(CLUSTERS["puhti"], Asked(framework="tensorflow", version="2.7"))
     assert isinstance(found, EnvironmentPlan)
     assert any("and not 2.7" in text for text in found.cautions)
+
+
+def test_a_wish_that_a_sites_own_software_cannot_grant_is_told() -> None:
+    for cluster, version in (("lumi", "2.3"), ("puhti", "")):
+        asked = Asked(framework="pytorch", version=version, python="3.9")
+        found = plan_environment(CLUSTERS[cluster], asked)
+        assert isinstance(found, EnvironmentPlan)
+        told = [text for text in found.cautions if "chooses nothing" in text]
+        assert [text.split()[0] for text in told] == ["--version"] * bool(version) + ["--python"]
+
+
+def test_the_very_release_that_is_asked_for() -> None:
+    for cluster, spec in (("aire", "pytorch=2.5.0.*=cuda*"), ("roihu", "torch==2.10.0.*")):
+        kind = "conda" if cluster == "aire" else "venv"
+        version = spec.split("=")[-2 if kind == "conda" else -1].removesuffix(".*")
+        found = plan_environment(
+            CLUSTERS[cluster], Asked(framework="pytorch", kind=kind, version=version)
+        )
+        assert isinstance(found, EnvironmentPlan)
+        assert any(spec in line for step in found.steps for line in step.lines)
+
+
+def test_the_urls_of_what_conda_installed(tmp_path: Path) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    for name in ("b", "a"):
+        (tmp_path / "conda-meta" / f"{name}.json").write_text(
+            f'{{"url": "https://c/{name}.conda"}}'
+        )
+    program = f"import sys; sys.prefix = {str(tmp_path)!r}\n{steps._URLS}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["https://c/a.conda", "https://c/b.conda"]
 
 
 def test_a_cluster_that_says_nothing_of_environments() -> None:

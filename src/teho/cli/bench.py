@@ -20,7 +20,7 @@ from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from teho.bench.examples import Example
-    from teho.experiment.placement import Machine
+    from teho.experiment.placement import Machine, Placement
     from teho.model.bench import Bench, Measured
 
 __all__ = ["command"]
@@ -43,7 +43,7 @@ Examples:
 @click.option("--library", "libraries", metavar="NAME,…", default="",
               help="Of numpy, cupy, jax, torch; all that are there otherwise.")  # fmt: skip
 @click.option("--on", "on", metavar="PLACE,…", default="",
-              help="What to compare: cpu:N, cpu:all, gpu:N.  "
+              help="What to compare: cpu:N, cpu:all, gpu:1.  "
               "[default: cpu:1,cpu:all,gpu:1]")  # fmt: skip
 @click.option("--python", "python", metavar="PATH", default="",
               help="Python with the libraries.  [default: `python`, else Teho's own]")  # fmt: skip
@@ -175,6 +175,8 @@ def _measured(
     from teho.version import __version__
 
     machine = this_machine()
+    if on:
+        _refuse_several(read_placements(on, machine, "--on")[0], on)
     sources = open_gpus(os.environ)[0]
     results, tell = [], _progress()
     try:
@@ -211,6 +213,15 @@ def _measured(
         results=tuple(results),
         notes=(f"The programs ran in {python[0]}: {python[1]}.",),
     )
+
+
+def _refuse_several(placements: Iterable[Placement], on: str) -> None:
+    """Refuse what would be told as the work of several GPUs, and is one's."""
+    if any(len(place.gpus) > 1 for place in placements):
+        raise InputError(
+            f"--on {on}: every example computes on one GPU", "gpu:1",
+            "`teho scale -- COMMAND` tells what more of them do for your own program",
+        )  # fmt: skip
 
 
 def _default_places(machine: Machine, *, all_cores: bool) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from teho.cli import say
 from teho.cli.ended_early import EndedEarly
 from teho.cli.in_turns import Turns, prices_of, read_times
 from teho.cli.plot_file import plot_file
@@ -115,10 +116,12 @@ def command(
 
         text = render_compared(compared, width=width(), color=wants_color(sys.stdout))
         click.echo(text, nl=False)
-    if picture is not None and any(one.rates for one in compared.points[0].variants):
+    if picture is not None and any(one.rates for at in compared.points for one in at.variants):
         from teho.show.compare_plot import draw_compared
 
         picture.write_bytes(draw_compared(compared, picture.suffix[1:]))
+    elif picture is not None:
+        say(f"--plot {plot}: nothing was measured, and nothing is drawn")
     ended.leave(well=compared.outcome != "not_enough_evidence")
 
 

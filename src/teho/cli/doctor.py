@@ -31,7 +31,8 @@ Examples:
   srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""",
 )
 @click.option("--python", "python", metavar="PATH", default="",
-              help="The Python of your programs.  [default: the first on PATH]")  # fmt: skip
+              help="The Python of your programs; - where a container has it.  "
+                   "[default: the first on PATH]")  # fmt: skip
 @click.option("--data", "data", metavar="DIR", default="",
               help="Look at a sample of the files below DIR, too.")  # fmt: skip
 @click.option("--cluster", metavar="NAME", default="",

@@ -28,6 +28,7 @@ _ON_GPU = (
 )
 """Large enough that a GPU of today is busy, and starting it is not what is timed."""
 _ON_CPU = ({"size": 1024, "precision": "FP32"},)
+_UNFIT = {"no_gpu", "cpu_only_build", "broken"}
 _LIBRARIES = ("numpy", "torch", "cupy", "jax")
 
 
@@ -42,6 +43,9 @@ def self_test(scene: Scene, environment: Mapping[str, str]) -> SelfTest:
         return SelfTest(state="not_run", why=scene.failed_drivers[0].why)
     if not any(one.name == "numpy" for one in scene.python.packages):
         return SelfTest(state="not_run", why=f"{scene.python.path} has no NumPy")
+    frameworks = {one.framework for one in scene.python.frameworks}
+    if scene.gpus and frameworks == {"tensorflow"}:
+        return SelfTest(state="not_run", why="there is no self-test of TensorFlow")
     machine = Machine(tuple(physical_cores(scene.cores)), scene.gpus)
     placements = [Placement("cpu:all", machine.logical_cores)]
     if scene.gpus:
@@ -78,7 +82,7 @@ def _judged(measured: Measured, placement: str) -> SelfTest:
         return SelfTest(state="failed", products=products, why=why)
     if products:
         return SelfTest(state="passed", products=products)
-    unseen = [one for one in took_part.values() if one.why == "no_gpu" and one.library != "numpy"]
+    unseen = [one for one in took_part.values() if one.why in _UNFIT and one.library != "numpy"]
     texts = [one.text for one in unseen or took_part.values() if one.text]
     return SelfTest(state="failed" if unseen else "not_run", why="; ".join(texts))
 

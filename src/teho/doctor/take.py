@@ -28,7 +28,7 @@ from teho.doctor.python import look_into, see
 from teho.doctor.scene import Folder, Proxy, Python, Quota, Sample, Scene
 from teho.errors import InputError
 from teho.model.cluster import Cluster
-from teho.model.missing import Missing
+from teho.model.missing import Missing, Reason
 from teho.observe.aside import Aside, becoming, telling
 from teho.observe.survey import take_survey
 from teho.schedulers.allocation import read_allocation
@@ -41,7 +41,10 @@ _DRIVER_S = 15.0
 _FILES_S = 5.0
 _QUOTA_S = 2.0
 """A file server without a quota service is asked for a minute."""
+_OF_PROJECT = 'set -- "$1" $(lfs project -d "$1"); [ "${2:-0}" -gt 0 ] && lfs quota -q -p "$2" "$1"'
+"""Where a folder belongs to a project, as on LUMI, the limit is the project's."""
 _PROXY_S = 2.0
+_IN_CONTAINER = Missing(Reason.UNRECORDED, "it is in a container, and this is outside of it")
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
@@ -60,7 +63,7 @@ def take_scene(
 
     Args:
         environment: that of a program which would be started here.
-        python: the user's; empty: the first on PATH.
+        python: the user's; empty: the first on PATH; `-`: none, as it is in a container.
         data: folder to draw a sample of; empty: none.
         cluster: name in the catalogue; empty: the one that is recognised.
         root: a folder that holds `proc`, `sys` and `dev`; `/` but in tests.
@@ -68,7 +71,7 @@ def take_scene(
     Raises:
         InputError: there is no such cluster.
     """
-    asked = look_into(python, environment)
+    asked = look_into(python, environment) if python != "-" else None
     known = _cluster(cluster, environment)
     folders = {
         what: Aside(f"the file system of {path}", telling(_looking(what, path)), _FILES_S)
@@ -90,7 +93,7 @@ def take_scene(
         allocation=allocation,
         local_size=_local_size(environment, survey.host),
         cluster=known,
-        python=asked.answer(Python),
+        python=asked.answer(Python) if asked else _IN_CONTAINER,
         is_python_named=bool(python),
         folders={what: aside.answer(Folder) for what, aside in folders.items()},
         quotas=_quotas(quotas),
@@ -145,7 +148,9 @@ def _ask_quotas(environment: Mapping[str, str]) -> list[Aside]:
     commands = [["quota", "-wp"]]
     home, user = environment.get("HOME", ""), environment.get("USER", "")
     if home and user and " - lustre " in read_text(Path("/proc/self/mountinfo")):
-        commands.append(["lfs", "quota", "-q", "-u", user, home])
+        for path in dict.fromkeys((home, environment.get("PWD", os.curdir))):
+            commands.append(["lfs", "quota", "-q", "-u", user, path])
+            commands.append(["sh", "-c", _OF_PROJECT, "lfs", path])
     return [Aside(one[0], becoming(one, environment), _QUOTA_S) for one in commands]
 
 
@@ -155,7 +160,7 @@ def _quotas(asked: Sequence[Aside]) -> tuple[Quota, ...] | Missing:
     texts = [text.decode(errors="replace") for text in told if not isinstance(text, Missing)]
     if not texts:
         return next(one for one in told if isinstance(one, Missing))
-    return tuple(quota for text in texts for quota in read_quotas(text))
+    return tuple(dict.fromkeys(quota for text in texts for quota in read_quotas(text)))
 
 
 def _ask_proxy(environment: Mapping[str, str]) -> Aside | None:

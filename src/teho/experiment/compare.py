@@ -141,7 +141,7 @@ def summed_up(points: Sequence[Point], swept: str, **about: Any) -> Compared:
     lost = f"; not to be compared at {swept} = {format_count(beyond)}" if beyond is not None else ""
     return Compared(
         outcome=last.outcome,
-        verdict=_verdict(last, edge, swept) + lost,
+        verdict=_verdict(told or [last], edge, swept) + lost,
         swept=swept,
         points=tuple(points),
         break_even=edge,
@@ -162,19 +162,27 @@ def _is_mixed(contest: Contest) -> bool:
     return contest.larger.partition(":")[0] != contest.smaller.partition(":")[0]
 
 
-def _verdict(last: Point, edge: BreakEven | None, swept: str) -> str:
+def _verdict(told: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
+    last = told[-1]
     at = f"{swept} = {format_count(last.value)}" if last.value is not None else ""
     if edge is None or last.contest is None:
         return f"At {at}: {last.verdict}" if at else last.verdict
     larger = next(one for one in last.variants if one.name == last.contest.larger)
     smaller = next(one for one in last.variants if one.name == last.contest.smaller)
+    faster = f"{larger.words} {'is' if larger.words[:2] == '1 ' else 'are'} faster than"
+    faster = f"{faster} {smaller.words}"
+    near = [one for one in told if one.value is not None and one.value >= edge.low]
+    pairs = {(one.contest.larger, one.contest.smaller) for one in near if one.contest}
+    if len(pairs) > 1:  # at each value, the best of either
+        noun = "GPUs" if larger.kind == "gpu" else "cores"
+        than = "cores" if _is_mixed(last.contest) else "fewer"
+        faster = f"{'' if than == 'cores' else 'more '}{noun} are faster than {than}"
     about = format_count(float(f"{edge.at:.2g}"))
     fast = f", {last.contest.speed.times:.2f} times as fast"
-    worth = fast if last.outcome == "worth_it" else f": {last.verdict}"
+    worth = fast if last.outcome == "worth_it" and len(pairs) == 1 else f": {last.verdict}"
     return (
         f"From about {swept} = {about} on (between {format_count(edge.low)} and "
-        f"{format_count(edge.high)}), {larger.words} {'is' if larger.words[:2] == '1 ' else 'are'} "
-        f"faster than {smaller.words}; at {at}{worth}"
+        f"{format_count(edge.high)}), {faster}; at {at}{worth}"
     )
 
 

@@ -16,7 +16,7 @@ from teho.explain.wording import joined
 from teho.model.compared import BreakEven, Contest, Outcome, Point, Sample, Variant
 from teho.model.tuned import Gain
 
-__all__ = ["Terms", "judge", "measure_of"]
+__all__ = ["Terms", "idle_gpus", "judge", "measure_of"]
 
 _ALIKE = 0.05
 """Speeds this near to each other make no difference to anybody."""
@@ -310,25 +310,34 @@ def _small_print(
 def _remarks(variants: Sequence[Variant]) -> list[str]:
     """Say what must not be concluded."""
     gpus = [one for one in variants if one.kind == "gpu"]
-    notes = [note for one in gpus if not one.why and (note := _idle(one))]
+    told = [idle_gpus(one.name, one.gpus, one.samples) for one in gpus if not one.why]
+    notes = [note for note in told if note]
     out = [one.name for one in gpus if one.why]
     if out and len(out) == len(gpus) and any(not one.why for one in variants):
         notes.append(f"Of {joined(out)} nothing is known: what is said is of cores alone.")
+    cpus = [one for one in variants if one.kind == "cpu"]
+    if cpus and all(one.why and one.samples for one in cpus) and any(not one.why for one in gpus):
+        notes.append(
+            "Without a GPU nothing could be measured: a program that asks for one by name, as "
+            "PyTorch's `.cuda()` does, cannot run on cores. `.to(device)` does, with `device` the "
+            "CPU where there is no GPU."
+        )
     return notes
 
 
-def _idle(variant: Variant) -> str:
-    idle = [sample.idle_gpus for sample in variant.samples]
+def idle_gpus(name: str, gpus: int, samples: Sequence[Sample]) -> str:
+    """Say which GPUs of a variant the program left alone in each of its runs; empty: none."""
+    idle = [sample.idle_gpus for sample in samples]
     least = min((count for count in idle if count is not None), default=0)
     if not least or None in idle:
         return ""
-    if least == variant.gpus:
+    if least == gpus:
         return (
-            f"On {variant.name} no GPU was ever seen busy: the program does not seem to use one, "
+            f"On {name} no GPU was ever seen busy: the program does not seem to use one, "
             "and nothing is said of what a GPU could do for it."
         )
     are = "was" if least == 1 else "were"
-    return f"Of the {variant.gpus} GPUs of {variant.name}, {least} {are} never seen busy."
+    return f"Of the {gpus} GPUs of {name}, {least} {are} never seen busy."
 
 
 def _too_little(variants: Sequence[Variant]) -> str:

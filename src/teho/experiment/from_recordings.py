@@ -18,6 +18,7 @@ from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.recorded import EARLY
 from teho.experiment.sample import sample_of
+from teho.explain.wording import joined
 from teho.model.compared import Compared, Contest, Point, Sample
 from teho.model.run import Run
 from teho.store.index import find_run, list_runs
@@ -96,6 +97,7 @@ def compare_recorded(
     # As they were run: few cores first, GPUs last.
     ordered = sorted(places.values(), key=_order)
     terms, unit, notes = terms_of(ordered, prices, gpu_cores)
+    notes = [*notes, *_unlike([run for _, run in runs])]
     commands = {run.command for _, run in runs}
     if len(commands) > 1 and not swept:
         notes = [*notes, f"These are runs of {len(commands)} different commands."]
@@ -169,6 +171,20 @@ def _placement(run: Run) -> Placement:
     name = tagged if _VARIANT.fullmatch(tagged) else ""
     name = name or (f"gpu:{len(devices)}" if devices else f"cpu:{max(len(cores), 1)}")
     return Placement(name, cores, devices if name.startswith("gpu:") else ())
+
+
+def _unlike(runs: Sequence[Run]) -> list[str]:
+    """Say which variants ran on GPUs or CPUs of several kinds: that is no matter of chance."""
+    kinds: dict[str, dict[str, None]] = defaultdict(dict)
+    for run in runs:
+        place = _placement(run)
+        cpus = [node.cpu_model for node in run.nodes if node.cpu_model]
+        kinds[place.name] |= dict.fromkeys([gpu.name for gpu in place.gpus] or cpus)
+    return [
+        f"Runs of {name} were on unlike machines, and are counted as one: {joined(list(own))}."
+        for name, own in kinds.items()
+        if len(own) > 1
+    ]
 
 
 def _order(place: Placement) -> tuple[str, int]:

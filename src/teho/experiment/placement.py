@@ -20,6 +20,8 @@ _THREADS = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
     "BLIS_NUM_THREADS",
 )  # fmt: skip
+_ASKED = ("SLURM_CPUS_PER_TASK", "NSLOTS")
+"""By which programs set their own threads, as sites tell them to."""
 _NAMES_CORES = frozenset(("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"))
 _VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 _HIDDEN = {
@@ -57,14 +59,16 @@ class Placement(NamedTuple):
     def environment(self, own: Mapping[str, str]) -> dict[str, str]:
         """Return the environment in which a program sees no more than this.
 
-        Without GPUs, threads are set to the number of cores, whatever was there: a variable meant
-        for another number of cores would decide the comparison. With GPUs all cores are there, and
-        what the user says of threads holds. The cores themselves are for the caller to set, by
+        Without GPUs, threads are set to the number of cores, whatever was there, and so are the
+        scheduler's cores of a task where it tells them: a variable meant for another number of
+        cores would decide the comparison. With GPUs all cores are there, and what the user says of
+        threads holds. The cores themselves are for the caller to set, by
         `os.sched_setaffinity`.
         """
         found = {name: text for name, text in own.items() if name not in _NAMES_CORES}
         if not self.gpus:
-            return {**found, **_HIDDEN, **dict.fromkeys(_THREADS, str(len(self.cores)))}
+            numbered = (*_THREADS, *(name for name in _ASKED if name in own))
+            return {**found, **_HIDDEN, **dict.fromkeys(numbered, str(len(self.cores)))}
         ids = {vendor: _ids(self.gpus, vendor) for vendor in _VISIBLE}
         if ids["amd"]:
             # HIP counts within what ROCr left, by either of these.

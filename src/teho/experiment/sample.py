@@ -27,7 +27,7 @@ from teho.model.run import Run
 from teho.model.summary import Figure, Stat, Summary
 from teho.model.watched import WatchedProcess
 from teho.store.probe import watched_processes
-from teho.units import format_duration
+from teho.units import format_count, format_duration
 
 __all__ = ["sample_of"]
 
@@ -71,12 +71,24 @@ def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
 
 def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     if run.end is None:
-        return "its recording has no end"
+        return "its recording has no end: it still runs, or was killed with its recorder"
     if failed(run.end):
         return f"it ended {'with ' if run.end.signal is None else ''}{ending(run.end)}"
     if run.end.on_purpose and sample.steps_per_s is None:
         took = format_duration(sample.elapsed_s)
-        return f"it neither ended nor showed a steady pace within {took}; `--for` gives more"
+        if sample.steps:
+            return f"it neither ended nor showed a steady pace within {took}; `--for` gives more"
+        return (
+            f"it neither ended nor showed a step within {took}: `--for` gives more, and "
+            "`teho.step()` in the program, after each step, shows them"
+        )
+    given = max((len(node.cores) for node in run.nodes), default=0)
+    had = max((len(process.cores or ()) for process in processes), default=0)
+    if 0 < given < had:
+        return (
+            f"it was given {format_count(given)} of the cores and ran on {format_count(had)}: "
+            "`srun`, for one, gives a program cores and GPUs of its own"
+        )
     has_gpus = any(node.devices for node in run.nodes)
     # Another library may have used them.
     return _blind(processes) if has_gpus and sample.idle_gpus != 0 else ""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
-from teho.experiment.contest import Terms, measure_of
+from teho.experiment.contest import Terms, idle_gpus, measure_of
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Machine, Placement
 from teho.experiment.rounds import Rounds, Run
@@ -84,6 +84,8 @@ def scale(
         notes.append("It was ended early.")
     if not wish.is_weak:  # more work has other results
         notes += other_results(rounds.printed)
+    told = [idle_gpus(place.name, len(place.gpus), own) for place, own in rounds.runs.items()]
+    notes += [note for note in told if note]
     return _scaled(wish, rounds, notes, clock() - began_s)
 
 

@@ -163,7 +163,7 @@ def _values(
         threads=_threads(option, processes),
         meets=_meets(option, processes),
         masks=_masks(option, cluster),
-        check=_check(option, options),
+        check=_check(option, options, software),
         container=f"{software.run_prefix} " if software and software.run_prefix else "",
         teho=_teho(option, options),
         program=bash_command(request.command),
@@ -189,13 +189,18 @@ def _teho(option: Option, options: ScriptOptions) -> str:
     return "".join(f"{path} {name} -- " for name, is_wanted in wanted.items() if is_wanted)
 
 
-def _check(option: Option, options: ScriptOptions) -> str:
-    """Return `teho doctor --in-job`, for the program's own Python where that is named by a path."""
+def _check(option: Option, options: ScriptOptions, software: Software | None) -> str:
+    """Return `teho doctor --in-job`, for the program's own Python where that is named by a path.
+
+    The one that a container has cannot be asked from outside, and the node's is another.
+    """
     if not options.check:
         return ""
     words = [*options.teho, "doctor", "--in-job"]
     program = option.request.command[0]
-    if "/" in program and _PYTHON.fullmatch(program.rpartition("/")[2]):
+    if software and software.run_prefix:
+        words += ["--python", "-"]
+    elif "/" in program and _PYTHON.fullmatch(program.rpartition("/")[2]):
         words += ["--python", program]
     return " ".join(map(bash_word, words))
 

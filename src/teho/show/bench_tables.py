@@ -23,6 +23,8 @@ from teho.units import format_bytes, format_count, format_rate, format_time
 __all__ = ["Scale", "scale_of", "tables_of", "told_phases"]
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_AMORTISED = 100
+"""So many runs share a start and its copies, where an amortised time is shown."""
 _RIGHT = "figure"
 """A unit that no heading shows: it sets texts flush right, as figures are."""
 
@@ -214,6 +216,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
             "library": LIBRARIES[one.library],
             "first": format_time(one.first_s),
             "run": format_time(one.run_s),
+            "amortised": format_time(one.first_s / _AMORTISED + one.run_s),
             "against": format_time(one.against_s),
             "runs": number_text(math.ceil(one.runs)),
         }
@@ -227,6 +230,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
         Column(key="library", label="library"),
         Column(key="first", label="start and copies", unit=_RIGHT),
         Column(key="run", label="a run", unit=_RIGHT),
+        Column(key="amortised", label=f"each of {_AMORTISED}", unit=_RIGHT),
         Column(key="against", label="on the CPU", unit=_RIGHT),
         Column(key="runs", label="runs to pay off", unit=_RIGHT),
     )

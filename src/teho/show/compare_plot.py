@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import median, mode
 from typing import TYPE_CHECKING
 
 from teho.model.compared import Compared, Variant
@@ -63,11 +63,16 @@ def _bars(panel: Axes, variants: list[Variant]) -> None:
 def _lines(panel: Axes, compared: Compared) -> None:
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    names = dict.fromkeys(one.name for point in compared.points for one in point.variants)
+    # Times of whole runs and times of steps are no line: what most points have is drawn.
+    measured = [one for one in compared.points if any(own.rates for own in one.variants)]
+    kinds = [(one.measure, one.unit if one.measure == "pace" else "") for one in measured]
+    measure, unit = kind = mode(kinds)
+    points = [one for one, own in zip(measured, kinds, strict=True) if own == kind]
+    names = dict.fromkeys(one.name for point in points for one in point.variants)
     for number, name in enumerate(names):
         found = [
             (point.value, one)
-            for point in compared.points
+            for point in points
             for one in point.variants
             if one.name == name and one.rates and point.value is not None
         ]
@@ -93,15 +98,14 @@ def _lines(panel: Axes, compared: Compared) -> None:
     if edge := compared.break_even:
         panel.axvspan(edge.low, edge.high, color=_SHADE, alpha=0.14, linewidth=0)
         panel.axvline(edge.at, color=_SHADE, linewidth=0.9, linestyle=":")
-    point = compared.points[0]
     panel.set_xscale("log")
     panel.set_yscale("log")
-    panel.set_xticks(values := [one.value for one in compared.points if one.value is not None])
+    panel.set_xticks(values := [one.value for one in points if one.value is not None])
     panel.set_xticklabels([f"{value:,.15g}" for value in values])
     panel.xaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
     panel.set_xlabel(compared.swept)
-    panel.set_ylabel("time" if point.measure == "time" else f"time per {point.unit}")
+    panel.set_ylabel("time" if measure == "time" else f"time per {unit}")
     panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
     panel.legend(frameon=False)

@@ -135,7 +135,9 @@ def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Bui
             if found := _PLUGIN.fullmatch(one.name):
                 kind, toolkit = found.groups()
                 return _known(told, kind, toolkit, f"{one.name} {one.version}")
-        if told.kind != "unknown":
+        # Before plugins (JAX's CHANGELOG, 0.4.30) its version says it, but for other makers'.
+        before = numbers(package.version) < (0, 4, 30) and "+" in package.version
+        if told.kind != "unknown" or before:
             return told
         return _known(told, "cpu", "", "no plugin such as jax-cuda12-plugin beside it")
     if _has(everything, "cpuonly"):

@@ -32,6 +32,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Of the node."""
     cluster: str = ""
     """The catalogue's name, for the next step."""
+    others: tuple[str, ...] = ()
+    """Other types of GPU that the cluster has."""
 
 
 def check(
@@ -123,7 +125,10 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
             evidence=f"{build.package} {build.version}: {build.evidence}",
             action=_plan(target, build.framework),
         )
-    if build.package == "tensorflow" and not looked.cuda and _by_pip(build, looked.packages):
+    # PyPI's TensorFlow has GPU builds for NVIDIA's on x86_64 alone (`frameworks.toml`).
+    may_use_cuda = target.vendor != "amd" and target.arch == "x86_64"
+    is_pips = build.package == "tensorflow" and _by_pip(build, looked.packages)
+    if is_pips and may_use_cuda and not looked.cuda:
         yield Problem(
             kind="no_cuda_libraries",
             severity="warning",
@@ -237,6 +242,11 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
             yield f"Driver: {which} is not known, of {TITLES[build.framework]} {build.version}."
     if cuda and not target.gpu:
         yield "GPU: not known; `--cluster NAME` says which it is."
+    if looked.builds and target.others:
+        yield (
+            f"GPU: this is for {target.gpu}; {target.cluster} also has "
+            f"{', '.join(target.others)}: `--gpu-type` checks for another."
+        )
     for build in looked.builds:
         title = TITLES[build.framework]
         if build.kind == "unknown":

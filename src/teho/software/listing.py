@@ -137,12 +137,13 @@ def _json(text: str) -> Listing | None:
         content = msgspec.json.decode(text.encode(errors="replace"))
     except msgspec.DecodeError:
         return None
-    rows = content.get("packages", content.get("actions", {}).get("LINK")) if isinstance(
-        content, dict
-    ) else content  # fmt: skip
-    if isinstance(rows, dict):  # an older conda-lock
-        rows = list(rows.values())
-    packages = [one for row in rows or () if isinstance(row, dict) and (one := package_of(row))]
+    if isinstance(content, dict):
+        actions = content.get("actions")  # of `conda create --json`
+        content = content.get("packages", actions.get("LINK") if isinstance(actions, dict) else ())
+    rows = list(content.values()) if isinstance(content, dict) else content  # an older conda-lock
+    if not isinstance(rows, list):
+        return None
+    packages = [one for row in rows if isinstance(row, dict) and (one := package_of(row))]
     return Listing("JSON list", packages) if packages else None
 
 

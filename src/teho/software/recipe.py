@@ -129,7 +129,7 @@ def target_of(cluster: Cluster, gpu_type: str = "", driver: str = "") -> Target:
     Raises:
         InputError: the cluster has no such GPU, or none.
     """
-    node, _ = _node_of(cluster, gpu_type)
+    node, others = _node_of(cluster, gpu_type)
     gpu = _gpu_of(node)
     return Target(
         driver=_driver_of(cluster, driver) if gpu.vendor == "nvidia" else None,
@@ -138,6 +138,7 @@ def target_of(cluster: Cluster, gpu_type: str = "", driver: str = "") -> Target:
         capability=_capability(gpu),
         arch=node.arch,
         cluster=cluster.name,
+        others=tuple(others),
     )
 
 
@@ -274,6 +275,7 @@ def _made(case: _Case) -> Made:
         environments=environments,
         proposal=case.proposal,
         cuda=_override(case.driver, case.proposal),
+        vendor=case.gpu.vendor,
         capability=_capability(case.gpu),
         tool=asked.tool,
         place=asked.place,
@@ -332,6 +334,10 @@ def _cautions(case: _Case) -> Iterator[str]:
             f"{cluster.title} documents the versions {', '.join(versions)}, and not "
             f"{asked.version}: `module avail` tells what is there ({software.source})."
         )
+    if software and asked.version and case.kind == "container":
+        yield f"--version {asked.version} chooses nothing: the site's container has its own."
+    if software and asked.python:
+        yield f"--python {asked.python} chooses nothing: the site's {case.kind} has its own."
     if "project_" in case.environments.place and not asked.place:
         yield f"{case.environments.place} stands for your own project's: `--place` says which."
     if cluster.internet_on_compute_nodes is False:

@@ -32,6 +32,12 @@ _HIDES = (
 )
 _PIP = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "cupy": "cupy"}
 _CONDA = {"pytorch": "pytorch", "tensorflow": "tensorflow", "jax": "jaxlib", "cupy": "cupy"}
+_URLS = (
+    "import json, pathlib, sys; "
+    'records = pathlib.Path(sys.prefix, "conda-meta").glob("*.json"); '
+    'print(*sorted(json.loads(one.read_text())["url"] for one in records), sep="\\n")'
+)
+"""Says where conda had each package from: pip names folders on the machine that built them."""
 _OLD_CUDNN = "9.11"
 """First that is not for GPUs before Turing; see `cuda.toml`."""
 
@@ -49,6 +55,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     proposal: Proposal | None
     cuda: str
     """What CONDA_OVERRIDE_CUDA says."""
+    vendor: str
     capability: str
     tool: str
     place: str
@@ -89,7 +96,11 @@ def of_module(needs: Needs, software: Software) -> Made:
     lines = _of_version(software.lines, needs.version)
     named = ", ".join(software.versions)
     versions = f" Versions: {named}; the first is the default." if named else ""
-    steps = [Step(comment=f"The site's module, which brings CUDA along.{versions}", lines=lines)]
+    brings = "CUDA" if needs.vendor == "nvidia" else "ROCm"
+    steps = [
+        Step(comment=f"The site's module, which brings {brings} along.{versions}", lines=lines),
+        Step(comment="What is in it.", lines=("pip list",)),
+    ]
     activate: tuple[str, ...] = ()
     if needs.extra:
         activate = (f"source {needs.path('bin/activate')}",)
@@ -251,6 +262,7 @@ def of_wheelhouse(needs: Needs) -> Made:
 def of_tykky(needs: Needs) -> Made:
     """Conda's packages in a container that tykky makes, with commands as if it were none."""
     specs = _spec_list(needs)
+    urls = f"{needs.path('bin/python')} -c {bash_word(_URLS)}"
     steps = (
         Step(comment="tykky itself.", lines=needs.environments.container),
         Step(
@@ -274,9 +286,8 @@ def of_tykky(needs: Needs) -> Made:
                 ),
             ),
         ),
-        *_kept(needs, f"{needs.path('bin/pip')} freeze > {needs.lock}",
-               f"--python {needs.path('bin/python')}"),
-    )  # fmt: skip
+        *_kept(needs, f"{{ echo @EXPLICIT; {urls}; }} > {needs.lock}"),
+    )
     path = f'export PATH={needs.path("bin")}:"$PATH"'
     return Made(steps, (path,), cautions=(_HIDES,))
 
@@ -308,7 +319,10 @@ def of_apptainer(needs: Needs) -> Made:
         Step(
             comment="The container, one file.", lines=(f"{maker} build {image} {needs.name}.def",)
         ),
-        *_kept(needs, f"{maker} exec {image} micromamba list -p /opt/env > {needs.lock}"),
+        *_kept(
+            needs,
+            f"{maker} exec {image} micromamba env export -p /opt/env --explicit > {needs.lock}",
+        ),
     )
     return Made(
         tuple(one for one in steps if one.lines),
@@ -333,7 +347,7 @@ def _kept(needs: Needs, list_packages: str, what: str = "") -> list[Step]:
 def _wheels(needs: Needs) -> Step:
     """Return the step that installs a framework's wheels from PyPI, with the toolkit chosen."""
     assert needs.proposal is not None  # noqa: S101 - there are none without
-    version, major = needs.proposal.version, needs.toolkit_major
+    version, major = needs.version or needs.proposal.version, needs.toolkit_major
     more = [*_old_cudnn(needs, "nvidia-cudnn-cu12"), *needs.extra]
     if needs.framework == "pytorch":
         label, prefix = ("CUDA", "cu") if needs.proposal.accelerator == "cuda" else ("ROCm", "rocm")
@@ -365,7 +379,7 @@ def _specs(needs: Needs) -> str:
 def _spec_list(needs: Needs) -> list[str]:
     """Return what conda is asked for: the release, and a GPU build of it by its build string."""
     assert needs.proposal is not None  # noqa: S101 - there are none without
-    version, name = needs.proposal.version, _CONDA[needs.framework]
+    version, name = needs.version or needs.proposal.version, _CONDA[needs.framework]
     specs = [f"python={needs.proposal.python}"]
     # CuPy has no CPU-only build.
     specs.append(

@@ -55,6 +55,11 @@ class Library:
         """How many threads compute on the CPU."""
         return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
 
+    @property
+    def has_tf32(self) -> bool:
+        """Say whether its device may compute in TF32, as NVIDIA's can since Ampere."""
+        return False
+
     def to_device(self, array: Any) -> Any:
         """Return a NumPy array as one of this library's on its device: on a CPU, mostly itself."""
         return array
@@ -119,6 +124,12 @@ class _Jax(Library):
     def threads(self) -> int:
         return len(os.sched_getaffinity(0))  # XLA heeds nothing else
 
+    @property
+    def has_tf32(self) -> bool:
+        # Of AMD's it is a name such as `gfx942`, and which of them have it JAX does not tell.
+        capability = str(getattr(self.handle, "compute_capability", ""))
+        return self.device == "gpu" and not capability.startswith(("5", "6", "7"))
+
     def to_device(self, array: Any) -> Any:
         return self.package.device_put(array, self.handle)
 
@@ -148,6 +159,12 @@ class _Torch(Library):
     @property
     def threads(self) -> int:
         return int(self.package.get_num_threads())
+
+    @property
+    def has_tf32(self) -> bool:
+        cuda = self.package.cuda
+        is_nvidia = not self.package.version.hip
+        return self.device == "gpu" and not (is_nvidia and cuda.get_device_capability(0) < (8, 0))
 
     def to_device(self, array: Any) -> Any:
         return self.package.from_numpy(array).to(self.handle)

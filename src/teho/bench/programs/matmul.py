@@ -72,6 +72,8 @@ class Matmul:
         library, precision = self.library, point["precision"]
         if precision == "TF32" and library.device == "cpu":
             raise Unsupported("it is a mode of GPUs")
+        if precision == "TF32" and library.name in ("jax", "torch") and not library.has_tf32:
+            raise Unsupported("a GPU of this generation computes in FP32 instead")
         if library.name in ("numpy", "cupy"):
             if precision not in ("FP64", "FP32"):
                 raise Unsupported("it does not offer this precision")

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 from teho.doctor.outcome import Outcome, fine, moot, spared, symptom, unknown
-from teho.doctor.scene import Scene, Sight
+from teho.doctor.scene import Python, Scene, Sight
 from teho.explain.wording import joined
 from teho.model.device import Device
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity
 from teho.model.missing import Missing
 from teho.model.software import Build
-from teho.software.drivers import numbers
+from teho.software.drivers import capability_of, numbers
 from teho.software.releases import supports
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "look"]
@@ -34,11 +34,13 @@ def look(scene: Scene) -> Outcome:
     python = scene.python
     if isinstance(python, Missing):
         return unknown(f"no Python could be asked: {python.detail}")
-    if not scene.gpus:
+    if not scene.gpus and not scene.site_gpus:
         return moot("no GPU is here")
     builds = [one for one in python.frameworks if python.kind_of(one) != "cpu"]
     if not builds:
         return moot(f"no framework for GPUs in {python.path}")
+    if not scene.gpus:
+        return _of_site(scene, python, builds)
     devices = [device for device in scene.gpus if device.architecture]
     if len(devices) < len(scene.gpus):
         return unknown("the driver does not tell every GPU's compute capability")
@@ -61,6 +63,42 @@ def look(scene: Scene) -> Outcome:
     shown = joined(sorted({device.architecture for device in devices}))
     names = [build.package for build in builds]
     return fine(f"{joined(names)} {'has' if len(names) == 1 else 'have'} code for {shown}")
+
+
+def _of_site(scene: Scene, python: Python, builds: Sequence[Build]) -> Outcome:
+    """Compare builds with the GPUs of the compute nodes, by what is documented of both."""
+    title = scene.cluster.title if scene.cluster else ""
+    models = dict.fromkeys(
+        gpu.model for gpu in scene.site_gpus if gpu.vendor == "nvidia" and not gpu.part_of
+    )
+    if not models:
+        return moot(f"the GPUs of {title} are not NVIDIA's")
+    found: list[Symptom] = []
+    is_known = True
+    for build in builds:
+        runs = {
+            model: _runs(build, Sight(), capability_of(model) or "", python.machine)
+            for model in models
+        }
+        is_known &= None not in runs.values()
+        if lacking := [model for model, can in runs.items() if can is False]:
+            alone = len(lacking) == len(models)
+            found.append(
+                symptom(
+                    ID,
+                    Severity.CRITICAL if alone else Severity.WARNING,
+                    f"{build.package} {build.version} has no code for {title}'s {joined(lacking)}.",
+                    f"Install one that has: `teho env plan --framework {build.framework}`"
+                    f"{'.' if alone else ', with `--gpu-type`; or ask for another GPU.'}",
+                    ("compute capability", capability_of(lacking[0]) or "", ""),
+                    ("CUDA of the build", build.toolkit, ""),
+                )
+            )
+    if found:
+        return found
+    return fine(f"they have code for {joined(list(models))}") if is_known else unknown(
+        f"whether they have code for {joined(list(models))} is not documented"
+    )  # fmt: skip
 
 
 def _runs(build: Build, sight: Sight, architecture: str, machine: str) -> bool | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
 from teho.doctor.scene import Scene
+from teho.errors import InputError
 from teho.explain.wording import joined
+from teho.launch.gpus import parse_cores
+from teho.model.device import Device
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity
 
@@ -32,6 +35,8 @@ def look(scene: Scene) -> Outcome:
         return moot("this job holds no GPU")
     if not seen:
         return [_none(scene, asked)]
+    if strange := _others(scene):
+        return [_wrong(scene, strange)]
     if seen < asked and scene.local_size == 1:
         return [_fewer(scene, asked)]
     if seen > asked:
@@ -92,6 +97,34 @@ def _more(scene: Scene, asked: int) -> Symptom:
         "as the scheduler sets them.",
         ("held by the job", asked, "GPUs"),
         ("visible", len(scene.gpus), "GPUs"),
+    )
+
+
+def _others(scene: Scene) -> list[Device]:
+    """Return GPUs in use that Slurm gave to somebody else, on a node that shows all of its own.
+
+    Where a job sees its own alone, and with AMD always, they are counted anew, from 0.
+    """
+    if not any(gpu.vendor == "nvidia" for gpu in scene.hidden_gpus):
+        return []
+    try:
+        own = parse_cores(scene.survey.visible.get("SLURM_JOB_GPUS", ""))
+    except InputError:
+        return []
+    return [gpu for gpu in scene.gpus if own and not gpu.parent_id and gpu.index not in own]
+
+
+def _wrong(scene: Scene, strange: list[Device]) -> Symptom:
+    visible = scene.survey.visible
+    which = ", ".join(str(gpu.index) for gpu in strange)
+    return symptom(
+        ID,
+        Severity.WARNING,
+        f"Slurm gave this job GPU {visible['SLURM_JOB_GPUS']} of the node, and a program started "
+        f"here uses GPU {which}, which is somebody else's.",
+        "Set no `CUDA_VISIBLE_DEVICES` or `ROCR_VISIBLE_DEVICES` in your own files: Slurm sets "
+        "what is right.",
+        *(("variable", f"{name}={text}", "") for name, text in visible.items()),
     )
 
 

@@ -36,7 +36,7 @@ def look(scene: Scene) -> Outcome:
         if limit
     ]
     if not shares:
-        return moot("no quota limits this user")
+        return moot("`quota` and `lfs quota` tell of no limit")
     found = [_found(*one) for one in shares if 100 * one[2] >= _NEARLY.value * one[3]]
     if found:
         return found

@@ -42,8 +42,7 @@ def look(scene: Scene) -> Outcome:
         found.append(_many(many, cores))
     if plain.get("OMP_NUM_THREADS") == 1 and cores >= _FEW.value and scene.local_size == 1:
         found.append(_one(cores))
-    storm = not plain and scene.in_job and len(scene.cores) > cores * scene.local_size
-    if storm and scene.local_size == 1:
+    if not plain and scene.in_job and len(scene.cores) > cores:
         found.append(_storm(scene, cores))
     if found:
         return found
@@ -94,13 +93,14 @@ def _one(cores: int) -> Symptom:
 
 
 def _storm(scene: Scene, cores: int) -> Symptom:
+    alone = scene.local_size == 1
+    whose = "the job was given" if alone else f"each of the {scene.local_size} tasks here has"
     return symptom(
         ID,
         Severity.WARNING,
         f"No variable sets the number of threads, and programs see {len(scene.cores)} cores, of "
-        f"which the job was given {cores}: each library starts a thread for every one that it "
-        "sees.",
+        f"which {whose} {cores}: each library starts a thread for every one that it sees.",
         f"`export OMP_NUM_THREADS={cores}` before the program.",
         ("cores to be seen", len(scene.cores), ""),
-        ("cores of the job", cores, ""),
+        ("cores of a process", cores, ""),
     )

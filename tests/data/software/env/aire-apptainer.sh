@@ -36,7 +36,7 @@ EOF
 apptainer build "$HOME/cupy-gpu.sif" cupy-gpu.def
 
 # 4. What was installed, to make it anew.
-apptainer exec "$HOME/cupy-gpu.sif" micromamba list -p /opt/env > cupy-gpu.lock.txt
+apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit > cupy-gpu.lock.txt
 
 # 5. Whether it is a GPU build that the driver runs.
 teho env check --cluster aire cupy-gpu.lock.txt

@@ -16,10 +16,13 @@ set -e
 module purge
 module load tensorflow/2.12
 
-# 2. What was installed, to make it anew.
+# 2. What is in it.
+pip list
+
+# 3. What was installed, to make it anew.
 pip freeze > tensorflow-gpu.lock.txt
 
-# 3. Whether it is a GPU build that the driver runs.
+# 4. Whether it is a GPU build that the driver runs.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

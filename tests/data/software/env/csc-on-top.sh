@@ -16,15 +16,18 @@ set -e
 module purge
 module load pytorch
 
-# 2. Packages of one's own, on top of what the module holds.
+# 2. What is in it.
+pip list
+
+# 3. Packages of one's own, on top of what the module holds.
 python3 -m venv --system-site-packages "/projappl/project_2001234/pytorch-gpu"
 source "/projappl/project_2001234/pytorch-gpu/bin/activate"
 pip install whatshap
 
-# 3. What was installed, to make it anew.
+# 4. What was installed, to make it anew.
 pip freeze > pytorch-gpu.lock.txt
 
-# 4. Whether it is a GPU build that the driver runs.
+# 5. Whether it is a GPU build that the driver runs.
 teho env check --cluster puhti pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:
