@@ -1,8 +1,8 @@
 """`teho doctor`: wall time of the whole command, every check and the page included.
 
 In a job with eight stub GPUs a framework is imported, to hear what it sees: here one of a few
-lines, since no PyTorch for CUDA runs on this machine. What the import of the real one adds is
-measured beside what people do by hand, in the same Python, in turn.
+lines, since no PyTorch for CUDA runs on this machine. What the real one adds, of which the
+library is loaded alone, is measured beside what people do by hand, in the same Python, in turn.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def measure(*, quick: bool) -> list[Row]:
     if "hand" in wall_ms:
         rows.append(
             Row(
-                what="of it, importing PyTorch and hearing what it sees",
+                what="of it, loading the library of PyTorch and hearing what it sees",
                 unit="ms",
                 ours=wall_ms["sees"],
                 peer="`import torch; torch.cuda.device_count()`",
