@@ -75,7 +75,8 @@ def _row(case: Case, own: Mapping[str, str], *, quick: bool) -> Row:
                 raise RuntimeError(f"fault {case.key}, {name}: no pace")
             speeds[name].append(pace.steps_per_s)
     before, after, best = (Figures.of(*speeds[name]).median for name in programs)
-    regained = 100 * (after - before) / (best - before)
+    # Without settings, what differs is noise.
+    regained = 100 * (after - before) / (best - before) if found["settings"] else 0.0
     settings = ", ".join(f"{name}={value}" for name, value in found["settings"].items())
     return Row(
         what=f"fault {case.key}, {case.title}: `{settings or 'nothing'}`, regained",

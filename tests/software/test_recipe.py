@@ -160,6 +160,7 @@ MISTAKES = [
     ({"python": "3.x"}, "arc4", "--python: '3.x'"),
     ({"driver": "latest"}, "arc4", "--driver: 'latest'"),
     ({"name": "a b"}, "arc4", "--name: 'a b'"),
+    ({"place": "envs"}, "arc4", "--place envs: a job that starts elsewhere"),
     ({"gpu_type": "h100"}, "arc4", "--gpu-type: ARC4 has no 'h100'"),
     ({"gpu_type": "mi300a"}, "nibi", "Nibi's wheels are for CUDA"),
 ]

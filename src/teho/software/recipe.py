@@ -168,6 +168,11 @@ def _check(asked: Asked) -> None:
             raise InputError(f"{option}: {value!r}", "a version such as 3.12")
     if asked.driver and not _VERSION.fullmatch(asked.driver):
         raise InputError(f"--driver: {asked.driver!r}", "NVIDIA's version, such as 535.104.05")
+    if asked.place and not asked.place.startswith("/"):
+        raise InputError(
+            f"--place {asked.place}: a job that starts elsewhere would not find it",
+            "a directory from / on",
+        )
 
 
 def _check_version(wish: Wish) -> None:
