@@ -133,7 +133,9 @@ class Lines:
         text = "".join(_json(one) + "\n" for one in words).encode()
         if self._size + len(text) > _MOST_BYTES:
             self._is_full = True
-            text = b'{"failed": "its file is full: what came later is not told"}\n'
+            head = words[:1] if self._size == 0 else []
+            last = {"failed": "its file is full: what came later is not told"}
+            text = "".join(_json(one) + "\n" for one in [*head, last]).encode()
         path = os.path.join(self._folder, self._file)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         # Never kept open: a program that closes all descriptors, as daemons do, and opens a file
