@@ -345,13 +345,18 @@ def test_frameworks_are_asked_each_by_itself(
     assert broken.broken == "ImportError: libcuda.so.1: cannot open"
 
 
+def seen_by_torch(python: Path) -> Sight:
+    found = asked(python)
+    assert isinstance(found, Python)
+    torch = see(found, here()).sights["pytorch"]
+    assert isinstance(torch, Sight)
+    return torch
+
+
 def test_why_a_framework_sees_nothing(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0, warning="The NVIDIA driver on your system is too old")
-    found = asked(python)
-    assert isinstance(found, Python)
-    sight = see(found, here()).sights["pytorch"]
-    assert isinstance(sight, Sight)
+    sight = seen_by_torch(python)
     assert (sight.gpus, sight.why) == (0, "The NVIDIA driver on your system is too old")
 
 
@@ -359,10 +364,7 @@ def test_the_library_of_pytorch_is_asked_without_the_rest(tmp_path: Path) -> Non
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0, warning="the driver is too old")
     fake_core(tmp_path / "env", gpus=3)
-    found = asked(python)
-    assert isinstance(found, Python)
-    torch = see(found, here()).sights["pytorch"]
-    assert isinstance(torch, Sight)
+    torch = seen_by_torch(python)
     assert (torch.version, torch.kind, torch.toolkit) == ("2.5.1+cu124", "cuda", "12.4")
     assert (torch.gpus, torch.collectives) == (3, True)
     assert torch.architectures == ("sm_80", "sm_90")
@@ -372,10 +374,7 @@ def test_all_of_pytorch_tells_why_its_library_sees_nothing(tmp_path: Path) -> No
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0, warning="the driver is too old")
     fake_core(tmp_path / "env", gpus=0)
-    found = asked(python)
-    assert isinstance(found, Python)
-    torch = see(found, here()).sights["pytorch"]
-    assert isinstance(torch, Sight)
+    torch = seen_by_torch(python)
     assert (torch.gpus, torch.why) == (0, "the driver is too old")
 
 
@@ -385,10 +384,7 @@ def test_a_build_for_intels_gpus_says_so(tmp_path: Path) -> None:
     (module,) = (tmp_path / "env").glob("lib/python*/site-packages/torch/__init__.py")
     intel = module.read_text().replace('cuda="12.4"', 'cuda=None, xpu="20250302"')
     module.write_text(intel)
-    found = asked(python)
-    assert isinstance(found, Python)
-    sight = see(found, here()).sights["pytorch"]
-    assert isinstance(sight, Sight)
+    sight = seen_by_torch(python)
     assert (sight.kind, sight.gpus) == ("xpu", 0)
 
 

@@ -19,6 +19,7 @@ from teho.explain.program import program_of
 from teho.explain.step import ending, failed
 from teho.explain.summary import summarise
 from teho.explain.totals import energy_of
+from teho.explain.wording import blind_torch
 from teho.model.compared import Sample
 from teho.model.metric import METRICS
 from teho.model.missing import Missing, Reason
@@ -103,8 +104,7 @@ def _blind(processes: Sequence[WatchedProcess]) -> str:
     if {"cupy", "tensorflow"} & set(found):
         return ""
     if torch.get("version") and not (torch.get("cuda") or torch.get("hip") or jax.get("devices")):
-        made_for = "Intel's GPUs" if torch.get("xpu") else "CPUs"
-        return f"its PyTorch {torch['version']} is built for {made_for} alone"
+        return blind_torch(torch)
     if {str(one).lower() for one in jax.get("devices", ())} == {"cpu"} and not torch:
         return f"its JAX {jax.get('version', '')} sees no GPU"
     return ""

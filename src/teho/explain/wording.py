@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from teho.units import format_quantity
 
 __all__ = [
     "MOST_NAMED",
+    "blind_torch",
     "capital",
     "joined",
     "listed",
@@ -84,3 +86,14 @@ def span(values: Iterable[float], unit: str) -> str:
     figures = list(values)
     low, high = (format_quantity(value, unit) for value in (min(figures), max(figures)))
     return low if low == high else f"{low} to {high}"
+
+
+def blind_torch(facts: Mapping[str, Any]) -> str:
+    """Say what a PyTorch is built for that has neither CUDA nor ROCm.
+
+    Args:
+        facts: what the probe noted of it; recordings before 2026-11-22 have no `xpu`.
+    """
+    version = str(facts["version"])
+    made_for = "Intel's GPUs" if facts.get("xpu") or "+xpu" in version else "CPUs"
+    return f"its PyTorch {version} is built for {made_for} alone"

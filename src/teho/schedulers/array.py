@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from teho.model.job import Job, JobState, Submission
 
-__all__ = ["count_tasks", "tasks_of", "with_missing"]
+__all__ = ["NOWHERE", "count_tasks", "tasks_of", "with_missing"]
 
 _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 _MOST_TASKS = 100_000
+NOWHERE = "neither in the queue nor (yet) in the accounting"
+"""Why a job, or a task, is not known."""
 
 
 def tasks_of(array: str) -> tuple[str | None, ...]:
@@ -63,6 +65,6 @@ def with_missing(submission: Submission, jobs: Sequence[Job]) -> tuple[Job, ...]
         number=submission.number,
         task=",".join(missing),
         state=JobState.UNKNOWN,
-        reason="neither in the queue nor (yet) in the accounting",
+        reason=NOWHERE,
     )
     return (*jobs, unknown)

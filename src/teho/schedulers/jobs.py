@@ -26,6 +26,7 @@ from teho.errors import (
     SchedulerError,
 )
 from teho.model.job import Job, JobState, Submission
+from teho.schedulers.array import NOWHERE
 from teho.schedulers.backend import Backend, Query
 from teho.schedulers.command import reached, run, said
 
@@ -35,7 +36,6 @@ _SUBMIT_TIMEOUT_S = 180.0
 # A controller that was busy enough to lose an answer takes a while to list the job.
 _LOOKS_S = (1.0, 4.0, 10.0, 15.0, 30.0)
 _MARK = "teho="
-_NOWHERE = "neither in the queue nor (yet) in the accounting"
 # Until then the command of a Teho that was killed may still be at work.
 _SETTLED = timedelta(seconds=_SUBMIT_TIMEOUT_S + 120)
 # The clocks of two machines of one cluster.
@@ -189,7 +189,7 @@ def states(
                 msgspec.structs.replace(job, reason=job.reason or troubles[number]) for job in jobs
             ]
         if not jobs or isinstance(failed.get(number), NoAnswerError):
-            jobs.append(_unknown(number, troubles.get(number, _NOWHERE)))
+            jobs.append(_unknown(number, troubles.get(number, NOWHERE)))
         found[number] = tuple(jobs)
     return found
 

@@ -41,7 +41,7 @@ def core_of_pytorch() -> Optional[Dict[str, Any]]:
             count = core._cuda_getDeviceCount() if toolkit else 0  # noqa: SLF001 - see above
         if toolkit and not count:
             return None
-        flags = (count and core._cuda_getArchFlags()) or ""  # noqa: SLF001
+        flags = (count and core._cuda_getArchFlags()) or ""  # noqa: SLF001 - see above
         return {
             **_build_of_pytorch(version),
             "version": str(version.__version__),
@@ -156,7 +156,7 @@ def main() -> None:
     if sys.argv[1] == "pytorch" and (said := core_of_pytorch()) is None:
         # It cannot be loaded twice: this process begins anew, and imports all of it.
         os.dup2(answer.fileno(), 1)
-        os.execv(sys.executable, [sys.executable, __file__, "all of pytorch"])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, __file__, "all of pytorch"])  # noqa: S606 - itself
     ask = {"all of pytorch": pytorch, "tensorflow": tensorflow, "jax": jax, "cupy": cupy}
     try:
         said = said or ask[sys.argv[1]]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from teho.explain.causes._watch import Watch
+from teho.explain.wording import blind_torch
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.program import MainProcess
 from teho.model.run import Run
@@ -52,9 +53,8 @@ def _of_torch(mains: Sequence[MainProcess]) -> Told | None:
         return None
     version = str(mains[0].library["version"])
     built = Evidence("built for CUDA", str(mains[0].library.get("cuda") or "no"))
-    made_for = "Intel's GPUs" if mains[0].library.get("xpu") or "+xpu" in version else "CPUs"
     return (
-        f"its PyTorch {version} is built for {made_for} alone"
+        blind_torch(mains[0].library)
         if blind
         else "the model's parameters lie in the host's memory",
         (Evidence("PyTorch", version), built),

@@ -24,11 +24,12 @@ def judge(
     for main in watch.mains if watch.gpus else ():
         progress = main.process.progress[-1] if main.process.progress else None
         size = main.library.get("parameter_bytes")
-        if progress is None or progress.steps < 2 or not isinstance(size, int):
+        pace = progress.steps_per_s if progress else None
+        if not pace or not isinstance(size, int):
             continue
         if main.library.get("devices") == ["cpu"]:
             continue
-        step_ms = 1000 * (progress.last_s - progress.first_s) / (progress.steps - 1)
+        step_ms = 1000 / pace
         if size > watch.limit("model_mib") * 1024**2 or step_ms > watch.limit("step_ms"):
             continue
         busy = watch.gpu_busy_percent(main)
