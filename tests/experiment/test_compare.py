@@ -281,13 +281,13 @@ def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -
 
 
 def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
-    program = shell(cpu=1.5, gpu=0.2)
+    program = ["sh", "-c", 'if [ "$CUDA_VISIBLE_DEVICES" = -1 ]; then sleep 1.5; echo sum 10; '
+               "else sleep 0.2; echo sum 11; fi"]  # fmt: skip
+    words = ("run", "-q", "--keep-output", "--tag", "set=a", "--", *program)
     for _ in range(3):
         for visible in ("-1", "0"):
             environment = under(BUSY) | {"CUDA_VISIBLE_DEVICES": visible}
-            assert (
-                teho("run", "-q", "--tag", "set=a", "--", *program, env=environment).returncode == 0
-            )
+            assert teho(*words, env=environment).returncode == 0
     answer = found("--recorded", "set=a")
     assert answer["outcome"] == "worth_it"
     assert answer["id"] == ""
@@ -295,6 +295,8 @@ def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
     assert answer["points"][0]["contest"]["larger"] == "gpu:1"
     text = compare("--recorded", "set=a").stdout
     assert "They were recorded before, and took turns." in text
+    assert "line 1 is `sum 11` instead of `sum 10`." in text
+    assert "not kept" not in text
     assert "`teho list" not in text
     assert "`teho report " in text
 
@@ -308,6 +310,7 @@ def test_what_was_never_recorded_is_not_said_to_have_had_no_time(teho: Compare) 
         (p["value"], one["name"]): one["why"] for p in answer["points"] for one in p["variants"]
     }
     assert whys[90, "cpu:2"] == "nothing is recorded of it"
+    assert "What these runs printed was not kept, so it was not compared" in answer["notes"][-1]
 
 
 # ---- what goes wrong ----
@@ -426,7 +429,7 @@ def test_on_a_cluster_each_variant_is_an_array_of_jobs(sbatch: Path) -> None:
     assert done.stdout.split() == ["4710", "4711"]
     assert "when they have ended: `teho compare --recorded compare=" in done.stderr
     tag = done.stderr.partition("--recorded ")[2].split("`")[0]
-    measured = f"--tag {tag}", "--window 10s", "fit.py 'a b'"
+    measured = f"--tag {tag}", "--window 10s", "--keep-output", "fit.py 'a b'"
     for name, options in (
         ("0", ["--tag variant=cpu:16", "--cpus-per-task=16"]),
         ("1", ["--tag variant=gpu:1", "--gres=gpu:a100:1"]),

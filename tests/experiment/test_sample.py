@@ -18,6 +18,7 @@ from teho.model.run import End
 from teho.model.watched import Frame, Progress
 from teho.model.watched import Given as Batch
 
+CPU_TENSORFLOW = {"version": "2.19.0", "cuda": False, "rocm": False}
 CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
 
 
@@ -39,6 +40,14 @@ CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
         ({"torch": CPU_TORCH, "jax": {"version": "0.6.0", "devices": ["NVIDIA H100"]}}, ""),
         ({"torch": CPU_TORCH, "cupy": {"version": "13"}}, ""),
         ({"torch": CPU_TORCH, "tensorflow": {"version": "2.19"}}, ""),
+        ({"tensorflow": CPU_TENSORFLOW}, "its TensorFlow 2.19.0 is built for CPUs alone"),
+        ({"tensorflow": {**CPU_TENSORFLOW, "cuda": True}}, ""),
+        ({"tensorflow": {**CPU_TENSORFLOW, "rocm": True}}, ""),
+        ({"tensorflow": CPU_TENSORFLOW, "cupy": {"version": "13"}}, ""),
+        (
+            {"tensorflow": CPU_TENSORFLOW, "jax": {"version": "0.6.0", "devices": ["NVIDIA H100"]}},
+            "",
+        ),
         ({"numpy": {}}, ""),
         ({}, ""),
     ],

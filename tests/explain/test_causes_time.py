@@ -451,6 +451,24 @@ class TestWithoutGpu:
         assert "`pip install 'jax[cuda12]'`" in finding.action
         assert "`JAX_PLATFORMS` does not say `cpu`" in finding.action
 
+    def test_a_tensorflow_that_is_built_for_cpus(self):
+        facts = {"version": "2.19.0", "cuda": False, "rocm": False}
+        parts = [NodePart(NODE, gpus=[untouched_gpu()])]
+        finding = found(
+            framework_without_gpu, watched(using(process(), tensorflow=facts), parts=parts)
+        )
+        assert finding.sentence == (
+            "The job holds a GPU, and its TensorFlow 2.19.0 is built for CPUs alone."
+        )
+        assert "list_physical_devices" in finding.action
+        for other in (
+            {"tensorflow": {**facts, "cuda": True}},
+            {"tensorflow": {"version": "2.19.0"}},
+            {"tensorflow": facts, "cupy": {"version": "13"}},
+        ):
+            made = watched(using(process(), **other), parts=parts)
+            assert judged(framework_without_gpu, made) == []
+
     @pytest.mark.parametrize("platforms", [("gpu",), ("cpu", "gpu"), ("cpu", None), (None,)])
     def test_all_of_jaxs_processes_are_known_to(self, platforms):
         assert judged(framework_without_gpu, self.computed_by_jax(*platforms)) == []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from probe.probed import WITH_FRAMEWORKS, Probed, loaders_of
 from support import lacks_framework
 
-pytestmark = pytest.mark.skipif(
-    bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow")
-)
 
-
+@pytest.mark.skipif(bool(lacks_framework("tensorflow")), reason=lacks_framework("tensorflow"))
 def test_pipelines_are_told_with_their_calls_and_waits(probed: Probed) -> None:
     probed.environment = {"TF_CPP_MIN_LOG_LEVEL": "3"}
     code = """
@@ -49,3 +48,22 @@ def test_pipelines_are_told_with_their_calls_and_waits(probed: Probed) -> None:
     plain = loaders["plain"]
     assert plain.settings["pipeline"][-1]["call"] == "batch"
     assert (plain.epochs, plain.batches) == (1, 1)
+
+
+@pytest.mark.parametrize("built", ["cuda", "rocm", ""])
+def test_what_it_was_built_for_is_noted(probed: Probed, tmp_path: Path, built: str) -> None:
+    """With a stand-in for the module: both its builds would be half a gigabyte each."""
+    package = tmp_path / "stand-in" / "tensorflow"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "__version__ = '2.19.0'\nfrom tensorflow import sysconfig\n"
+    )
+    build = {"is_cuda_build": built == "cuda", "is_rocm_build": built == "rocm"}
+    (package / "sysconfig.py").write_text(f"def get_build_info(): return {build}\n")
+    probed.environment = {"PYTHONPATH": str(package.parent)}
+    assert probed.run("import tensorflow").returncode == 0
+    (process,) = probed.watched()
+    assert process.libraries["tensorflow"] == {
+        "version": "2.19.0", "cuda": built == "cuda", "rocm": built == "rocm"
+    }  # fmt: skip
+    assert process.may_use_device == bool(built)

@@ -74,7 +74,8 @@ def submit_variants(
             [
                 *own_path(), "submit", "--cluster", cluster, *wanted, "--name", name,
                 *(["--array", f"1-{repeats}"] if repeats > 1 else []), *more, "--",
-                "env", "TEHO_PROBE_STEPS=1", *own_path(), "run", "--quiet", *told, "--", *argv,
+                "env", "TEHO_PROBE_STEPS=1", *own_path(), "run", "--quiet", "--keep-output",
+                *told, "--", *argv,
             ],
             stdout=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip

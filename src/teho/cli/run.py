@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -59,6 +59,8 @@ Examples:
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing at all; still record.")
 @click.option("--window", metavar="TIME",
               help="End it, with exit code 0, once its pace was steady for so long.")  # fmt: skip
+@click.option("--keep-output", is_flag=True,
+              help="Keep the first MiB that it prints on stdout with the recording.")  # fmt: skip
 @click.option("--alone", is_flag=True, help="In a job: record this program, and no more of it.")
 @click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
 @click.option(
@@ -76,6 +78,7 @@ def command(
     level: str | None,
     quiet: bool,
     window: str | None,
+    keep_output: bool,
     alone: bool,
     job: str | None,
     probe: str,
@@ -95,6 +98,8 @@ def command(
     if window is not None and (job is not None or probe == "off"):
         given = "--probe off" if job is None else "--job"
         raise click.UsageError(f"--window has no effect with {given}.")
+    if keep_output and job is not None:
+        raise click.UsageError("--keep-output has no effect with --job.")
     window_s = None
     if window is not None:
         from teho.cli.in_turns import read_window
@@ -117,7 +122,8 @@ def command(
 
         attach(job, wanted, shown)
     else:
-        _run(wanted, shown, quiet=quiet, probe=probe == "auto", alone=alone, window_s=window_s)
+        manner = _Manner(probe=probe == "auto", alone=alone, keep=keep_output, window_s=window_s)
+        _run(wanted, shown, manner, quiet=quiet)
 
 
 def _split_tag(tag: str) -> tuple[str, str]:
@@ -127,14 +133,22 @@ def _split_tag(tag: str) -> tuple[str, str]:
     return key, value
 
 
-def _run(
-    wanted: Wanted, shown: str, *, quiet: bool, probe: bool, alone: bool, window_s: float | None
-) -> None:
+class _Manner(NamedTuple):
+    """How the program is run."""
+
+    probe: bool
+    """Whether it is looked into."""
+    alone: bool
+    keep: bool
+    """Whether its output is kept."""
+    window_s: float | None
+
+
+def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     """Run the program, report, and end as it ended."""
+    window_s = manner.window_s
     try:
-        supervisor, task, mark, spool = _start(
-            wanted.command, probe=probe, alone=alone, steps=window_s is not None
-        )
+        supervisor, task, mark, spool = _start(wanted.command, manner)
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
@@ -150,12 +164,13 @@ def _run(
     outcome = supervisor.wait(fleet)
     if look:
         outcome.on_purpose = _protected(supervisor, _NO_WINDOW, look.leave) or ""
+    kept = supervisor.kept_output()
     supervisor.finish_recording(Progress(quiet=quiet), fleet)
     outcome.troubles.extend(fleet.troubles if fleet else ())
     _protected(
         supervisor,
         "the end could not be recorded",
-        lambda: _end(supervisor, wanted, recording, task, outcome),
+        lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
     if shown == "none" or (is_step(task) and not tells):
         die_like(outcome)
@@ -180,34 +195,34 @@ def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T 
         return None
 
 
-def _start(
-    argv: tuple[str, ...], *, probe: bool, alone: bool, steps: bool
-) -> tuple[Supervisor, Task, str | None, str]:
+def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, str | None, str]:
     """Start the program; return its supervisor and task, the mark of a whole job, and the spool.
 
     Raises:
         CannotStart: there is no such program.
     """
     recorded, in_script = is_recorded(os.environ), is_batch_script(os.environ)
-    if recorded and not in_script and not alone:
+    if recorded and not in_script and not manner.alone:
         # Who records the job counts this task among its own.
         become(argv, os.environ)
     supervisor = Supervisor()
     task = Task(started_by="")
-    if not alone:
+    if not manner.alone:
         task = _protected(supervisor, "this task is recorded alone", _read_task) or task
-    is_script = in_script and not recorded and not alone and not is_step(task)
+    is_script = in_script and not recorded and not manner.alone and not is_step(task)
     mark = new_mark(os.environ) if is_script else None
     environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
     spool = ""
-    if probe:
+    if manner.probe:
         shared = mark or (task.key if is_step(task) else "")
         spool = spool_of(shared or str(os.getpid()))
         if not shared:
             clear(spool)
         environment = with_probe(environment, spool)
-        if steps:
+        if manner.window_s is not None:
             environment["TEHO_PROBE_STEPS"] = "1"
+    if manner.keep and not (is_step(task) and task.rank):
+        _protected(supervisor, "its output is not kept", supervisor.keep_output)
     supervisor.start(argv, environment)
     return supervisor, task, mark, spool
 
@@ -256,6 +271,7 @@ def _begin(
 ) -> tuple[Recording, Fleet | None]:
     """Write down what runs, and tell the recorders."""
     from msgspec import to_builtins
+    from msgspec.structs import replace
 
     from teho.observe.recording import begin_recording
 
@@ -268,7 +284,8 @@ def _begin(
     else:
         recording, fleet = begin_recording(wanted, supervisor.started_s, task), None
     if recording.plan:
-        supervisor.send_plan(to_builtins(recording.plan))
+        apart = (*recording.plan.apart, *supervisor.own_pids)
+        supervisor.send_plan(to_builtins(replace(recording.plan, apart=apart)))
     return recording, fleet
 
 
@@ -306,13 +323,18 @@ def _end(
     recording: Recording | None,
     task: Task,
     outcome: Outcome,
+    kept: bytes | None,
 ) -> None:
-    from teho.observe.recording import end_recording, end_task, ended
+    from teho.observe.recording import end_recording, end_task, ended, keep_output
 
     if is_step(task):
         run = recording.run if recording else None
-        end_task(wanted.home, task, run, supervisor, outcome)
-    elif recording:
+        directory = end_task(wanted.home, task, run, supervisor, outcome)
+    else:
+        directory = recording.directory if recording else None
+    if directory and kept is not None:
+        keep_output(directory, kept)
+    if recording and not is_step(task):
         end_recording(recording.directory, ended(recording.run, outcome))
 
 

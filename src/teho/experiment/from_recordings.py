@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from teho.errors import InputError
 from teho.experiment.compare import summed_up, terms_of
 from teho.experiment.contest import judge
+from teho.experiment.outputs import Printed, other_results, printed_by
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.recorded import EARLY
@@ -87,12 +88,20 @@ def compare_recorded(
     swept = _swept([run for _, run in runs])
     found: dict[float | None, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     went: dict[float | None, list[tuple[str, Run]]] = defaultdict(list)
+    told: dict[float | None, dict[str, list[Printed]]] = defaultdict(lambda: defaultdict(list))
+    unknown = 0
     places: dict[str, Placement] = {}
     for path, run in runs:
         place = _placement(run)
         places.setdefault(place.name, place)
         value = float(run.tags[swept]) if swept else None
-        found[value][place.name].append(sample_of(run, path, None))
+        sample = sample_of(run, path, None)
+        found[value][place.name].append(sample)
+        if not sample.why:
+            printed = printed_by(path, is_whole=sample.is_whole)
+            if printed:
+                told[value][place.name].append(printed)
+            unknown += printed is None
         went[value].append((place.name, run))
     # As they were run: few cores first, GPUs last.
     ordered = sorted(places.values(), key=_order)
@@ -107,6 +116,7 @@ def compare_recorded(
                 {place: found[value][place.name] for place in ordered},
                 terms,
                 value,
+                other_results({place.name: told[value][place.name] for place in ordered}),
                 unrun="nothing is recorded of it",
             ),
             went[value],
@@ -120,7 +130,15 @@ def compare_recorded(
         command=runs[0][1].command,
         site=prices.site if prices else "",
         cost_unit=unit,
-        notes=(*notes, "What they printed is not recorded, so it was not compared."),
+        notes=(*notes, *([_not_kept(unknown, len(runs))] if unknown else ())),
+    )
+
+
+def _not_kept(unknown: int, count: int) -> str:
+    of_these = "these runs" if unknown == count else f"{unknown} of these {count} runs"
+    return (
+        f"What {of_these} printed was not kept, so it was not compared: "
+        "`teho run --keep-output` keeps it."
     )
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Printed", "other_results"]
+from teho.observe.printed import KEPT_BYTES
+from teho.store.layout import output_file
+
+__all__ = ["Printed", "other_results", "printed_by"]
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NEAR = 1e-3
@@ -36,6 +40,20 @@ class _Stable(NamedTuple):
     lines: Sequence[str | None]
     """None for one that differs."""
     is_whole: bool
+
+
+def printed_by(recording: Path, *, is_whole: bool) -> Printed | None:
+    """Return what a recorded program printed; None where that was not kept.
+
+    Args:
+        recording: its directory.
+        is_whole: whether the program came to its end.
+    """
+    try:
+        kept = output_file(recording).read_bytes()
+    except OSError:
+        return None
+    return Printed(kept.decode(errors="replace"), is_whole and len(kept) < KEPT_BYTES)
 
 
 def other_results(printed: Mapping[str, Sequence[Printed]]) -> list[str]:

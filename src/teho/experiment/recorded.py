@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from teho.errors import InputError, RecordingError
-from teho.experiment.outputs import Printed
+from teho.experiment.outputs import Printed, printed_by
 from teho.experiment.placement import Placement
 from teho.experiment.sample import sample_of
 from teho.experiment.started import Started, ended_words, tail_of
@@ -29,8 +29,6 @@ __all__ = ["EARLY", "OVER", "Recorded", "Runner"]
 
 _SEAL_S = 60.0
 """For which the recorder may go on once the program has ended."""
-_OUTPUT_BYTES = 1 << 20
-"""Of what it prints, the first so many are held against other runs'."""
 _RECENT = 100
 """So many recordings may have begun meanwhile."""
 OVER = "out of time"
@@ -107,11 +105,10 @@ class Runner:
         environment = placement.environment(self._environment)
         environment.pop(RECORDED, None)
         environment |= {"TEHO_PROBE_STEPS": "1", "TEHO_HOME": str(self._home)}
-        own = [sys.executable, "-m", "teho", "run", "--alone", "--quiet", *told, "--"]
+        own = [sys.executable, "-m", "teho", "run", "--alone", "--quiet", "--keep-output"]
         return Started(
-            [*own, *self._argv(placement)],
+            [*own, *told, "--", *self._argv(placement)],
             environment,
-            output=folder / "stdout",
             errors=folder / "stderr",
             cores=placement.cores,
         )
@@ -140,7 +137,7 @@ class Runner:
         if code:
             why = ended_words(code) + "".join(f": {line.strip()}" for line in last)
             return Recorded(msgspec.structs.replace(sample, why=why))
-        return Recorded(sample, _printed(folder / "stdout", is_whole=sample.is_whole))
+        return Recorded(sample, printed_by(directory, is_whole=sample.is_whole))
 
     def _recording(self, pid: int) -> tuple[Path, Run] | None:
         """Return the newest recording that this process supervised."""
@@ -151,9 +148,3 @@ class Runner:
                 if run.supervisor_pid == pid and run.tags.get("compare") == self._tags["compare"]:
                     return directory, run
         return None
-
-
-def _printed(path: Path, *, is_whole: bool) -> Printed:
-    with path.open("rb") as file:
-        text = file.read(_OUTPUT_BYTES).decode(errors="replace")
-        return Printed(text, is_whole and not file.read(1))

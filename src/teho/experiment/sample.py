@@ -19,7 +19,7 @@ from teho.explain.program import program_of
 from teho.explain.step import ending, failed
 from teho.explain.summary import summarise
 from teho.explain.totals import energy_of
-from teho.explain.wording import blind_torch
+from teho.explain.wording import blind_tensorflow, blind_torch
 from teho.model.compared import Sample
 from teho.model.metric import METRICS
 from teho.model.missing import Missing, Reason
@@ -101,13 +101,14 @@ def _blind(processes: Sequence[WatchedProcess]) -> str:
     for process in processes:
         found |= process.libraries
     torch, jax = found.get("torch", {}), found.get("jax", {})
-    if {"cupy", "tensorflow"} & set(found):
+    tensorflow = blind_tensorflow(found.get("tensorflow", {}))
+    if "cupy" in found or ("tensorflow" in found and not tensorflow):
         return ""
     if torch.get("version") and not (torch.get("cuda") or torch.get("hip") or jax.get("devices")):
         return blind_torch(torch)
     if {str(one).lower() for one in jax.get("devices", ())} == {"cpu"} and not torch:
         return f"its JAX {jax.get('version', '')} sees no GPU"
-    return ""
+    return "" if torch or jax else tensorflow
 
 
 def _idle_gpus(summary: Summary) -> int | None:

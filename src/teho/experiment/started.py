@@ -26,7 +26,6 @@ class Started:
     Args:
         argv: the command.
         environment: of it.
-        output: file for its standard output; None: it is not kept.
         errors: file for what it writes to stderr.
         cores: logical CPUs that it may run on; None: those of this process.
 
@@ -40,12 +39,9 @@ class Started:
         environment: Mapping[str, str],
         *,
         errors: Path,
-        output: Path | None = None,
         cores: Sequence[int] | None = None,
     ) -> None:
-        with contextlib.ExitStack() as files:
-            to = files.enter_context(output.open("wb")) if output else subprocess.DEVNULL
-            wrong = files.enter_context(errors.open("wb"))
+        with errors.open("wb") as wrong:
             own = os.sched_getaffinity(0)
             try:
                 if cores:  # a child begins on its parent's
@@ -54,7 +50,7 @@ class Started:
                     argv,
                     env=environment,
                     stdin=subprocess.DEVNULL,
-                    stdout=to,
+                    stdout=subprocess.DEVNULL,
                     stderr=wrong,
                     start_new_session=True,
                 )

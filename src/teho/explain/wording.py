@@ -88,6 +88,17 @@ def span(values: Iterable[float], unit: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def blind_tensorflow(facts: Mapping[str, Any]) -> str:
+    """Say that a TensorFlow is built for CPUs; empty where it is not, or that is not known.
+
+    Args:
+        facts: what the probe noted of it; recordings before 2026-11-22 have its version alone.
+    """
+    if facts.get("cuda") is False and facts.get("rocm") is False:
+        return f"its TensorFlow {facts.get('version', '')} is built for CPUs alone"
+    return ""
+
+
 def blind_torch(facts: Mapping[str, Any]) -> str:
     """Say what a PyTorch is built for that has neither CUDA nor ROCm.
 

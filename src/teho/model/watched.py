@@ -135,7 +135,10 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
         if devices:
             return not all(one.lower().startswith("cpu") for one in devices)
         torch = self.libraries.get("torch", {})
-        others = {"jax", "tensorflow", "cupy"} & set(self.libraries)
+        others = {"jax", "cupy"} & set(self.libraries)
+        tensorflow = self.libraries.get("tensorflow")
+        if tensorflow is not None and (tensorflow.get("cuda", True) or tensorflow.get("rocm")):
+            others.add("tensorflow")
         built_for = any(torch.get(one) for one in ("cuda", "hip", "xpu"))
         return bool(others or built_for or not self.libraries)
 

@@ -29,6 +29,7 @@ from teho.store.layout import (
     create_run_directory,
     new_run_id,
     node_file,
+    output_file,
     replace_file,
     run_file,
     safe_name,
@@ -51,6 +52,7 @@ __all__ = [
     "end_recording",
     "end_task",
     "ended",
+    "keep_output",
     "node_name",
 ]
 
@@ -188,8 +190,8 @@ def end_recording(directory: Path, run: Run) -> None:
 
 def end_task(
     home: Path, task: Task, run: Run | None, supervisor: Supervisor, outcome: Outcome
-) -> None:
-    """Write down how one task of a step ended.
+) -> Path | None:
+    """Write down how one task of a step ended; return its recording, None where there is none.
 
     Args:
         home: the directory of all recordings.
@@ -204,7 +206,7 @@ def end_task(
     """
     run_id = run_of_step(home, task.key)
     if run_id is None:
-        return
+        return None
     directory = create_step_directory(home, run_id)
     since = timedelta(seconds=time.monotonic() - supervisor.started_s)
     started_at = datetime.now(timezone.utc) - since
@@ -220,6 +222,16 @@ def end_task(
     replace_file(task_file(directory, task.rank), msgspec.json.encode(told))
     if run is not None:
         write_missing_description(directory, msgspec.json.encode(run))
+    return directory
+
+
+def keep_output(directory: Path, printed: bytes) -> None:
+    """Write down the beginning of what a program printed.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    replace_file(output_file(directory), printed)
 
 
 def await_others(recording: Recording, outcome: Outcome) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from teho.become import CannotStart, become, restore_signals
 from teho.observe.pipes import LineReader, send
+from teho.observe.printed import PassedOn
 from teho.observe.program import Outcome
 
 if TYPE_CHECKING:
@@ -83,6 +84,24 @@ class Supervisor:
         self._ended_s = 0.0
         self._is_shared = False
         self._released = False
+        self._passed_on: PassedOn | None = None
+
+    def keep_output(self) -> None:
+        """Before `start`: keep the beginning of what the program prints, and pass it on.
+
+        Raises:
+            OSError: it cannot be kept; the program then prints as without us.
+        """
+        self._passed_on = PassedOn(detach_streams)
+
+    @property
+    def own_pids(self) -> tuple[int, ...]:
+        """Processes of ours beside the program, but for the recorder."""
+        return (self._passed_on.pid,) if self._passed_on else ()
+
+    def kept_output(self) -> bytes | None:
+        """After `wait`: return what `keep_output` kept; None where nothing was to be kept."""
+        return self._passed_on.kept(self._reap) if self._passed_on else None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Start the program and return its pid.
@@ -99,6 +118,8 @@ class Supervisor:
         if self.program_pid == 0:
             self._become(command, environment, failure_write)
         os.close(failure_write)
+        if self._passed_on:
+            self._passed_on.let_go()
         failure = os.read(failure_read, _FAILURE_BYTES)
         os.close(failure_read)
         if failure:
@@ -110,6 +131,8 @@ class Supervisor:
         """In the child: undo what we did to signals, and become the program."""
         exit_code = 127
         try:
+            if self._passed_on:
+                self._passed_on.become_output()
             restore_signals()
             signal.signal(signal.SIGCHLD, self._inherited_chld or signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
@@ -324,6 +347,8 @@ class Supervisor:
                 if os.WIFSIGNALED(status):
                     name = signal.Signals(os.WTERMSIG(status)).name
                     self.trouble(f"the recorder was ended by {name}; rows after that are missing")
+            elif self._passed_on and pid == self._passed_on.pid:
+                self._passed_on.has_ended = not os.WIFSTOPPED(status)
 
 
 def _witness_signals(back: int) -> None:

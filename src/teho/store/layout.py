@@ -5,6 +5,8 @@
     RUN/live/NODE.0000.arrows  rows of the run while it goes on; NODE.0000.parquet once rotated
     RUN/samples/NODE.parquet   all rows of that node, once sealed
     RUN/tasks/RANK.json        written at its end by the supervisor of each task of a step
+    RUN/stdout                 what the program printed at first, with `--keep-output`; of a step,
+                               rank 0 did
 
 Each file has exactly one writer, so nothing is ever locked.
 """
@@ -23,6 +25,7 @@ __all__ = [
     "new_run_id",
     "node_file",
     "open_private",
+    "output_file",
     "overview_file",
     "replace_file",
     "run_file",
@@ -80,6 +83,11 @@ def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:
 def run_file(run: Path) -> Path:
     """Return the path of `run.json`."""
     return run / "run.json"
+
+
+def output_file(run: Path) -> Path:
+    """Return the path of what a program printed at first."""
+    return run / "stdout"
 
 
 def node_file(run: Path, node: str) -> Path:

@@ -21,6 +21,7 @@ from teho.store.layout import (
     live_parts,
     new_run_id,
     node_file,
+    output_file,
     overview_file,
     replace_file,
     run_file,
@@ -69,6 +70,9 @@ def merge_parts(directories: Sequence[Path], home: Path) -> Path:
             _copy_node(part, node, first, unborn)
         for task in tasks:
             replace_file(task_file(unborn, task.rank), msgspec.json.encode(task))
+        for part in parts:
+            if output_file(part.directory).exists():
+                replace_file(output_file(unborn), output_file(part.directory).read_bytes())
         run = _description(first, parts, run_id)
         replace_file(run_file(unborn), msgspec.json.encode(run))
         return unborn.rename(runs_directory(home) / run_id)

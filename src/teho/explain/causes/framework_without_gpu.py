@@ -1,11 +1,11 @@
-"""The job holds a GPU, and PyTorch cannot use it, or does not."""
+"""The job holds a GPU, and PyTorch, JAX or TensorFlow cannot use it, or does not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from teho.explain.causes._watch import Watch
-from teho.explain.wording import blind_torch
+from teho.explain.wording import blind_tensorflow, blind_torch
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.program import MainProcess
 from teho.model.run import Run
@@ -19,9 +19,9 @@ KIND = "framework_without_gpu"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Look at what PyTorch was built for, where its parameters lie, and where JAX computes."""
+    """Look at what frameworks were built for, and where they compute."""
     watch = Watch(KIND, run, summary, thresholds)
-    told = _of_torch(watch.mains) or _of_jax(watch.mains)
+    told = _of_torch(watch.mains) or _of_jax(watch.mains) or _of_tensorflow(watch.mains)
     if not watch.gpus or told is None:
         return []
     # Another library may use it, or the model is moved there part by part.
@@ -77,5 +77,26 @@ def _of_jax(mains: Sequence[MainProcess]) -> Told | None:
             "Install it for GPUs, `pip install 'jax[cuda12]'`, or load the site's module; see that "
             "`JAX_PLATFORMS` does not say `cpu`, and that "
             "`python -c 'import jax; print(jax.devices())'` names a GPU in a job."
+        ),
+    )
+
+
+def _of_tensorflow(mains: Sequence[MainProcess]) -> Told | None:
+    facts = [main.process.libraries.get("tensorflow", {}) for main in mains]
+    # Where another framework is there, that one may be what computes.
+    others = {"torch", "jax", "cupy"}
+    if not facts or any(others & set(main.process.libraries) for main in mains):
+        return None
+    told = [blind_tensorflow(one) for one in facts]
+    if not all(told):
+        return None
+    version = str(facts[0].get("version", ""))
+    return (
+        told[0],
+        (Evidence("TensorFlow", version),),
+        (
+            "Install it for GPUs, `pip install 'tensorflow[and-cuda]'`, or load the site's module, "
+            "and see that `python -c 'import tensorflow as tf; "
+            'print(tf.config.list_physical_devices("GPU"))\'` names one in a job.'
         ),
     )

@@ -32,8 +32,11 @@ _NOTED = {
 
 
 def tensorflow(module: Any, notes: Notes) -> None:
-    """Note which it is."""
+    """Note which it is, and what it was built for."""
     notes.fact("tensorflow", version=str(module.__version__))
+    build = module.sysconfig.get_build_info()
+    for name in ("cuda", "rocm"):
+        notes.fact("tensorflow", **{name: bool(build.get(f"is_{name}_build"))})
 
 
 def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:

@@ -1,0 +1,134 @@
+"""`teho run --keep-output`: what a program prints arrives as it came, and its beginning stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import teho
+from support import TEHO
+from teho.observe.printed import KEPT_BYTES
+
+RUN = [*TEHO, "run", "--quiet", "--keep-output", "--every", "100ms", "--probe", "off", "--"]
+MUCH = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 12289); sys.stderr.write('e')"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TEHO_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def kept(home: Path) -> bytes:
+    (run,) = (home / "runs").glob("[0-9]*")
+    path = run / "stdout"
+    assert path.stat().st_mode & 0o777 == 0o600
+    return path.read_bytes()
+
+
+def test_every_byte_arrives_and_the_first_mebibyte_is_kept(home: Path) -> None:
+    done = subprocess.run([*RUN, sys.executable, "-c", MUCH], capture_output=True, check=True)
+    assert done.stdout == bytes(range(256)) * 12289
+    assert done.stderr == b"e"
+    assert kept(home) == done.stdout[:KEPT_BYTES]
+
+
+def test_lines_come_while_the_program_runs(home: Path) -> None:
+    program = subprocess.Popen(
+        [*RUN, "sh", "-c", "echo first; read line; echo $line"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert program.stdin
+    assert program.stdout
+    assert program.stdout.readline() == "first\n"
+    program.stdin.write("second\n")
+    program.stdin.close()
+    assert program.stdout.read() == "second\n"
+    assert program.wait(60) == 0
+    assert kept(home) == b"first\nsecond\n"
+
+
+def test_a_reader_that_goes_ends_the_program_as_it_does_without_teho(home: Path) -> None:
+    script = f"{' '.join(RUN)} yes | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "y\n141\n"
+    assert kept(home).startswith(b"y\ny\n")
+
+
+def test_a_closed_output_is_closed_for_the_program(home: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{' '.join(RUN)} bash -c 'echo x' >&-"], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Bad file descriptor" in done.stderr
+    (run,) = (home / "runs").glob("[0-9]*")
+    assert "its output is not kept" in (run / "run.json").read_text()
+
+
+def test_what_is_printed_after_the_supervisor_was_killed_arrives(home: Path) -> None:
+    program = subprocess.Popen(
+        [*RUN, "sh", "-c", "echo $$; read line; echo $line"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert program.stdin
+    assert program.stdout
+    program.stdout.readline()
+    program.send_signal(signal.SIGKILL)
+    program.wait(60)
+    program.stdin.write("later\n")
+    program.stdin.close()
+    assert program.stdout.read() == "later\n"
+    assert home.exists()
+
+
+def test_ctrl_c_loses_nothing_of_what_is_printed_on_the_way_out(home: Path) -> None:
+    code = (
+        "import signal, sys, time\n"
+        "def end(*_): print('on the way out', flush=True); sys.exit(3)\n"
+        "signal.signal(signal.SIGINT, end); print('ready', flush=True); time.sleep(60)"
+    )
+    program = subprocess.Popen(
+        [*RUN, sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert program.stdout
+    assert program.stdout.readline() == "ready\n"
+    os.killpg(program.pid, signal.SIGINT)
+    assert program.stdout.read() == "on the way out\n"
+    assert program.wait(60) == 3
+    assert kept(home) == b"ready\non the way out\n"
+
+
+def test_what_its_children_print_later_arrives_and_is_not_waited_for_long(home: Path) -> None:
+    began_s = time.monotonic()
+    program = subprocess.Popen(
+        [*RUN, "sh", "-c", "echo own; (sleep 8; echo late) & exit 0"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert program.wait(60) == 0
+    assert time.monotonic() - began_s < 8
+    assert kept(home) == b"own\n"
+    assert program.stdout
+    assert program.stdout.read() == "own\nlate\n"
+
+
+def test_who_passes_on_is_no_process_of_the_program(home: Path) -> None:
+    subprocess.run([*RUN, "sleep", "1"], check=True)
+    (run,) = (home / "runs").glob("[0-9]*")
+    counts = teho.load(str(run)).table("node")["job_processes"].to_pylist()
+    assert {count for count in counts if count} == {1}
+
+
+def test_it_needs_a_program() -> None:
+    done = subprocess.run(
+        [*TEHO, "run", "--keep-output", "--job", "1"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "--keep-output has no effect with --job" in done.stderr
