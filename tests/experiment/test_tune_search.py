@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from experiment.simulated import RUN_S, Simulated
 from teho.errors import InputError
 from teho.experiment.attempt import Attempt
-from teho.experiment.confidence import SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import LONG_SECOND_LOOKS, first_look, second_look
 from teho.experiment.moves import Room
 from teho.experiment.tune import tune
 from teho.model.tuned import Settings, Tuned
@@ -263,7 +263,7 @@ def test_noise_is_not_called_a_gain(noise: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("look", "count"), [(first_look, 3), (first_look, 4), *((second_look, n) for n in SECOND_LOOKS)]
+    ("look", "count"), [(first_look, 3), (first_look, 4), *((second_look, n) for n in LONG_SECOND_LOOKS)]
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> None:
     chance, missed = random.Random(1), 0
@@ -285,7 +285,7 @@ def test_one_disturbed_pair_of_ten_hides_no_gain() -> None:
 def test_a_disturbed_machine_is_looked_at_again() -> None:
     program = Simulated(starved, noise=0.4, seed=3, settings={"dataset_bytes": 1})
     tuned = tuned_by(program, for_s=6000)
-    assert tuned.gain.pairs in SECOND_LOOKS
+    assert tuned.gain.pairs in LONG_SECOND_LOOKS
     assert tuned.outcome == "gain"
 
 

@@ -40,18 +40,18 @@ def test_every_byte_arrives_and_the_first_mebibyte_is_kept(home: Path) -> None:
 
 
 def test_lines_come_while_the_program_runs(home: Path) -> None:
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [*RUN, "sh", "-c", "echo first; read line; echo $line"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert program.stdin
-    assert program.stdout
-    assert program.stdout.readline() == "first\n"
-    program.stdin.write("second\n")
-    program.stdin.close()
-    assert program.stdout.read() == "second\n"
-    assert program.wait(60) == 0
-    assert kept(home) == b"first\nsecond\n"
+    ) as program:  # fmt: skip
+        assert program.stdin
+        assert program.stdout
+        assert program.stdout.readline() == "first\n"
+        program.stdin.write("second\n")
+        program.stdin.close()
+        assert program.stdout.read() == "second\n"
+        assert program.wait(60) == 0
+        assert kept(home) == b"first\nsecond\n"
 
 
 def test_a_reader_that_goes_ends_the_program_as_it_does_without_teho(home: Path) -> None:
@@ -72,20 +72,20 @@ def test_a_closed_output_is_closed_for_the_program(home: Path) -> None:
     assert "its output is not kept" in (run / "run.json").read_text()
 
 
-def test_what_is_printed_after_the_supervisor_was_killed_arrives(home: Path) -> None:
-    program = subprocess.Popen(
+@pytest.mark.usefixtures("home")
+def test_what_is_printed_after_the_supervisor_was_killed_arrives() -> None:
+    with subprocess.Popen(
         [*RUN, "sh", "-c", "echo $$; read line; echo $line"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert program.stdin
-    assert program.stdout
-    program.stdout.readline()
-    program.send_signal(signal.SIGKILL)
-    program.wait(60)
-    program.stdin.write("later\n")
-    program.stdin.close()
-    assert program.stdout.read() == "later\n"
-    assert home.exists()
+    ) as program:  # fmt: skip
+        assert program.stdin
+        assert program.stdout
+        program.stdout.readline()
+        program.send_signal(signal.SIGKILL)
+        program.wait(60)
+        program.stdin.write("later\n")
+        program.stdin.close()
+        assert program.stdout.read() == "later\n"
 
 
 def test_ctrl_c_loses_nothing_of_what_is_printed_on_the_way_out(home: Path) -> None:
@@ -94,29 +94,29 @@ def test_ctrl_c_loses_nothing_of_what_is_printed_on_the_way_out(home: Path) -> N
         "def end(*_): print('on the way out', flush=True); sys.exit(3)\n"
         "signal.signal(signal.SIGINT, end); print('ready', flush=True); time.sleep(60)"
     )
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [*RUN, sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
         start_new_session=True,
-    )  # fmt: skip
-    assert program.stdout
-    assert program.stdout.readline() == "ready\n"
-    os.killpg(program.pid, signal.SIGINT)
-    assert program.stdout.read() == "on the way out\n"
-    assert program.wait(60) == 3
-    assert kept(home) == b"ready\non the way out\n"
+    ) as program:  # fmt: skip
+        assert program.stdout
+        assert program.stdout.readline() == "ready\n"
+        os.killpg(program.pid, signal.SIGINT)
+        assert program.stdout.read() == "on the way out\n"
+        assert program.wait(60) == 3
+        assert kept(home) == b"ready\non the way out\n"
 
 
 def test_what_its_children_print_later_arrives_and_is_not_waited_for_long(home: Path) -> None:
     began_s = time.monotonic()
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [*RUN, "sh", "-c", "echo own; (sleep 8; echo late) & exit 0"],
         stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert program.wait(60) == 0
-    assert time.monotonic() - began_s < 8
-    assert kept(home) == b"own\n"
-    assert program.stdout
-    assert program.stdout.read() == "own\nlate\n"
+    ) as program:  # fmt: skip
+        assert program.wait(60) == 0
+        assert time.monotonic() - began_s < 8
+        assert kept(home) == b"own\n"
+        assert program.stdout
+        assert program.stdout.read() == "own\nlate\n"
 
 
 def test_who_passes_on_is_no_process_of_the_program(home: Path) -> None:

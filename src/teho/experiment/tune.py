@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from teho.config.privacy import masked_command
 from teho.experiment.attempt import Attempt
-from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
 from teho.experiment.moves import WAITED, Coordinate, Room, coordinates, merged
 from teho.experiment.refusal import no_baseline, no_pace
 from teho.experiment.wording import changes_of, in_words
@@ -213,7 +213,7 @@ class _Tuning:
         return True
 
     def _look_again(self, pairs: list[tuple[float, float]]) -> None:
-        for count in SECOND_LOOKS:
+        for count in LONG_SECOND_LOOKS:
             more = count - len(pairs)
             if self.affords(2 * more):
                 base, own = self._in_turns([{}, self.chosen], more)
@@ -318,7 +318,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
             f"{words} gave {gain.times:.2f} times the speed "
             f"(95 %: {gain.low:.2f} to {gain.high:.2f})"
         )
-        if gain.times >= _BETTER and gain.pairs < max(SECOND_LOOKS):
+        if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
             return "unproved", f"The time did not suffice to tell, `--for` gives more: {gave}"
         return "no_gain", f"No difference beyond chance: {gave}"
     if len(followed) > 1:

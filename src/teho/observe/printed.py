@@ -30,7 +30,10 @@ class PassedOn:
 
     def __init__(self, detach: Callable[[tuple[int, ...]], None]) -> None:
         """Begin to pass on; `detach(keep)` lets go of all other descriptors of this process."""
-        os.fstat(1)  # a program whose output is closed is to find it closed
+        if not os.get_inheritable(1):
+            # Ours was closed, and is something that was opened since; it is to be closed for
+            # the program too.
+            raise OSError("it is closed")
         self._memory = os.memfd_create("teho-printed", os.MFD_CLOEXEC)
         read_end, self._write_end = os.pipe()
         self.pid = os.fork()
