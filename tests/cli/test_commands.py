@@ -151,6 +151,34 @@ def test_a_damaged_description_is_named_and_listed(teho, own: Path) -> None:
     assert re.search(rf"{first}\s+damaged", teho("list").stdout)
 
 
+@pytest.mark.parametrize(
+    ("what", "instead"),
+    [
+        (rb'"name":"first"', rb'"name":"fir\xff"'),
+        (rb'("started_at":"[^"]*)Z"', rb'\1"'),
+        (rb'"period_s":0.2', rb'"period_s":0'),
+        (rb'"tags":{[^}]*}', rb'"tags":' + b"[" * 20_000),
+    ],
+    ids=["no-text", "no-time-zone", "no-period", "brackets"],
+)
+def test_whatever_is_wrong_with_one_run_the_others_are_there(
+    teho, own: Path, what: bytes, instead: bytes
+) -> None:
+    first, second = ids(own)
+    path = own / "runs" / first / "run.json"
+    content = path.read_bytes()
+    path.write_bytes(re.sub(what, instead, content))
+    assert path.read_bytes() != content
+    result = teho("report", first)
+    assert result.returncode == 2
+    assert str(path) in one_line(result.stderr)
+    shown = teho("list")
+    assert re.search(rf"{first}\s+damaged", shown.stdout), shown.stderr
+    assert teho("show", "second", "--path").stdout.strip().endswith(second)
+    assert teho("rm", "--older-than", "0s", "--yes").returncode == 0
+    assert ids(own) == [first]
+
+
 def test_a_newer_recording_asks_for_a_newer_teho(teho, own: Path) -> None:
     first, _ = ids(own)
     path = own / "runs" / first / "run.json"
@@ -255,6 +283,14 @@ def test_rm_keeps_what_teho_did_not_write(teho, own: Path) -> None:
     assert result.returncode == 2
     assert "my notes.txt" in one_line(result.stderr)
     assert notes.exists()
+
+
+def test_rm_takes_what_the_program_printed_too(teho, home: Path) -> None:
+    teho("run", "-q", "--keep-output", "--probe", "off", "--", "echo", "printed")
+    (run_id,) = ids(home)
+    assert (home / "runs" / run_id / "stdout").read_text() == "printed\n"
+    result = teho("rm", run_id, "--yes")
+    assert (result.returncode, ids(home)) == (0, []), result.stderr
 
 
 def test_rm_keeps_a_run_that_goes_on(teho, home: Path) -> None:

@@ -171,8 +171,9 @@ def test_a_program_runs_on_its_cores_and_nobody_else_is_moved(tmp_path: Path) ->
     mine = os.sched_getaffinity(0)
     (place,) = placed("cpu:1", this_machine({}))
     code = (
-        "import json, os, sys; json.dump([sorted(os.sched_getaffinity(0)), "
-        "os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES']], open(sys.argv[1], 'w'))"
+        "import json, os, sys; found = [sorted(os.sched_getaffinity(0)), "
+        "os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES']]; "
+        "open(sys.argv[1], 'w').write(json.dumps(found))"
     )
     output = tmp_path / "found"
     started = Started(

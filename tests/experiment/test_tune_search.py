@@ -263,7 +263,8 @@ def test_noise_is_not_called_a_gain(noise: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("look", "count"), [(first_look, 3), (first_look, 4), *((second_look, n) for n in LONG_SECOND_LOOKS)]
+    ("look", "count"),
+    [(first_look, 3), (first_look, 4), *((second_look, n) for n in LONG_SECOND_LOOKS)],
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> None:
     chance, missed = random.Random(1), 0

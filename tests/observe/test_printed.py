@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -69,7 +70,27 @@ def test_a_closed_output_is_closed_for_the_program(home: Path) -> None:
     assert done.returncode == 1
     assert "Bad file descriptor" in done.stderr
     (run,) = (home / "runs").glob("[0-9]*")
-    assert "its output is not kept" in (run / "run.json").read_text()
+    (trouble,) = json.loads((run / "run.json").read_text())["troubles"]
+    assert "its output is not kept" in trouble["what"]
+    assert trouble.get("elapsed_s", 0.0) < 60.0
+
+
+def test_a_python_that_is_built_for_an_old_system_keeps_it_too(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import os\nvars(os).pop('memfd_create', None)\n")
+    done = subprocess.run(
+        [*RUN, "echo", "x"], env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout == b"x\n"
+    assert kept(home) == b"x\n"
+
+
+def test_that_the_disk_is_full_is_told(home: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*RUN, "yes"], stdout=full, check=False)
+    assert done.returncode == -signal.SIGPIPE
+    (run,) = (home / "runs").glob("[0-9]*")
+    assert "its pipe was closed: No space left on device" in (run / "run.json").read_text()
 
 
 @pytest.mark.usefixtures("home")

@@ -60,7 +60,8 @@ Examples:
 @click.option("--window", metavar="TIME",
               help="End it, with exit code 0, once its pace was steady for so long.")  # fmt: skip
 @click.option("--keep-output", is_flag=True,
-              help="Keep the first MiB that it prints on stdout with the recording.")  # fmt: skip
+              help="Keep the first MiB that it prints on stdout with the recording; stdout is a "
+              "pipe then, no terminal.")  # fmt: skip
 @click.option("--alone", is_flag=True, help="In a job: record this program, and no more of it.")
 @click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
 @click.option(
