@@ -16,6 +16,7 @@ import pytest
 import teho as library
 from support import TEHO
 from teho.cli import COMMANDS
+from teho.cli.complete import complete_run
 from teho.errors import InputError
 from teho.model.run import FORMAT_VERSION, Run
 from teho.show import json as json_face
@@ -134,6 +135,14 @@ def test_runs_are_found_by_id_beginning_name_and_path(teho, own: Path) -> None:
     result = teho("show", first[:4])
     assert result.returncode == 2
     assert "2 runs begin with" in one_line(result.stderr)
+
+
+def test_a_name_that_many_ids_begin_with_is_found(teho, own: Path) -> None:
+    year = ids(own)[0][:4]
+    teho("run", "-q", "--probe", "off", "--name", year, "--", "true")
+    result = teho("show", year)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["name"] == year
 
 
 def test_a_directory_that_is_not_a_run(teho, tmp_path: Path) -> None:
@@ -258,6 +267,16 @@ def test_list_and_its_cache(teho, own: Path) -> None:
     assert len(teho("list", "--last", "1").stdout.splitlines()) == 2
 
 
+def test_a_tag_that_no_run_has(teho, own: Path) -> None:
+    nobody = teho("list", "--tag", "code=9")
+    assert "has code=9" in nobody.stderr
+    assert "Record one" not in nobody.stderr
+    for words in (["list", "--tag", "code"], ["list", "--tag", "code", "--format", "json"]):
+        result = teho(*words)
+        assert result.returncode == 2
+        assert "KEY=VALUE" in one_line(result.stderr)
+
+
 def test_list_works_where_no_cache_can_be_kept(teho, own: Path) -> None:
     Path(os.environ["XDG_CACHE_HOME"]).write_text("a file where a folder should be")
     assert all(run_id in teho("list").stdout for run_id in ids(own))
@@ -341,6 +360,39 @@ def test_a_closed_pipe_is_no_error(own: Path) -> None:
 def test_nothing_secret_is_on_disk_anywhere(own: Path) -> None:
     for path in own.rglob("*"):
         assert path.is_dir() or b"s3cr3t" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("hours", ["9" * 400, "9" * 5000])
+def test_a_number_without_end_is_none(teho, hours: str) -> None:
+    for words in (["run", "--every", f"{hours}:00", "--", "true"], ["rm", "--older-than", hours]):
+        result = teho(*words)
+        assert result.returncode == 2
+        assert "length of time" in one_line(result.stderr)
+
+
+def test_a_home_whose_name_is_no_text_costs_the_recording_alone(teho, own: Path) -> None:
+    place = os.fsdecode(os.fsencode(own.parent) + b"/k\xe4ytt\xe4j\xe4")
+    odd = {"TEHO_HOME": place}
+    ran = teho("run", "--probe", "off", "--", "sh", "-c", "exit 3", env=odd)
+    assert ran.returncode == 3
+    assert "no UTF-8" in one_line(ran.stderr)
+    own.rename(place)
+    for words, env in ((["list"], odd), (["report", next(Path(place).glob("runs/*"))], {})):
+        result = teho(*words, env=env)
+        assert result.returncode == 2
+        assert "no UTF-8" in one_line(result.stderr)
+
+
+def test_a_threshold_file_of_nobody(teho, own: Path) -> None:
+    result = teho("report", env={"TEHO_THRESHOLDS": "~no-such-user/thresholds.toml"})
+    assert result.returncode == 2
+    assert "~no-such-user" in one_line(result.stderr)
+
+
+def test_what_is_being_created_is_not_offered(home: Path) -> None:
+    for name in (".20261120-101944-x-k3f9", "20261120-101945-x-k3f9"):
+        (home / "runs" / name).mkdir(parents=True)
+    assert complete_run(None, None, "") == ["last", "20261120-101945-x-k3f9"]
 
 
 def test_completion_of_commands_and_runs(own: Path) -> None:

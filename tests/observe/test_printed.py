@@ -136,6 +136,9 @@ def test_what_its_children_print_later_arrives_and_is_not_waited_for_long(home: 
         assert program.wait(60) == 0
         assert time.monotonic() - began_s < 8
         assert kept(home) == b"own\n"
+        (run,) = (home / "runs").glob("[0-9]*")
+        # Who waits for them does not record them.
+        assert teho.load(str(run)).table("node")["elapsed_s"].to_pylist()[-1] < 5
         assert program.stdout
         assert program.stdout.read() == "own\nlate\n"
 
@@ -145,6 +148,16 @@ def test_who_passes_on_is_no_process_of_the_program(home: Path) -> None:
     (run,) = (home / "runs").glob("[0-9]*")
     counts = teho.load(str(run)).table("node")["job_processes"].to_pylist()
     assert {count for count in counts if count} == {1}
+
+
+def test_without_room_for_it_the_end_is_recorded(home: Path) -> None:
+    limited = f"ulimit -f 200; exec {' '.join(RUN)} head -c 1000000 /dev/zero"  # of 1 KiB each
+    subprocess.run(["bash", "-c", limited], stdout=subprocess.PIPE, check=True)
+    (run,) = (home / "runs").glob("[0-9]*")
+    said = (run / "run.json").read_text()
+    assert "its output is not kept: [Errno 27] File too large" in said
+    assert '"exit_code":0' in said
+    assert not list(run.glob(".stdout*"))
 
 
 def test_it_needs_a_program() -> None:

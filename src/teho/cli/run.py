@@ -165,8 +165,8 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     outcome = supervisor.wait(fleet)
     if look:
         outcome.on_purpose = _protected(supervisor, _NO_WINDOW, look.leave) or ""
-    kept = supervisor.kept_output()
     supervisor.finish_recording(Progress(quiet=quiet), fleet)
+    kept = supervisor.kept_output()
     outcome.troubles.extend(fleet.troubles if fleet else ())
     _protected(
         supervisor,
@@ -334,7 +334,8 @@ def _end(
     else:
         directory = recording.directory if recording else None
     if directory and kept is not None:
-        keep_output(directory, kept)
+        # Where there is room for its end alone, that comes first.
+        _protected(supervisor, "its output is not kept", partial(keep_output, directory, kept))
     if recording and not is_step(task):
         end_recording(recording.directory, ended(recording.run, outcome))
 

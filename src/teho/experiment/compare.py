@@ -196,8 +196,8 @@ def _compare_at(
 ) -> tuple[Point, bool]:
     """Return what came of one value, and whether somebody ended it early.
 
-    There are two looks at the figures, after three rounds and after seven or ten, so that it does
-    not go on until it pleases.
+    There are two looks at the figures, after three rounds and after as many of `SECOND_LOOKS` as
+    the time allows, so that it does not go on until it pleases.
     """
     rounds = Rounds(run, wish.placements, for_s, tell, clock)
     try:

@@ -19,7 +19,7 @@ from teho.experiment.moves import WAITED, Coordinate, Room, coordinates, merged
 from teho.experiment.refusal import no_baseline, no_pace
 from teho.experiment.wording import changes_of, in_words
 from teho.model.tuned import Gain, Settings, Trial, Tuned
-from teho.units import format_duration, many
+from teho.units import format_duration, format_pace, many
 
 __all__ = ["Run", "tune"]
 
@@ -119,7 +119,7 @@ class _Tuning:
         return None if why else _Measured(settings, self.speed_of(run), run)
 
     def _tell_of(self, settings: Settings, run: Attempt, why: str = "") -> None:
-        pace = f"{run.pace.steps_per_s:.3g} {many(run.unit)}/s" if run.pace else ""
+        pace = f"{format_pace(run.pace.steps_per_s)} {many(run.unit)}/s" if run.pace else ""
         self._tell(f"{in_words(settings) or 'as it is'}: {why or pace}")
 
     def speed_of(self, run: Attempt) -> float:
@@ -329,8 +329,9 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
             f"{best.speed / followed[0].speed:.2f} times as fast in one run"
         )
     tried = len(tuning.runs) - 1
+    tries = f"{tried} {'try' if tried == 1 else 'tries'}"
     if is_interrupted:
-        return "unproved", f"Nothing is proved: it was ended early, after {tried} tries"
+        return "unproved", f"Nothing is proved: it was ended early, after {tries}"
     if not tuning.affords(1 + 2 * FEWEST_PAIRS) and not tried:
         one_s = fmean([run.elapsed_s for _, run, _ in tuning.runs])
         need = format_duration((3 + 2 * FEWEST_PAIRS) * one_s)
@@ -339,7 +340,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
             f"{need} or more"
         )
     if tried and not any(run.pace and not run.exit_code for _, run, _ in tuning.runs[1:]):
-        return "unproved", f"Nothing is proved: none of {tried} tries could be measured"
+        return "unproved", f"Nothing is proved: {tries}, and none could be measured"
     if not tried:
         return "no_gain", "There is nothing to gain from what may be set: nothing was tried"
     return "no_gain", "Nothing that was tried makes it faster"

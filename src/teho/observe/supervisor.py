@@ -168,15 +168,17 @@ class Supervisor:
                 task may end.
         """
         self._is_shared = shared
-        to_read, to_write = os.pipe()
-        from_read, from_write = os.pipe()
+        pipes: list[int] = []
         try:
+            for _ in range(2):
+                pipes += os.pipe()
             self._recorder = os.fork()
         except OSError as error:
             self.trouble(f"no recorder could be started: {error.strerror}")
-            for descriptor in (to_read, to_write, from_read, from_write):
+            for descriptor in pipes:
                 os.close(descriptor)
             return
+        to_read, to_write, from_read, from_write = pipes
         if self._recorder == 0:
             status = 1
             try:

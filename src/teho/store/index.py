@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from teho.config.settings import expanded
+from teho.config.settings import expanded, in_utf8
 from teho.errors import InputError, RecordingError, RunNotFoundError
 from teho.model.job import Submission
 from teho.model.run import Run
@@ -58,10 +58,10 @@ def find_run(reference: str, home: Path) -> Path:
     if _JOB_ID.fullmatch(reference) and (of_job := runs_of_job_id(home, reference)):
         return of_job[-1]
     fitting = [run_id for run_id in ids if run_id.startswith(reference)]
-    if not fitting:
-        fitting = [path.name for path, run in list_runs(home) if run and run.name == reference]
+    if len(fitting) != 1:
+        named = [path.name for path, run in list_runs(home) if run and run.name == reference]
         # The newest of a name is what one means by it: names are given to repeat.
-        fitting = fitting[-1:]
+        fitting = named[-1:] or fitting
     if len(fitting) == 1:
         return runs / fitting[0]
     if not fitting and Path(reference).is_dir():
@@ -110,7 +110,7 @@ def _checked_directory(path: Path) -> Path:
             "a directory that `teho run` wrote",
             "`teho show RUN --path` prints where a run lies",
         )
-    return path.resolve()
+    return in_utf8(path.resolve())
 
 
 def _ids(runs: Path) -> list[str]:

@@ -143,7 +143,8 @@ def run_state(run: Run, directory: Path) -> RunState:
         # Every recorder came to its end; what tasks did not tell they will not tell any more.
         return RunState.INTERRUPTED
     newest = max(_touched_s(directory), default=run.started_at.timestamp())
-    return RunState.RUNNING if time.time() - newest < _SILENT_S else RunState.INTERRUPTED
+    silent_s = time.time() - newest
+    return RunState.RUNNING if silent_s < _SILENT_S + run.period_s else RunState.INTERRUPTED
 
 
 def _touched_s(directory: Path) -> Iterator[float]:
