@@ -163,7 +163,7 @@ def test_a_damaged_description_is_named_and_listed(teho, own: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "instead"),
     [
-        (rb'"name":"first"', rb'"name":"fir\xff"'),
+        (rb'"name":"first"', b'"name":"fir\xff"'),
         (rb'("started_at":"[^"]*)Z"', rb'\1"'),
         (rb'"period_s":0.2', rb'"period_s":0'),
         (rb'"tags":{[^}]*}', rb'"tags":' + b"[" * 20_000),
@@ -186,6 +186,15 @@ def test_whatever_is_wrong_with_one_run_the_others_are_there(
     assert teho("show", "second", "--path").stdout.strip().endswith(second)
     assert teho("rm", "--older-than", "0s", "--yes").returncode == 0
     assert ids(own) == [first]
+
+
+def test_no_node_is_called_after_a_place_elsewhere(teho, own: Path) -> None:
+    first, _ = ids(own)
+    (path,) = (own / "runs" / first / "nodes").glob("*.json")
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"name": "../../../x"}))
+    result = teho("report", first)
+    assert result.returncode == 2
+    assert str(path) in one_line(result.stderr)
 
 
 def test_a_newer_recording_asks_for_a_newer_teho(teho, own: Path) -> None:
@@ -474,6 +483,16 @@ def test_a_run_of_an_older_teho_lacks_columns(teho, own: Path) -> None:
     result = teho("report", first, "--format", "json")
     assert result.returncode == 0
     assert all(plot["key"] != "load_1min" for plot in json.loads(result.stdout)["plots"])
+
+
+def test_rm_goes_on_past_one_that_it_keeps(teho, own: Path) -> None:
+    first, _ = ids(own)
+    (own / "runs" / first / "my notes.txt").write_text("mine")
+    result = teho("rm", "--older-than", "0s", "--yes")
+    assert result.returncode == 2
+    assert "my notes.txt" in result.stderr
+    assert "deleted 1 recording" in result.stderr
+    assert ids(own) == [first]
 
 
 def test_deleting_the_same_run_twice_is_once(teho, own: Path) -> None:

@@ -28,6 +28,8 @@ __all__ = [
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 """UTC; one without a time zone cannot be held against another."""
 _Period = Annotated[float, msgspec.Meta(gt=0)]
+_FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/]+$")]
+"""Files are called after it, and those of a run lie in its directory."""
 FORMAT_VERSION = 1
 """Version of the recording's layout; see docs/format.md."""
 
@@ -129,7 +131,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One node's part of a recording, written by that node's recorder alone."""
 
-    name: str
+    name: _FileName
     """Host name."""
     started_at: _Time
     """UTC time of the recorder's monotonic zero."""
