@@ -262,6 +262,23 @@ def test_a_running_run_can_be_reported_on(teho, home: Path) -> None:
     assert json.loads(teho("report", "--format", "json").stdout)["state"] == "finished"
 
 
+def test_other_nodes_see_that_it_goes_on_where_no_row_comes(teho, home: Path) -> None:
+    process = subprocess.Popen([*TEHO, "run", "-q", "--every", "100ms", "--", "sleep", "60"])
+    try:
+        while not (found := list(home.glob("runs/[!.]*/nodes/*.json"))):
+            assert process.poll() is None
+            time.sleep(0.05)
+        for _ in range(2):  # once it might be written anew
+            os.utime(found[0], (0, 0))
+            deadline_s = time.monotonic() + 20
+            while found[0].stat().st_mtime == 0:
+                assert time.monotonic() < deadline_s
+                time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
 def test_names_and_arguments_of_any_bytes(teho, tmp_path: Path) -> None:
     odd = tmp_path / "a b'\"$(x)\n\\é"
     odd.mkdir()

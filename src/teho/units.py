@@ -21,6 +21,7 @@ __all__ = [
     "format_count",
     "format_duration",
     "format_energy",
+    "format_pace",
     "format_quantity",
     "format_rate",
     "format_time",
@@ -62,8 +63,9 @@ _SHOWN = {
     ("J", "Wh"): J_PER_WH,
     ("s", "h"): 3600.0,
 }
-_NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", re.ASCII)
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
+# No quantity has more digits, and Python's numbers end somewhere.
+_NUMBER_AND_UNIT = re.compile(r"\s*(\d{1,30}(?:\.\d*)?|\.\d+)(?!\d)\s*([A-Za-z]*)\s*", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d{1,15})-)?(\d{1,15}):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
 
 
 def parse_duration(text: str, what: str = "duration") -> float:
@@ -185,6 +187,11 @@ def format_count(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return _three_digits(value)
+
+
+def format_pace(per_s: float) -> str:
+    """Write how much is done in a second with three digits, never as a power: `0.0123`, `1,234`."""
+    return f"{per_s:,.0f}" if per_s >= 999.5 else f"{per_s:.3g}"
 
 
 def plural(unit: str, amount: float) -> str:

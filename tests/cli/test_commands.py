@@ -16,6 +16,7 @@ import pytest
 import teho as library
 from support import TEHO
 from teho.cli import COMMANDS
+from teho.cli.complete import complete_run
 from teho.errors import InputError
 from teho.model.run import FORMAT_VERSION, Run
 from teho.show import json as json_face
@@ -136,6 +137,14 @@ def test_runs_are_found_by_id_beginning_name_and_path(teho, own: Path) -> None:
     assert "2 runs begin with" in one_line(result.stderr)
 
 
+def test_a_name_that_many_ids_begin_with_is_found(teho, own: Path) -> None:
+    year = ids(own)[0][:4]
+    teho("run", "-q", "--probe", "off", "--name", year, "--", "true")
+    result = teho("show", year)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["name"] == year
+
+
 def test_a_directory_that_is_not_a_run(teho, tmp_path: Path) -> None:
     result = teho("report", tmp_path)
     assert result.returncode == 2
@@ -149,6 +158,43 @@ def test_a_damaged_description_is_named_and_listed(teho, own: Path) -> None:
     assert result.returncode == 2
     assert str(own / "runs" / first / "run.json") in one_line(result.stderr)
     assert re.search(rf"{first}\s+damaged", teho("list").stdout)
+
+
+@pytest.mark.parametrize(
+    ("what", "instead"),
+    [
+        (rb'"name":"first"', b'"name":"fir\xff"'),
+        (rb'("started_at":"[^"]*)Z"', rb'\1"'),
+        (rb'"period_s":0.2', rb'"period_s":0'),
+        (rb'"tags":{[^}]*}', rb'"tags":' + b"[" * 20_000),
+    ],
+    ids=["no-text", "no-time-zone", "no-period", "brackets"],
+)
+def test_whatever_is_wrong_with_one_run_the_others_are_there(
+    teho, own: Path, what: bytes, instead: bytes
+) -> None:
+    first, second = ids(own)
+    path = own / "runs" / first / "run.json"
+    content = path.read_bytes()
+    path.write_bytes(re.sub(what, instead, content))
+    assert path.read_bytes() != content
+    result = teho("report", first)
+    assert result.returncode == 2
+    assert str(path) in one_line(result.stderr)
+    shown = teho("list")
+    assert re.search(rf"{first}\s+damaged", shown.stdout), shown.stderr
+    assert teho("show", "second", "--path").stdout.strip().endswith(second)
+    assert teho("rm", "--older-than", "0s", "--yes").returncode == 0
+    assert ids(own) == [first]
+
+
+def test_no_node_is_called_after_a_place_elsewhere(teho, own: Path) -> None:
+    first, _ = ids(own)
+    (path,) = (own / "runs" / first / "nodes").glob("*.json")
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"name": "../../../x"}))
+    result = teho("report", first)
+    assert result.returncode == 2
+    assert str(path) in one_line(result.stderr)
 
 
 def test_a_newer_recording_asks_for_a_newer_teho(teho, own: Path) -> None:
@@ -230,6 +276,16 @@ def test_list_and_its_cache(teho, own: Path) -> None:
     assert len(teho("list", "--last", "1").stdout.splitlines()) == 2
 
 
+def test_a_tag_that_no_run_has(teho, own: Path) -> None:
+    nobody = teho("list", "--tag", "code=9")
+    assert "has code=9" in nobody.stderr
+    assert "Record one" not in nobody.stderr
+    for words in (["list", "--tag", "code"], ["list", "--tag", "code", "--format", "json"]):
+        result = teho(*words)
+        assert result.returncode == 2
+        assert "KEY=VALUE" in one_line(result.stderr)
+
+
 def test_list_works_where_no_cache_can_be_kept(teho, own: Path) -> None:
     Path(os.environ["XDG_CACHE_HOME"]).write_text("a file where a folder should be")
     assert all(run_id in teho("list").stdout for run_id in ids(own))
@@ -255,6 +311,14 @@ def test_rm_keeps_what_teho_did_not_write(teho, own: Path) -> None:
     assert result.returncode == 2
     assert "my notes.txt" in one_line(result.stderr)
     assert notes.exists()
+
+
+def test_rm_takes_what_the_program_printed_too(teho, home: Path) -> None:
+    teho("run", "-q", "--keep-output", "--probe", "off", "--", "echo", "printed")
+    (run_id,) = ids(home)
+    assert (home / "runs" / run_id / "stdout").read_text() == "printed\n"
+    result = teho("rm", run_id, "--yes")
+    assert (result.returncode, ids(home)) == (0, []), result.stderr
 
 
 def test_rm_keeps_a_run_that_goes_on(teho, home: Path) -> None:
@@ -305,6 +369,39 @@ def test_a_closed_pipe_is_no_error(own: Path) -> None:
 def test_nothing_secret_is_on_disk_anywhere(own: Path) -> None:
     for path in own.rglob("*"):
         assert path.is_dir() or b"s3cr3t" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("hours", ["9" * 400, "9" * 5000])
+def test_a_number_without_end_is_none(teho, hours: str) -> None:
+    for words in (["run", "--every", f"{hours}:00", "--", "true"], ["rm", "--older-than", hours]):
+        result = teho(*words)
+        assert result.returncode == 2
+        assert "length of time" in one_line(result.stderr)
+
+
+def test_a_home_whose_name_is_no_text_costs_the_recording_alone(teho, own: Path) -> None:
+    place = os.fsdecode(os.fsencode(own.parent) + b"/k\xe4ytt\xe4j\xe4")
+    odd = {"TEHO_HOME": place}
+    ran = teho("run", "--probe", "off", "--", "sh", "-c", "exit 3", env=odd)
+    assert ran.returncode == 3
+    assert "no UTF-8" in one_line(ran.stderr)
+    own.rename(place)
+    for words, env in ((["list"], odd), (["report", next(Path(place).glob("runs/*"))], {})):
+        result = teho(*words, env=env)
+        assert result.returncode == 2
+        assert "no UTF-8" in one_line(result.stderr)
+
+
+def test_a_threshold_file_of_nobody(teho, own: Path) -> None:
+    result = teho("report", env={"TEHO_THRESHOLDS": "~no-such-user/thresholds.toml"})
+    assert result.returncode == 2
+    assert "~no-such-user" in one_line(result.stderr)
+
+
+def test_what_is_being_created_is_not_offered(home: Path) -> None:
+    for name in (".20261120-101944-x-k3f9", "20261120-101945-x-k3f9"):
+        (home / "runs" / name).mkdir(parents=True)
+    assert complete_run(None, None, "") == ["last", "20261120-101945-x-k3f9"]
 
 
 def test_completion_of_commands_and_runs(own: Path) -> None:
@@ -386,6 +483,16 @@ def test_a_run_of_an_older_teho_lacks_columns(teho, own: Path) -> None:
     result = teho("report", first, "--format", "json")
     assert result.returncode == 0
     assert all(plot["key"] != "load_1min" for plot in json.loads(result.stdout)["plots"])
+
+
+def test_rm_goes_on_past_one_that_it_keeps(teho, own: Path) -> None:
+    first, _ = ids(own)
+    (own / "runs" / first / "my notes.txt").write_text("mine")
+    result = teho("rm", "--older-than", "0s", "--yes")
+    assert result.returncode == 2
+    assert "my notes.txt" in result.stderr
+    assert "deleted 1 recording" in result.stderr
+    assert ids(own) == [first]
 
 
 def test_deleting_the_same_run_twice_is_once(teho, own: Path) -> None:

@@ -96,6 +96,19 @@ def test_secrets_inside_one_word(word: str) -> None:
     assert SECRET not in " ".join(masked_command(["x", word]))
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"https://me.blob.core.windows.net/data/a.tar?sv=2022-11-02&sp=r&sig={SECRET}",
+        f"postgresql://me:p@{SECRET}@db.example.org:5432/runs",
+    ],
+)
+def test_secrets_inside_urls(url: str) -> None:
+    (_, kept) = masked_command(["x", url])
+    assert SECRET not in kept
+    assert kept.startswith(url[:8])
+
+
 def test_tags_and_control_characters() -> None:
     assert masked_tags({"api_key": SECRET, "lr": "0.1"}) == {"api_key": MASK, "lr": "0.1"}
     assert masked_text("x\x1b]0;title\x07") == r"x\x1b]0;title\x07"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stubs.proc_tree import plant
-from teho.devices.cgroup import MemoryCgroup, _names_job
+from teho.devices.cgroup import MemoryCgroup, _names_job, cpu_quota
 from teho.model.missing import Missing, Reason
 
 MIB = 1024**2
@@ -237,6 +237,36 @@ def test_any_text_is_survived(tmp_path_factory, cgroup, mounts):
     (root / "proc/self/cgroup").write_bytes(b"0::/" + cgroup.encode("utf-8", "replace"))
     (root / "proc/self/mountinfo").write_bytes(mounts.encode("utf-8", "replace"))
     MemoryCgroup(root, None, None).read()
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "cpus"),
+    [
+        ("max", "150000", 1.5),
+        ("400000", "max", 4.0),
+        ("100000", "800000", 1.0),
+        ("max", "max", None),
+    ],
+)
+def test_the_tightest_cpu_quota_counts(tmp_path: Path, outer: str, inner: str, cpus: float | None):
+    v2(tmp_path, "box/part", {})
+    plant(
+        tmp_path,
+        {
+            "sys/fs/cgroup/box/cpu.max": f"{outer} 100000\n",
+            "sys/fs/cgroup/box/part/cpu.max": f"{inner} 100000\n",
+        },
+    )
+    assert cpu_quota(tmp_path) == cpus
+
+
+@pytest.mark.parametrize(("quota", "cpus"), [("250000", 2.5), ("-1", None)])
+def test_a_cpu_quota_of_version_1(tmp_path: Path, quota: str, cpus: float | None):
+    v1(tmp_path, "box", {})
+    files = {"cpu.cfs_quota_us": quota, "cpu.cfs_period_us": "100000"}
+    plant(tmp_path, {f"sys/fs/cgroup/cpu/{name}": f"{text}\n" for name, text in files.items()})
+    assert cpu_quota(tmp_path) == cpus
+    assert cpu_quota(tmp_path / "nothing") is None
 
 
 def test_on_this_machine():

@@ -281,9 +281,9 @@ def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -
 
 
 def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
-    program = ["sh", "-c", 'if [ "$CUDA_VISIBLE_DEVICES" = -1 ]; then sleep 1.5; echo sum 10; '
-               "else sleep 0.2; echo sum 11; fi"]  # fmt: skip
-    words = ("run", "-q", "--keep-output", "--tag", "set=a", "--", *program)
+    on_cpus, on_gpus = "sleep 1.5; echo sum 10", "sleep 0.2; echo sum 11"
+    code = f'case "$CUDA_VISIBLE_DEVICES" in -1) {on_cpus};; *) {on_gpus};; esac'
+    words = ("run", "-q", "--keep-output", "--tag", "set=a", "--", "sh", "-c", code)
     for _ in range(3):
         for visible in ("-1", "0"):
             environment = under(BUSY) | {"CUDA_VISIBLE_DEVICES": visible}

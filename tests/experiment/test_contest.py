@@ -281,6 +281,11 @@ class TestRemarks:
         point = judge(runs(cpu_1=own, cpu_2=own), FREE)
         assert any("the work is too small" in note for note in point.notes) == is_said
 
+    def test_long_imports_are_told_as_times_are(self) -> None:
+        own = [whole(130.0, import_s=100.0)] * 3
+        point = judge(runs(cpu_1=own, cpu_2=own), FREE)
+        assert point.notes[0].startswith("Of its 2 min 10 s, 1 min 40 s are imports:")
+
     @pytest.mark.parametrize(
         ("idle", "said"),
         [

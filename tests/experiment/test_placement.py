@@ -171,13 +171,14 @@ def test_a_program_runs_on_its_cores_and_nobody_else_is_moved(tmp_path: Path) ->
     mine = os.sched_getaffinity(0)
     (place,) = placed("cpu:1", this_machine({}))
     code = (
-        "import json, os; print(json.dumps([sorted(os.sched_getaffinity(0)), "
-        "os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES']]))"
+        "import json, os, sys; found = [sorted(os.sched_getaffinity(0)), "
+        "os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES']]; "
+        "open(sys.argv[1], 'w').write(json.dumps(found))"
     )
-    output = tmp_path / "stdout"
+    output = tmp_path / "found"
     started = Started(
-        [sys.executable, "-c", code], place.environment(os.environ),
-        errors=tmp_path / "stderr", output=output, cores=place.cores,
+        [sys.executable, "-c", code, str(output)], place.environment(os.environ),
+        errors=tmp_path / "stderr", cores=place.cores,
     )  # fmt: skip
     os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
     assert started.poll() == 0

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from experiment.simulated import RUN_S, Simulated
 from teho.errors import InputError
 from teho.experiment.attempt import Attempt
-from teho.experiment.confidence import SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import LONG_SECOND_LOOKS, first_look, second_look
 from teho.experiment.moves import Room
+from teho.experiment.pace import Pace
+from teho.experiment.refusal import no_baseline, no_pace
 from teho.experiment.tune import tune
 from teho.model.tuned import Settings, Tuned
+from teho.model.watched import WatchedProcess
 
 ROOM = Room(cores=8, memory_bytes=64 * 10**9)
 
@@ -91,6 +94,14 @@ def test_too_many_workers_are_taken_away() -> None:
     assert tuned.settings == {"num_workers": 8}
 
 
+def test_batches_are_counted_as_batches() -> None:
+    pace = Pace(steps=7, from_s=0.0, until_s=1.0, is_whole=False)
+    process = WatchedProcess(node="n", pid=1, python="", began_s=0.0, until_s=5.0, stacks=())
+    run = Attempt({}, 5.0, pace, "batch", process=process)
+    assert "no steady pace within 5.0 s, 7 batches" in no_pace({}, run)
+    assert "7 steady batches were seen within 5.0 s" in str(no_baseline(run, 300.0))
+
+
 def test_what_fails_is_out_and_said() -> None:
     program = Simulated(
         starved, settings={"dataset_bytes": 1},
@@ -98,7 +109,7 @@ def test_what_fails_is_out_and_said() -> None:
     )  # fmt: skip
     tuned = tuned_by(program)
     assert tuned.outcome == "unproved"
-    assert tuned.verdict == "Nothing is proved: none of 1 tries could be measured"
+    assert tuned.verdict == "Nothing is proved: 1 try, and none could be measured"
     (out,) = (trial for trial in tuned.trials if trial.why)
     assert out.settings == {"num_workers": 1}
     assert out.why == "it ended with exit code 1: TypeError: no pickle"
@@ -171,6 +182,17 @@ def test_results_change_only_where_that_is_allowed() -> None:
     assert tuned.settings == {"batch_size": 128}
     assert tuned.gain.times == pytest.approx(8**0.5, rel=0.01)
     assert any("TF32 is for GPUs" in note for note in tuned.notes)
+
+
+@pytest.mark.parametrize(
+    ("precision", "is_tried"), [("highest", True), ("high", False), ("tf32", False)]
+)
+def test_tf32_is_tried_where_the_program_does_not_allow_it(precision: str, is_tried: bool) -> None:
+    torch = {"devices": ["cuda:0"], "float32_matmul_precision": precision}
+    program = Simulated(lambda _: 10.0, waited=0.0, torch=torch)
+    notes = tuned_by(program, ("tf32",)).notes
+    assert any("tf32" in one for one in program.tried) == is_tried
+    assert ("The program allows TF32 already." in notes) != is_tried
 
 
 def test_fewer_batches_in_what_the_program_calls_a_step_are_no_loss_of_time() -> None:
@@ -263,7 +285,8 @@ def test_noise_is_not_called_a_gain(noise: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("look", "count"), [(first_look, 3), (first_look, 4), *((second_look, n) for n in SECOND_LOOKS)]
+    ("look", "count"),
+    [(first_look, 3), (first_look, 4), *((second_look, n) for n in LONG_SECOND_LOOKS)],
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(look, count: int) -> None:
     chance, missed = random.Random(1), 0
@@ -285,7 +308,7 @@ def test_one_disturbed_pair_of_ten_hides_no_gain() -> None:
 def test_a_disturbed_machine_is_looked_at_again() -> None:
     program = Simulated(starved, noise=0.4, seed=3, settings={"dataset_bytes": 1})
     tuned = tuned_by(program, for_s=6000)
-    assert tuned.gain.pairs in SECOND_LOOKS
+    assert tuned.gain.pairs in LONG_SECOND_LOOKS
     assert tuned.outcome == "gain"
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teho.explain.summary import summarise
+from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 from teho.model.run import FORMAT_VERSION, Absence, End, Node, Run
@@ -33,7 +34,7 @@ def row(end_s: float, span_s: float = 1.0, device: str = "GPU-a", **values: obje
 
 def summary_of(
     rows: list[dict], home: Path, *, elapsed_s: float | None = None, sealed: bool = True,
-    absences: tuple[Absence, ...] = (),
+    absences: tuple[Absence, ...] = (), cores_asked: int | None = None,
 ) -> Summary:  # fmt: skip
     directory = create_run_directory(home, new_run_id(START, "x"), b"{}")
     journal = Journal(directory, "n1")
@@ -47,8 +48,9 @@ def summary_of(
     if elapsed_s is not None:
         end = End(at=START, elapsed_s=elapsed_s, exit_code=0, cpu_s=1.0, peak_process_bytes=1)
     node = Node(
-        name="n1", started_at=START, period_s=1.0, cores=(0, 1), devices=(GPU,), absences=absences
-    )
+        name="n1", started_at=START, period_s=1.0, cores=(0, 1), devices=(GPU,), absences=absences,
+        allocation=Allocation(cores_asked=cores_asked),
+    )  # fmt: skip
     run = Run(
         format=FORMAT_VERSION, id="x", command=("x",), started_at=START, host="n1", end=end,
         nodes=(node,),
@@ -109,6 +111,14 @@ def test_bins_add_up_to_the_whole(values: list[tuple[float | None, float]]) -> N
         if value is not None:
             low, high = min(low, value), max(high, value)
     assert all(low - 1e-3 <= value <= high + 1e-3 for value in bins if value is not None)
+
+
+@pytest.mark.parametrize(("asked", "cores"), [(None, 2), (0, 2), (1, 1), (4, 2)])
+def test_of_a_job_that_is_not_bound_the_cores_asked_for_count(
+    tmp_path: Path, asked: int | None, cores: int
+) -> None:
+    summary = summary_of([row(1.0, device="node")], tmp_path, elapsed_s=1, cores_asked=asked)
+    assert [node.cores for node in summary.nodes] == [cores]
 
 
 def test_a_gap_is_a_gap_in_the_series(tmp_path: Path) -> None:

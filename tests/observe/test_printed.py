@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -40,18 +41,18 @@ def test_every_byte_arrives_and_the_first_mebibyte_is_kept(home: Path) -> None:
 
 
 def test_lines_come_while_the_program_runs(home: Path) -> None:
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [*RUN, "sh", "-c", "echo first; read line; echo $line"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert program.stdin
-    assert program.stdout
-    assert program.stdout.readline() == "first\n"
-    program.stdin.write("second\n")
-    program.stdin.close()
-    assert program.stdout.read() == "second\n"
-    assert program.wait(60) == 0
-    assert kept(home) == b"first\nsecond\n"
+    ) as program:  # fmt: skip
+        assert program.stdin
+        assert program.stdout
+        assert program.stdout.readline() == "first\n"
+        program.stdin.write("second\n")
+        program.stdin.close()
+        assert program.stdout.read() == "second\n"
+        assert program.wait(60) == 0
+        assert kept(home) == b"first\nsecond\n"
 
 
 def test_a_reader_that_goes_ends_the_program_as_it_does_without_teho(home: Path) -> None:
@@ -69,23 +70,43 @@ def test_a_closed_output_is_closed_for_the_program(home: Path) -> None:
     assert done.returncode == 1
     assert "Bad file descriptor" in done.stderr
     (run,) = (home / "runs").glob("[0-9]*")
-    assert "its output is not kept" in (run / "run.json").read_text()
+    (trouble,) = json.loads((run / "run.json").read_text())["troubles"]
+    assert "its output is not kept" in trouble["what"]
+    assert trouble.get("elapsed_s", 0.0) < 60.0
 
 
-def test_what_is_printed_after_the_supervisor_was_killed_arrives(home: Path) -> None:
-    program = subprocess.Popen(
+def test_a_python_that_is_built_for_an_old_system_keeps_it_too(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import os\nvars(os).pop('memfd_create', None)\n")
+    done = subprocess.run(
+        [*RUN, "echo", "x"], env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout == b"x\n"
+    assert kept(home) == b"x\n"
+
+
+def test_that_the_disk_is_full_is_told(home: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*RUN, "yes"], stdout=full, check=False)
+    assert done.returncode == -signal.SIGPIPE
+    (run,) = (home / "runs").glob("[0-9]*")
+    assert "its pipe was closed: No space left on device" in (run / "run.json").read_text()
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_printed_after_the_supervisor_was_killed_arrives() -> None:
+    with subprocess.Popen(
         [*RUN, "sh", "-c", "echo $$; read line; echo $line"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert program.stdin
-    assert program.stdout
-    program.stdout.readline()
-    program.send_signal(signal.SIGKILL)
-    program.wait(60)
-    program.stdin.write("later\n")
-    program.stdin.close()
-    assert program.stdout.read() == "later\n"
-    assert home.exists()
+    ) as program:  # fmt: skip
+        assert program.stdin
+        assert program.stdout
+        program.stdout.readline()
+        program.send_signal(signal.SIGKILL)
+        program.wait(60)
+        program.stdin.write("later\n")
+        program.stdin.close()
+        assert program.stdout.read() == "later\n"
 
 
 def test_ctrl_c_loses_nothing_of_what_is_printed_on_the_way_out(home: Path) -> None:
@@ -94,29 +115,32 @@ def test_ctrl_c_loses_nothing_of_what_is_printed_on_the_way_out(home: Path) -> N
         "def end(*_): print('on the way out', flush=True); sys.exit(3)\n"
         "signal.signal(signal.SIGINT, end); print('ready', flush=True); time.sleep(60)"
     )
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [*RUN, sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
         start_new_session=True,
-    )  # fmt: skip
-    assert program.stdout
-    assert program.stdout.readline() == "ready\n"
-    os.killpg(program.pid, signal.SIGINT)
-    assert program.stdout.read() == "on the way out\n"
-    assert program.wait(60) == 3
-    assert kept(home) == b"ready\non the way out\n"
+    ) as program:  # fmt: skip
+        assert program.stdout
+        assert program.stdout.readline() == "ready\n"
+        os.killpg(program.pid, signal.SIGINT)
+        assert program.stdout.read() == "on the way out\n"
+        assert program.wait(60) == 3
+        assert kept(home) == b"ready\non the way out\n"
 
 
 def test_what_its_children_print_later_arrives_and_is_not_waited_for_long(home: Path) -> None:
     began_s = time.monotonic()
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [*RUN, "sh", "-c", "echo own; (sleep 8; echo late) & exit 0"],
         stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert program.wait(60) == 0
-    assert time.monotonic() - began_s < 8
-    assert kept(home) == b"own\n"
-    assert program.stdout
-    assert program.stdout.read() == "own\nlate\n"
+    ) as program:  # fmt: skip
+        assert program.wait(60) == 0
+        assert time.monotonic() - began_s < 8
+        assert kept(home) == b"own\n"
+        (run,) = (home / "runs").glob("[0-9]*")
+        # Who waits for them does not record them.
+        assert teho.load(str(run)).table("node")["elapsed_s"].to_pylist()[-1] < 5
+        assert program.stdout
+        assert program.stdout.read() == "own\nlate\n"
 
 
 def test_who_passes_on_is_no_process_of_the_program(home: Path) -> None:
@@ -124,6 +148,16 @@ def test_who_passes_on_is_no_process_of_the_program(home: Path) -> None:
     (run,) = (home / "runs").glob("[0-9]*")
     counts = teho.load(str(run)).table("node")["job_processes"].to_pylist()
     assert {count for count in counts if count} == {1}
+
+
+def test_without_room_for_it_the_end_is_recorded(home: Path) -> None:
+    limited = f"ulimit -f 200; exec {' '.join(RUN)} head -c 1000000 /dev/zero"  # of 1 KiB each
+    subprocess.run(["bash", "-c", limited], stdout=subprocess.PIPE, check=True)
+    (run,) = (home / "runs").glob("[0-9]*")
+    said = (run / "run.json").read_text()
+    assert "its output is not kept: [Errno 27] File too large" in said
+    assert '"exit_code":0' in said
+    assert not list(run.glob(".stdout*"))
 
 
 def test_it_needs_a_program() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support import TEHO
+from teho.cli import say
 
 RUN = [*TEHO, "run", "--quiet", "--every", "100ms", "--"]
 
@@ -83,6 +84,41 @@ def test_a_script_without_a_first_line_runs_as_in_a_shell(tmp_path: Path) -> Non
     script.chmod(0o755)
     result = run(str(script), "a b")
     assert (result.returncode, result.stdout) == (3, "got a b\n")
+
+
+def test_without_descriptors_for_a_recorder_the_program_runs() -> None:
+    code = textwrap.dedent(
+        """
+        import errno, os
+        from teho.observe.supervisor import Supervisor
+        supervisor = Supervisor()
+        supervisor.start(["sh", "-c", "exit 3"], dict(os.environ))
+        whole, left = os.pipe, [1]
+        def pipe():
+            if not left:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return left.pop() and whole()
+        os.pipe = pipe
+        supervisor.start_recorder(lambda *_: None)
+        outcome = supervisor.wait()
+        supervisor.finish_recording(lambda: None)
+        print(outcome.exit_code, outcome.troubles[0][1])
+        """
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.stdout == "3 no recorder could be started: Too many open files\n", result.stderr
+
+
+def test_a_terminal_that_is_gone_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, terminal = pty.openpty()
+    os.close(master)
+    gone = open(terminal, "w")  # noqa: PTH123, SIM115 - a descriptor, which cannot be flushed
+    monkeypatch.setattr(sys, "stderr", gone)
+    say("recording")
+    with contextlib.suppress(OSError):
+        gone.close()
 
 
 def test_streams_pass_through_byte_for_byte() -> None:

@@ -60,7 +60,7 @@ def test_what_it_was_built_for_is_noted(probed: Probed, tmp_path: Path, built: s
     )
     build = {"is_cuda_build": built == "cuda", "is_rocm_build": built == "rocm"}
     (package / "sysconfig.py").write_text(f"def get_build_info(): return {build}\n")
-    probed.environment = {"PYTHONPATH": str(package.parent)}
+    probed.path = str(package.parent)
     assert probed.run("import tensorflow").returncode == 0
     (process,) = probed.watched()
     assert process.libraries["tensorflow"] == {

@@ -144,6 +144,13 @@ def test_a_year_is_no_time_limit():
     assert slurm(SLURM_JOB_END_TIME=None).time_limit_s is None
 
 
+@pytest.mark.parametrize(("quota", "asked"), [(None, 4), (8.0, 4), (1.5, 2)])
+def test_a_quota_below_what_was_asked_for_counts(quota: float | None, asked: int):
+    allocation = read_allocation(SLURM, CORES, None, NODE, quota)
+    assert allocation.cores_asked == asked
+    assert any("1.5 CPUs and may run on 4" in note for note in allocation.notes) == (asked == 2)
+
+
 def test_more_cores_than_asked_for_are_said():
     allocation = slurm(SLURM_CPUS_ON_NODE="2")
     assert (len(allocation.cores), allocation.cores_asked) == (4, 2)

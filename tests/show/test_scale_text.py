@@ -107,6 +107,10 @@ def test_a_pace_stands_in_the_place_of_a_time_where_windows_were_measured() -> N
     assert "   2   0.0180 " in shown
     assert "1 min 40 s" not in shown
     assert "Weak scaling: each worker does the same work." in shown
+    # Each run did the work of one step.
+    assert "Sizes, energy and cost of 1,000 steps  runs 2" in shown
+    assert "1.00 kWh" in shown
+    assert "1.11 kWh" in shown
 
 
 def test_nothing_measured_is_a_verdict_and_the_reasons() -> None:

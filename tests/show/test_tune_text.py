@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import jsonschema
+import msgspec
 import pytest
 
 from teho.model.tuned import Change, Gain, Trial, Tuned
@@ -52,6 +53,17 @@ steps/s  speed  waited %  runs  settings
 
 def test_the_verdict_stands_first() -> None:
     assert render_tuned(TUNED, width=80, color=False) == TEXT
+
+
+def test_a_larger_batch_is_told_in_steps_of_the_size_before() -> None:
+    settings = {"batch_size": 128}
+    trials = (
+        Trial(settings={}, steps_per_s=1234.5, speed=1.0, runs=4),
+        Trial(settings=settings, steps_per_s=277.8, speed=1.8, runs=4),
+    )
+    tuned = msgspec.structs.replace(TUNED, settings=settings, trials=trials)
+    said = render_tuned(tuned, width=80, color=False)
+    assert "  1,234 → 2,222 steps/s, in steps of the size before, in 4 pairs of runs" in said
 
 
 def test_a_path_below_here_is_shown_as_it_is_typed(

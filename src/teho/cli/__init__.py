@@ -43,8 +43,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 def say(text: str) -> None:
     """Write one line of Teho's own to stderr, where there is one."""
     if sys.stderr:
-        sys.stderr.write(f"teho: {text}\n")
-        sys.stderr.flush()
+        try:
+            sys.stderr.write(f"teho: {text}\n")
+            sys.stderr.flush()
+        except OSError:  # a terminal that is gone or full is nothing to end a program's run for
+            return
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -157,7 +157,8 @@ def _wish(
     where = _ON if on is None else on
     placements, notes = read_placements(where, machine, "--on")
     if not placements:
-        raise InputError(f"--on {where}: {notes[0]}", "cores or GPUs that this job has")
+        missing = notes[0].removesuffix(".")
+        raise InputError(f"--on {where}: {missing}", "cores or GPUs that this job has")
     terms, unit, remarks = terms_of(placements, prices, gpu_cost)
     equal = min(terms.same_cost_cores.values(), default=None)
     if on is None and equal is not None and equal <= len(machine.logical_cores):

@@ -19,7 +19,9 @@ def complete_run(
 
     try:
         runs = runs_directory(load_settings().home_directory)
-        ids = sorted((path.name for path in runs.iterdir()), reverse=True)
+        # One that begins with a dot is being created, or was when it was killed.
+        names = (path.name for path in runs.iterdir())
+        ids = sorted((name for name in names if name[0] != "."), reverse=True)
     except (OSError, TehoError):
         return []
     return [run_id for run_id in ["last", *ids] if run_id.startswith(incomplete)]

@@ -34,6 +34,9 @@ def command(last: int | None, tags: tuple[str, ...], form: str) -> None:
     from teho.store.index import list_runs
     from teho.store.layout import runs_directory
 
+    for tag in tags:
+        if "=" not in tag:
+            raise click.BadParameter(f"{tag!r} is not KEY=VALUE.", param_hint="'--tag'")
     home = load_settings().home_directory
     runs = [
         (path, run)
@@ -48,6 +51,11 @@ def command(last: int | None, tags: tuple[str, ...], form: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
     elif runs:
         _print(runs)
+    elif tags:
+        click.echo(
+            f"No run in {runs_directory(home)} has {' and '.join(tags)}. `teho list` shows all.",
+            err=True,
+        )
     else:
         click.echo(
             f"No runs in {runs_directory(home)}. Record one with `teho run -- COMMAND`.", err=True

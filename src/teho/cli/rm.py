@@ -9,7 +9,7 @@ import click
 
 from teho.cli import say
 from teho.cli.complete import complete_run
-from teho.errors import InputError
+from teho.errors import InputError, RecordingError
 
 __all__ = ["command"]
 
@@ -48,10 +48,19 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
         if len(chosen) > 10:
             click.echo(f"  … and {len(chosen) - 10} more", err=True)
         click.confirm(f"Delete {len(chosen)} recording(s)?", abort=True, err=True)
+    deleted = 0
     for path in chosen:
-        remove_run(path)
+        try:
+            remove_run(path)
+        except RecordingError as error:
+            say(str(error))
+            continue
         forget_steps_of(path.parent.parent, {path.name})
-    say(f"deleted {len(chosen)} recording(s)")
+        deleted += 1
+    if deleted:
+        say(f"deleted {deleted} recording(s)")
+    if deleted < len(chosen):
+        raise click.exceptions.Exit(2)
 
 
 def _older(home: Path, older_than: str) -> list[Path]:
@@ -67,7 +76,6 @@ def _older(home: Path, older_than: str) -> list[Path]:
 
 
 def _is_running(path: Path) -> bool:
-    from teho.errors import RecordingError
     from teho.model.run import RunState
     from teho.store.read import read_run, run_state
 

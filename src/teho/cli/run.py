@@ -60,7 +60,8 @@ Examples:
 @click.option("--window", metavar="TIME",
               help="End it, with exit code 0, once its pace was steady for so long.")  # fmt: skip
 @click.option("--keep-output", is_flag=True,
-              help="Keep the first MiB that it prints on stdout with the recording.")  # fmt: skip
+              help="Keep the first MiB that it prints on stdout with the recording; stdout is a "
+              "pipe then, no terminal.")  # fmt: skip
 @click.option("--alone", is_flag=True, help="In a job: record this program, and no more of it.")
 @click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
 @click.option(
@@ -164,8 +165,8 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     outcome = supervisor.wait(fleet)
     if look:
         outcome.on_purpose = _protected(supervisor, _NO_WINDOW, look.leave) or ""
-    kept = supervisor.kept_output()
     supervisor.finish_recording(Progress(quiet=quiet), fleet)
+    kept = supervisor.kept_output()
     outcome.troubles.extend(fleet.troubles if fleet else ())
     _protected(
         supervisor,
@@ -333,7 +334,8 @@ def _end(
     else:
         directory = recording.directory if recording else None
     if directory and kept is not None:
-        keep_output(directory, kept)
+        # Where there is room for its end alone, that comes first.
+        _protected(supervisor, "its output is not kept", partial(keep_output, directory, kept))
     if recording and not is_step(task):
         end_recording(recording.directory, ended(recording.run, outcome))
 

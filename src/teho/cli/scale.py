@@ -65,8 +65,11 @@ def command(
     picture = plot_file(plot)
     machine = this_machine()
     placements, notes = read_placements(on or doublings(machine), machine, "--on")
+    if not placements:
+        missing = notes[0].removesuffix(".")
+        raise InputError(f"--on {on}: {missing}", "cores or GPUs that this job has")
     if len({bool(place.gpus) for place in placements}) != 1:
-        raise InputError(f"--on {on}", "all of them cores, or all of them GPUs", *notes[:1])
+        raise InputError(f"--on {on}", "all of them cores, or all of them GPUs")
     placements.sort(key=size_of)
     terms, unit, remarks = terms_of(placements, prices_of(site), None)
     wish = Wish(argv, placements, terms, for_s, weak, unit, (*notes, *remarks))

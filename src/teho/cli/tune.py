@@ -86,7 +86,7 @@ def _room() -> Room:
     """Return what this job may use of its node."""
     from pathlib import Path
 
-    from teho.devices.cgroup import MemoryCgroup
+    from teho.devices.cgroup import MemoryCgroup, cpu_quota
     from teho.devices.host import describe_host
     from teho.experiment.moves import Room
     from teho.schedulers.allocation import read_allocation
@@ -95,5 +95,5 @@ def _room() -> Room:
     job_id = os.environ.get("SLURM_JOB_ID") or os.environ.get("JOB_ID")
     cgroup = MemoryCgroup(Path("/"), job_id, memory_bytes)
     cgroup.close()
-    own = read_allocation(os.environ, cores, cgroup.limit_bytes, memory_bytes)
+    own = read_allocation(os.environ, cores, cgroup.limit_bytes, memory_bytes, cpu_quota())
     return Room(min(len(cores), own.cores_asked or len(cores)), own.memory_limit_bytes)

@@ -24,9 +24,10 @@ _SECRET_WORD = (  # a pattern, not a secret
     r"bearer|cookie|signature|key)"
 )
 _SECRET_NAME = re.compile(rf"(?:.*[-_.])?{_SECRET_WORD}(?:[-_.]?\d+)?", re.IGNORECASE | re.DOTALL)
-_URL_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*):[^/\s@]+@")
+_URL_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*):[^/\s]+@")
+# `sig` is the signature of a shared link of Azure's storage.
 _URL_QUERY = re.compile(
-    rf"(?P<name>[?&](?:[\w.-]*[-_.])?{_SECRET_WORD}=)[^&\s#'\"]+", re.IGNORECASE
+    rf"(?P<name>[?&](?:[\w.-]*[-_.])?(?:{_SECRET_WORD}|sig)=)[^&\s#'\"]+", re.IGNORECASE
 )
 _HEADER = re.compile(
     r"(?P<name>(?:authorization|x-api-key|private-token)\s*:\s*(?:(?:bearer|basic|token)\s+)?)\S+",

@@ -12,7 +12,15 @@ import msgspec
 from teho.errors import InputError
 from teho.units import parse_duration
 
-__all__ = ["ReportLevel", "Settings", "expanded", "load_settings", "parse_period", "settings_file"]
+__all__ = [
+    "ReportLevel",
+    "Settings",
+    "expanded",
+    "in_utf8",
+    "load_settings",
+    "parse_period",
+    "settings_file",
+]
 
 ReportLevel = Literal["none", "short", "full"]
 
@@ -36,8 +44,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def home_directory(self) -> Path:
         """The directory of all recordings."""
         if self.home:
-            return expanded(self.home)
-        return expanded(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "teho"
+            return in_utf8(expanded(self.home))
+        return in_utf8(expanded(os.environ.get("XDG_DATA_HOME") or "~/.local/share")) / "teho"
 
     @property
     def period_s(self) -> float:
@@ -75,6 +83,22 @@ def settings_file(environment: Mapping[str, str]) -> Path:
     return expanded(config) / "teho" / "config.toml"
 
 
+def in_utf8(path: Path) -> Path:
+    """Return a path of a recording, whose rows Arrow opens by names in UTF-8 alone.
+
+    Raises:
+        InputError: it has bytes that are none.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{path}: the path has bytes that are no UTF-8",
+            next_step="move it, or link to it, under another name; TEHO_HOME names the recordings",
+        ) from error
+    return path
+
+
 def expanded(text: str) -> Path:
     """Return a path with `~` replaced by the home directory.
 
@@ -86,7 +110,7 @@ def expanded(text: str) -> Path:
     except RuntimeError as error:
         raise InputError(
             f"{text}: this user's home directory is not known",
-            next_step="set TEHO_HOME to a directory",
+            next_step="give the path in full (TEHO_HOME is that of the recordings)",
         ) from error
 
 

@@ -1,6 +1,6 @@
-"""The memory cgroup of this process, version 1 or 2: limit, use, page cache, kills.
+"""The cgroups of this process, version 1 or 2: memory's limit, use, page cache, kills; CPU quota.
 
-Its figures are the job's only where the cgroup is the job's own; see `own`.
+Memory's figures are the job's only where the cgroup is the job's own; see `own`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from teho.devices.procfile import ProcFile, read_text, unescape
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
-__all__ = ["MemoryCgroup"]
+__all__ = ["MemoryCgroup", "cpu_quota"]
 
 # The kernel writes "no limit" as `max` (v2) or as the largest whole page count (v1).
 _NO_LIMIT = 1 << 60
@@ -53,7 +53,8 @@ class MemoryCgroup:
     """
 
     def __init__(self, root: Path, job_id: str | None, node_memory_bytes: int | None) -> None:
-        self.version, levels = _find(root)
+        # Version 2: cgroups to which the controller was not handed down lack the file.
+        self.version, levels = _find(root, "memory", ("memory.stat", "memory.stat"))
         self.limit_bytes: int | None = None
         self.own = False
         self.metrics: tuple[str, ...] = ("job_cache_bytes", "oom_kills")
@@ -111,6 +112,24 @@ class MemoryCgroup:
         """Close its files."""
         for file in self._files or ():
             file.close()
+
+
+def cpu_quota(root: Path = Path("/")) -> float | None:
+    """Return how many CPUs' time this process may use, as a container's `--cpus`; None: no quota.
+
+    It is the least quota over its period on the way up to the root: `cpu.max` (kernel,
+    Documentation/admin-guide/cgroup-v2.rst), or `cpu.cfs_quota_us` and `cpu.cfs_period_us`
+    (scheduler/sched-bwc.rst).
+    """
+    version, levels = _find(root, "cpu", ("cpu.cfs_quota_us", "cpu.max"))
+    shares = []
+    for directory, _ in levels:
+        names = ("cpu.max",) if version == 2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        words = " ".join(read_text(directory / name) for name in names).split()
+        # No quota is written as `max`, or as -1.
+        if len(words) == 2 and all(re.fullmatch(r"0*[1-9]\d{0,14}", word) for word in words):
+            shares.append(int(words[0]) / int(words[1]))
+    return min(shares, default=None)
 
 
 def _used_and_cache(stat: dict[bytes, int], version: int | None) -> tuple[Reading, Reading]:
@@ -191,42 +210,47 @@ def _stat_text(directory: Path) -> str:
     return read_text(directory / "memory.stat")
 
 
-def _find(root: Path) -> tuple[int | None, list[_Level]]:
-    """Return the version and the levels with memory accounting, innermost first."""
+def _find(root: Path, wanted: str, files: tuple[str, str]) -> tuple[int | None, list[_Level]]:
+    """Return the version, and the levels that have a controller's file, innermost first.
+
+    Args:
+        root: where the file system to look at begins.
+        wanted: the controller.
+        files: the file of version 1, and that of version 2.
+    """
     memberships = read_text(root / "proc/self/cgroup").splitlines()
     version, path = None, ""
     for line in memberships:
         hierarchy, _, rest = line.partition(":")
         controllers, _, where = rest.partition(":")
-        if "memory" in controllers.split(","):
+        if wanted in controllers.split(","):
             version, path = 1, where
             break
         if hierarchy == "0" and not controllers:
             version, path = 2, where
     if version is None:
         return None, []
-    for mount_root, mount_point in _mounts(root, version):
+    for mount_root, mount_point in _mounts(root, version, wanted):
         levels = [
             level
             for level in _way_up(root, path, mount_root, mount_point)
-            # Version 2: cgroups to which the controller was not handed down lack the file.
-            if (level.directory / "memory.stat").exists()
+            if (level.directory / files[version - 1]).exists()
         ]
         if levels:
             return version, levels
     return None, []
 
 
-def _mounts(root: Path, version: int) -> list[tuple[str, str]]:
-    """Return (path in the hierarchy, mount point) of the memory hierarchy's mounts."""
+def _mounts(root: Path, version: int, wanted: str) -> list[tuple[str, str]]:
+    """Return (path in the hierarchy, mount point) of the mounts of a controller's hierarchy."""
     found = []
     for line in read_text(root / "proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
         if len(fields) < 5 or len(kind) < 3:
             continue
-        is_memory = kind[0] == "cgroup" and "memory" in kind[2].split(",")
-        if kind[0] == "cgroup2" if version == 2 else is_memory:
+        is_wanted = kind[0] == "cgroup" and wanted in kind[2].split(",")
+        if kind[0] == "cgroup2" if version == 2 else is_wanted:
             found.append((unescape(fields[3]), unescape(fields[4])))
     return found
 

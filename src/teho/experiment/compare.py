@@ -196,8 +196,8 @@ def _compare_at(
 ) -> tuple[Point, bool]:
     """Return what came of one value, and whether somebody ended it early.
 
-    There are two looks at the figures, after three rounds and after seven or ten, so that it does
-    not go on until it pleases.
+    There are two looks at the figures, after three rounds and after as many of `SECOND_LOOKS` as
+    the time allows, so that it does not go on until it pleases.
     """
     rounds = Rounds(run, wish.placements, for_s, tell, clock)
     try:
@@ -227,13 +227,12 @@ def _is_open(point: Point) -> bool:
 
 
 def _what_would_tell(rounds: Rounds, values: int) -> str:
-    if rounds.count >= max(SECOND_LOOKS):
+    if rounds.count >= min(SECOND_LOOKS):
         return (
             f"{rounds.count} rounds did not tell: runs of the same variant differ too much, or it "
             "is a close call. A longer `--window` or a quieter node may tell."
         )
-    looks = (FEWEST_PAIRS, *sorted(SECOND_LOOKS))
-    wanted = next(look for look in looks if look > rounds.count)
+    wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_LOOKS)
     need_s = math.ceil(1.1 * values * wanted * rounds.mean_s)
     need = f"{need_s}s" if need_s < 100 else f"{math.ceil(need_s / 60)}min"
     return f"`--for {need}` gives {wanted} rounds."

@@ -15,6 +15,7 @@ from teho.experiment.scaling import PAYS
 from teho.explain.wording import joined
 from teho.model.compared import BreakEven, Contest, Outcome, Point, Sample, Variant
 from teho.model.tuned import Gain
+from teho.units import format_duration
 
 __all__ = ["Terms", "idle_gpus", "judge", "measure_of"]
 
@@ -289,8 +290,8 @@ def _small_print(
     took = median(sample.elapsed_s for sample in smaller.samples)
     if measure.by == "time" and imported > took / 2:
         notes.append(
-            f"Of its {took:.2g} s, {imported:.2g} s are imports: the work is too small for cores "
-            "or GPUs to matter."
+            f"Of its {format_duration(took)}, {format_duration(imported)} are imports: the work is "
+            "too small for cores or GPUs to matter."
         )
     if larger.kind == smaller.kind:
         return notes

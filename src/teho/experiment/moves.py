@@ -193,6 +193,8 @@ def _batch_sizes(base: Attempt, room: Room) -> Ways:
 def _tf32(base: Attempt) -> Ways:
     if not any(device.startswith("cuda") for device in base.facts.get("devices", ())):
         return "TF32 is for GPUs, and the program uses none: it was not tried."
+    if base.facts.get("float32_matmul_precision") in {"high", "medium", "tf32"}:
+        return "The program allows TF32 already."
     return [({"tf32": True},)]
 
 

@@ -8,7 +8,7 @@ from teho.errors import InputError
 from teho.experiment.attempt import Attempt
 from teho.experiment.pace import FEWEST_STEPS
 from teho.model.tuned import Settings
-from teho.units import format_duration
+from teho.units import format_duration, many
 
 __all__ = ["no_baseline", "no_pace"]
 
@@ -38,7 +38,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
     steps = run.pace.steps if run.pace else 0
     if steps < FEWEST_STEPS or not (run.pace and (run.pace.is_whole or run.exit_code == 0)):
         return InputError(
-            f"{steps} steady {run.unit}s were seen {when}",
+            f"{steps} steady {many(run.unit)} were seen {when}",
             f"{FEWEST_STEPS} or more, over the window",
             "let the program run longer"
             if run.exit_code == 0
@@ -57,7 +57,7 @@ def no_pace(settings: Settings, run: Attempt) -> str:
         or run.pace.steps < FEWEST_STEPS
         or not (run.pace.is_whole or run.exit_code == 0)
     ):
-        steps = f"{run.pace.steps} {run.unit}s" if run.pace else "no steps"
+        steps = f"{run.pace.steps} {many(run.unit)}" if run.pace else "no steps"
         saw = "".join(f"; {problem}" for problem in run.problems[:1])
         return f"it had no steady pace within {format_duration(run.elapsed_s)}, {steps}{saw}"
     if run.process and run.process.libraries.get("tune", {}).get("samples_differ"):

@@ -10,7 +10,7 @@ from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
 from teho.model.compared import Sample
-from teho.units import format_duration, many
+from teho.units import format_duration, format_pace, many
 
 __all__ = ["Rounds", "Run"]
 
@@ -112,4 +112,4 @@ def _words(sample: Sample) -> str:
         return sample.why
     if sample.is_whole or sample.steps_per_s is None:
         return format_duration(sample.elapsed_s)
-    return f"{sample.steps_per_s:.3g} {many(sample.unit)}/s"
+    return f"{format_pace(sample.steps_per_s)} {many(sample.unit)}/s"

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from teho.config.privacy import masked_command
 from teho.experiment.attempt import Attempt
-from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS, first_look, second_look
+from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
 from teho.experiment.moves import WAITED, Coordinate, Room, coordinates, merged
 from teho.experiment.refusal import no_baseline, no_pace
 from teho.experiment.wording import changes_of, in_words
 from teho.model.tuned import Gain, Settings, Trial, Tuned
-from teho.units import format_duration, many
+from teho.units import format_duration, format_pace, many
 
 __all__ = ["Run", "tune"]
 
@@ -119,7 +119,7 @@ class _Tuning:
         return None if why else _Measured(settings, self.speed_of(run), run)
 
     def _tell_of(self, settings: Settings, run: Attempt, why: str = "") -> None:
-        pace = f"{run.pace.steps_per_s:.3g} {many(run.unit)}/s" if run.pace else ""
+        pace = f"{format_pace(run.pace.steps_per_s)} {many(run.unit)}/s" if run.pace else ""
         self._tell(f"{in_words(settings) or 'as it is'}: {why or pace}")
 
     def speed_of(self, run: Attempt) -> float:
@@ -213,7 +213,7 @@ class _Tuning:
         return True
 
     def _look_again(self, pairs: list[tuple[float, float]]) -> None:
-        for count in SECOND_LOOKS:
+        for count in LONG_SECOND_LOOKS:
             more = count - len(pairs)
             if self.affords(2 * more):
                 base, own = self._in_turns([{}, self.chosen], more)
@@ -318,7 +318,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
             f"{words} gave {gain.times:.2f} times the speed "
             f"(95 %: {gain.low:.2f} to {gain.high:.2f})"
         )
-        if gain.times >= _BETTER and gain.pairs < max(SECOND_LOOKS):
+        if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
             return "unproved", f"The time did not suffice to tell, `--for` gives more: {gave}"
         return "no_gain", f"No difference beyond chance: {gave}"
     if len(followed) > 1:
@@ -329,8 +329,9 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
             f"{best.speed / followed[0].speed:.2f} times as fast in one run"
         )
     tried = len(tuning.runs) - 1
+    tries = f"{tried} {'try' if tried == 1 else 'tries'}"
     if is_interrupted:
-        return "unproved", f"Nothing is proved: it was ended early, after {tried} tries"
+        return "unproved", f"Nothing is proved: it was ended early, after {tries}"
     if not tuning.affords(1 + 2 * FEWEST_PAIRS) and not tried:
         one_s = fmean([run.elapsed_s for _, run, _ in tuning.runs])
         need = format_duration((3 + 2 * FEWEST_PAIRS) * one_s)
@@ -339,7 +340,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
             f"{need} or more"
         )
     if tried and not any(run.pace and not run.exit_code for _, run, _ in tuning.runs[1:]):
-        return "unproved", f"Nothing is proved: none of {tried} tries could be measured"
+        return "unproved", f"Nothing is proved: {tries}, and none could be measured"
     if not tried:
         return "no_gain", "There is nothing to gain from what may be set: nothing was tried"
     return "no_gain", "Nothing that was tried makes it faster"

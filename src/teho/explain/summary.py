@@ -149,7 +149,7 @@ def _node(
         covered_s=0.0 if first_s is None or last_s is None else last_s - first_s,
         first_s=first_s,
         last_s=last_s,
-        cores=len(node.cores),
+        cores=_core_count(node),
         stats=stats,
         totals=totals,
         core_mean_percent=host.core_means if host else (),
@@ -166,6 +166,12 @@ def _node(
         series=series,
     )
     return found, problems
+
+
+def _core_count(node: Node) -> int:
+    """Return how many of the cores that it may run on are the job's: it need not be bound."""
+    asked = node.allocation.cores_asked
+    return min(len(node.cores), asked) if asked else len(node.cores)
 
 
 def _columns(metrics: Sequence[Metric]) -> list[str]:

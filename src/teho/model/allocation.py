@@ -24,7 +24,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores: tuple[int, ...] = ()
     """Logical CPUs that the job may use here, from its affinity and cpuset."""
     cores_asked: int | None = None
-    """CPUs of the request on this node, where the scheduler tells."""
+    """CPUs of the request on this node, where the scheduler or a cgroup's quota tells."""
     memory_limit_bytes: int | None = None
     memory_limit_source: str = ""
     """Where the limit comes from: `cgroup`, `scheduler` or `node`."""

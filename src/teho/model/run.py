@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
@@ -24,6 +25,11 @@ __all__ = [
     "Trouble",
 ]
 
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+"""UTC; one without a time zone cannot be held against another."""
+_Period = Annotated[float, msgspec.Meta(gt=0)]
+_FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/]+$")]
+"""Files are called after it, and those of a run lie in its directory."""
 FORMAT_VERSION = 1
 """Version of the recording's layout; see docs/format.md."""
 
@@ -64,7 +70,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scheduler says of it, and the rest is known as far as the scheduler tells.
     """
 
-    at: datetime
+    at: _Time
     """UTC."""
     elapsed_s: float
     """Wall time of the program, from a monotonic clock."""
@@ -107,7 +113,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Host name."""
     pid: int
     """The program's process."""
-    started_at: datetime
+    started_at: _Time
     """UTC, by that node's clock."""
     end: End | None = None
     troubles: tuple[Trouble, ...] = ()
@@ -125,13 +131,13 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One node's part of a recording, written by that node's recorder alone."""
 
-    name: str
+    name: _FileName
     """Host name."""
-    started_at: datetime
+    started_at: _Time
     """UTC time of the recorder's monotonic zero."""
     started_s: float | None = None
     """The same moment by the node's monotonic clock, which the probes tell."""
-    period_s: float
+    period_s: _Period
     """Time between two samples."""
     cores: tuple[int, ...] = ()
     core_count_node: int | None = None
@@ -171,13 +177,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """As typed, secrets masked."""
     directory: str = ""
     """Working directory of the program."""
-    started_at: datetime
+    started_at: _Time
     """UTC."""
     host: str
     supervisor_pid: int | None = None
     supervisor_stamp: str = ""
     """Start time of that process in ticks: tells it from a later one of the same pid."""
-    period_s: float = 1.0
+    period_s: _Period = 1.0
     environment: dict[str, str] = {}
     """Only names on the allow-list."""
     versions: dict[str, str] = {}

@@ -93,6 +93,7 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     last_s: float | None = None
     """When its last row ends, on the same clock."""
     cores: int
+    """Those of the job, which may be fewer than those that it is let run on."""
     stats: dict[str, Union[Stat, Missing]]
     """Gauges."""
     totals: dict[str, Figure]

@@ -7,8 +7,11 @@ arrive whatever becomes of Teho.
 from __future__ import annotations
 
 import contextlib
+import errno
+import mmap
 import os
 import select
+import struct
 import time
 from collections.abc import Callable
 
@@ -17,6 +20,8 @@ __all__ = ["KEPT_BYTES", "PassedOn"]
 KEPT_BYTES = 1 << 20
 """Of what a program prints, the first so many are kept."""
 _CHUNK_BYTES = 1 << 16
+_HEAD = struct.Struct("=QQ")
+"""How many bytes are kept behind it, and the number of the error that ended the passing on."""
 _FLUSH_S = 5.0
 """For which what the program has left in the pipe is waited for once it is gone."""
 
@@ -30,14 +35,18 @@ class PassedOn:
 
     def __init__(self, detach: Callable[[tuple[int, ...]], None]) -> None:
         """Begin to pass on; `detach(keep)` lets go of all other descriptors of this process."""
-        os.fstat(1)  # a program whose output is closed is to find it closed
-        self._memory = os.memfd_create("teho-printed", os.MFD_CLOEXEC)
+        if not os.get_inheritable(1):
+            # Ours was closed, and is something that was opened since; it is to be closed for
+            # the program too.
+            raise OSError("it is closed")
+        # Pythons that are built for old systems, as conda's and uv's are, have no memfd_create.
+        self._memory = mmap.mmap(-1, _HEAD.size + KEPT_BYTES)
         read_end, self._write_end = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             with contextlib.suppress(BaseException):
                 own = os.dup(1)
-                detach((read_end, own, self._memory))
+                detach((read_end, own))
                 _pass_on(read_end, own, self._memory)
             os._exit(0)
         os.close(read_end)
@@ -65,19 +74,31 @@ class PassedOn:
         while not self.has_ended and time.monotonic() < deadline_s:
             time.sleep(0.002)
             reap()
-        return os.pread(self._memory, KEPT_BYTES, 0)
+        count, _ = _HEAD.unpack_from(self._memory)
+        return self._memory[_HEAD.size : _HEAD.size + count]
+
+    @property
+    def error(self) -> str:
+        """Why what is printed was not passed on any more; empty where the reader only left."""
+        _, number = _HEAD.unpack_from(self._memory)
+        return "" if number in {0, errno.EPIPE} else os.strerror(number)
 
 
-def _pass_on(read_end: int, to: int, memory: int) -> None:
-    left = KEPT_BYTES
+def _pass_on(read_end: int, to: int, memory: mmap.mmap) -> None:
+    count = 0
     while chunk := os.read(read_end, _CHUNK_BYTES):
-        if left:
-            left -= os.write(memory, chunk[:left])
+        if kept := chunk[: KEPT_BYTES - count]:
+            begin, count = _HEAD.size + count, count + len(kept)
+            memory[begin : _HEAD.size + count] = kept
+            _HEAD.pack_into(memory, 0, count, 0)
         rest = memoryview(chunk)
-        while rest:  # an error ends the pipe, and the program hears of it as it would from a pipe
+        while rest:
             try:
                 rest = rest[os.write(to, rest) :]
             except BlockingIOError:  # who shares it has made it so
                 poll = select.poll()
                 poll.register(to, select.POLLOUT)
                 poll.poll()
+            except OSError as error:  # it ends the pipe, which is all that the program hears of it
+                _HEAD.pack_into(memory, 0, count, error.errno or errno.EIO)
+                return

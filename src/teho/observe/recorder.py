@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from teho.config.privacy import readable
+from teho.devices.cgroup import cpu_quota
 from teho.devices.host import HostSource, describe_host
 from teho.devices.proctree import ProcessTree
 from teho.devices.sources import open_gpus
@@ -311,6 +312,9 @@ class Recorder:
 
     def _flush(self) -> None:
         self._journal.flush()
+        # Rows of a long run are minutes apart: here other nodes see that it goes on.
+        with contextlib.suppress(OSError):
+            os.utime(node_file(self._plan.run, self._plan.node))
         if self._spool:
             try:
                 self._spool.collect()
@@ -386,7 +390,7 @@ def _find_sources(
     host = HostSource(tree, cores, environment)
     facts = describe_host()
     allocation = read_allocation(
-        environment, frozenset(cores), host.cgroup_limit_bytes, facts.memory_bytes
+        environment, frozenset(cores), host.cgroup_limit_bytes, facts.memory_bytes, cpu_quota()
     )
     gpus, refusals = open_gpus(environment)
     sources: list[Source] = [host, *gpus]

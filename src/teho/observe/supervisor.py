@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from teho.become import CannotStart, become, restore_signals
 from teho.observe.pipes import LineReader, send
-from teho.observe.printed import PassedOn
 from teho.observe.program import Outcome
 
 if TYPE_CHECKING:
     from teho.observe.fleet import Fleet
+    from teho.observe.printed import PassedOn
 
 __all__ = ["Supervisor", "detach_streams"]
 
@@ -92,6 +92,8 @@ class Supervisor:
         Raises:
             OSError: it cannot be kept; the program then prints as without us.
         """
+        from teho.observe.printed import PassedOn
+
         self._passed_on = PassedOn(detach_streams)
 
     @property
@@ -101,7 +103,12 @@ class Supervisor:
 
     def kept_output(self) -> bytes | None:
         """After `wait`: return what `keep_output` kept; None where nothing was to be kept."""
-        return self._passed_on.kept(self._reap) if self._passed_on else None
+        if self._passed_on is None:
+            return None
+        printed = self._passed_on.kept(self._reap)
+        if why := self._passed_on.error:
+            self.trouble(f"what it prints could not be written, and its pipe was closed: {why}")
+        return printed
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Start the program and return its pid.
@@ -161,15 +168,17 @@ class Supervisor:
                 task may end.
         """
         self._is_shared = shared
-        to_read, to_write = os.pipe()
-        from_read, from_write = os.pipe()
+        pipes: list[int] = []
         try:
+            for _ in range(2):
+                pipes += os.pipe()
             self._recorder = os.fork()
         except OSError as error:
             self.trouble(f"no recorder could be started: {error.strerror}")
-            for descriptor in (to_read, to_write, from_read, from_write):
+            for descriptor in pipes:
                 os.close(descriptor)
             return
+        to_read, to_write, from_read, from_write = pipes
         if self._recorder == 0:
             status = 1
             try:
@@ -195,7 +204,8 @@ class Supervisor:
 
     def trouble(self, sentence: str) -> None:
         """Keep a sentence for the report."""
-        self._troubles.append((time.monotonic() - self.started_s, sentence))
+        elapsed_s = time.monotonic() - self.started_s if self.started_s else 0.0
+        self._troubles.append((elapsed_s, sentence))
 
     def wait(self, fleet: Fleet | None = None) -> Outcome:
         """Wait for the program's end, passing on every signal that came to us alone.

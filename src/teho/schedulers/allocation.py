@@ -7,6 +7,7 @@ note of the allocation, never an error.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -42,6 +43,7 @@ def read_allocation(
     cores: frozenset[int],
     cgroup_limit_bytes: int | None,
     node_memory_bytes: int | None,
+    cpu_quota: float | None = None,
 ) -> Allocation:
     """Read the job's share of this node.
 
@@ -55,6 +57,7 @@ def read_allocation(
         cores: logical CPUs of the affinity.
         cgroup_limit_bytes: None for no limit, or none known.
         node_memory_bytes: memory of the whole node, None where not known.
+        cpu_quota: how many CPUs' time the cgroup gives, None for no limit.
     """
     variables = _Variables(environment)
     if variables.text("SLURM_JOB_ID", "SLURM_JOBID"):
@@ -79,7 +82,13 @@ def read_allocation(
     ]
     limit, _, source = min(limits, default=(None, 0, ""))
     asked = facts.get("cores_asked")
-    if asked is not None and len(cores) > asked:
+    if cpu_quota is not None and cpu_quota < min(len(cores), asked or len(cores)):
+        facts["cores_asked"] = math.ceil(cpu_quota)
+        variables.notes.append(
+            f"The container or cgroup has the time of {cpu_quota:g} CPUs and may run on "
+            f"{len(cores)}, so CPU figures per core include others' work."
+        )
+    elif asked is not None and len(cores) > asked:
         variables.notes.append(
             f"The job asked for {asked} CPUs on this node but may run on {len(cores)}: it is not "
             "bound to its own, so CPU figures per core include other jobs' work."

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teho.config.settings import Settings, load_settings
+from teho.config.settings import Settings, expanded, load_settings
 from teho.errors import InputError
 from teho.model.finding import Abstention, Finding
 from teho.model.run import Run, RunState
@@ -42,6 +42,8 @@ class LoadedRun:
         self.directory = directory
         self.run: Run = read_run(directory) if run is None else with_parts(run, directory)
         """What the recording says of itself."""
+        self.state: RunState = run_state(self.run, directory)
+        """Whether it ran, had finished, or was cut off when its description was read."""
         self._settings = settings
         self.problems: list[str] = []
         """What of its files did not read, known once the figures have been asked for."""
@@ -55,11 +57,6 @@ class LoadedRun:
         """
         settings = load_settings()
         return cls(find_run(reference, settings.home_directory), settings)
-
-    @property
-    def state(self) -> RunState:
-        """Whether it runs, has finished, or was cut off."""
-        return run_state(self.run, self.directory)
 
     @cached_property
     def summary(self) -> Summary:
@@ -86,14 +83,14 @@ class LoadedRun:
         from teho.explain.policy import load_policy
 
         path = self._settings.thresholds
-        return load_policy(Path(path).expanduser() if path else None)
+        return load_policy(expanded(path) if path else None)
 
     @cached_property
     def _electricity(self) -> Electricity | None:
         from teho.config.electricity import load_electricity
 
         path = self._settings.electricity
-        return load_electricity(Path(path).expanduser()) if path else None
+        return load_electricity(expanded(path)) if path else None
 
     @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:

@@ -27,6 +27,8 @@ _KINDS = {
 }
 _PAYS = {True: "yes", False: "no", None: "open"}
 _INTERVAL = "95 % interval"
+_WORK = 1000
+"""What energy and cost are told for where runs were ended once their pace was known."""
 
 
 def render_scaled(scaled: Scaled, *, width: int, color: bool) -> str:
@@ -82,7 +84,10 @@ def _sentence(text: str, width: int) -> list[Text]:
 def _sizes(scaled: Scaled) -> Table:
     measured = [size for size in scaled.sizes if size.work_per_s]
     paces = [size.work_per_s.value for size in measured if size.work_per_s]
-    costs = [size.cost for size in measured if size.cost]
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        _size(size, is_pace=scaled.unit != "run") for size in measured
+    )
+    costs = [cost for row in rows if isinstance(cost := row["cost"], float) and cost]
     columns = [
         Column(key="n", label=f"{scaled.worker}s"),
         Column(key="time", label="time", unit="s")
@@ -96,13 +101,14 @@ def _sizes(scaled: Scaled) -> Table:
         Column(key="bill", label="bill", decimals=2),
         Column(key="runs", label="runs"),
     ]
-    rows: tuple[dict[str, Cell], ...] = tuple(_size(size) for size in measured)
     known = {key for row in rows for key, cell in row.items() if cell is not None}
     if not scaled.cost_unit:
         known.discard("cost")
+    is_dear = scaled.unit != "run" and {"energy", "cost"} & known
+    per = f", energy and cost of {_WORK:,} {many(scaled.unit)}" if is_dear else ""
     return Table(
         key="sizes",
-        title="Sizes",
+        title=f"Sizes{per}",
         columns=tuple(column for column in columns if column.key in known),
         rows=rows,
         shown=tuple(range(len(rows))),
@@ -114,8 +120,10 @@ def _decimals(values: Sequence[float]) -> int:
     return max(0, 2 - floor(log10(min(values, default=1.0))))
 
 
-def _size(size: Size) -> dict[str, Cell]:
-    speed_up = size.speed_up
+def _size(size: Size, *, is_pace: bool) -> dict[str, Cell]:
+    speed_up, times = size.speed_up, 1.0
+    if is_pace and size.work_per_s and size.wall_s:  # as in `teho compare`: at its mean power
+        times = _WORK / (size.work_per_s.value * size.wall_s)
     return {
         "n": size.n,
         "time": size.wall_s,
@@ -123,8 +131,8 @@ def _size(size: Size) -> dict[str, Cell]:
         "speed_up": speed_up.value if speed_up else None,
         "interval": _interval(speed_up) if speed_up else None,
         "efficiency": size.efficiency_percent,
-        "energy": size.energy_j,
-        "cost": size.cost,
+        "energy": None if size.energy_j is None else size.energy_j * times,
+        "cost": None if size.cost is None else size.cost * times,
         "bill": size.bill_ratio,
         "runs": sum(run.work_per_s is not None for run in size.runs),
     }

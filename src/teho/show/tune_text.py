@@ -13,7 +13,7 @@ from teho.show.cells import plain
 from teho.show.flow import flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
-from teho.units import many
+from teho.units import format_pace, many
 
 __all__ = ["render_tuned"]
 
@@ -43,11 +43,16 @@ def _paces(tuned: Tuned, width: int) -> list[Text]:
     if not tuned.settings or tuned.gain is None:
         return []
     base, own = (
-        next(trial.steps_per_s or 0.0 for trial in tuned.trials if trial.settings == settings)
+        next(trial for trial in tuned.trials if trial.settings == settings)
         for settings in ({}, tuned.settings)
     )
+    before = base.steps_per_s or 0.0
+    # A larger batch makes fewer steps a second, and may be faster.
+    after = before * (own.speed or 0.0)
+    paces = f"{format_pace(before)} → {format_pace(after)} {many(tuned.unit)}/s"
+    size = ", in steps of the size before" if "batch_size" in tuned.settings else ""
     how = f"in {tuned.gain.pairs} pairs of runs that took turns"
-    return _sentence(f"{base:.3g} → {own:.3g} {many(tuned.unit)}/s, {how}", width)
+    return _sentence(f"{paces}{size}, {how}", width)
 
 
 def _changes(changes: Sequence[Change], width: int) -> list[Text]:

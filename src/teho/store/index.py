@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from teho.config.settings import expanded
+from teho.config.settings import expanded, in_utf8
 from teho.errors import InputError, RecordingError, RunNotFoundError
 from teho.model.job import Submission
 from teho.model.run import Run
-from teho.store.layout import run_file, runs_directory
+from teho.store.layout import output_file, run_file, runs_directory
 from teho.store.read import read_run
 
 __all__ = ["find_run", "list_runs", "remove_run", "runs_of_job", "runs_of_job_id"]
@@ -58,10 +58,10 @@ def find_run(reference: str, home: Path) -> Path:
     if _JOB_ID.fullmatch(reference) and (of_job := runs_of_job_id(home, reference)):
         return of_job[-1]
     fitting = [run_id for run_id in ids if run_id.startswith(reference)]
-    if not fitting:
-        fitting = [path.name for path, run in list_runs(home) if run and run.name == reference]
+    if len(fitting) != 1:
+        named = [path.name for path, run in list_runs(home) if run and run.name == reference]
         # The newest of a name is what one means by it: names are given to repeat.
-        fitting = fitting[-1:]
+        fitting = named[-1:] or fitting
     if len(fitting) == 1:
         return runs / fitting[0]
     if not fitting and Path(reference).is_dir():
@@ -110,7 +110,7 @@ def _checked_directory(path: Path) -> Path:
             "a directory that `teho run` wrote",
             "`teho show RUN --path` prints where a run lies",
         )
-    return path.resolve()
+    return in_utf8(path.resolve())
 
 
 def _ids(runs: Path) -> list[str]:
@@ -140,7 +140,7 @@ def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
             cached = known.get(run_id)
             run: Run | None = None
             if cached is not None and cached[0] == stamp:
-                with contextlib.suppress(msgspec.DecodeError):
+                with contextlib.suppress(ValueError):
                     run = msgspec.json.decode(cached[1], type=Run)
             if run is None:
                 run = _description(directory)
@@ -275,12 +275,13 @@ def remove_run(directory: Path) -> None:
     Raises:
         RecordingError: it cannot be deleted, or it holds files that are not Teho's.
     """
-    ours = {"run.json", "nodes", "live", "samples", "tasks", "probe"}
+    ours = {"run.json", "nodes", "live", "samples", "tasks", "probe", output_file(directory).name}
     try:
         strange = sorted({path.name for path in directory.iterdir()} - ours)
     except OSError as error:
         raise RecordingError(f"{directory}: {error.strerror}", "a directory of your own") from error
-    strange = [name for name in strange if not name.startswith(".run.json.")]
+    # What a kill left of a file that was being replaced is ours too.
+    strange = [name for name in strange if not name.startswith((".run.json.", ".stdout."))]
     if strange:
         raise RecordingError(
             f"{directory}: holds files that Teho did not write: {', '.join(strange[:3])}",

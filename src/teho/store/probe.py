@@ -38,7 +38,14 @@ def processes_in(folder: Path, problems: list[str]) -> list[WatchedProcess]:
     for path in paths:
         try:
             found.append(_process(path, problems))
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        except (
+            OSError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             problems.append(f"{path}: not what a probe writes: {error!r}")
     return sorted(found, key=lambda process: process.began_s)
 

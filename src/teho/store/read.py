@@ -35,6 +35,8 @@ __all__ = [
 
 _Noun = TypeVar("_Noun", Node, Task)
 
+_NOT_OURS = (ValueError, RecursionError)
+"""What a damaged file raises: msgspec's errors, bytes that are no UTF-8, brackets without end."""
 # A recorder flushes every 10 s; a file system may show it to other nodes later still.
 _SILENT_S = 90.0
 
@@ -64,7 +66,7 @@ def read_run(directory: Path) -> Run:
                 "`pip install --upgrade teho`",
             )
         run = msgspec.json.decode(content, type=Run)
-    except msgspec.DecodeError as error:
+    except _NOT_OURS as error:
         raise DamagedError(
             f"{path}: {error}",
             "the JSON that `teho run` writes",
@@ -114,7 +116,7 @@ def _read_all(directory: Path, noun: type[_Noun]) -> Iterator[_Noun]:
     for path in sorted(directory.glob("*.json")):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=noun)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, *_NOT_OURS) as error:
             raise DamagedError(
                 f"{path}: {error}", "the JSON that `teho run` writes", "move that file away"
             ) from error
@@ -141,7 +143,8 @@ def run_state(run: Run, directory: Path) -> RunState:
         # Every recorder came to its end; what tasks did not tell they will not tell any more.
         return RunState.INTERRUPTED
     newest = max(_touched_s(directory), default=run.started_at.timestamp())
-    return RunState.RUNNING if time.time() - newest < _SILENT_S else RunState.INTERRUPTED
+    silent_s = time.time() - newest
+    return RunState.RUNNING if silent_s < _SILENT_S + run.period_s else RunState.INTERRUPTED
 
 
 def _touched_s(directory: Path) -> Iterator[float]:
