@@ -226,12 +226,17 @@ class TestTooManyWorkers:
         if verdict:
             assert verdict[0].regain_percent == (0.0, 10.0)
 
-    def test_leaves_a_core_to_the_program(self):
-        one = process(awaiting(40.0), loaders=[loader(num_workers=8)], wait_for_core_s=20.0)
+    @pytest.mark.parametrize(
+        ("waits_s", "advice", "workers"),
+        [(49.9, "Leave a core to the program", 1), (50.0, "Have no more workers than cores", 2)],
+    )
+    def test_leaves_a_core_to_a_program_that_needs_it(self, waits_s, advice, workers):
+        one = process(awaiting(waits_s), loaders=[loader(num_workers=8)], wait_for_core_s=20.0)
         made = watched(one, parts=[NodePart(cores=2, cores_used=2.0)])
         finding = found(input_too_many_workers, made)
         assert finding.sentence.startswith("The data are loaded by 8 workers on 2 cores:")
-        assert "num_workers=1)" in finding.action
+        assert finding.action.startswith(f"{advice}:")
+        assert f"num_workers={workers})" in finding.action
 
 
 class TestCollated:

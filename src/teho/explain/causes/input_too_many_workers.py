@@ -33,7 +33,10 @@ def judge(
             continue
         wall_s = main.process.wall_s
         waiting = Waiting(main, 100 * main.feed.wait_s / wall_s, loader.settings, cores)
-        few = max(1, cores - 1)
+        # A program that mostly waits for its data leaves its core to those who load them.
+        is_waiting = waiting.share_percent >= watch.limit("mostly_waiting_percent")
+        few = cores if is_waiting else max(1, cores - 1)
+        advice = "Have no more workers than cores" if is_waiting else "Leave a core to the program"
         return [
             watch.lost(
                 f"The data are loaded by {workers} workers on {cores} "
@@ -47,8 +50,8 @@ def judge(
                     Evidence("workers", float(workers)),
                     Evidence("cores", float(cores), "cores"),
                 ),
-                action=f"Leave a core to the program: {in_loader(waiting, f'num_workers={few}')}.",
-                judged_by=["without_core_percent"],
+                action=f"{advice}: {in_loader(waiting, f'num_workers={few}')}.",
+                judged_by=["without_core_percent", "mostly_waiting_percent"],
                 regain_percent=(0.0, 100 * lost_s / wall_s),
                 lines=main.feed.lines,
             )
