@@ -68,3 +68,13 @@ def test_it_takes_no_example_as_well() -> None:
     done = shown("solve", "--from", STORED)
     assert done.returncode == 2
     assert "one of the two" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--quick"], ["--on", "cpu:1"], ["--library", "numpy"], ["--for", "1min"], ["--python", "x"]],
+)
+def test_nor_what_is_for_timing(words: list[str]) -> None:
+    done = shown(*words, "--from", STORED)
+    assert done.returncode == 2
+    assert f"{words[0]} has no effect with --from" in done.stderr

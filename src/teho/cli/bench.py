@@ -77,6 +77,10 @@ def command(
     if stored:
         if names:
             raise click.UsageError("Either NAME or --from: one of the two.")
+        given = {"--quick": quick, "--library": libraries, "--on": on, "--python": python}
+        for option, value in {**given, "--for": for_}.items():
+            if value:
+                raise click.UsageError(f"{option} has no effect with --from, which times nothing.")
         from teho.show.bench_json import read_bench_json
 
         drawn = plot_file(plot)

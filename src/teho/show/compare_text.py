@@ -89,8 +89,13 @@ def _from(point: Point, width: int) -> list[Text]:
 
 
 def _end(one: BreakEven) -> str:
-    low, at, high = (format_count(float(f"{value:.2g}")) for value in (one.low, one.at, one.high))
+    low, at, high = (_two_digits(value) for value in (one.low, one.at, one.high))
     return f"{one.unit} {at}" if low == high else f"{one.unit} {at} ({low} to {high})"
+
+
+def _two_digits(value: float) -> str:
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
 def _out(variant: Variant, width: int) -> list[Text]:
