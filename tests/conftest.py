@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,11 @@ import pytest
 from hypothesis import settings
 
 from support import FRAMEWORKS, TEHO, lacks_framework
+
+# A shell that started us in the background has told us, and thereby all that we start, to ignore
+# Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # Shared machines stall; a slow example is not a wrong one.
 settings.register_profile("teho", deadline=None, max_examples=100)

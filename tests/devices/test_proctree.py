@@ -592,6 +592,7 @@ def test_real_children_that_nobody_waits_for_stay_counted(real):
     before = run.tree.read()["job_cpu_s"]
     run.go()
     run.hear("gone")
+    run.tree.read()  # its parent may hear of the end while it is still listed
     gone = run.tree.read()["job_cpu_s"]
     run.go()
     run.hear("more")

@@ -295,8 +295,8 @@ def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
     assert answer["points"][0]["contest"]["larger"] == "gpu:1"
     text = compare("--recorded", "set=a").stdout
     assert "They were recorded before, and took turns." in text
-    assert "line 1 is `sum 11` instead of `sum 10`." in text
-    assert "not kept" not in text
+    assert "line 1 is `sum 11` instead of `sum 10`." in answer["points"][0]["notes"][0]
+    assert not any("not kept" in note for note in answer["notes"])
     assert "`teho list" not in text
     assert "`teho report " in text
 
