@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from teho.observe import spool as spool_module
 from teho.observe.spool import Spool, spool_of
 
 
@@ -69,3 +71,17 @@ def test_what_a_living_process_writes_is_not_taken_away(folder: Path, tmp_path: 
     spool.collect()
     spool.close()
     assert file.exists()
+
+
+def test_a_folder_is_full_when_probes_hold_it_for_full(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = spool_module._INJECT / "_teho_probe" / "lines.py"
+    (most,) = re.findall(r"^_MOST_NAMES_BYTES = (.+)$", lines.read_text(), re.MULTILINE)
+    assert most == "1024**2"
+    assert spool_module._FULL_BYTES == 1024**2
+    spool = Spool(str(folder), tmp_path / "probe", "n1")
+    assert not spool.is_full
+    monkeypatch.setattr(spool_module, "_FULL_BYTES", 1)
+    assert spool.is_full
+    assert not Spool(str(folder / "gone"), tmp_path / "probe", "n1").is_full

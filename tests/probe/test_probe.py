@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -272,6 +273,28 @@ def test_a_line_is_read_while_linecache_is_imported(probed: Probed) -> None:
     assert any(frame.text == "spin(1.3)" for seen in process.stacks for frame in seen.frames)
 
 
+def test_a_script_that_comes_from_a_pipe_is_not_read_again(probed: Probed, tmp_path: Path) -> None:
+    """Nobody writes into it any more: who opens it waits for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    code = f"""
+    import subprocess
+    program = subprocess.Popen([sys.executable, {str(tmp_path / "pipe")!r}])
+    with open({str(tmp_path / "pipe")!r}, "w") as pipe: pipe.write("import time; time.sleep(0.3)")
+    try: print(program.wait(30))
+    finally: program.kill()
+    """
+    assert probed.run(code).stdout == b"0\n"
+
+
+def test_many_short_programs_do_not_fill_the_disk_with_files(probed: Probed) -> None:
+    code = """
+    lines = sys.modules.get("_teho_probe.lines")
+    if lines: lines._MOST_NAMES_BYTES = 1
+    """
+    assert probed.run(code).stderr == b""
+    assert probed.processes() == []
+
+
 def test_a_short_program_is_told_of_too(probed: Probed) -> None:
     probed.both("print(1)")
     (lines,) = probed.processes()
@@ -285,3 +308,85 @@ def test_what_it_costs_is_told_and_little(probed: Probed) -> None:
     assert costs == sorted(costs)
     # A bound that holds on a loaded machine; benchmarks measure it.
     assert 0 < costs[-1] < 0.2
+
+
+def test_threads_that_fork_at_once_do_not_wait_for_it(probed: Probed) -> None:
+    """As `subprocess` does in a pool of threads, with `preexec_fn`."""
+    done = probed.run(
+        """
+        import threading
+        waits = sys.modules["_teho_probe.sampler"]
+        waits._GONE_WAIT_S = 60.0
+        def go():
+            for _ in range(12):
+                pid = os.fork()
+                if pid == 0: os._exit(0)
+                os.waitpid(pid, 0)
+        threads = [threading.Thread(target=go) for _ in range(6)]
+        began = time.monotonic()
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(time.monotonic() - began < 30)
+        until = time.monotonic() + 30
+        while len(os.listdir("/proc/self/task")) > 2 and time.monotonic() < until: time.sleep(0.1)
+        print(len(os.listdir("/proc/self/task")))
+        """
+    )
+    assert (done.stdout, done.stderr) == (b"True\n2\n", b"")
+
+
+def test_what_a_handler_raises_leaves_no_signal_blocked(probed: Probed) -> None:
+    probed.both(
+        """
+        import signal
+        sampler = sys.modules.get("_teho_probe.sampler")
+        if sampler:
+            real = sampler.pthread_sigmask
+            def interrupted(how, signals):
+                before = real(how, signals)
+                if signals and how == signal.SIG_BLOCK: raise KeyboardInterrupt
+                return before
+            sampler.pthread_sigmask = interrupted
+            sys.unraisablehook = lambda _: None
+        if os.fork() == 0: os._exit(0)
+        print(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["sys._is_gil_enabled = lambda: False", "sys.modules['_interpreters'] = sys"],
+)
+def test_where_to_look_may_crash_python_it_does_not(probed: Probed, change: str) -> None:
+    done = probed.run(
+        f"""
+        {change}
+        looks = []
+        real = sys._current_frames
+        sys._current_frames = lambda: looks.append(1) or real()
+        time.sleep(0.5)
+        print(looks)
+        """
+    )
+    assert (done.stdout, done.stderr) == (b"[]\n", b"")
+    (lines,) = probed.processes()
+    assert "end_s" in lines[-1]
+
+
+def test_no_garbage_is_collected_while_it_looks_where_that_may_hang(probed: Probed) -> None:
+    done = probed.run(
+        """
+        import gc
+        sys.modules["_teho_probe.sampler"]._HANGS = True
+        seen = set()
+        real = sys._current_frames
+        sys._current_frames = lambda: seen.add(gc.isenabled()) or real()
+        time.sleep(0.5)
+        print(seen, gc.isenabled())
+        gc.disable()
+        time.sleep(0.3)
+        print(gc.isenabled())
+        """
+    )
+    assert (done.stdout, done.stderr) == (b"{False} True\nFalse\n", b"")

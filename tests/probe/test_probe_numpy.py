@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -97,3 +98,40 @@ def test_a_library_of_another_kind_is_a_line_of_the_report(probed: Probed, tmp_p
     failed = [line["failed"] for line in lines if "failed" in line]
     assert len(failed) == 1
     assert "has no attribute '__version__'" in failed[0]
+
+
+def test_a_program_that_asks_first_whether_a_library_is_there(
+    probed: Probed, tmp_path: Path
+) -> None:
+    """As Transformers does, for each that it knows."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "cupy.py").write_text(STAND_IN)
+    probed.path = str(tmp_path / "site")
+    probed.both(
+        """
+        from importlib.util import find_spec
+        print(find_spec("cupy").name, find_spec("jax.no") if find_spec("jax") else None)
+        import cupy
+        cupy.asarray([1])
+        """
+    )
+    (process,) = probed.watched()
+    assert process.libraries["cupy"]["to_device"]["copies"] == 1
+
+
+def test_modules_that_share_a_loader_are_imported_as_ever(probed: Probed, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "site.zip", "w") as archive:
+        archive.writestr("cupy.py", STAND_IN)
+        archive.writestr("jax.py", "__version__ = '1.0'\n")
+    probed.path = str(tmp_path / "site.zip")
+    probed.both(
+        """
+        from importlib.util import find_spec
+        print(find_spec("cupy").name, find_spec("jax").name)
+        import jax, cupy
+        print(jax.__version__, cupy.__version__)
+        """
+    )
+    (process,) = probed.watched()
+    assert process.libraries["cupy"]["version"] == "14.0"
+    assert process.libraries["jax"]["version"] == "1.0"

@@ -433,3 +433,43 @@ def test_a_program_that_tells_its_steps_knows_better(probed: Probed) -> None:
     assert process.progress[-1].steps == 3
     assert sum(wait.count for wait in process.progress[-1].between.values()) == 2
     assert process.libraries["torch"]["optimizer"] == "SGD"
+
+
+def test_a_dataset_is_asked_for_nothing_before_its_sampler_asks(probed: Probed) -> None:
+    """Files are opened in the workers, as HDF5 and LMDB want it; an open one is not pickled."""
+    probed.both(
+        DATA
+        + """
+class Lazy(Slow):
+    file = None
+    def __len__(self):
+        if self.file is None: self.file = open(__file__)
+        return 4
+    def __getitem__(self, index): return index
+if __name__ == "__main__":
+    loader = DataLoader(Lazy(), batch_size=2, num_workers=1, multiprocessing_context="spawn")
+    print(loader.dataset.file)
+    for batch in loader: print(batch.tolist())
+""",
+        python=WITH_FRAMEWORKS,
+    )
+    told = [loader for one in probed.watched() for loader in one.loaders]
+    assert [loader.settings["samples"] for loader in told] == [4]
+
+
+def test_what_a_batch_holds_is_told_of_a_tokenizers_too_and_never_as_nothing(
+    probed: Probed,
+) -> None:
+    code = """
+from collections import UserDict
+def tokens(samples): return UserDict(ids=torch.zeros(len(samples), 4, dtype=torch.int64))
+def of_tokens(): return DataLoader(Slow(4), batch_size=2, collate_fn=tokens)
+def of_words(): return DataLoader(Slow(4), batch_size=2, collate_fn=lambda samples: ["a", "b"])
+for loader in (of_tokens(), of_words()):
+    for batch in loader: pass
+"""
+    assert probed.run(DATA + code, python=WITH_FRAMEWORKS).returncode == 0
+    (process,) = probed.watched()
+    loaders = loaders_of(process)
+    assert loaders["of_tokens"].batch == {"bytes": 64, "dtypes": ["int64"], "samples": 2}
+    assert loaders["of_words"].batch == {"bytes": None, "dtypes": [], "samples": None}

@@ -320,6 +320,10 @@ class Recorder:
                 self._spool.collect()
             except OSError as error:
                 self._trouble(f"what the probe saw could not be written: {error}")
+            if self._spool.is_full:
+                self._trouble(
+                    "so many Python processes ran that the later ones were not looked into"
+                )
         if self._journal.problem:
             self._trouble(f"rows could not be written: {self._journal.problem}")
         if self._journal.lost_rows:

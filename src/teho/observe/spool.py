@@ -18,6 +18,8 @@ __all__ = ["Spool", "clear", "mark_of", "spool_of", "with_probe"]
 _VARIABLE = "TEHO_PROBE"
 _INJECT = Path(__file__).parents[1] / "probe" / "inject"
 _CHUNK_BYTES = 1 << 20
+_FULL_BYTES = 1 << 20
+"""Of the folder itself, from which on a probe makes no new file: its `_MOST_NAMES_BYTES`."""
 
 
 def spool_of(key: str) -> str:
@@ -72,6 +74,14 @@ class Spool:
     def is_empty(self) -> bool:
         """Whether no probe has said anything."""
         return not self._taken
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many processes have written that probes make no new files."""
+        try:
+            return self._folder.stat().st_size >= _FULL_BYTES
+        except OSError:
+            return False
 
     def collect(self) -> None:
         """Append what was written since the last time to the files of the recording.

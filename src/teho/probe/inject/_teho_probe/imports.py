@@ -48,35 +48,36 @@ class _Finder:
         self._notes = notes
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        file = self._wanted.pop(name, None)
+        file = self._wanted.pop(name, None)  # whom we ask may ask us
         if file is None:
             return None
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find and finder is not self else None
-            if spec is not None:
-                try:
-                    self._follow(spec.loader, name, file)
-                except Exception as error:  # a loader of another kind
-                    self._notes.failed(name, error)
-                return spec  # type: ignore[no-any-return]
-        self._wanted[name] = file  # it may be there later
+        try:
+            for finder in sys.meta_path:
+                find = getattr(finder, "find_spec", None)
+                spec = find(name, path, target) if find and finder is not self else None
+                if spec is not None:
+                    try:
+                        self._follow(spec.loader, name, file)
+                    except Exception as error:  # a loader of another kind
+                        self._notes.failed(name, error)
+                    return spec  # type: ignore[no-any-return]
+        finally:
+            self._wanted[name] = file  # many a program only asks whether it is there
         return None
 
     def _follow(self, loader: Any, name: str, file: str) -> None:
         execute = loader.exec_module
+        own = vars(loader)  # one loader may be that of many modules, as a zip file's is
 
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module  # the class's own is back
-            try:
-                execute(module)
-            except BaseException:
-                self._wanted[name] = file
-                raise
+            own.pop("exec_module", None)  # the class's own is back
+            execute(module)
+            if module.__name__ != name or self._wanted.pop(name, None) is None:
+                return
             try:
                 look = getattr(import_module("_teho_probe." + file), name.replace(".", "_"))
                 look(module, self._notes)
             except Exception as error:  # a version that we do not know
                 self._notes.failed(name, error)
 
-        loader.exec_module = exec_module
+        own["exec_module"] = exec_module

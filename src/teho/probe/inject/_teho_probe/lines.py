@@ -21,6 +21,8 @@ __all__ = ["Lines", "in_words", "is_library", "place_in_words"]
 
 _MOST_BYTES = 16 * 1024**2
 """A file never grows beyond it, whatever the program does."""
+_MOST_NAMES_BYTES = 1024**2
+"""Of the folder itself, which grows with its files: some 20,000 to 50,000 of them."""
 _LONGEST = 400
 """Characters of a line of the program."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen ")
@@ -159,9 +161,11 @@ class Lines:
                 os.mkdir(folder, 0o700)
             except FileExistsError:
                 pass
-            if os.lstat(folder).st_uid != os.getuid():
+            found = os.lstat(folder)
+            if found.st_uid != os.getuid():
                 return False
-        return True
+        # A script may start a Python each second, for weeks.
+        return self._size > 0 or found.st_size < _MOST_NAMES_BYTES
 
     def _head(self) -> dict[str, Any]:
         return {
@@ -245,14 +249,16 @@ def _source(path: str, line: int) -> str:
     """Return a line of a program, shortened; empty where its file does not read."""
     if not line or path.startswith("<"):
         return ""
+    if os.path.exists(path) and not os.path.isfile(path):  # whoever reads a pipe may wait for ever
+        return ""
     # A notebook's cells are nowhere else. It is without it while it is being imported.
     getline = getattr(sys.modules.get("linecache"), "getline", None)
-    if getline is not None:
-        return str(getline(path, line))[:_LONGEST]
     try:
+        if getline is not None:
+            return str(getline(path, line))[:_LONGEST]
         with open(path, encoding="utf-8", errors="replace") as file:
             return next(islice(file, line - 1, None), "")[:_LONGEST]
-    except (OSError, ValueError):
+    except Exception:  # the program's threads change what `linecache` holds
         return ""
 
 

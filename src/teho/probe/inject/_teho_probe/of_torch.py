@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import UserDict
 from functools import wraps
 from time import monotonic
 from weakref import ref
@@ -104,6 +105,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
                     loader.batch = _batch(batch)
                     if "batch_sampler" in loader.settings and not loader.settings["batch_size"]:
                         loader.settings["batch_size"] = loader.batch["samples"]
+                    _count_samples(self, loader)
                 except Exception as error:
                     notes.failed("torch", error)
                     loader.batch = {"bytes": None}
@@ -120,14 +122,24 @@ def _settings(loader: Any, module: Any) -> dict[str, Any]:
     dataset, sampler, collate = loader.dataset, loader.sampler, loader.collate_fn
     found["dataset"] = "%s.%s" % (type(dataset).__module__, type(dataset).__qualname__)
     found["is_iterable"] = isinstance(dataset, module.IterableDataset)
-    if isinstance(sampler, (module.SequentialSampler, module.RandomSampler)):
-        found["samples"] = len(dataset)  # which these samplers ask too, at each epoch
+    if isinstance(sampler, module.RandomSampler):
+        found["samples"] = len(dataset)  # which this sampler has asked too
     tensors = getattr(dataset, "__dict__", {}).get("tensors")
     if isinstance(tensors, tuple):
         found["dataset_bytes"] = sum(map(_bytes, tensors))
     found["collate"] = getattr(collate, "__name__", type(collate).__name__)
     found["sampler"] = type(sampler).__name__
     return found
+
+
+def _count_samples(iterator: Any, loader: Loader) -> None:
+    """Ask how many samples there are, once the sampler has asked.
+
+    Before that its file may have to stay closed: workers that are forked later would share it.
+    """
+    settings = loader.settings
+    if settings["sampler"] == "SequentialSampler" and "batch_sampler" not in settings:
+        loader.settings = {**settings, "samples": len(iterator._dataset)}
 
 
 def _simple(value: Any) -> Any:
@@ -142,7 +154,7 @@ def _batch(batch: Any) -> dict[str, Any]:
         samples.add(int(tensor.shape[0]) if tensor.dim() else None)
         dtypes.add(str(tensor.dtype).replace("torch.", ""))
     count = samples.pop() if len(samples) == 1 else None
-    return {"bytes": size, "dtypes": sorted(dtypes), "samples": count}
+    return {"bytes": size if dtypes else None, "dtypes": sorted(dtypes), "samples": count}
 
 
 def _bytes(tensor: Any) -> int:
@@ -152,7 +164,7 @@ def _bytes(tensor: Any) -> int:
 def _tensors(value: Any) -> Iterable[Any]:
     if hasattr(type(value), "element_size"):
         yield value
-    elif isinstance(value, dict):
+    elif isinstance(value, (dict, UserDict)):  # a tokenizer's batches are the latter
         for one in list(value.values())[:_MOST_ITEMS]:
             yield from _tensors(one)
     elif isinstance(value, (list, tuple)):

@@ -11,13 +11,14 @@ import os
 import sys
 from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
+from gc import disable, enable, isenabled
 from time import clock_gettime, monotonic, pthread_getcpuclockid, sleep, thread_time
 
 from _teho_probe.lines import TYPE_CHECKING, Lines
 
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Callable
+    from typing import Any, Callable
 
     from _teho_probe.lines import Stack, Stacks
     from _teho_probe.notes import Notes
@@ -47,14 +48,15 @@ _HELD_S = 0.002
 """Python lets another thread in after 5 ms (sys.getswitchinterval), or when the one that runs
 waits or leaves Python. Who comes in later than this has waited for Python code."""
 _GONE_WAIT_S = 1.0
+_HANGS = sys.version_info < (3, 12)
 
 
-def _silent(method: Callable[[Sampler], None]) -> Callable[[Sampler], None]:
+def _silent(method: Callable[..., None]) -> Callable[..., None]:
     """Let nothing that goes wrong in a method reach the program, whose business it is not."""
 
-    def call(sampler: Sampler) -> None:
+    def call(*given: Any) -> None:
         try:
-            method(sampler)
+            method(*given)
         except Exception:  # see above
             return
 
@@ -67,13 +69,12 @@ class Sampler:
     def __init__(self, folder: str, notes: Notes) -> None:
         self._folder = folder
         self._notes = notes
-        self._is_running = False
         self._begin()
 
     def _begin(self) -> None:
         self._thread_id = get_ident()
-        self._wake = allocate_lock()
-        self._wake.acquire()
+        self._wake: Any = None
+        """Ends the wait of the thread that looks, and tells it from one that came before it."""
         self._stacks: Stacks = {}
         self._newest: Stack = ()
         self._cost_s = 0.0
@@ -89,12 +90,15 @@ class Sampler:
         """Begin to look, or go on."""
         # A signal for the process must never come to this thread: the program may wait for it
         # with all its own threads' masks set.
-        mask = pthread_sigmask(SIG_BLOCK, valid_signals())
-        self._is_running, self._native_id = True, None
+        mask = pthread_sigmask(SIG_BLOCK, ())
         try:
-            start_new_thread(self._watch, ())
+            pthread_sigmask(SIG_BLOCK, valid_signals())  # raises what a handler of hers raises
+            wake = allocate_lock()
+            wake.acquire()
+            self._wake, self._native_id = wake, None
+            start_new_thread(self._watch, (wake,))
         except Exception as error:  # no more threads may be had
-            self._is_running = False
+            self._wake = None
             self._notes.failed("a thread to look from", error)
         finally:
             pthread_sigmask(SIG_SETMASK, mask)
@@ -102,14 +106,14 @@ class Sampler:
     @_silent
     def stop(self) -> None:
         """Stop looking until `start`, and wait until the thread is gone."""
-        if not self._is_running:
+        wake, self._wake = self._wake, None
+        if wake is None:
             return
-        self._is_running = False
-        self._wake.release()
+        wake.release()
         until_s = monotonic() + _GONE_WAIT_S
-        while self._is_there() and monotonic() < until_s:
+        # Where several threads fork at once, another may have begun to look again.
+        while self._wake is None and self._is_there() and monotonic() < until_s:
             sleep(0.0001)
-        self._wake.acquire(False)
 
     @_silent
     def pause(self) -> None:
@@ -145,13 +149,13 @@ class Sampler:
         self._write(now_s, is_end=True)
 
     @_silent
-    def _watch(self) -> None:
+    def _watch(self, wake: Any) -> None:
         try:
             self._native_id = get_native_id()
             period_s, before_s = _PERIOD_S, self._cost_s
-            while self._is_running:
+            while self._wake is wake:
                 due_s = monotonic() + period_s
-                if self._wake.acquire(True, period_s):
+                if wake.acquire(True, period_s):
                     return
                 now_s = monotonic()
                 self._look(now_s, now_s - due_s)
@@ -172,7 +176,7 @@ class Sampler:
 
     def _look(self, now_s: float, late_s: float) -> None:
         """Add the time since the last look to where the thread is now."""
-        frame = sys._current_frames().get(self._thread_id)
+        frame = _frame_of(self._thread_id)
         while frame is not None and frame.f_code.co_filename == __file__:  # it looks at itself
             frame = frame.f_back
         key: list[tuple[CodeType, int]] = []
@@ -207,3 +211,22 @@ class Sampler:
             self._stacks = {}
         else:
             self._notes.tell_again()
+
+
+def _frame_of(thread_id: int) -> Any:
+    """Return where a thread is; None where to ask would do harm.
+
+    Without a GIL, or with several interpreters, Python may crash (python/cpython#118680, #158364).
+    Before 3.12 garbage may be collected meanwhile, and it may hang (#106883).
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    if "_interpreters" in sys.modules or "_xxsubinterpreters" in sys.modules:
+        return None
+    if not (_HANGS and isenabled()):
+        return sys._current_frames().get(thread_id)
+    disable()
+    try:
+        return sys._current_frames().get(thread_id)
+    finally:
+        enable()
