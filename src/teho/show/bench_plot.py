@@ -79,7 +79,7 @@ def draw(measured: Measured, form: str) -> bytes:
 
 
 def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str) -> None:
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     scale = scale_of(measured)
     sides = list(dict.fromkeys(one.placement for one in measured.participants))
@@ -108,6 +108,13 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
+    low, high = panel.get_ylim()
+    # Where powers of ten are few or none within, what lies between them is told too.
+    panel.yaxis.set_major_locator(
+        LogLocator(
+            subs=range(1, 10) if high < 10 * low else (1, 2, 5) if high < 100 * low else (1,)
+        )
+    )
     panel.yaxis.set_minor_locator(NullLocator())
     panel.xaxis.set_minor_locator(NullLocator())
     panel.tick_params(length=3, width=0.6)
