@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from stubs.amd_tree import build_mi100
 from teho.devices.amd import AmdSource
 from teho.model.missing import Missing, Reason
 from teho.observe.sampler import Sampler, samples_per_row
+from teho.store.journal import Journal
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
 
@@ -87,6 +89,19 @@ def test_zero_is_a_value() -> None:
     (row,) = one.add({"gpu": {"gpu_busy_percent": 0}}, 1)
     assert row["gpu_busy_percent"] == 0
     assert not one.absences
+
+
+@given(st.floats(0, 1e12) | st.integers(0, 10**12))
+def test_a_reading_is_kept_to_one_part_in_a_thousand(tmp_path_factory, value: float) -> None:
+    one, run = sampler(), tmp_path_factory.mktemp("run")
+    (run / "live").mkdir()
+    one.begin({"gpu": {}}, 0)
+    journal = Journal(run, "r01g01")
+    journal.append(one.add({"gpu": {"gpu_pcie_send_bytes_per_s": value}}, 1))
+    journal.close()
+    with pa.ipc.open_stream(next((run / "live").iterdir())) as stream:
+        (kept,) = stream.read_all().column("gpu_pcie_send_bytes_per_s").to_pylist()
+    assert kept == pytest.approx(value, rel=1e-3, abs=0.051)
 
 
 def test_a_stopped_recorder_leaves_a_gap() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from teho.devices.procfile import ProcFile
+from teho.devices.procfile import ProcFile, words_of
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -89,13 +89,13 @@ def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]
 
 def _core_ticks(data: bytes, core: int) -> list[int] | None:
     """Return one core's eight times in clock ticks; None where it is not online."""
-    words = _line(data, b"cpu%d" % core)
+    words = words_of(data, b"cpu%d" % core)
     # Before Linux 2.6.11 there were fewer; nothing that old runs this.
     return [int(word) for word in words[:_FIELDS]] if len(words) >= _FIELDS else None
 
 
 def _number(data: bytes, name: bytes) -> int | Missing:
-    words = _line(data, name)
+    words = words_of(data, name)
     if not words:
         return Missing(Reason.UNSUPPORTED, f"no {name.decode()} in /proc/stat")
     return int(words[0])
@@ -104,13 +104,3 @@ def _number(data: bytes, name: bytes) -> int | Missing:
 def _without_self(running: int | Missing) -> int | Missing:
     """Take away the task that asked, which always runs when the kernel counts."""
     return running if isinstance(running, Missing) else max(0, running - 1)
-
-
-def _line(data: bytes, name: bytes) -> list[bytes]:
-    """Return the words behind a line's name. Splitting all lines of 256 cores would cost more."""
-    start = data.find(b"\n" + name + b" ")
-    if start < 0:
-        return []
-    start += len(name) + 2
-    end = data.find(b"\n", start)
-    return data[start : end if end >= 0 else None].split()

@@ -15,7 +15,7 @@ from teho.devices.disks import Disks
 from teho.devices.host_energy import HostEnergy
 from teho.devices.netfs import NetworkFileSystems
 from teho.devices.network import Network
-from teho.devices.procfile import ProcFile, read_text
+from teho.devices.procfile import ProcFile, read_text, words_of
 from teho.devices.proctree import METRICS as JOB_METRICS
 from teho.devices.proctree import ProcessTree
 from teho.model.device import Device, Reading, Readings
@@ -23,9 +23,7 @@ from teho.model.missing import Missing, Reason
 
 __all__ = ["HostFacts", "HostSource", "describe_host"]
 
-_MEMINFO_LINE = re.compile(
-    rb"^(MemTotal|MemAvailable|Buffers|Cached|Shmem):\s+(\d+) kB", re.MULTILINE
-)
+_MEMORY = (b"MemTotal", b"MemAvailable", b"Buffers", b"Cached", b"Shmem")
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,4 +186,5 @@ class _NodeMemory:
 
 def _meminfo(data: bytes) -> dict[bytes, int]:
     """Return what is wanted of /proc/meminfo (proc(5)), in bytes."""
-    return {name: int(kib) * 1024 for name, kib in _MEMINFO_LINE.findall(data)}
+    lines = {name: words_of(data, name + b":") for name in _MEMORY}
+    return {name: int(words[0]) * 1024 for name, words in lines.items() if words[1:] == [b"kB"]}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from teho.model.missing import Missing, Reason
 
-__all__ = ["ProcFile", "Total", "missing_because", "read_text", "unescape"]
+__all__ = ["ProcFile", "Total", "missing_because", "read_text", "unescape", "words_of"]
 
 _CHUNK = 1 << 16
 _REASONS = {
@@ -42,6 +42,20 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def words_of(data: bytes, name: bytes) -> list[bytes]:
+    """Return the words behind a name that begins a line; empty where no line begins with it.
+
+    To split all lines of 256 cores would cost more.
+    """
+    name += b" "
+    start = 0 if data.startswith(name) else data.find(b"\n" + name) + 1
+    if not data.startswith(name, start):
+        return []
+    start += len(name)
+    end = data.find(b"\n", start)
+    return data[start : end if end >= 0 else None].split()
 
 
 def unescape(word: str) -> str:

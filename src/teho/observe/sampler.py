@@ -51,6 +51,8 @@ _LATE_SAMPLES = 3
 _TIME_STEP_S = 1 / 1024
 _COUNTER_STEP = 1 / 64
 """Of counters that are no whole numbers: J and s. Totals stay exact to this."""
+# Half of the step is at most one part in 1,000.
+_KEPT_BITS = 10
 
 
 def _on_grid(value: float, step: float) -> float:
@@ -58,11 +60,15 @@ def _on_grid(value: float, step: float) -> float:
 
 
 def _kept(name: str, value: float) -> float:
-    """Round a reading to what it can mean: a tenth, or three digits where it is large."""
+    """Round a reading to what it can mean: a tenth, or one part in 1,000 where it is large."""
     if name in _INTEGERS:
         return round(value)
-    # The same as round(value, 1), which goes by way of text and takes five times as long.
-    return round(value * 10) / 10 if abs(value) < 10_000 else float(f"{value:.3g}")
+    if -10_000 < value < 10_000:
+        # The same as round(value, 1), which goes by way of text and takes five times as long.
+        return round(value * 10) / 10
+    whole = round(value)
+    step = 1 << (whole.bit_length() - _KEPT_BITS)
+    return float((whole + step // 2) // step * step)
 
 
 class _Device:
@@ -209,23 +215,25 @@ class Sampler:
             device = self._devices.get(id_)
             if device is None:
                 device = self._devices[id_] = _Device()
+            gauges = device.gauges
             for name, value in values.items():
-                if isinstance(value, Missing):
+                if isinstance(value, (int, float)):
+                    if name in _COUNTERS:
+                        device.count(name, value)
+                    elif baseline:
+                        continue
+                    elif name in gauges:
+                        gauges[name].append(value)
+                    else:
+                        gauges[name] = [value]
+                elif isinstance(value, list):
+                    if not baseline:
+                        self._add_cores(value)
+                else:
                     known = device.missing.get(name)
                     if known is not value and known != value:
                         device.missing[name] = value
                         self._note_absence(id_, name, value, elapsed_s)
-                elif isinstance(value, list):
-                    if not baseline:
-                        self._add_cores(value)
-                elif name in _COUNTERS:
-                    device.count(name, value)
-                elif not baseline:
-                    samples = device.gauges.get(name)
-                    if samples is None:
-                        device.gauges[name] = [value]
-                    else:
-                        samples.append(value)
 
     def _add_cores(self, values: Iterable[float]) -> None:
         values = list(values)

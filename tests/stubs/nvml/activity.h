@@ -207,6 +207,6 @@ Return nvmlEventSetWait_v2(EventSet *set, EventData *out, unsigned timeout_ms) {
             return SUCCESS;
         }
     }
-    usleep(1000 * timeout_ms);
+    if (timeout_ms) usleep(1000 * timeout_ms); // which would sleep for 0 as well
     return TIMEOUT;
 }
