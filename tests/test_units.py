@@ -114,3 +114,10 @@ def test_what_is_small_is_not_written_as_zero() -> None:
     assert units.format_quantity(0.00018, "EUR") == "0.0002 EUR"
     assert units.format_quantity(0.006, "EUR") == "0.01 EUR"
     assert units.format_quantity(0.0, "EUR") == "0 EUR"
+
+
+@given(st.floats(1e-12, 1e6))
+def test_no_number_is_written_as_a_power_or_as_nothing(value: float) -> None:
+    for text in (units.format_count(value), units.format_pace(value)):
+        assert "e" not in text
+        assert float(text.replace(",", "")) == pytest.approx(value, rel=0.5)

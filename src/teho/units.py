@@ -191,6 +191,8 @@ def format_count(value: float) -> str:
 
 def format_pace(per_s: float) -> str:
     """Write how much is done in a second with three digits, never as a power: `0.0123`, `1,234`."""
+    if 0 < per_s < 1e-4:
+        return _one_digit(per_s)
     return f"{per_s:,.0f}" if per_s >= 999.5 else f"{per_s:.3g}"
 
 
@@ -207,8 +209,13 @@ def many(noun: str) -> str:
 def _three_digits(value: float) -> str:
     size = abs(value)
     if 0 < size < 0.005:
-        return f"{value:.1g}"  # what is not zero does not read as zero
+        return _one_digit(value)  # what is not zero does not read as zero
     return f"{value:,.{0 if size >= 99.95 else 1 if size >= 9.995 else 2}f}"
+
+
+def _one_digit(value: float) -> str:
+    """Write a number below 1 that is not 0 with one digit, never as a power."""
+    return f"{value:.{-math.floor(math.log10(abs(value)))}f}"
 
 
 def convert(value: float, unit: str, shown_in: str) -> float:

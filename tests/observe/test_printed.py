@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -33,6 +36,16 @@ def kept(home: Path) -> bytes:
     return path.read_bytes()
 
 
+@contextmanager
+def talking_to(script: str) -> Iterator[tuple[subprocess.Popen, TextIO, TextIO]]:
+    argv = [*RUN, "sh", "-c", script]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as program:
+        assert program.stdin
+        assert program.stdout
+        yield program, program.stdin, program.stdout
+
+
 def test_every_byte_arrives_and_the_first_mebibyte_is_kept(home: Path) -> None:
     done = subprocess.run([*RUN, sys.executable, "-c", MUCH], capture_output=True, check=True)
     assert done.stdout == bytes(range(256)) * 12289
@@ -41,16 +54,11 @@ def test_every_byte_arrives_and_the_first_mebibyte_is_kept(home: Path) -> None:
 
 
 def test_lines_come_while_the_program_runs(home: Path) -> None:
-    with subprocess.Popen(
-        [*RUN, "sh", "-c", "echo first; read line; echo $line"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as program:  # fmt: skip
-        assert program.stdin
-        assert program.stdout
-        assert program.stdout.readline() == "first\n"
-        program.stdin.write("second\n")
-        program.stdin.close()
-        assert program.stdout.read() == "second\n"
+    with talking_to("echo first; read line; echo $line") as (program, stdin, stdout):
+        assert stdout.readline() == "first\n"
+        stdin.write("second\n")
+        stdin.close()
+        assert stdout.read() == "second\n"
         assert program.wait(60) == 0
         assert kept(home) == b"first\nsecond\n"
 
@@ -95,18 +103,13 @@ def test_that_the_disk_is_full_is_told(home: Path) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_what_is_printed_after_the_supervisor_was_killed_arrives() -> None:
-    with subprocess.Popen(
-        [*RUN, "sh", "-c", "echo $$; read line; echo $line"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as program:  # fmt: skip
-        assert program.stdin
-        assert program.stdout
-        program.stdout.readline()
+    with talking_to("echo $$; read line; echo $line") as (program, stdin, stdout):
+        stdout.readline()
         program.send_signal(signal.SIGKILL)
         program.wait(60)
-        program.stdin.write("later\n")
-        program.stdin.close()
-        assert program.stdout.read() == "later\n"
+        stdin.write("later\n")
+        stdin.close()
+        assert stdout.read() == "later\n"
 
 
 def test_ctrl_c_loses_nothing_of_what_is_printed_on_the_way_out(home: Path) -> None:

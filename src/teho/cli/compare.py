@@ -150,15 +150,12 @@ def _wish(
     gpu_cost: int | None,
 ) -> Wish:
     from teho.experiment.compare import Wish, terms_of
-    from teho.experiment.placement import read_placements, this_machine
+    from teho.experiment.placement import needed_placements, read_placements, this_machine
 
     swept, values = _swept(sweep, argv)
     machine = this_machine()
     where = _ON if on is None else on
-    placements, notes = read_placements(where, machine, "--on")
-    if not placements:
-        missing = notes[0].removesuffix(".")
-        raise InputError(f"--on {where}: {missing}", "cores or GPUs that this job has")
+    placements, notes = needed_placements(where, machine, "--on")
     terms, unit, remarks = terms_of(placements, prices, gpu_cost)
     equal = min(terms.same_cost_cores.values(), default=None)
     if on is None and equal is not None and equal <= len(machine.logical_cores):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from teho.cli.tag import read_tags
+
 if TYPE_CHECKING:
     from teho.model.run import End, Run
 
@@ -24,24 +26,22 @@ Examples:
   teho list --format json | jq -r '.[].id'""",
 )
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
-@click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, help="Only with this tag.")
+@click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
+              help="Only with this tag.")  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-def command(last: int | None, tags: tuple[str, ...], form: str) -> None:
+def command(last: int | None, tags: dict[str, str], form: str) -> None:
     """List the recorded runs, newest last."""
     from teho.config.settings import load_settings
     from teho.store.index import list_runs
     from teho.store.layout import runs_directory
 
-    for tag in tags:
-        if "=" not in tag:
-            raise click.BadParameter(f"{tag!r} is not KEY=VALUE.", param_hint="'--tag'")
     home = load_settings().home_directory
     runs = [
         (path, run)
         for path, run in list_runs(home)
-        if not tags or (run and all(_has(run, tag) for tag in tags))
+        if not tags or (run and all(run.tags.get(key) == value for key, value in tags.items()))
     ]
     runs = runs[-last:] if last else runs
     if form == "json":
@@ -52,19 +52,14 @@ def command(last: int | None, tags: tuple[str, ...], form: str) -> None:
     elif runs:
         _print(runs)
     elif tags:
+        wanted = " and ".join(f"{key}={value}" for key, value in tags.items())
         click.echo(
-            f"No run in {runs_directory(home)} has {' and '.join(tags)}. `teho list` shows all.",
-            err=True,
+            f"No run in {runs_directory(home)} has {wanted}. `teho list` shows all.", err=True
         )
     else:
         click.echo(
             f"No runs in {runs_directory(home)}. Record one with `teho run -- COMMAND`.", err=True
         )
-
-
-def _has(run: Run, tag: str) -> bool:
-    key, _, value = tag.partition("=")
-    return run.tags.get(key) == value
 
 
 def _row(path: Path, run: Run | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import click
 from teho.become import CannotStart, become
 from teho.cli import say
 from teho.cli.progress import Progress
+from teho.cli.tag import read_tags
 from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
 from teho.observe.members import RECORDED, is_recorded, new_mark
@@ -24,6 +25,8 @@ from teho.observe.wanted import Wanted
 from teho.schedulers.task import Task, is_batch_script, is_step, read_task
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from teho.experiment.window import Window
     from teho.observe.fleet import Fleet
     from teho.observe.recording import Recording
@@ -49,7 +52,8 @@ Examples:
 )
 @click.option("--every", metavar="TIME", help="Time between two samples, such as 1s or 200ms.")
 @click.option("--name", default="", help="A name to find the run by; need not be unique.")
-@click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, help="Kept with the run.")
+@click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
+              help="Kept with the run.")  # fmt: skip
 @click.option(
     "--report",
     "level",
@@ -75,7 +79,7 @@ Examples:
 def command(
     every: str | None,
     name: str,
-    tags: tuple[str, ...],
+    tags: dict[str, str],
     level: str | None,
     quiet: bool,
     window: str | None,
@@ -107,14 +111,13 @@ def command(
 
         window_s = read_window(window)
     settings = load_settings()
-    labels = dict(_split_tag(tag) for tag in tags)
     if name == "last":
         raise InputError("--name last", "another name: `last` is the newest run")
     wanted = Wanted(
         settings,
         argv,
         name,
-        labels,
+        tags,
         parse_period(every, "--every") if every else settings.period_s,
     )
     shown = "none" if quiet else (level or settings.report)
@@ -125,13 +128,6 @@ def command(
     else:
         manner = _Manner(probe=probe == "auto", alone=alone, keep=keep_output, window_s=window_s)
         _run(wanted, shown, manner, quiet=quiet)
-
-
-def _split_tag(tag: str) -> tuple[str, str]:
-    key, sign, value = tag.partition("=")
-    if not sign or not key:
-        raise click.BadParameter(f"{tag!r} is not KEY=VALUE.", param_hint="'--tag'")
-    return key, value
 
 
 class _Manner(NamedTuple):
@@ -328,15 +324,16 @@ def _end(
 ) -> None:
     from teho.observe.recording import end_recording, end_task, ended, keep_output
 
+    def keep(directory: Path | None) -> None:
+        if directory and kept is not None:
+            _protected(supervisor, "its output is not kept", partial(keep_output, directory, kept))
+
     if is_step(task):
         run = recording.run if recording else None
-        directory = end_task(wanted.home, task, run, supervisor, outcome)
-    else:
-        directory = recording.directory if recording else None
-    if directory and kept is not None:
-        # Where there is room for its end alone, that comes first.
-        _protected(supervisor, "its output is not kept", partial(keep_output, directory, kept))
-    if recording and not is_step(task):
+        keep(end_task(wanted.home, task, run, supervisor, outcome))
+    elif recording:
+        # First, so that the end tells where it could not be kept; it takes no room then.
+        keep(recording.directory)
         end_recording(recording.directory, ended(recording.run, outcome))
 
 

@@ -57,17 +57,14 @@ def command(
     the time or the evidence did not suffice.
     """
     from teho.experiment.compare import terms_of
-    from teho.experiment.placement import Placement, read_placements, this_machine
+    from teho.experiment.placement import Placement, needed_placements, this_machine
     from teho.experiment.recorded import Runner
     from teho.experiment.scale import Wish, doublings, scale, size_of
 
     for_s, window_s = read_times(for_, window)
     picture = plot_file(plot)
     machine = this_machine()
-    placements, notes = read_placements(on or doublings(machine), machine, "--on")
-    if not placements:
-        missing = notes[0].removesuffix(".")
-        raise InputError(f"--on {on}: {missing}", "cores or GPUs that this job has")
+    placements, notes = needed_placements(on or doublings(machine), machine, "--on")
     if len({bool(place.gpus) for place in placements}) != 1:
         raise InputError(f"--on {on}", "all of them cores, or all of them GPUs")
     placements.sort(key=size_of)

@@ -12,7 +12,7 @@ from teho.explain.wording import joined
 from teho.launch.binding import physical_cores
 from teho.model.device import Device
 
-__all__ = ["Machine", "Placement", "read_placements", "this_machine"]
+__all__ = ["Machine", "Placement", "needed_placements", "read_placements", "this_machine"]
 
 _FORM = re.compile(r"(cpu|gpu):(all|[1-9][0-9]{0,5})")
 _EXPECTED = "cpu:N, cpu:all, gpu:N or gpu:all, such as cpu:1,cpu:all,gpu:1"
@@ -132,6 +132,21 @@ def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Plac
     if not found and not absent:
         raise InputError(f"{option} {text!r}", _EXPECTED)
     return list(found.values()), [_left_out(absent, machine)] if absent else []
+
+
+def needed_placements(
+    text: str, machine: Machine, option: str
+) -> tuple[list[Placement], list[str]]:
+    """Do what `read_placements` does where at least one is needed.
+
+    Raises:
+        InputError: this machine has none of them as well.
+    """
+    found, notes = read_placements(text, machine, option)
+    if not found:
+        missing = notes[0].removesuffix(".")
+        raise InputError(f"{option} {text}: {missing}", "cores or GPUs that this job has")
+    return found, notes
 
 
 def _ids(gpus: Sequence[Device], vendor: str) -> str:

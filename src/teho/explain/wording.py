@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from teho.model.watched import is_for_cpus
 from teho.units import format_quantity
 
 __all__ = [
     "MOST_NAMED",
+    "blind_tensorflow",
     "blind_torch",
     "capital",
     "joined",
@@ -89,12 +91,8 @@ def span(values: Iterable[float], unit: str) -> str:
 
 
 def blind_tensorflow(facts: Mapping[str, Any]) -> str:
-    """Say that a TensorFlow is built for CPUs; empty where it is not, or that is not known.
-
-    Args:
-        facts: what the probe noted of it; recordings before 2026-11-22 have its version alone.
-    """
-    if facts.get("cuda") is False and facts.get("rocm") is False:
+    """Say that a TensorFlow is built for CPUs; empty where it is not, or that is not known."""
+    if is_for_cpus(facts):
         return f"its TensorFlow {facts.get('version', '')} is built for CPUs alone"
     return ""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Union
 
 import msgspec
 
-__all__ = ["Frame", "Given", "Loader", "Progress", "Seen", "Wait", "WatchedProcess"]
+__all__ = ["Frame", "Given", "Loader", "Progress", "Seen", "Wait", "WatchedProcess", "is_for_cpus"]
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
@@ -95,6 +96,15 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return (self.steps - 1) / (self.last_s - self.first_s)
 
 
+def is_for_cpus(tensorflow: Mapping[str, Any]) -> bool:
+    """Tell whether a TensorFlow is known to be built for CPUs alone.
+
+    Args:
+        tensorflow: what the probe noted of it; recordings before 2026-11-22 have its version alone.
+    """
+    return tensorflow.get("cuda") is False and tensorflow.get("rocm") is False
+
+
 class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """One Python process of the program."""
 
@@ -137,7 +147,7 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
         torch = self.libraries.get("torch", {})
         others = {"jax", "cupy"} & set(self.libraries)
         tensorflow = self.libraries.get("tensorflow")
-        if tensorflow is not None and (tensorflow.get("cuda", True) or tensorflow.get("rocm")):
+        if tensorflow is not None and not is_for_cpus(tensorflow):
             others.add("tensorflow")
         built_for = any(torch.get(one) for one in ("cuda", "hip", "xpu"))
         return bool(others or built_for or not self.libraries)

@@ -34,7 +34,7 @@ from teho.observe.spool import Spool
 from teho.observe.watch import Watch
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
-from teho.store.layout import node_file, replace_file
+from teho.store.layout import node_file, probe_folder, replace_file
 from teho.store.pack import Child, seal
 
 __all__ = ["Recorder", "record"]
@@ -116,7 +116,7 @@ class Recorder:
         self._cores = _cores_of(self._pids)
         self._environment = self._find_environment()
         self._sources, self._host, self._node = self._find_sources()
-        self._spool = Spool(plan.spool, plan.run / "probe", plan.node) if plan.spool else None
+        self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
         self._shut_out = ShutOut()
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None

@@ -18,7 +18,7 @@ from teho.bench.verdict import (
 )
 from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
 from teho.show.view import Cell, Column, Table
-from teho.units import format_bytes, format_count, format_rate, format_time
+from teho.units import format_bytes, format_count, format_pace, format_rate, format_time
 
 __all__ = ["Scale", "scale_of", "tables_of", "told_phases"]
 
@@ -145,7 +145,7 @@ def _cell(timing: Timing | None, scale: Scale) -> Cell:
         return None
     if not scale.unit:
         return format_time(value)
-    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+    return format_pace(value)
 
 
 def _crossovers(measured: Measured) -> list[Table]:

@@ -15,7 +15,7 @@ from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
 from teho.units import format_count, many
 
-__all__ = ["render_compared"]
+__all__ = ["STEPS", "cost_of", "render_compared"]
 
 _MARKS: dict[Outcome, tuple[str, str]] = {
     "worth_it": ("✓", "bold green"),
@@ -23,7 +23,7 @@ _MARKS: dict[Outcome, tuple[str, str]] = {
     "no_difference": ("=", "bold"),
     "not_enough_evidence": ("?", "bold yellow"),
 }
-_STEPS = 1000
+STEPS = 1000
 """What the cost and energy of a pace are told for."""
 _LITTLE_S = 0.05
 """Nobody cares for less of imports, compiling or copying."""
@@ -123,7 +123,7 @@ def _table(compared: Compared, point: Point, fit: Sequence[Variant]) -> Table:
     rows = tuple(_row(one, is_pace=is_pace) for one in fit)
     kept = [column for column in columns if any(_is_told(row[column.key]) for row in rows)]
     is_dear = is_pace and {"energy", "cost"} & {column.key for column in kept}
-    per = f", energy and cost of {_STEPS:,} {many(point.unit)}" if is_dear else ""
+    per = cost_of(point.unit) if is_dear else ""
     return Table(
         key="variants",
         title=f"Measured{per}",
@@ -133,13 +133,18 @@ def _table(compared: Compared, point: Point, fit: Sequence[Variant]) -> Table:
     )
 
 
+def cost_of(unit: str) -> str:
+    """Return what a table's title says of its energy and cost where they are a pace's."""
+    return f", energy and cost of {STEPS:,} {many(unit)}"
+
+
 def _is_told(cell: Cell) -> bool:
     return cell is not None and not isinstance(cell, Missing)
 
 
 def _row(variant: Variant, *, is_pace: bool) -> dict[str, Cell]:
     rate = median(variant.rates)
-    took_s = (_STEPS if is_pace else 1) / rate
+    took_s = (STEPS if is_pace else 1) / rate
     speed = variant.speed
     parts = {name: _median(variant, name) for name in ("import_s", "compile_s", "copy_s")}
     return {

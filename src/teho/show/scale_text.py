@@ -9,6 +9,7 @@ from rich.text import Text
 
 from teho.model.scaled import Estimate, Fit, Scaled, Size
 from teho.show.cells import plain
+from teho.show.compare_text import STEPS, cost_of
 from teho.show.flow import flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
@@ -27,8 +28,6 @@ _KINDS = {
 }
 _PAYS = {True: "yes", False: "no", None: "open"}
 _INTERVAL = "95 % interval"
-_WORK = 1000
-"""What energy and cost are told for where runs were ended once their pace was known."""
 
 
 def render_scaled(scaled: Scaled, *, width: int, color: bool) -> str:
@@ -105,7 +104,7 @@ def _sizes(scaled: Scaled) -> Table:
     if not scaled.cost_unit:
         known.discard("cost")
     is_dear = scaled.unit != "run" and {"energy", "cost"} & known
-    per = f", energy and cost of {_WORK:,} {many(scaled.unit)}" if is_dear else ""
+    per = cost_of(scaled.unit) if is_dear else ""
     return Table(
         key="sizes",
         title=f"Sizes{per}",
@@ -123,7 +122,7 @@ def _decimals(values: Sequence[float]) -> int:
 def _size(size: Size, *, is_pace: bool) -> dict[str, Cell]:
     speed_up, times = size.speed_up, 1.0
     if is_pace and size.work_per_s and size.wall_s:  # as in `teho compare`: at its mean power
-        times = _WORK / (size.work_per_s.value * size.wall_s)
+        times = STEPS / (size.work_per_s.value * size.wall_s)
     return {
         "n": size.n,
         "time": size.wall_s,

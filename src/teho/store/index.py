@@ -20,7 +20,7 @@ from teho.config.settings import expanded, in_utf8
 from teho.errors import InputError, RecordingError, RunNotFoundError
 from teho.model.job import Submission
 from teho.model.run import Run
-from teho.store.layout import output_file, run_file, runs_directory
+from teho.store.layout import is_ours, run_file, runs_directory
 from teho.store.read import read_run
 
 __all__ = ["find_run", "list_runs", "remove_run", "runs_of_job", "runs_of_job_id"]
@@ -275,13 +275,10 @@ def remove_run(directory: Path) -> None:
     Raises:
         RecordingError: it cannot be deleted, or it holds files that are not Teho's.
     """
-    ours = {"run.json", "nodes", "live", "samples", "tasks", "probe", output_file(directory).name}
     try:
-        strange = sorted({path.name for path in directory.iterdir()} - ours)
+        strange = sorted(path.name for path in directory.iterdir() if not is_ours(path.name))
     except OSError as error:
         raise RecordingError(f"{directory}: {error.strerror}", "a directory of your own") from error
-    # What a kill left of a file that was being replaced is ours too.
-    strange = [name for name in strange if not name.startswith((".run.json.", ".stdout."))]
     if strange:
         raise RecordingError(
             f"{directory}: holds files that Teho did not write: {', '.join(strange[:3])}",

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from teho.store.layout import open_private
+from teho.store.layout import live_file, open_private
 from teho.store.pack import Child, pack_part
 from teho.store.schema import ROW_SCHEMA
 
@@ -56,7 +56,7 @@ class Journal:
 
     @property
     def _path(self) -> Path:
-        return self._run / "live" / f"{self._node}.{self._number:04d}.arrows"
+        return live_file(self._run, self._node, self._number)
 
     def append(self, rows: Sequence[Row]) -> None:
         """Keep rows for the next flush."""

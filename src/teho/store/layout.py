@@ -4,6 +4,7 @@
     RUN/nodes/NODE.json        written by that node's recorder
     RUN/live/NODE.0000.arrows  rows of the run while it goes on; NODE.0000.parquet once rotated
     RUN/samples/NODE.parquet   all rows of that node, once sealed
+    RUN/probe/NODE-PID-STAMP.jsonl  what the probe saw of a Python process
     RUN/tasks/RANK.json        written at its end by the supervisor of each task of a step
     RUN/stdout                 what the program printed at first, with `--keep-output`; of a step,
                                rank 0 did
@@ -20,13 +21,18 @@ from datetime import datetime
 from pathlib import Path
 
 __all__ = [
+    "NODES",
+    "TASKS",
     "create_run_directory",
+    "is_ours",
+    "live_file",
     "live_parts",
     "new_run_id",
     "node_file",
     "open_private",
     "output_file",
     "overview_file",
+    "probe_folder",
     "replace_file",
     "run_file",
     "runs_directory",
@@ -35,6 +41,9 @@ __all__ = [
     "task_file",
 ]
 
+NODES, TASKS = "nodes", "tasks"
+"""Folders of a run that hold a description each of its nodes, and of its tasks."""
+_LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json", "stdout"
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without the look-alikes i, l, o, 0, 1
 
@@ -82,43 +91,63 @@ def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:
 
 def run_file(run: Path) -> Path:
     """Return the path of `run.json`."""
-    return run / "run.json"
+    return run / _RUN
 
 
 def output_file(run: Path) -> Path:
     """Return the path of what a program printed at first."""
-    return run / "stdout"
+    return run / _OUTPUT
 
 
 def node_file(run: Path, node: str) -> Path:
     """Return the path of a node's own description."""
-    return run / "nodes" / f"{node}.json"
+    return run / NODES / f"{node}.json"
 
 
 def sealed_file(run: Path, node: str) -> Path:
     """Return the path of a node's sealed rows."""
-    return run / "samples" / f"{node}.parquet"
+    return run / _SAMPLES / f"{node}.parquet"
 
 
 def overview_file(run: Path, node: str) -> Path:
     """Return the path of the overview of a node's sealed rows, where those are many."""
-    return run / "nodes" / f"{node}.overview.arrow"
+    return run / NODES / f"{node}.overview.arrow"
 
 
 def task_file(run: Path, rank: int) -> Path:
     """Return the path of a task's own description."""
-    return run / "tasks" / f"{rank:05d}.json"
+    return run / TASKS / f"{rank:05d}.json"
+
+
+def probe_folder(run: Path) -> Path:
+    """Return the folder of what the probe saw in each process."""
+    return run / _PROBE
+
+
+def live_file(run: Path, node: str, number: int) -> Path:
+    """Return the path of a node's live rows, which are a new file once they are many."""
+    return run / _LIVE / f"{node}.{number:04d}.arrows"
 
 
 def live_parts(run: Path, node: str) -> list[Path]:
     """Return a node's live parts, oldest first; a rotated part hides the stream it came from."""
-    live = run / "live"
+    live = run / _LIVE
     parts: dict[str, Path] = {}
     for path in sorted(live.glob("*.arrows")) + sorted(live.glob("*.parquet")):
         name, _, number = path.stem.rpartition(".")
         if name == node and number.isdigit():
             parts[number] = path
     return [parts[number] for number in sorted(parts)]
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether something in a run's directory is Teho's, from its name.
+
+    What a kill left of a file that was being replaced is so too.
+    """
+    if name in {NODES, TASKS, _LIVE, _SAMPLES, _PROBE}:
+        return True
+    return any(name == file or name.startswith(f".{file}.") for file in (_RUN, _OUTPUT))
 
 
 def open_private(path: Path, *, exclusive: bool = False) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from teho.model.watched import Frame, Loader, Progress, Seen, WatchedProcess
+from teho.store.layout import probe_folder
 
 __all__ = ["processes_in", "watched_processes"]
 
@@ -21,7 +22,7 @@ def watched_processes(run: Path, problems: list[str]) -> list[WatchedProcess]:
         run: the run's directory.
         problems: gains a sentence for each file that does not read, and each probe that gave up.
     """
-    return processes_in(run / "probe", problems)
+    return processes_in(probe_folder(run), problems)
 
 
 def processes_in(folder: Path, problems: list[str]) -> list[WatchedProcess]:

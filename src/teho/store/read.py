@@ -16,7 +16,7 @@ import msgspec
 
 from teho.errors import DamagedError, NewerFormatError
 from teho.model.run import FORMAT_VERSION, End, Node, Run, RunState, Task
-from teho.store.layout import live_parts, run_file, sealed_file
+from teho.store.layout import NODES, TASKS, live_parts, run_file, sealed_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,10 +81,10 @@ def with_parts(run: Run, directory: Path) -> Run:
     Raises:
         DamagedError: a part does not read.
     """
-    run = msgspec.structs.replace(run, nodes=tuple(_read_all(directory / "nodes", Node)))
+    run = msgspec.structs.replace(run, nodes=tuple(_read_all(directory / NODES, Node)))
     if not run.has_tasks:
         return run
-    tasks = sorted(_read_all(directory / "tasks", Task), key=lambda task: task.rank)
+    tasks = sorted(_read_all(directory / TASKS, Task), key=lambda task: task.rank)
     return msgspec.structs.replace(run, tasks=tuple(tasks), end=_end_of_all(run, tasks))
 
 
