@@ -19,6 +19,8 @@ from small_pythons import conda_prefix, fake_core, fake_torch, small_python
 import teho.doctor.files
 import teho.doctor.python
 import teho.doctor.take
+from stubs.proc_tree import plant
+from teho.doctor.checks._processes import cores_of_process
 from teho.doctor.files import look_at, read_quotas, sample
 from teho.doctor.machine import cores_of_numa, gpu_files, read_clock, read_limits, threads_per_core
 from teho.doctor.python import look_into, see
@@ -250,6 +252,20 @@ def test_what_the_kernel_tells(tmp_path: Path) -> None:
         (tmp_path / "dev").mkdir(exist_ok=True)
         (tmp_path / "dev" / name).touch()
     assert gpu_files(tmp_path) == ("/dev/nvidia0", "/dev/nvidia1", "/dev/kfd")
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core alone: no fewer to be had")
+def test_in_a_container_the_cores_of_its_quota_count(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/box\n",
+            "proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "sys/fs/cgroup/box/cpu.max": "100000 100000\n",
+        },
+    )
+    scene = take_scene(here(), root=tmp_path)
+    assert cores_of_process(scene) == 1
 
 
 def test_a_proxy_is_tried_and_its_password_kept() -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from teho.clusters.catalogue import load_catalogue, load_cluster
 from teho.clusters.current import current_cluster
+from teho.devices.cgroup import cpu_quota
 from teho.devices.host import describe_host
 from teho.devices.procfile import read_text
 from teho.doctor.files import look_at, read_quotas, sample
@@ -86,7 +87,9 @@ def take_scene(
     proxy = _ask_proxy(environment)
     survey = take_survey(environment, root, _DRIVER_S, signals=False)
     facts = describe_host(root)
-    allocation = read_allocation(environment, frozenset(survey.cores), None, facts.memory_bytes)
+    allocation = read_allocation(
+        environment, frozenset(survey.cores), None, facts.memory_bytes, cpu_quota(root)
+    )
     scene = Scene(
         environment=environment,
         survey=survey,

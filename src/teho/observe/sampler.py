@@ -22,7 +22,7 @@ NODE = "node"
 # the live part that is not compact yet.
 _VALUES_PER_NODE = 11_500_000
 # A quarter of an hour at full detail, then half as much with each doubling: three days are
-# 7,400 rows a device, one row in two minutes at the end.
+# 7,300 rows a device, one row in four minutes at the end.
 _ROWS_PER_TIER = 900
 _TIERS = 20
 
