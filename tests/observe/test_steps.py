@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from step_tasks import only_run, start, wait
+from step_tasks import only_run, start, step_environment, wait
+from support import TEHO
 from teho.model.run import RunState
 from teho.store.read import read_run, rows_of_node, run_state
 
@@ -46,6 +48,38 @@ def test_a_node_counts_the_processes_of_all_its_tasks_once(tmp_path: Path) -> No
     cpu_s = max(filter(None, rows.table["job_cpu_s"].to_pylist()))
     assert 1.95 <= cpu_s < 3.5  # three programs of 0.7 s less ticks, and their interpreters
     assert max(filter(None, rows.table["job_processes"].to_pylist())) == 3
+
+
+def test_who_passes_output_on_is_no_process_of_the_step(tmp_path: Path) -> None:
+    tasks = []
+    for rank in (1, 0):  # so that rank 0, whose output is kept, has its recorder in another task
+        argv = [
+            *TEHO,
+            "run",
+            "--every",
+            "100ms",
+            "--keep-output",
+            "--",
+            "sh",
+            "-c",
+            "echo a; read b",
+        ]
+        env = step_environment(tmp_path, rank, nodes=1, per_node=2)
+        tasks.append(
+            subprocess.Popen(
+                argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        )
+        deadline = time.monotonic() + 20
+        while not list(tmp_path.glob("runs/*/nodes/n1.json")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    time.sleep(1)
+    assert [task.communicate("b\n", timeout=60)[0] for task in tasks] == ["a\n", "a\n"]
+    directory = only_run(tmp_path)
+    assert (directory / "stdout").read_text() == "a\n"
+    rows = rows_of_node(directory, "n1", "node", ["job_processes"], [])
+    assert rows is not None
+    assert max(filter(None, rows.table["job_processes"].to_pylist())) == 2
 
 
 def test_tasks_that_end_early_do_not_wait_for_the_others(tmp_path: Path) -> None:

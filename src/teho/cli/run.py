@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -238,7 +238,7 @@ def _record_it(
             supervisor, "this task records for itself", lambda: _take_seat(task, wanted)
         )
     supervisor.start_recorder(
-        partial(_record, seat=seat),
+        partial(_record, seat=seat, apart=supervisor.own_pids),
         keep=(seat.descriptor,) if seat else (),
         shared=seat is not None,
     )
@@ -292,12 +292,12 @@ def _job_of_script() -> RunningJob | None:
     return job_of_script(os.environ, os.uname().nodename)
 
 
-def _record(control: int, back: int, program: int, seat: Seat | None) -> None:
+def _record(control: int, back: int, program: int, seat: Seat | None, apart: Sequence[int]) -> None:
     """In the recorder's process: what it needs is loaded there alone."""
     if seat and not seat.records:
         from teho.observe.seat import stand_by
 
-        stand_by(control, program, seat)
+        stand_by(control, program, seat, apart)
         return
     from teho.observe.recorder import record
 

@@ -141,7 +141,7 @@ class Recorder:
                 continue
             self._met.append(guest)
             self._met_late = True
-            self._tree.add(guest.pid, guest.supervisor, frozenset({guest.relay}))
+            self._tree.add(guest.pid, guest.supervisor, guest.apart)
 
     @property
     def _pids(self) -> list[int]:

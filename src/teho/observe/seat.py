@@ -81,16 +81,17 @@ def _user_of(connection: socket.socket) -> int:
     return int(struct.unpack("3i", credentials)[1])
 
 
-def stand_by(control: int, program_pid: int, seat: Seat) -> None:
+def stand_by(control: int, program_pid: int, seat: Seat, apart: Sequence[int] = ()) -> None:
     """In a task that does not record: tell the node's recorder of this task, and of its end.
 
     Args:
         control: read end of the pipe from the supervisor.
         program_pid: the program's own process.
         seat: connected to the recorder.
+        apart: the supervisor's other children that are none of the program's.
     """
     supervisor, recorder = LineReader(control), LineReader(seat.descriptor)
-    pids = {"pid": program_pid, "supervisor": os.getppid(), "relay": os.getpid()}
+    pids = {"pid": program_pid, "supervisor": os.getppid(), "apart": [os.getpid(), *apart]}
     visible = {name: os.environ[name] for name in VISIBLE if name in os.environ}
     send(seat.descriptor, rank=seat.rank, visible=visible, **pids)
     while not supervisor.closed:
@@ -121,7 +122,8 @@ class Guest:
         self.visible: dict[str, str] = {}
         """Variables that say which GPUs it sees."""
         self.supervisor = 0
-        self.relay = 0
+        self.apart: frozenset[int] = frozenset()
+        """The supervisor's children that are none of the program's."""
         self.has_ended = False
         self.waits = False
         """Whether it is waiting for a word that its end was noted."""
@@ -132,7 +134,7 @@ class Guest:
             if "pid" in message:
                 self.rank, self.pid = message["rank"], message["pid"]
                 self.visible = message["visible"]
-                self.supervisor, self.relay = message["supervisor"], message["relay"]
+                self.supervisor, self.apart = message["supervisor"], frozenset(message["apart"])
             elif "end" in message:
                 self.has_ended = self.waits = True
         if self.reader.closed and not Path(f"/proc/{self.pid}").exists():
