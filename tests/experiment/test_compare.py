@@ -277,7 +277,7 @@ def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -
     assert "gpu:1 was left out: this job has no GPU" in done.stdout
     done = compare("--on", "gpu:1", "--", "true", env=under(Scenario(("gpus 0",))))
     assert done.returncode == 2
-    assert "gpu:1 was left out: this job has no GPU" in done.stderr
+    assert "--on gpu:1: this job has no GPU" in done.stderr
 
 
 def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:

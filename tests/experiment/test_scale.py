@@ -165,7 +165,7 @@ def test_gpus_that_the_program_leaves_alone_are_named() -> None:
     ("words", "said"),
     [
         (["--on", "cpu:1,disk:2", "--", "true"], "--on disk:2; expected cpu:N"),
-        (["--on", "gpu:1", "--", "true"], "--on gpu:1: gpu:1 was left out: this job has no GPU"),
+        (["--on", "gpu:1", "--", "true"], "--on gpu:1: this job has no GPU"),
         (["--for", "1s", "--window", "2s", "--", "true"], "a window shorter than that"),
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
     ],

@@ -144,8 +144,7 @@ def needed_placements(
     """
     found, notes = read_placements(text, machine, option)
     if not found:
-        missing = notes[0].removesuffix(".")
-        raise InputError(f"{option} {text}: {missing}", "cores or GPUs that this job has")
+        raise InputError(f"{option} {text}: {_gpus_here(machine)}", "cores or GPUs that it has")
     return found, notes
 
 
@@ -163,10 +162,14 @@ def _in_turn(cores: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _left_out(words: Sequence[str], machine: Machine) -> str:
-    left = f"{joined(words)} {'were' if len(words) > 1 else 'was'} left out: this job has"
+    were = "were" if len(words) > 1 else "was"
+    return f"{joined(words)} {were} left out: {_gpus_here(machine)}."
+
+
+def _gpus_here(machine: Machine) -> str:
     if machine.gpus:
-        return f"{left} {_count(machine.gpus, 'GPU')}."
-    return f"{left} no GPU{f' ({machine.why_no_gpu})' if machine.why_no_gpu else ''}."
+        return f"this job has {_count(machine.gpus, 'GPU')}"
+    return f"this job has no GPU{f' ({machine.why_no_gpu})' if machine.why_no_gpu else ''}"
 
 
 def _count(things: Sequence[object], noun: str) -> str:
