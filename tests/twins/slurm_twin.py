@@ -217,7 +217,6 @@ PriorityType=priority/basic
 ReturnToService=2
 SlurmctldTimeout=300
 SlurmdTimeout=300
-KillWait=5
 MinJobAge=600
 SuspendProgram=/bin/true
 ResumeProgram=/bin/true
