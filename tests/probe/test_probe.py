@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -13,21 +14,27 @@ import pytest
 from probe.probed import INJECT, Probed
 
 
+@functools.cache
+def found_pythons() -> dict[tuple[int, ...], str]:
+    """Return a Python of each version that this machine has and that starts."""
+    names = (f"python{version}" for version in ("2.7", *(f"3.{minor}" for minor in range(6, 16))))
+    # Where several are kept side by side, this one's neighbours.
+    neighbours = Path(sys.base_prefix).parent.glob("*/bin/python")
+    paths = [sys.executable, *map(str, neighbours), *filter(None, map(shutil.which, names))]
+    words = "import sys; print('%d %d' % sys.version_info[:2])"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    asked = {path: subprocess.Popen([path, "-c", words], **pipes) for path in paths}
+    found: dict[tuple[int, ...], str] = {}
+    for path, process in asked.items():
+        said = process.communicate()[0]
+        if process.returncode == 0:
+            found.setdefault(tuple(map(int, said.split())), path)
+    return dict(sorted(found.items()))
+
+
 def pythons(*, old: bool = False) -> list[str]:
     """Return this Python, and others that start: those that can be looked into, or older ones."""
-    names = {f"python{version}" for version in ("2.7", *(f"3.{minor}" for minor in range(6, 16)))}
-    paths = [path for name in names if (path := shutil.which(name))]
-    # Where several are kept side by side, this one's neighbours.
-    paths += map(str, Path(sys.base_prefix).parent.glob("*/bin/python"))
-    found = {} if old else {sys.version_info[:2]: sys.executable}
-    for path in paths:
-        words = "import sys; print('%d %d' % sys.version_info[:2])"
-        asked = subprocess.run([path, "-c", words], capture_output=True, check=False)
-        if asked.returncode == 0:
-            version = tuple(map(int, asked.stdout.split()))
-            if (version < (3, 8)) is old:
-                found.setdefault(version, path)
-    return [path for _, path in sorted(found.items())]
+    return [path for version, path in found_pythons().items() if (version < (3, 8)) is old]
 
 
 def walls(lines: list[dict]) -> dict[str, float]:
