@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import pickle
 import struct
 import subprocess
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,7 +19,7 @@ import msgspec
 import numpy as np
 import pytest
 from gpu_scenario import made_up
-from served import PROGRAMS, serve
+from served import PROGRAMS, Served, serve
 from standins import on_cpu, on_gpu, with_jax
 
 from support import FRAMEWORKS, lacks_framework
@@ -26,7 +29,15 @@ from teho.show.bench_html import render_bench_html
 from teho.show.bench_tables import tables_of
 from teho.show.bench_text import render_bench
 
+Cnn = Callable[[str], Served]
 POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}
+
+
+@pytest.fixture(scope="module")
+def cnn() -> Iterator[Cnn]:
+    """Start the small network once for each library that is asked for."""
+    with ExitStack() as stack:
+        yield functools.cache(lambda library: stack.enter_context(serve("cnn", library)))
 
 
 @pytest.fixture
@@ -159,10 +170,9 @@ def test_file_holds_what_memory_holds(images: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
-def test_small_network_trains_alike_in_both(library: str) -> None:
-    with serve("cnn", "torch") as reference, serve("cnn", library) as program:
-        expected = reference.figures({**POINT, "precision": "fp64"})
-        found = program.figures(POINT)
+def test_small_network_trains_alike_in_both(cnn: Cnn, library: str) -> None:
+    expected = cnn("torch").figures({**POINT, "precision": "fp64"})
+    found = cnn(library).figures(POINT)
     assert len(expected) == 1 + 10
     assert all(figure > 0 for figure in expected)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
@@ -201,19 +211,17 @@ def test_large_network_has_as_many_parameters_as_the_published_one() -> None:
 @pytest.mark.parametrize(
     ("library", "feeds"), [("torch", ["loader", "host memory"]), ("jax", ["host memory"])]
 )
-def test_feeds_that_a_cpu_has_are_timed(library: str, feeds: list[str]) -> None:
-    with serve("cnn", library) as program:
-        phases = program.phases({**POINT, "images": 40})
+def test_feeds_that_a_cpu_has_are_timed(cnn: Cnn, library: str, feeds: list[str]) -> None:
+    phases = cnn(library).phases({**POINT, "images": 40})
     assert list(phases) == feeds
     assert all(phase["items"] == 40 for phase in phases.values())
 
 
 @pytest.mark.parametrize(("library", "feeds"), [("torch", ["loader"]), ("jax", [])])
 def test_settings_of_the_loader_are_swept_with_the_loader_alone(
-    library: str, feeds: list[str]
+    cnn: Cnn, library: str, feeds: list[str]
 ) -> None:
-    with serve("cnn", library) as program:
-        assert list(program.phases({**POINT, "workers": 1, "only": "loader"})) == feeds
+    assert list(cnn(library).phases({**POINT, "workers": 1, "only": "loader"})) == feeds
 
 
 @pytest.mark.parametrize("example", [CNN, RESNET152])
@@ -274,12 +282,12 @@ def test_passes_over_the_images_make_up_for_the_copy_to_a_gpu(tmp_path: Path) ->
     assert table.note in render_bench_html(bench)
 
 
-def test_workers_are_gone_with_their_point() -> None:
-    with serve("cnn", "torch") as program:
-        pid = program.process.pid
-        assert "loader" in program.phases({**POINT, "workers": 2})
-        children = Path(f"/proc/{pid}/task/{pid}/children")
-        until_s = time.monotonic() + 60
-        while children.read_text() and time.monotonic() < until_s:
-            time.sleep(0.05)
-        assert not children.read_text()
+def test_workers_are_gone_with_their_point(cnn: Cnn) -> None:
+    program = cnn("torch")
+    pid = program.process.pid
+    assert "loader" in program.phases({**POINT, "workers": 2})
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    until_s = time.monotonic() + 60
+    while children.read_text() and time.monotonic() < until_s:
+        time.sleep(0.05)
+    assert not children.read_text()
