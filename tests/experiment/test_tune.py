@@ -33,20 +33,21 @@ class Images(Dataset):
 def main():
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(1568, 10))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     loader = DataLoader(Images(), batch_size=8)
     while True:
         for images, labels in loader:
-            optimizer.zero_grad()
             nn.functional.cross_entropy(model(images), labels).backward()
-            optimizer.step()
+            for weights in model.parameters():  # importing torch.optim takes as long as a trial
+                weights.data -= 0.01 * weights.grad
+                weights.grad = None
 
 main()
 """
 MADE_AT = STARVED[: STARVED.index("loader =")].count("\n") + 1
 BUSY = STARVED.replace("time.sleep(0.004)", "0").replace(
-    "optimizer.step()", "optimizer.step(); sum(range(10**6))"
+    "for weights", "optimizer.step(); sum(range(10**6))\n            for weights"
 )
+BUSY = BUSY.replace("loader =", "optimizer = torch.optim.SGD(model.parameters())\n    loader =", 1)
 STEPS = """\
 import sys, time
 import teho
