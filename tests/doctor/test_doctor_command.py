@@ -190,7 +190,7 @@ def test_a_python_that_is_not_there_leaves_it_open(teho: Teho, stub: Path) -> No
     words = ("--python", "/no/such/python", "--only", "cpu-only-build")
     result = teho("doctor", *words, env=on(stub, "h100x8_busy"))
     assert result.returncode == 2
-    assert "there is no /no/such/python" in " ".join(result.stdout.split())
+    assert "there is no command /no/such/python" in " ".join(result.stdout.split())
     # In a job that is no reason to end it.
     assert teho("doctor", "--in-job", *words, env=on(stub, "h100x8_busy")).returncode == 0
 

@@ -321,7 +321,7 @@ def test_the_first_python_on_the_path_is_asked(tmp_path: Path) -> None:
     assert found.path == str(python)
     assert [one.framework for one in found.frameworks] == ["jax"]
     none = asked("", PATH=str(tmp_path))
-    assert none == Missing(Reason.FAILED, "there is no python or python3")
+    assert none == Missing(Reason.FAILED, "there is no command python or python3")
 
 
 def test_a_python_that_hangs_or_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

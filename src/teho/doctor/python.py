@@ -45,7 +45,7 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
     search = environment.get("PATH")
     found = next((one for name in names if (one := shutil.which(name, path=search))), None)
     if found is None:
-        raise InputError(f"there is no {' or '.join(names)}")
+        raise InputError(f"there is no command {' or '.join(names)}")
     # Where the program lies is no place to import from.
     safe = {**environment, "PYTHONSAFEPATH": "1"}
     said = subprocess.run([found, PROGRAM], env=safe, capture_output=True, check=False)
