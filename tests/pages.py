@@ -19,7 +19,7 @@ def run(command: str) -> str:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     return subprocess.run(
         command, shell=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True,
-        check=True, timeout=120,
+        check=True, timeout=600,
     ).stdout  # fmt: skip
 
 

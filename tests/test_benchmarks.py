@@ -37,7 +37,7 @@ def test_quick_form_prints_its_rows(name: str, row: str, tmp_path: Path) -> None
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

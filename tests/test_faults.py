@@ -189,7 +189,7 @@ def test_the_runner_prints_its_table_and_writes_the_page(tmp_path: Path) -> None
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

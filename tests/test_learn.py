@@ -53,7 +53,7 @@ def test_a_notebook_prints_what_its_page_shows(
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     content = nbformat.read(LEARN / "notebooks" / f"{lesson}.ipynb", as_version=4)
     place = {"metadata": {"path": str(LEARN / "notebooks")}}
-    NotebookClient(content, timeout=120, kernel_name="python3", resources=place).execute()
+    NotebookClient(content, timeout=600, kernel_name="python3", resources=place).execute()
     cells = [cell for cell in content.cells if cell.cell_type == "code"]
     printed = ["".join(one.text for one in cell.outputs if "text" in one) for cell in cells]
     shown = [

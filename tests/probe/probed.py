@@ -50,7 +50,7 @@ class Probed:
             [python, *options, str(self.script)],
             env=environment,
             capture_output=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
