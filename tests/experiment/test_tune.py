@@ -37,17 +37,18 @@ def main():
     while True:
         for images, labels in loader:
             nn.functional.cross_entropy(model(images), labels).backward()
-            for weights in model.parameters():  # importing torch.optim takes as long as a trial
+            for weights in model.parameters():  # an optimizer imports PyTorch's compiler: 2 s
                 weights.data -= 0.01 * weights.grad
                 weights.grad = None
 
 main()
 """
 MADE_AT = STARVED[: STARVED.index("loader =")].count("\n") + 1
-BUSY = STARVED.replace("time.sleep(0.004)", "0").replace(
-    "for weights", "optimizer.step(); sum(range(10**6))\n            for weights"
+BUSY = (
+    STARVED.replace("time.sleep(0.004)", "0")
+    .replace("loader =", "optimizer = torch.optim.SGD(model.parameters())\n    loader =", 1)
+    .replace("for weights", "optimizer.step(); sum(range(10**6))\n            for weights")
 )
-BUSY = BUSY.replace("loader =", "optimizer = torch.optim.SGD(model.parameters())\n    loader =", 1)
 STEPS = """\
 import sys, time
 import teho
