@@ -15,7 +15,7 @@ from explain.scenario_parts import NodePart, scenario
 from teho.explain.program import program_of
 from teho.model.run import Run
 from teho.model.summary import Summary
-from teho.model.watched import Frame, Loader, Progress, Seen, Wait, WatchedProcess
+from teho.model.watched import Frame, Loader, Progress, Seen, State, Wait, WatchedProcess
 
 NODE = "r01g01"
 TRAIN = "/home/ann/train.py"
@@ -103,11 +103,10 @@ def fetch(python: str = "3.11", text: str = "self.dataset[idx]") -> Frames:
     return frames
 
 
-def seen(frames: Sequence[Frame], wall_s: float, *, cpu: float = 1.0, held: float = 0.0) -> Seen:
-    """Return a stack; CPU time and time in Python code as shares of its wall time."""
-    return Seen(
-        frames=(*frames, MAIN), wall_s=wall_s, cpu_s=cpu * wall_s, held_s=held * wall_s
-    )  # fmt: skip
+def seen(frames: Sequence[Frame], wall_s: float, state: State = State.NATIVE) -> Seen:
+    """Return a stack that was looked at 20 times a second."""
+    looks = max(1, round(20 * wall_s))
+    return Seen(frames=(*frames, MAIN), state=state, looks=looks, wall_s=wall_s)
 
 
 def fetching(wall_s: float, below: Frames | None = None, text: str = "decode(self.raw[i])") -> Seen:
@@ -144,7 +143,7 @@ def awaiting(wall_s: float, python: str = "3.11") -> Seen:
             *asked(python),
         ),
         wall_s,
-        cpu=0.0,
+        State.WAITING,
     )
 
 
@@ -156,7 +155,7 @@ def starting(wall_s: float, python: str = "3.11") -> Seen:
 def idle(wall_s: float, python: str = "3.11", *, forked: bool = True) -> Seen:
     """Return a worker that waits to be asked."""
     get = of_python("multiprocessing/queues.py", "Queue.get", python)
-    return seen((get, *in_worker(python, forked=forked)), wall_s, cpu=0.0)
+    return seen((get, *in_worker(python, forked=forked)), wall_s, State.WAITING)
 
 
 def computing(wall_s: float) -> Seen:

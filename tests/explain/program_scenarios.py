@@ -26,7 +26,7 @@ from explain.program_parts import (
 from explain.scenario_parts import Given, NodePart, gpu, repeated, untouched_gpu
 from teho.model.run import Run
 from teho.model.summary import Summary
-from teho.model.watched import Frame, Progress, Wait
+from teho.model.watched import Frame, Progress, State, Wait
 from teho.units import GIB
 
 Made = tuple[Run, Summary]
@@ -178,7 +178,7 @@ def small_batches() -> Made:
 
 def asks_the_gpu() -> Made:
     """`loss.item()` after each layer."""
-    one = process(seen((own("loss.item()", 32),), 55.0, cpu=0.1))
+    one = process(seen((own("loss.item()", 32),), 55.0, State.WAITING))
     return watched(one, parts=node(gpus=[gpu(60.0, gpu_sm_active_percent=90.0)]))
 
 
@@ -210,7 +210,7 @@ def imports_for_long() -> Made:
 
 def loops_in_python() -> Made:
     """Arithmetic on single numbers."""
-    one = process(seen((own("total += x * y", 33),), 92.0, held=1.0))
+    one = process(seen((own("total += x * y", 33),), 92.0, State.PYTHON))
     return watched(one, parts=node())
 
 

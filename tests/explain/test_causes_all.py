@@ -32,7 +32,7 @@ from explain.scenario_parts import UNSUPPORTED, NodePart, figures, gpu, untouche
 from teho.explain.policy import Policy, load_policy
 from teho.explain.rules import RULES, judge_all
 from teho.model.finding import Abstention, Finding, Threshold
-from teho.model.watched import Frame, Progress, Wait
+from teho.model.watched import Frame, Progress, State, Wait
 from teho.show.cells import evidence_of
 
 SAVE = (of_library("torch/serialization.py", "save"), own("torch.save(net, f)"))
@@ -113,7 +113,7 @@ class TestGivingWay:
 
     def test_small_problems_of_python(self):
         steps = Progress(steps=10_000, first_s=101.0, last_s=108.0)
-        loop = seen((own("total += x * y"),), 60.0, held=1.0)
+        loop = seen((own("total += x * y"),), 60.0, State.PYTHON)
         one = process(loop, progress=[steps], torch={"parameter_bytes": 400})
         made = watched(one, parts=node(gpus=[gpu(30.0, gpu_sm_active_percent=1.0)]))
         assert "python_bound" in found_alone(made)
@@ -126,7 +126,7 @@ class TestTheWhole:
         stacks = (
             fetching(45.0),
             seen(SAVE, 30.0),
-            seen((own("total += x * y"),), 60.0, held=1.0),
+            seen((own("total += x * y"),), 60.0, State.PYTHON),
         )
         return alone(*stacks, wall_s=100.0, parts=node(used=0.1))
 
@@ -175,7 +175,7 @@ STACKS = st.sampled_from(
         lambda s: seen(SAVE, s),
         lambda s: seen((own("loss.item()"),), s),
         lambda s: seen((own("x.to(0)"),), s),
-        lambda s: seen((own("x += 1"),), s, held=1.0),
+        lambda s: seen((own("x += 1"),), s, State.PYTHON),
         lambda s: seen((Frame("<frozen importlib._bootstrap>", "f", 1, ""),), s),
         lambda s: seen((), s),
         lambda s: fetching(s, in_worker()),

@@ -36,7 +36,7 @@ from teho.explain.causes import (
     waits_for_device,
 )
 from teho.model.finding import Abstention, Severity
-from teho.model.watched import Frame, Progress
+from teho.model.watched import Frame, Progress, State
 
 MIB = 1024**2
 
@@ -58,11 +58,11 @@ def copying(wall_s):
 
 
 def waiting(wall_s):
-    return seen((own("loss.item()", 32),), wall_s, cpu=0.0)
+    return seen((own("loss.item()", 32),), wall_s, State.WAITING)
 
 
 def in_python(wall_s):
-    return seen((own("total += x * y", 33),), wall_s, held=1.0)
+    return seen((own("total += x * y", 33),), wall_s, State.PYTHON)
 
 
 def using(watched_process, **libraries):
@@ -199,7 +199,7 @@ class TestPython:
         record = of_library(
             "torch/distributed/elastic/multiprocessing/errors/__init__.py", "record"
         )
-        stack = seen((own("total += x * y"), record), 60.0, held=1.0)
+        stack = seen((own("total += x * y"), record), 60.0, State.PYTHON)
         assert len(judged(python_bound, watched(process(stack)))) == 1
 
 

@@ -32,7 +32,7 @@ from explain.program_parts import (
 )
 from teho.explain.program import program_of
 from teho.model.program import Doing, Part
-from teho.model.watched import Frame
+from teho.model.watched import Frame, State
 
 
 def parts_of(*stacks, workers=()):
@@ -166,7 +166,7 @@ class TestWorkers:
 class TestMains:
     def test_a_launcher_is_none(self):
         launcher = process(
-            seen((own("time.sleep(1)"),), 110.0, cpu=0.0), pid=1, wall_s=110.0, progress=()
+            seen((own("time.sleep(1)"),), 110.0, State.WAITING), pid=1, wall_s=110.0, progress=()
         )
         ranks = [process(pid=10 + n, parent_pid=1) for n in range(2)]
         assert [main.process.pid for main in program_of([launcher, *ranks]).mains] == [10, 11]
@@ -178,7 +178,9 @@ class TestMains:
         assert [main.process.pid for main in mains] == [10, 12]
 
     def test_without_steps_it_is_the_busiest(self):
-        waits = process(seen((own("run()"),), 200.0, cpu=0.0), wall_s=200.0, pid=1, progress=())
+        waits = process(
+            seen((own("run()"),), 200.0, State.WAITING), wall_s=200.0, pid=1, progress=()
+        )
         works = process(progress=())
         assert [main.process.pid for main in program_of([waits, works]).mains] == [10]
 
@@ -200,8 +202,8 @@ class TestMains:
     def test_shares(self):
         (main,) = program_of([process(awaiting(20.0), torch={"rank": 3})]).mains
         assert main.percent(Doing.LOADING) == 20.0
-        assert main.seconds(Doing.LOADING, Doing.COMPUTING) == 100.0
-        assert main.lines(Doing.COMPUTING)[0][0] == computing(1.0).frames[0]
+        assert main.seconds(Doing.LOADING, Doing.NATIVE) == 100.0
+        assert main.lines(Doing.NATIVE)[0][0] == computing(1.0).frames[0]
         assert main.lines(Doing.SAVING) == ()
         assert main.library["rank"] == 3
         assert program_of([process()]).mains[0].library == {}

@@ -4,14 +4,14 @@ import pytest
 
 from teho.explain.where import doing_of, main_process, spent_by
 from teho.model.program import Doing
-from teho.model.watched import Frame, Seen, WatchedProcess
+from teho.model.watched import Frame, Seen, State, WatchedProcess
 
 SITE = "/opt/env/lib/python3.11/site-packages"
 MAIN = Frame("/home/ann/train.py", "<module>", 40, "main()")
 
 
-def seen(*frames: Frame, wall_s: float = 1.0, cpu_s: float = 1.0, held_s: float = 0.0) -> Seen:
-    return Seen(frames=(*frames, MAIN), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
+def seen(*frames: Frame, wall_s: float = 1.0, state: State = State.NATIVE) -> Seen:
+    return Seen(frames=(*frames, MAIN), state=state, looks=20, wall_s=wall_s)
 
 
 def library(file: str, text: str = "", function: str = "f") -> Frame:
@@ -47,37 +47,44 @@ JAX_LOWER = [library(PXLA, function="lower_sharding_computation"), *JAX_CALL[2:]
 @pytest.mark.parametrize(
     ("stack", "doing"),
     [
-        (seen(library("torch/utils/data/dataloader.py"), cpu_s=0.0), Doing.LOADING),
+        (seen(library("torch/utils/data/dataloader.py"), state=State.LOCK), Doing.LOADING),
         # Without workers the data set is the program's own, called by the loader.
         (seen(own("time.sleep(1)"), library("torch/utils/data/_utils/fetch.py")), Doing.LOADING),
-        (seen(own("loss.item()"), cpu_s=0.0), Doing.DEVICE),
+        (seen(own("loss.item()"), state=State.LOCK), Doing.DEVICE),
         (seen(own("torch.cuda.synchronize()")), Doing.DEVICE),
         (seen(own("x.to(device)")), Doing.COPYING),
         (seen(CUPY_ASARRAY, own("cupy.asarray(x)")), Doing.COPYING),
-        (seen(CUPY_ASNUMPY, own("cupy.asnumpy(y)"), cpu_s=0.0), Doing.DEVICE),
-        (seen(JAX_VALUE, own("float(loss)"), cpu_s=0.0), Doing.DEVICE),
+        (seen(CUPY_ASNUMPY, own("cupy.asnumpy(y)"), state=State.LOCK), Doing.DEVICE),
+        (seen(JAX_VALUE, own("float(loss)"), state=State.LOCK), Doing.DEVICE),
         (seen(*JAX_PUT, own("jax.device_put(x)")), Doing.COPYING),
-        (seen(*JAX_CALL, own("update(net, x)")), Doing.COMPUTING),
+        (seen(*JAX_CALL, own("update(net, x)")), Doing.NATIVE),
         (seen(library("jax/_src/compiler.py"), *JAX_LOWER, own("update(net, x)")), Doing.COMPILING),
         (seen(*JAX_LOWER, own("update(net, x)")), Doing.COMPILING),
         (seen(library("torch/distributed/distributed_c10d.py")), Doing.COMMUNICATING),
         (seen(library("torch/_inductor/compile_fx.py")), Doing.COMPILING),
         (seen(own("torch.save(net.state_dict(), path)")), Doing.SAVING),
         (seen(library("torch/serialization.py", function="save")), Doing.SAVING),
-        (seen(library("torch/serialization.py", function="load")), Doing.COMPUTING),
+        (seen(library("torch/serialization.py", function="load")), Doing.NATIVE),
         # It wraps all that the program does.
         (
             seen(library("torch/distributed/elastic/multiprocessing/errors/__init__.py")),
-            Doing.COMPUTING,
+            Doing.NATIVE,
         ),
         (
             seen(Frame("<frozen importlib._bootstrap>", "g", 1, ""), own("import x")),
             Doing.IMPORTING,
         ),
-        (seen(own("total += x"), held_s=1.0), Doing.PYTHON),
-        (seen(own("a @ b")), Doing.COMPUTING),
-        (seen(own("socket.recv(1)"), cpu_s=0.01), Doing.WAITING),
-        (Seen(frames=(), wall_s=1.0, cpu_s=1.0, held_s=1.0), Doing.PYTHON),
+        (seen(own("total += x"), state=State.PYTHON), Doing.PYTHON),
+        (seen(own("a @ b")), Doing.NATIVE),
+        (seen(own("loss.backward()"), state=State.THREADS), Doing.THREADS),
+        (seen(own("socket.recv(1)"), state=State.NETWORK), Doing.NETWORK),
+        (seen(own("pipe.recv()"), state=State.PROCESS), Doing.PROCESS),
+        (seen(own("lock.acquire()"), state=State.LOCK), Doing.LOCK),
+        (seen(own("os.fsync(log)"), state=State.DISK), Doing.DISK),
+        (seen(own("time.sleep(1)"), state=State.SLEEPING), Doing.SLEEPING),
+        (seen(own("graph.launch()"), state=State.DEVICE), Doing.DEVICE),
+        (seen(own("input()"), state=State.WAITING), Doing.WAITING),
+        (Seen(frames=(), state=State.PYTHON, looks=1, wall_s=1.0), Doing.PYTHON),
     ],
 )
 def test_what_a_stack_tells(stack: Seen, doing: Doing) -> None:
@@ -86,7 +93,7 @@ def test_what_a_stack_tells(stack: Seen, doing: Doing) -> None:
 
 @pytest.mark.parametrize("frames", [[CUPY_ASARRAY], [CUPY_ASNUMPY], [JAX_VALUE], JAX_PUT])
 def test_without_a_device_nothing_is_copied_to_it_or_waited_for(frames: list[Frame]) -> None:
-    assert doing_of(seen(*frames, own("y = f(x)")), has_device=False) is Doing.COMPUTING
+    assert doing_of(seen(*frames, own("y = f(x)")), has_device=False) is Doing.NATIVE
 
 
 def test_what_is_done_for_data_is_loading_whichever_library_does_it() -> None:
@@ -116,7 +123,7 @@ def test_shares_add_up_to_all_the_time_and_lines_are_the_programs_own() -> None:
 
 
 def test_the_process_that_works_is_the_one_to_look_at() -> None:
-    launcher = process(seen(own("time.sleep(1)"), wall_s=60.0, cpu_s=0.1), pid=1)
-    trainer = process(seen(own("a @ b"), wall_s=50.0, cpu_s=40.0), pid=2)
+    launcher = process(seen(own("time.sleep(1)"), wall_s=60.0, state=State.SLEEPING), pid=1)
+    trainer = process(seen(own("a @ b"), wall_s=50.0, state=State.THREADS), pid=2)
     assert main_process([launcher, trainer]) is trainer
     assert main_process([]) is None

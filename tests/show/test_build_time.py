@@ -7,7 +7,7 @@ import pytest
 
 from teho.explain.program import program_of
 from teho.model.program import Doing
-from teho.model.watched import Frame, Progress, Seen, WatchedProcess
+from teho.model.watched import Frame, Progress, Seen, State, WatchedProcess
 from teho.show.build_time import time_tables
 from teho.show.text_table import table_lines
 
@@ -20,7 +20,7 @@ def process(phases: dict[str, float]) -> WatchedProcess:
         python="3.11.7",
         began_s=0.0,
         until_s=10.0,
-        stacks=(Seen(frames=(frame,), wall_s=10.0, cpu_s=10.0, held_s=10.0),),
+        stacks=(Seen(frames=(frame,), state=State.PYTHON, looks=200, wall_s=10.0),),
         phases=phases,
     )
 
@@ -60,7 +60,7 @@ def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
 
 def test_the_table_is_of_who_trains_and_not_of_a_worker_that_is_busier() -> None:
     trainer = process({})
-    idle = msgspec.structs.replace(trainer.stacks[0], cpu_s=3.0)
+    idle = msgspec.structs.replace(trainer.stacks[0], state=State.SLEEPING)
     steps = Progress(steps=9, first_s=1.0, last_s=9.0)
     trainer = msgspec.structs.replace(trainer, stacks=(idle,), progress=(steps,))
     worker = msgspec.structs.replace(process({}), pid=8, parent_pid=7)

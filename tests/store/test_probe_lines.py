@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from teho.experiment.look import News
-from teho.model.watched import Wait
+from teho.model.watched import State, Wait
 from teho.store.probe import processes_in, watched_processes
 
 HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 10.0}
@@ -29,7 +29,9 @@ def test_what_was_seen_adds_up(tmp_path: Path) -> None:
     (process,) = watched_processes(tmp_path, problems)
     assert problems == []
     assert (process.node, process.pid, process.wall_s) == ("n-1", 7, 2.0)
-    assert [(one.wall_s, one.cpu_s) for one in process.stacks] == [(2.0, 1.0)]
+    assert [(one.wall_s, one.looks, one.state) for one in process.stacks] == [
+        (2.0, 18, State.NATIVE)
+    ]
     assert process.stacks[0].frames[0].function == "f"
 
 

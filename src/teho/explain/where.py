@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from teho.model.program import Doing, Spent
-from teho.model.watched import Frame, Seen, WatchedProcess
+from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
 __all__ = ["doing_of", "main_process", "most_of", "own_frame", "spent_by"]
 
@@ -66,11 +66,18 @@ _BY_CALL = (
     (Doing.SAVING, re.compile(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
 )
 _OF_DEVICES = frozenset((Doing.DEVICE, Doing.COPYING))
-_NOT_OURS = re.compile(
-    r"^<frozen |/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/|^<string>$|^<__array_"
-)
-_BUSY = 0.5
-"""A thread that uses less of a core's time than this waits more than it works."""
+_BY_STATE = {
+    State.PYTHON: Doing.PYTHON,
+    State.NATIVE: Doing.NATIVE,
+    State.THREADS: Doing.THREADS,
+    State.DEVICE: Doing.DEVICE,
+    State.PROCESS: Doing.PROCESS,
+    State.LOCK: Doing.LOCK,
+    State.DISK: Doing.DISK,
+    State.NETWORK: Doing.NETWORK,
+    State.SLEEPING: Doing.SLEEPING,
+    State.WAITING: Doing.WAITING,
+}
 
 
 def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
@@ -78,10 +85,10 @@ def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
 
     Args:
         seen: the stack.
-        has_device: whether there is one to wait for; without, `.item()` is a call like others.
+        has_device: whether there is one to wait for; if not, `.item()` is a call like others.
 
-    By the libraries' functions on it; by the call that was going on; by whether Python code ran at
-    all, and whether the thread used a core.
+    By the libraries' functions on it; by the call that was going on; by what the thread did then,
+    as the kernel and the interpreter have it.
     """
     excluded = frozenset() if has_device else _OF_DEVICES
     for frame in reversed(seen.frames):
@@ -94,9 +101,7 @@ def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
         for doing, pattern in _BY_CALL:
             if doing not in excluded and pattern.search(innermost.text):
                 return doing
-    if seen.cpu_s < _BUSY * seen.wall_s:
-        return Doing.WAITING
-    return Doing.PYTHON if 2 * seen.held_s > seen.wall_s else Doing.COMPUTING
+    return _BY_STATE[seen.state]
 
 
 def spent_by(process: WatchedProcess) -> list[Spent]:
@@ -119,7 +124,7 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
 
 def own_frame(frames: Sequence[Frame]) -> Frame | None:
     """Return the innermost function that is the user's own, and not of a library."""
-    return next((frame for frame in frames if not _NOT_OURS.search(frame.file)), None)
+    return next((frame for frame in frames if not is_library(frame.file)), None)
 
 
 def most_of(lines: Sequence[tuple[Frame, float]]) -> tuple[tuple[Frame, float], ...]:
@@ -132,6 +137,4 @@ def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
 
     A launcher such as torchrun waits for its children, and loader workers wait to be asked.
     """
-    return max(
-        processes, key=lambda process: sum(seen.cpu_s for seen in process.stacks), default=None
-    )
+    return max(processes, key=lambda process: process.ran_s, default=None)

@@ -13,7 +13,7 @@ __all__ = ["Doing", "Feed", "MainProcess", "Part", "Program", "Spent"]
 
 
 class Doing(str, enum.Enum):
-    """What a thread was doing."""
+    """What a main thread was doing; the value is what reports call it."""
 
     LOADING = "waiting for data"
     COPYING = "copying to the device"
@@ -22,9 +22,20 @@ class Doing(str, enum.Enum):
     COMPILING = "compiling"
     SAVING = "saving"
     IMPORTING = "importing"
-    PYTHON = "Python itself"
-    COMPUTING = "computing outside Python"
+    PYTHON = "Python"
+    """Its own instructions, and calls of less than some 50 µs."""
+    NATIVE = "computing in native code"
+    """One longer call on the main thread."""
+    THREADS = "computing in other threads"
+    """The main thread waited for other threads of its process, and these computed."""
+    PROCESS = "waiting for another process"
+    LOCK = "waiting for a lock"
+    """Other threads of the process did not compute either."""
+    DISK = "waiting for disk"
+    NETWORK = "waiting for the network"
+    SLEEPING = "sleeping"
     WAITING = "waiting"
+    """For what is not known."""
 
 
 class Part(str, enum.Enum):

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+import enum
+import re
 from collections.abc import Mapping
 from typing import Any, Union
 
 import msgspec
 
-__all__ = ["Frame", "Given", "Loader", "Progress", "Seen", "Wait", "WatchedProcess", "is_for_cpus"]
+__all__ = [
+    "Frame",
+    "Given",
+    "Loader",
+    "Progress",
+    "Seen",
+    "State",
+    "Wait",
+    "WatchedProcess",
+    "is_for_cpus",
+    "is_library",
+]
+
+_LIBRARY = re.compile(
+    r"^<frozen |/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/|^<string>$|^<__array_"
+)
+
+
+class State(str, enum.Enum):
+    """What a thread did at a moment, by the kernel and by its interpreter."""
+
+    PYTHON = "python"
+    """It executed Python, calls of less than some 50 µs included."""
+    NATIVE = "native"
+    """It was inside one longer call, and used a core or could have."""
+    THREADS = "threads"
+    """It waited while another thread of its process ran."""
+    DEVICE = "device"
+    """It waited for a driver's file."""
+    PROCESS = "process"
+    """It waited for another process of this machine: a pipe, a socket, a child, a shared lock."""
+    LOCK = "lock"
+    """It waited for another thread of its process, and none ran."""
+    DISK = "disk"
+    NETWORK = "network"
+    SLEEPING = "sleeping"
+    WAITING = "waiting"
+    """For what is not known."""
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
@@ -25,11 +64,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     frames: tuple[Frame, ...]
     """The innermost first; empty where there were too many different ones to tell."""
+    state: State
+    """What the thread did there."""
+    looks: int
+    """How often it was seen."""
     wall_s: float
-    cpu_s: float
-    """CPU time of the thread meanwhile."""
-    held_s: float
-    """Wall time after which Python code was still running, and let nobody else in."""
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):
@@ -96,6 +135,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return (self.steps - 1) / (self.last_s - self.first_s)
 
 
+def is_library(path: str) -> bool:
+    """Tell whether a file is not the program's own."""
+    return _LIBRARY.search(path) is not None
+
+
 def is_for_cpus(tensorflow: Mapping[str, Any]) -> bool:
     """Tell whether a TensorFlow is known to be built for CPUs alone.
 
@@ -117,6 +161,14 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic time at which it was first looked at."""
     until_s: float
     stacks: tuple[Seen, ...]
+    parts: tuple[tuple[Seen, ...], ...] = ()
+    """The same for equal parts of its time, one after the other; empty if it was short."""
+    from_outside: bool = True
+    """Whether its stack was read from outside, at moments that the program has no part in. Looked
+    at by a thread of its own, it is seen when it lets that thread run: stretches of less than 5 ms
+    count for what follows them."""
+    why_inside: str = ""
+    """Why it was not read from outside."""
     cores: Union[tuple[int, ...], None] = None
     """On which its main thread might run."""
     threads: Union[int, None] = None
@@ -153,6 +205,10 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
         return bool(others or built_for or not self.libraries)
 
     @property
-    def cpu_s(self) -> float:
-        """CPU time of its main thread."""
-        return sum(seen.cpu_s for seen in self.stacks)
+    def ran_s(self) -> float:
+        """For how long its main thread ran, or could have, or waited for a thread that did."""
+        return sum(
+            seen.wall_s
+            for seen in self.stacks
+            if seen.state in {State.PYTHON, State.NATIVE, State.THREADS}
+        )

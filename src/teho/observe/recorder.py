@@ -31,6 +31,7 @@ from teho.observe.sampler import Sampler
 from teho.observe.seat import Guest, Guests, Seat, visible_to_any
 from teho.observe.shut_out import ShutOut
 from teho.observe.spool import Spool
+from teho.observe.stack_sampling import StackSampling
 from teho.observe.watch import Watch
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
@@ -117,6 +118,7 @@ class Recorder:
         self._environment = self._find_environment()
         self._sources, self._host, self._node = self._find_sources()
         self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
+        self._stacks = StackSampling(plan.spool, len(self._cores)) if plan.spool else None
         self._shut_out = ShutOut()
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
@@ -229,6 +231,8 @@ class Recorder:
         }
         self._journal.append(self._sampler.add(readings, now))
         self._journal.append(self._sampler.finish(now))
+        if self._stacks:
+            self._stacks.stop()
         self._flush()
         self._journal.close()
         if self._spool:

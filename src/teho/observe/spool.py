@@ -37,6 +37,7 @@ def clear(spool: str) -> None:
     for path in _files_in(Path(spool)):
         with contextlib.suppress(OSError):
             path.unlink()
+            path.with_suffix(".seen").unlink(missing_ok=True)
 
 
 def mark_of(spool: str) -> str:
@@ -115,12 +116,20 @@ class Spool:
         for path in _files_in(self._folder):
             with contextlib.suppress(OSError):
                 # Who lives may write on, into what would be another file without a beginning.
-                is_over = not Path("/proc", path.name.partition("-")[0]).exists()
+                is_over = not Path("/proc", _writer(path)).exists()
                 if is_over and path.stat().st_size == self._taken.get(path.name):
                     path.unlink()
+                    path.with_suffix(".seen").unlink(missing_ok=True)
         with contextlib.suppress(OSError):
+            (self._folder / "reader").unlink(missing_ok=True)
             self._folder.rmdir()
             self._folder.parent.rmdir()
+
+
+def _writer(path: Path) -> str:
+    """Return the number of the process that writes a file: PID-STAMP, or stacks-PID."""
+    first, _, second = path.stem.partition("-")
+    return first if first.isdigit() else second
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from teho.model.watched import Frame, Loader, Progress, Seen, WatchedProcess
+from teho.model.watched import Frame, Loader, Progress, Seen, State, WatchedProcess
 from teho.store.layout import probe_folder
+from teho.store.stacks import (
+    Outside,
+    Slice,
+    in_all,
+    in_parts,
+    is_of_stacks,
+    lines_of,
+    read_stacks,
+)
 
 __all__ = ["processes_in", "watched_processes"]
+
+_BUSY = 0.5
+"""A thread that uses less of a core's time than this waits more than it works."""
 
 
 def watched_processes(run: Path, problems: list[str]) -> list[WatchedProcess]:
@@ -36,51 +48,56 @@ def processes_in(folder: Path, problems: list[str]) -> list[WatchedProcess]:
     paths: list[Path] = []
     with contextlib.suppress(FileNotFoundError):  # nothing was watched, or it has been taken home
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".jsonl")
+    outside: dict[str, Outside] = {}
     for path in paths:
-        try:
-            found.append(_process(path, problems))
-        except (
-            OSError,
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ) as error:
-            problems.append(f"{path}: not what a probe writes: {error!r}")
+        if is_of_stacks(path):
+            with _told(path, problems, "a stack sampler"):
+                outside |= read_stacks(path, problems)
+    for path in paths:
+        if not is_of_stacks(path):
+            with _told(path, problems, "a probe"):
+                found.append(_process(path, outside.get(path.stem), problems))
     return sorted(found, key=lambda process: process.began_s)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    data = path.read_bytes()
-    # The recorder may be in the midst of a line.
-    for line in data[: data.rfind(b"\n") + 1].splitlines():
-        yield msgspec.json.decode(line, type=dict[str, Any])
+@contextlib.contextmanager
+def _told(path: Path, problems: list[str], writer: str) -> Iterator[None]:
+    try:
+        yield
+    except (
+        OSError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        problems.append(f"{path}: not what {writer} writes: {error!r}")
 
 
-def _process(path: Path, problems: list[str]) -> WatchedProcess:
+def _process(path: Path, outside: Outside | None, problems: list[str]) -> WatchedProcess:
     head: dict[str, Any] = {}
     frames: dict[int, Frame] = {}
     stacks: dict[str, tuple[Frame, ...]] = {}
-    seen: dict[str, list[float]] = {}
+    slices: list[Slice] = []
     libraries: dict[str, dict[str, Any]] = {}
     loaders: dict[int, Loader] = {}
     progress: list[Progress] = []
     process: dict[str, Any] = {}
     phases: dict[str, float] = {}
     until_s = 0.0
-    for line in _lines(path):
+    for line in lines_of(path):
         if "probe" in line:
             head, until_s = line, line["began_s"]
         elif "frame" in line:
-            frames[line["frame"]] = msgspec.convert(line["is"], Frame)
+            frames[line["frame"]] = msgspec.convert(line["is"][:4], Frame)
         elif "stack" in line:
             stacks[str(line["stack"])] = tuple(frames[number] for number in line["frames"])
         elif "seen" in line:
             until_s = line["until_s"]
-            for number, figures in line["seen"].items():
-                before = seen.setdefault(number, [0.0] * len(figures))
-                seen[number] = [was + more for was, more in zip(before, figures, strict=True)]
+            slices.append(_inside(line, stacks))
+        elif "end_s" in line:
+            until_s = max(until_s, line["end_s"])
         elif "library" in line:
             libraries[line["library"]] = line["facts"]
         elif "loader" in line:
@@ -97,19 +114,24 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
             process |= line["process"] | ({"threads": most} if most else {})
         elif "failed" in line:
             problems.append(f"{path}: the probe saw less: {line['failed']}")
+    if outside is not None and outside.slices:
+        slices = [one for one in slices if one.until_s <= outside.slices[0].from_s]
+        slices += outside.slices
+        until_s = max(until_s, outside.slices[-1].until_s)
     # NODE-PID-STAMP.jsonl; a node's name may have dashes of its own.
     node = path.stem.rsplit("-", 2)[0]
+    began_s = head["began_s"]
     return WatchedProcess(
         node=node,
         pid=head["pid"],
         parent_pid=head["parent_pid"],
         python=head["python"],
-        began_s=head["began_s"],
+        began_s=began_s,
         until_s=until_s,
-        stacks=tuple(
-            Seen(frames=stacks.get(number, ()), wall_s=wall_s, cpu_s=cpu_s, held_s=held_s)
-            for number, (_, wall_s, cpu_s, held_s) in seen.items()
-        ),
+        stacks=in_all(slices),
+        parts=in_parts(slices, began_s, until_s),
+        from_outside=outside is not None and bool(outside.slices),
+        why_inside=outside.why if outside is not None else "",
         cores=tuple(process["cores"]) if "cores" in process else None,
         threads=process.get("threads"),
         wait_for_core_s=process.get("wait_for_core_s"),
@@ -119,3 +141,17 @@ def _process(path: Path, problems: list[str]) -> WatchedProcess:
         progress=tuple(progress),
         phases=phases,
     )
+
+
+def _inside(line: dict[str, Any], stacks: Mapping[str, tuple[Frame, ...]]) -> Slice:
+    """Read what a probe's own thread saw; the program's state follows from its CPU time."""
+    seen = []
+    for number, (looks, wall_s, cpu_s, held_s) in line["seen"].items():
+        if cpu_s < _BUSY * wall_s:
+            state = State.WAITING
+        else:
+            state = State.PYTHON if 2 * held_s > wall_s else State.NATIVE
+        seen.append(
+            Seen(frames=stacks.get(number, ()), state=state, looks=int(looks), wall_s=wall_s)
+        )
+    return Slice(line["from_s"], line["until_s"], tuple(seen))

@@ -54,7 +54,7 @@ def judge(
                     "launcher's own binding, such as `srun --cpu-bind=none` turns off."
                 ),
                 regain_percent=(0.0, share),
-                lines=own[0].lines(Doing.COMPUTING, Doing.LOADING, Doing.PYTHON),
+                lines=own[0].lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING, Doing.PYTHON),
             )
         ]
     return []

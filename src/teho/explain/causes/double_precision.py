@@ -14,7 +14,7 @@ from teho.model.summary import Summary
 __all__ = ["KIND", "judge"]
 
 KIND = "double_precision"
-_COMPUTING = (Doing.COMPUTING, Doing.DEVICE, Doing.COPYING)
+_COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
 
 
 def judge(

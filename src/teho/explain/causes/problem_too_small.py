@@ -44,7 +44,7 @@ def judge(
                     Evidence("step, mean", step_ms / 1000, "s"),
                     Evidence("model's parameters", float(size), "bytes"),
                     Evidence("GPU busy, mean", busy, "%"),
-                    *in_lines(main.lines(Doing.COMPUTING, Doing.PYTHON, Doing.DEVICE)),
+                    *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),
                 ),
                 judged_by=["step_ms", "model_mib", "busy_percent"],
                 action=(

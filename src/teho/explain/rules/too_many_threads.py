@@ -65,7 +65,7 @@ def _lines(look: Look, nodes: list[NodeSummary]) -> tuple[tuple[Frame, float], .
     names = {node.name for node in nodes}
     mains = look.summary.program.mains if look.summary.program else ()
     own = (main for main in mains if main.process.node in names)
-    return next((main.lines(Doing.COMPUTING, Doing.LOADING) for main in own), ())
+    return next((main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING) for main in own), ())
 
 
 def _action(look: Look, node: NodeSummary) -> str:

@@ -128,6 +128,7 @@ class Notes:
         self._times: Optional[List[float]] = [] if _wants_times() else None
         self._phases: Tuple[str, ...] = ()
         self._in_phases: Dict[str, float] = {}
+        self._since_s = 0.0
         self._failures: List[Facts] = []
         self._written: List[Facts] = []
 
@@ -159,21 +160,34 @@ class Notes:
     def enter(self, phase: str) -> None:
         """Note that the main thread begins a phase of the program."""
         if get_ident() == self._thread_id:
+            self._spend()
             self._phases = (*self._phases, str(phase))
 
     def leave(self, phase: str) -> None:
         """Note that the main thread ends a phase, and with it all that began in it."""
         phases, name = self._phases, str(phase)
         if get_ident() == self._thread_id and name in phases:
+            self._spend()
             self._phases = phases[: len(phases) - 1 - phases[::-1].index(name)]
 
-    def spend(self, spent_s: float) -> None:
-        """Add time to the phase in which the main thread is."""
-        if self._phases:
-            path = "/".join(self._phases)
+    def _spend(self) -> None:
+        """Add the time since the last change to the phase in which the main thread was."""
+        now_s = monotonic()
+        since_s, self._since_s = self._since_s, now_s
+        path = "/".join(self._phases)
+        if path:
             if path not in self._in_phases and len(self._in_phases) >= _MOST_PHASES:
                 path = "(others)"
-            self._in_phases[path] = self._in_phases.get(path, 0.0) + spent_s
+            self._in_phases[path] = self._in_phases.get(path, 0.0) + now_s - since_s
+
+    def _all_phases(self) -> Dict[str, float]:
+        """Return the time in each phase, that of the one which goes on included."""
+        phases = dict(self._in_phases)
+        path = "/".join(self._phases)
+        if path:
+            path = path if path in phases or len(phases) < _MOST_PHASES else "(others)"
+            phases[path] = phases.get(path, 0.0) + monotonic() - self._since_s
+        return {name: round(spent_s, 4) for name, spent_s in phases.items()}
 
     def loader(self, settings: Facts, made_at: Any = None) -> Loader:
         """Return the loader with these settings that is made there, or where the program is."""
@@ -202,8 +216,8 @@ class Notes:
                 words.append({"loader": number, **loader.words()})
         if self.steps:
             words.append(self._progress())
-        if self._in_phases:
-            phases = {path: round(spent_s, 4) for path, spent_s in self._in_phases.items()}
+        phases = self._all_phases()
+        if phases:
             words.append({"phases": phases})
         words += self._failures
         new = [one for one in words if one not in self._written]
@@ -262,7 +276,7 @@ def _wants_times() -> bool:
 
 def _read(path: str) -> str:
     try:
-        with open(path) as file:
+        with open(path, encoding="utf-8") as file:
             return file.read()
     except OSError:
         return ""

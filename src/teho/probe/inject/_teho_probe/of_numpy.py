@@ -55,7 +55,7 @@ def _openblas_threads() -> int | None:
 
 
 def _openblas() -> str | None:
-    with open("/proc/self/maps") as file:
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         for line in file:
             path = line.rstrip("\n").partition("/")[2]
             if "openblas" in path and ".so" in path:

@@ -1,8 +1,10 @@
-"""A thread that looks at the main thread's stack some times a second.
+"""A thread that writes what the probe notes, and looks at the main thread's stack if it must.
 
-What it costs is bounded: it looks less often where that takes longer. A stack is kept as its code
-and places in it, and put into words when it is written. What is used of other modules is bound
-here, before a program such as gevent puts something else in its place.
+It must until the node's recorder reads the stack from outside, and if that is not possible. What
+it sees is biased: it can look when the program lets go of Python's lock, or after 5 ms. What it
+costs is bounded: it looks less often if that takes longer. A stack is kept as its code and places
+in it, and put into words when it is written. What is used of other modules is bound here, before a
+program such as gevent puts something else in its place.
 """
 
 from __future__ import annotations
@@ -77,6 +79,8 @@ class Sampler:
         """Ends the wait of the thread that looks, and tells it from one that came before it."""
         self._stacks: Stacks = {}
         self._newest: Stack = ()
+        self._is_outside = False
+        """Whether the stack is read from outside by now."""
         self._cost_s = 0.0
         self._began_s = self._seen_s = self._written_s = monotonic()
         self._lines = Lines(self._folder, self._began_s)
@@ -119,7 +123,8 @@ class Sampler:
     def pause(self) -> None:
         """Stop, in a thread that is about to fork, and see it do so."""
         self.stop()
-        self._look(monotonic(), 0.0)
+        if not self._is_outside:
+            self._look(monotonic(), 0.0)
 
     @_silent
     def go_on(self) -> None:
@@ -158,7 +163,11 @@ class Sampler:
                 if wake.acquire(True, period_s):
                     return
                 now_s = monotonic()
-                self._look(now_s, now_s - due_s)
+                if not self._is_outside:
+                    self._is_outside = self._lines.is_seen_from_outside
+                if not self._is_outside:
+                    self._look(now_s, now_s - due_s)
+                    self._lines.begin()
                 most_s = max(_WRITE_S[1], (now_s - self._began_s) * _WRITE_SHARE)
                 every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), most_s)
                 if now_s - self._written_s >= every_s:
@@ -168,7 +177,8 @@ class Sampler:
                 # Until what was spent is allowed.
                 over_s = (self._cost_s - allowed_s) / _COST_SHARE
                 usual = min(max(1.0, (now_s - self._began_s) / _CLOSE_S), _CALM)
-                period_s = min(max(usual * _PERIOD_S, over_s), _SLOWEST * _PERIOD_S)
+                usual_s = every_s if self._is_outside else usual * _PERIOD_S
+                period_s = min(max(usual_s, over_s), max(every_s, _SLOWEST * _PERIOD_S))
         except Exception as error:  # it becomes a line of the report, now or at the end
             self._newest = ()
             self._notes.failed("no more looks", error)
@@ -187,6 +197,8 @@ class Sampler:
         self._add(self._newest, now_s, late_s)
 
     def _add(self, key: Stack, now_s: float, late_s: float) -> None:
+        if self._is_outside:
+            return
         seen = self._stacks.get(key)
         if seen is None:
             if len(self._stacks) >= _MOST_STACKS:
@@ -201,7 +213,6 @@ class Sampler:
         self._cpu_s = cpu_s
         if late_s > _HELD_S:
             seen[3] += spent_s
-        self._notes.spend(spent_s)
 
     def _write(self, now_s: float, *, is_end: bool = False) -> None:
         self._written_s = now_s

@@ -1,0 +1,173 @@
+"""The file in which a node's stack sampler says what it saw: one JSON object a line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from teho.model.watched import State, is_library
+from teho.unwind.code import Code
+from teho.unwind.stack import Key
+
+__all__ = ["StackLines"]
+
+_MOST_BYTES = 16 * 1024**2
+"""The file never grows beyond it."""
+_LONGEST = 400
+"""Characters of a line of the program."""
+_MOST_STACKS = 50_000
+_MOST_FILES = 200
+_LONGEST_FILE = 1 << 22
+
+
+class StackLines:
+    """The lines of one node; the file is made with the first of them.
+
+    Args:
+        spool: its folder.
+    """
+
+    def __init__(self, spool: Path) -> None:
+        self._path = spool / f"stacks-{os.getpid()}.jsonl"
+        self._waiting: list[dict[str, Any]] = []
+        self._frames: dict[tuple[object, ...], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._files: dict[tuple[int, str], list[bytes]] = {}
+        self._size = 0
+        self._is_full = False
+
+    def began(self, process: str, now_s: float) -> None:
+        """Say from when on a process is looked at."""
+        self._add({"process": process, "began_s": round(now_s, 4)})
+
+    def failed(self, process: str, why: str) -> None:
+        """Say why a process is not."""
+        self._add({"process": process, "failed": why})
+
+    def saw(
+        self, process: str, pid: int, seen: Mapping[tuple[Key, State], list[float]],
+        from_s: float, until_s: float,
+    ) -> None:  # fmt: skip
+        """Say where a process was since the last time.
+
+        Args:
+            process: the name of its probe's file.
+            pid: its number here.
+            seen: stack and state -> [looks, wall s].
+            from_s: monotonic time of the last look before.
+            until_s: and of the newest.
+        """
+        if not seen or self._is_full:
+            return
+        figures: dict[int, dict[str, list[float]]] = {}
+        for (key, state), (looks, wall_s) in seen.items():
+            of = figures.setdefault(self._stack(pid, key), {})
+            before = of.get(state.value, [0, 0.0])
+            of[state.value] = [before[0] + looks, round(before[1] + wall_s, 5)]
+        self._add(
+            {
+                "process": process,
+                "from_s": round(from_s, 4),
+                "until_s": round(until_s, 4),
+                "seen": figures,
+            }
+        )
+
+    def _add(self, line: dict[str, Any]) -> None:
+        if not self._is_full:
+            self._waiting.append(line)
+
+    def _stack(self, pid: int, key: Key) -> int:
+        numbers = tuple(
+            self._frame(pid, code, offset, is_innermost=place == 0)
+            for place, (code, offset) in enumerate(key)
+        )
+        number = self._stacks.get(numbers)
+        if number is None:
+            if len(self._stacks) >= _MOST_STACKS:
+                return -1
+            number = self._stacks[numbers] = len(self._stacks)
+            self._add({"stack": number, "frames": numbers})
+        return number
+
+    def _frame(self, pid: int, code: Code, offset: int, *, is_innermost: bool) -> int:
+        """Return the number of a place, which is put into words the first time.
+
+        Of a library's code only the call that is going on matters.
+        """
+        is_told = is_innermost or not is_library(code.file)
+        # The file itself is a part: two programs of a script may have the same name.
+        name = (code.file, code.function, code.first_line, offset, is_told)
+        number = self._frames.get(name)
+        if number is None:
+            number = self._frames[name] = len(self._frames)
+            self._add({"frame": number, "is": self._in_words(pid, code, offset, is_told=is_told)})
+        return number
+
+    def _in_words(self, pid: int, code: Code, offset: int, *, is_told: bool) -> list[Any]:
+        """Return file, function, line and text; the text is a call, or the whole line."""
+        if not is_told or code.file.startswith("<frozen"):
+            return [code.file, code.function, 0, ""]
+        line, begin, end = code.place(offset)
+        text = self._line_of(pid, code.file, line)
+        if begin is not None and end is not None:  # columns count bytes
+            text = text[begin:end]
+        words = text.decode("utf-8", "replace").strip()[:_LONGEST]
+        place: list[Any] = [code.file, code.function, line, words]
+        return place if words or begin is None else [*place, begin, end]
+
+    def _line_of(self, pid: int, path: str, line: int) -> bytes:
+        if not line or path.startswith("<"):
+            return b""
+        lines = self._files.get((pid, path))
+        if lines is None:
+            if len(self._files) >= _MOST_FILES:
+                self._files.clear()
+            lines = self._files[pid, path] = _lines_of(pid, path)
+        return next(islice(lines, line - 1, None), b"")
+
+    def flush(self, cost_s: float) -> None:
+        """Write what waits: all of it or nothing, and then again the next time.
+
+        Args:
+            cost_s: CPU time of the sampler so far.
+        """
+        if not self._waiting or self._is_full:
+            return
+        lines = [*self._waiting, {"cost_s": round(cost_s, 4)}]
+        data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        if self._size + len(data) > _MOST_BYTES:
+            self._is_full = True
+            data = msgspec.json.encode({"full": True}) + b"\n"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(self._path, flags, 0o600)
+        except OSError:
+            return
+        try:
+            if os.pwrite(descriptor, data, self._size) == len(data):
+                self._size += len(data)
+                self._waiting = []
+            else:  # the disk is full
+                os.ftruncate(descriptor, self._size)
+        except OSError:
+            os.ftruncate(descriptor, self._size)
+        finally:
+            os.close(descriptor)
+
+
+def _lines_of(pid: int, path: str) -> list[bytes]:
+    """Return the lines of a file as the process sees it; none if it is no plain file."""
+    seen = f"/proc/{pid}/root{path}" if path.startswith("/") else f"/proc/{pid}/cwd/{path}"
+    try:
+        found = Path(seen)
+        if not found.is_file() or found.stat().st_size > _LONGEST_FILE:
+            return []
+        return found.read_bytes().split(b"\n")
+    except OSError:
+        return []

@@ -1,0 +1,186 @@
+"""The functions of another process: their names, files and lines."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from teho.unwind.layout import Layout
+from teho.unwind.memory import Memory, UnwindError
+
+__all__ = ["Code", "read_code"]
+
+_POINTER = struct.Struct("<Q")
+_INT = struct.Struct("<i")
+_LONGEST_TEXT = 4096
+_LONGEST_TABLE = 1 << 22
+# Of `str`: bits 2 to 4 are the bytes of a character, bit 6 says that all are ASCII.
+_ASCII = 1 << 6
+
+
+class Code:
+    """A code object of another process.
+
+    Attributes:
+        file: as the program names it.
+        function: its qualified name, from Python 3.11 on.
+        first_line: where it begins.
+        instructions: address of its first instruction.
+    """
+
+    __slots__ = ("_table", "_version", "file", "first_line", "function", "instructions", "mark")
+
+    def __init__(
+        self, file: str, function: str, first_line: int, table: bytes, version: tuple[int, int],
+        instructions: int, mark: bytes,
+    ) -> None:  # fmt: skip
+        self.file = file
+        self.function = function
+        self.first_line = first_line
+        self.instructions = instructions
+        self.mark = mark
+        """What must still be at its address; something else may be put there."""
+        self._table = table
+        self._version = version
+
+    def place(self, offset: int) -> tuple[int, int | None, int | None]:
+        """Return the line of an instruction, and its columns in bytes, where Python knows them.
+
+        Args:
+            offset: of the instruction, in bytes.
+        """
+        if self._version >= (3, 11):
+            return _place_3_11(self._table, self.first_line, offset)
+        if self._version == (3, 10):
+            return _line_3_10(self._table, self.first_line, offset), None, None
+        return _line_3_8(self._table, self.first_line, offset), None, None
+
+
+def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, int]) -> Code:
+    """Read the code object at an address.
+
+    Raises:
+        UnwindError: there is none.
+    """
+    head = memory.read(address, max(layout.code_linetable, layout.code_firstlineno) + 8)
+
+    def pointer(offset: int) -> int:
+        return int(_POINTER.unpack_from(head, offset)[0])
+
+    name = layout.code_name if layout.code_qualname is None else layout.code_qualname
+    first_line = _INT.unpack_from(head, layout.code_firstlineno)[0]
+    return Code(
+        file=_text(memory, layout, pointer(layout.code_filename)),
+        function=_text(memory, layout, pointer(name)),
+        first_line=first_line,
+        table=_bytes(memory, layout, pointer(layout.code_linetable)),
+        version=version,
+        instructions=address + layout.code_instructions,
+        mark=mark_in(head, layout),
+    )
+
+
+def mark_in(head: bytes, layout: Layout) -> bytes:
+    """Return what tells a code object from another one at the same address.
+
+    Args:
+        head: its first bytes, as far as `mark_bytes` says.
+        layout: of its Python.
+    """
+    return (
+        head[layout.code_filename : layout.code_filename + 32]
+        + head[layout.code_firstlineno : layout.code_firstlineno + 4]
+    )
+
+
+def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:
+    size = memory.pointer(address + layout.bytes_size)
+    if size > _LONGEST_TABLE:
+        raise UnwindError("a table of lines is too long to be one")
+    return memory.read(address + layout.bytes_data, size) if size else b""
+
+
+def _text(memory: Memory, layout: Layout, address: int) -> str:
+    size = memory.pointer(address + layout.str_size)
+    state = memory.read(address + layout.str_state, 4)
+    bits = int.from_bytes(state, "little")
+    if size > _LONGEST_TEXT:
+        raise UnwindError("a name is too long to be one")
+    if bits & _ASCII:
+        return memory.read(address + layout.str_ascii, size).decode("ascii", "replace")
+    width = bits >> 2 & 7
+    coding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(width)
+    if coding is None:
+        raise UnwindError("a name is not a string")
+    data = memory.read(address + layout.str_other, size * width)
+    return data.decode(coding, "replace")
+
+
+def _line_3_8(table: bytes, first_line: int, offset: int) -> int:
+    """Read `co_lnotab`: pairs of bytes of instructions and lines to go on by (Python 3.8, 3.9)."""
+    address, line = 0, first_line
+    for step, lines in zip(table[::2], table[1::2], strict=False):
+        address += step
+        if address > offset:
+            break
+        line += lines - 256 if lines > 127 else lines
+    return line
+
+
+def _line_3_10(table: bytes, first_line: int, offset: int) -> int:
+    """Read PEP 626's table: pairs of bytes that a line lasts, and lines to go on by."""
+    end, line = 0, first_line
+    for step, lines in zip(table[::2], table[1::2], strict=False):
+        if lines != 0x80:  # 128: these instructions have no line
+            line += lines - 256 if lines > 127 else lines
+        end += step
+        if end > offset:
+            break
+    return line
+
+
+def _place_3_11(table: bytes, first_line: int, offset: int) -> tuple[int, int | None, int | None]:
+    """Read the table of `Objects/locations.md` (3.11 on): entries of lines and columns."""
+    data = iter(table)
+    address, line = 0, first_line
+    for head in data:
+        kind = head >> 3 & 15
+        last_delta = 0
+        begin: int | None = None
+        end: int | None = None
+        if kind <= 9:  # short: columns in one more byte
+            more = next(data)
+            begin = kind << 3 | more >> 4
+            end = begin + (more & 15)
+        elif kind <= 12:
+            line += kind - 10
+            begin, end = next(data), next(data)
+        elif kind == 13:
+            line += _signed(data)
+        elif kind == 14:
+            line += _signed(data)
+            last_delta = _number(data)
+            begin, end = _number(data) - 1, _number(data) - 1
+        address += 2 * ((head & 7) + 1)
+        if offset < address:
+            if kind == 15:
+                return 0, None, None
+            whole = last_delta or begin is None or begin < 0 or end is None or end < 0
+            return (line, None, None) if whole else (line, begin, end)
+    return line, None, None
+
+
+def _number(data: Iterator[int]) -> int:
+    """Read a number of six bits a byte, the least first."""
+    value, shift = 0, 0
+    for byte in data:
+        value |= (byte & 63) << shift
+        shift += 6
+        if not byte & 64:
+            break
+    return value
+
+
+def _signed(data: Iterator[int]) -> int:
+    value = _number(data)
+    return -(value >> 1) if value & 1 else value >> 1

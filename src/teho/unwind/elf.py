@@ -1,0 +1,89 @@
+"""Where a symbol of a program or library is in a running process.
+
+By the format's description, System V ABI, chapters 4 and 5 (ELF-64, little endian).
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from teho.unwind.memory import UnwindError
+
+__all__ = ["addresses_of"]
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_DYNAMIC_SYMBOLS = 11
+_LOADED = 1
+_PAGE = 4096
+
+
+def addresses_of(pid: int, symbol: str) -> Iterator[int]:
+    """Yield where a Python's symbol is: in the program, or in a `libpython` that it has loaded.
+
+    Args:
+        pid: the process.
+        symbol: its name.
+
+    Raises:
+        UnwindError: what the process has loaded cannot be read.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines()
+        program = str(Path(f"/proc/{pid}/exe").readlink())
+    except OSError as error:
+        raise UnwindError(f"what it has loaded cannot be read: {error.strerror}") from None
+    seen: set[str] = set()
+    for line in lines:
+        span, _, offset, *_, path = [*line.split(maxsplit=5), ""][:6]
+        name = path.rpartition("/")[2]
+        if path in seen or int(offset, 16) or not (path == program or "libpython" in name):
+            continue
+        seen.add(path)
+        try:
+            found = Path(f"/proc/{pid}/root{path}").stat()
+            key = found.st_dev, found.st_ino, found.st_mtime_ns
+            place = _place_of(f"/proc/{pid}/root{path}", symbol, key)
+        except (OSError, ValueError, struct.error):
+            continue
+        if place is not None:
+            yield int(span.partition("-")[0], 16) + place
+
+
+@functools.lru_cache(maxsize=64)
+def _place_of(path: str, symbol: str, _file: tuple[int, int, int]) -> int | None:
+    """Return how far after the beginning of a loaded file its symbol is; None if it has none."""
+    with Path(path).open("rb") as file:
+        header = _HEADER.unpack(file.read(_HEADER.size))
+        if header[0][:6] != b"\x7fELF\x02\x01":
+            return None
+        segments, sections = header[5], header[6]
+        segment_size, segment_count, section_size, section_count = header[9:13]
+        base = 0
+        for number in range(segment_count):
+            file.seek(segments + number * segment_size)
+            kind, _, _, virtual, *_ = _SEGMENT.unpack(file.read(_SEGMENT.size))
+            if kind == _LOADED:
+                base = virtual // _PAGE * _PAGE
+                break
+        table = []
+        for number in range(section_count):
+            file.seek(sections + number * section_size)
+            table.append(_SECTION.unpack(file.read(_SECTION.size)))
+        for _, kind, _, _, offset, size, link, *_ in table:
+            if kind != _DYNAMIC_SYMBOLS:
+                continue
+            file.seek(offset)
+            symbols = file.read(size // _SYMBOL.size * _SYMBOL.size)
+            file.seek(table[link][4])
+            names = file.read(table[link][5])
+            wanted = names.find(b"\0" + symbol.encode() + b"\0") + 1
+            for name, _, _, section, value, _ in _SYMBOL.iter_unpack(symbols):
+                if name == wanted and wanted and section:
+                    return int(value - base)
+    return None
