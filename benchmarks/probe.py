@@ -72,7 +72,7 @@ _ROUNDS, _PEER_S = 5, 5.0
 def measure(*, quick: bool) -> list[Row]:
     python = _FRAMEWORKS if _FRAMEWORKS.exists() else Path(sys.executable)
     has_torch = python == _FRAMEWORKS
-    peers = None if quick else _peers(python)
+    peers = None if quick else peers_for(python)
     if peers is not None:
         python = peers / "python"
     with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
@@ -273,7 +273,7 @@ def _free_port() -> str:
         return str(server.getsockname()[1])
 
 
-def _peers(python: Path) -> Path | None:
+def peers_for(python: Path) -> Path | None:
     """Return where the peers' commands lie; they see what is installed for the Python given."""
     peers = CACHE / "peers"
     done, wanted = peers / "done", "\n".join((str(python), *_INSTALLED))

@@ -25,6 +25,7 @@ NAMES = (
     "doctor",
     "slowdown",
     "probe",
+    "lines",
     "tune",
     "disk",
     "big_report",

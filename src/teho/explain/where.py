@@ -55,6 +55,8 @@ _BY_PLACE = (
         re.compile(r"cupy/__init__\.py:asnumpy$|jax/_src/array\.py:(ArrayImpl\.)?_value$"),
     ),
 )
+_OUTSIDE = "<python>"
+"""Stands for the file of a stack without any function."""
 # Calls into C have no frame of their own: the text of the innermost one names them.
 _BY_CALL = (
     (
@@ -76,6 +78,7 @@ _BY_STATE = {
     State.DISK: Doing.DISK,
     State.NETWORK: Doing.NETWORK,
     State.SLEEPING: Doing.SLEEPING,
+    State.CORE: Doing.CORE,
     State.WAITING: Doing.WAITING,
 }
 
@@ -97,6 +100,8 @@ def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
             if doing not in excluded and pattern.search(place):
                 return doing
     innermost = seen.frames[0] if seen.frames else None
+    if innermost and innermost.file == _OUTSIDE:
+        return Doing.ENDING
     if innermost:
         for doing, pattern in _BY_CALL:
             if doing not in excluded and pattern.search(innermost.text):

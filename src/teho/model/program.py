@@ -9,7 +9,7 @@ import msgspec
 
 from teho.model.watched import Frame, Loader, WatchedProcess
 
-__all__ = ["Doing", "Feed", "MainProcess", "Part", "Program", "Spent"]
+__all__ = ["Doing", "Feed", "MainProcess", "OwnLine", "Part", "Program", "Section", "Spent"]
 
 
 class Doing(str, enum.Enum):
@@ -34,6 +34,9 @@ class Doing(str, enum.Enum):
     DISK = "waiting for disk"
     NETWORK = "waiting for the network"
     SLEEPING = "sleeping"
+    CORE = "waiting for a core"
+    """It could have run, and other threads had the cores."""
+    ENDING = "starting or ending Python"
     WAITING = "waiting"
     """For what is not known."""
 
@@ -57,6 +60,35 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
     lines: tuple[tuple[Frame, float], ...]
     """The program's own lines that led to it, and the wall time of each in s, most first."""
+
+
+class Section(str, enum.Enum):
+    """A part of the program; the value is what reports call it."""
+
+    SET_UP = "set-up"
+    """Before the first step."""
+    LOOP = "steps"
+    """From the first step on."""
+    LOADER = "data loader"
+    EVALUATION = "evaluation"
+    CALLBACK = "callbacks"
+    PROGRAM = "program"
+    """All of it, if no steps are known."""
+
+
+class OwnLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of one line of the program's own, in one section of it."""
+
+    section: Section
+    frame: Frame
+    own_s: float
+    """In it and in what it called of libraries."""
+    total_s: float
+    """In what it called of the program's own functions too."""
+    doing: Doing
+    """What took most of `own_s`, or of `total_s` if that is 0."""
+    parts_percent: tuple[float, ...] = ()
+    """Its own share of equal parts of the run; empty if the run was short."""
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,8 @@ __all__ = [
 ]
 
 _LIBRARY = re.compile(
-    r"^<frozen |/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/|^<string>$|^<__array_"
+    r"^<(frozen |python>$|string>$|__array_)"
+    r"|/(site|dist)-packages/|/lib/python3\.\d+/|/_teho_probe/"
 )
 
 
@@ -45,6 +46,8 @@ class State(str, enum.Enum):
     DISK = "disk"
     NETWORK = "network"
     SLEEPING = "sleeping"
+    CORE = "core"
+    """It could have run, and others had the cores."""
     WAITING = "waiting"
     """For what is not known."""
 
@@ -66,8 +69,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The innermost first; empty where there were too many different ones to tell."""
     state: State
     """What the thread did there."""
-    looks: int
-    """How often it was seen."""
+    looks: float
+    """How often it was seen; a part of a look if its state is told by shares."""
     wall_s: float
 
 
@@ -161,8 +164,12 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic time at which it was first looked at."""
     until_s: float
     stacks: tuple[Seen, ...]
+    set_up: tuple[Seen, ...] = ()
+    """Those of them from before its first step."""
     parts: tuple[tuple[Seen, ...], ...] = ()
-    """The same for equal parts of its time, one after the other; empty if it was short."""
+    """The same stacks for equal parts of its time, one after the other; empty if it was short."""
+    independent_looks: float = 0.0
+    """As many looks with equal weights would be as exact: looks are rarer later in a run."""
     from_outside: bool = True
     """Whether its stack was read from outside, at moments that the program has no part in. Looked
     at by a thread of its own, it is seen when it lets that thread run: stretches of less than 5 ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import islice
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,13 @@ from teho.model.watched import State, is_library
 from teho.unwind.code import Code
 from teho.unwind.stack import Key
 
-__all__ = ["StackLines"]
+__all__ = ["StackLines", "line_of"]
 
 _MOST_BYTES = 16 * 1024**2
 """The file never grows beyond it."""
 _LONGEST = 400
 """Characters of a line of the program."""
 _MOST_STACKS = 50_000
-_MOST_FILES = 200
 _LONGEST_FILE = 1 << 22
 
 
@@ -37,7 +36,6 @@ class StackLines:
         self._waiting: list[dict[str, Any]] = []
         self._frames: dict[tuple[object, ...], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
-        self._files: dict[tuple[int, str], list[bytes]] = {}
         self._size = 0
         self._is_full = False
 
@@ -51,7 +49,7 @@ class StackLines:
 
     def saw(
         self, process: str, pid: int, seen: Mapping[tuple[Key, State], list[float]],
-        from_s: float, until_s: float,
+        from_s: float, until_s: float, queued_s: float, ran_s: float,
     ) -> None:  # fmt: skip
         """Say where a process was since the last time.
 
@@ -61,6 +59,8 @@ class StackLines:
             seen: stack and state -> [looks, wall s].
             from_s: monotonic time of the last look before.
             until_s: and of the newest.
+            queued_s: for how long its main thread could have run meanwhile, and had no core.
+            ran_s: for how long it ran.
         """
         if not seen or self._is_full:
             return
@@ -74,6 +74,8 @@ class StackLines:
                 "process": process,
                 "from_s": round(from_s, 4),
                 "until_s": round(until_s, 4),
+                "queued_s": round(queued_s, 4),
+                "ran_s": round(ran_s, 4),
                 "seen": figures,
             }
         )
@@ -83,6 +85,8 @@ class StackLines:
             self._waiting.append(line)
 
     def _stack(self, pid: int, key: Key) -> int:
+        if not key:
+            return self._ending()
         numbers = tuple(
             self._frame(pid, code, offset, is_innermost=place == 0)
             for place, (code, offset) in enumerate(key)
@@ -93,6 +97,16 @@ class StackLines:
                 return -1
             number = self._stacks[numbers] = len(self._stacks)
             self._add({"stack": number, "frames": numbers})
+        return number
+
+    def _ending(self) -> int:
+        """Return the number of a stack without any function: Python begins or ends."""
+        number = self._stacks.get(())
+        if number is None:
+            number = self._stacks[()] = len(self._stacks)
+            frame = self._frames[("<python>",)] = len(self._frames)
+            self._add({"frame": frame, "is": ["<python>", "", 0, ""]})
+            self._add({"stack": number, "frames": [frame]})
         return number
 
     def _frame(self, pid: int, code: Code, offset: int, *, is_innermost: bool) -> int:
@@ -114,22 +128,12 @@ class StackLines:
         if not is_told or code.file.startswith("<frozen"):
             return [code.file, code.function, 0, ""]
         line, begin, end = code.place(offset)
-        text = self._line_of(pid, code.file, line)
+        text = line_of(pid, code.file, line)
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
         words = text.decode("utf-8", "replace").strip()[:_LONGEST]
         place: list[Any] = [code.file, code.function, line, words]
         return place if words or begin is None else [*place, begin, end]
-
-    def _line_of(self, pid: int, path: str, line: int) -> bytes:
-        if not line or path.startswith("<"):
-            return b""
-        lines = self._files.get((pid, path))
-        if lines is None:
-            if len(self._files) >= _MOST_FILES:
-                self._files.clear()
-            lines = self._files[pid, path] = _lines_of(pid, path)
-        return next(islice(lines, line - 1, None), b"")
 
     def flush(self, cost_s: float) -> None:
         """Write what waits: all of it or nothing, and then again the next time.
@@ -161,6 +165,21 @@ class StackLines:
             os.close(descriptor)
 
 
+def line_of(pid: int, path: str, line: int) -> bytes:
+    """Return a line of a program's file; empty if it does not read.
+
+    Args:
+        pid: the process, whose files these are.
+        path: as the process names it.
+        line: its number, from 1 on.
+    """
+    if line < 1 or path.startswith("<"):
+        return b""
+    lines = _lines_of(pid, path)
+    return lines[line - 1] if line <= len(lines) else b""
+
+
+@lru_cache(maxsize=200)
 def _lines_of(pid: int, path: str) -> list[bytes]:
     """Return the lines of a file as the process sees it; none if it is no plain file."""
     seen = f"/proc/{pid}/root{path}" if path.startswith("/") else f"/proc/{pid}/cwd/{path}"

@@ -8,7 +8,9 @@ A look reads the stack of its main thread and what the kernel says that this thr
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import platform
 import random
 import select
 import time
@@ -17,14 +19,14 @@ from pathlib import Path
 import msgspec
 
 from teho.model.watched import State
-from teho.observe.stack_lines import StackLines
+from teho.observe.stack_lines import StackLines, line_of
 from teho.unwind.memory import UnwindError
-from teho.unwind.stack import Key, Unwinder, innermost_pid
+from teho.unwind.stack import Key, Place, Unwinder, innermost_pid
 from teho.unwind.waits import Waits
 
 __all__ = ["StackSampler"]
 
-_PERIOD_S = 0.025
+_PERIOD_S = 0.016
 _CLOSE_S, _CALM = 20.0, 8
 """From when on it looks less often, the longer the less, and how many times the period in the end:
 an hour's shares are as exact with 5 looks a second."""
@@ -37,10 +39,71 @@ _WRITE_S = 1.0
 _WRITE_SHARE = 1 / 60
 """Of the time so far, from one write to the next: parts of a run keep their times."""
 _MOST_PROCESSES = 1024
-_CHECKS = 5
-"""Reads in a row that find a thread at the same instruction if it is inside one call."""
-_TRIES = 3
+_MOMENT_S = 3e-5
+"""A call that goes on after so long, and what it takes to sleep and to wake up, lasts."""
+_LASTING = (b"(", b"@", b"import", b"[", b"in", b"*", b"+", b"%", b"/", b"-")
+""""What may call into a library that computes for long."""
 _HEAD_BYTES = 4096
+
+
+_LIBC = ctypes.CDLL(None)
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+_PR_SET_TIMERSLACK = 29
+_SLICE_NS = 100_000
+"""The least that the kernel takes (sched(7), EEVDF)."""
+
+
+class _SchedAttr(ctypes.Structure):
+    """`struct sched_attr` of sched_setattr(2), as it was at first."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("policy", ctypes.c_uint32),
+        ("flags", ctypes.c_uint64),
+        ("nice", ctypes.c_int32),
+        ("priority", ctypes.c_uint32),
+        ("runtime", ctypes.c_uint64),
+        ("deadline", ctypes.c_uint64),
+        ("period", ctypes.c_uint64),
+    )
+
+
+def _ask_for_short_slices() -> None:
+    """Ask the kernel to let us run as soon as we wake up, for a short time each.
+
+    A sampler that has to wait until a core is free looks when the program waits, and never when it
+    computes. From Linux 6.12 on any process may ask for it; the schedulers before 6.6 prefer who
+    has slept in any case.
+    """
+    _LIBC.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
+    number = _SCHED_SETATTR.get(platform.machine())
+    if number is not None:
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        wanted = _SchedAttr(
+            size=ctypes.sizeof(_SchedAttr), policy=os.sched_getscheduler(0), nice=nice,
+            runtime=_SLICE_NS,
+        )  # fmt: skip
+        _LIBC.syscall(number, 0, ctypes.byref(wanted), 0)
+
+
+class _Core:
+    """The core that this process runs on: the one of the thread that it looks at.
+
+    There the thread cannot go on while we look, so that what is read fits together; nothing stops
+    it, we only have the core for some 50 µs.
+    """
+
+    def __init__(self) -> None:
+        self._allowed = os.sched_getaffinity(0)
+        self._at = -1
+
+    def move_to(self, core: int) -> None:
+        """Go on there, if it is allowed; if not, the thread may run while it is looked at."""
+        if core == self._at or core not in self._allowed:
+            return
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {core})
+            self._at = core
 
 
 class _Head(msgspec.Struct):
@@ -66,48 +129,50 @@ class _Process:
             raise
         self.began_s = self.seen_s = self.told_s = now_s
         self.due_s = now_s
+        self.ran_s, self.queued_s = self.waits.times() or (0.0, 0.0)
         self.seen: dict[tuple[Key, State], list[float]] = {}
+        self._calls: dict[Place, bool] = {}
 
     def close(self) -> None:
         self.waits.close()
         self.unwinder.close()
 
-    def look(self) -> None:
+    def look(self, core: _Core) -> None:
         """Add the time since the last look to where the thread is now.
 
         Raises:
             UnwindError: the process has ended.
         """
-        for _ in range(_TRIES):
-            waited_for = self.waits.state()
-            if waited_for is None:
-                key, state = self._look_at_running()
-                break
-            key, state = self.unwinder.look().key, waited_for
-            if self.waits.state() is state:
-                break
+        state = self.waits.state()
+        if state is None:
+            core.move_to(self.waits.core())
+            state = self.waits.state()  # it went on until we were there
+        key = self.unwinder.look().key
+        if state is None:
+            state = self._of_running(key)
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
 
-    def _look_at_running(self) -> tuple[Key, State]:
-        """Tell Python that goes on from a call that lasts, before the look or after it."""
-        innermost = self.unwinder.innermost
-        before = innermost()
-        stays = all(innermost() == before for _ in range(_CHECKS - 1))
-        stack = self.unwinder.look()
-        now = innermost()
-        is_native = now[0] == stack.top and (
-            (stays and now == before) or all(innermost() == now for _ in range(_CHECKS))
-        )
-        if not is_native:
-            return stack.key, State.PYTHON
-        # The call may have begun to wait meanwhile.
-        waited_for = self.waits.state()
-        is_same = waited_for is not None and innermost() == now
-        return stack.key, waited_for if waited_for and is_same else State.NATIVE
+    def _of_running(self, key: Key) -> State:
+        """Tell a call that lasts from Python that goes on, by letting it go on for a moment."""
+        if not key or not self._is_call(key[0]):
+            return State.PYTHON
+        before = self.unwinder.innermost()
+        time.sleep(_MOMENT_S)
+        return State.NATIVE if self.unwinder.innermost() == before else State.PYTHON
+
+    def _is_call(self, place: Place) -> bool:
+        """Tell whether the instruction may take long; unknown before Python 3.11."""
+        found = self._calls.get(place)
+        if found is None:
+            code, offset = place
+            line, begin, end = code.place(offset)
+            text = line_of(self.pid, code.file, line)[begin:end] if begin is not None else b""
+            found = self._calls[place] = not text or any(sign in text for sign in _LASTING)
+        return found
 
 
 class StackSampler:
@@ -128,9 +193,11 @@ class StackSampler:
         self._began_s = self._written_s = time.monotonic()
         self._slower = 1.0
         self._parent = os.getppid()
+        self._core = _Core()
 
     def run(self, control: int) -> None:
         """Look until the other end of a pipe is closed."""
+        _ask_for_short_slices()
         self._introduce()
         find_s = 0.0
         while True:
@@ -206,7 +273,7 @@ class StackSampler:
 
     def _look(self, process: _Process) -> None:
         try:
-            process.look()
+            process.look(self._core)
         except UnwindError:
             # For a moment nothing fits together; an end is seen by what the kernel says.
             if not Path(f"/proc/{process.pid}").exists() or _is_replaced(process):
@@ -225,7 +292,12 @@ class StackSampler:
         del self._processes[process.name]
 
     def _tell(self, process: _Process) -> None:
-        self._lines.saw(process.name, process.pid, process.seen, process.told_s, process.seen_s)
+        ran_s, queued_s = process.waits.times() or (process.ran_s, process.queued_s)
+        self._lines.saw(
+            process.name, process.pid, process.seen, process.told_s, process.seen_s,
+            queued_s - process.queued_s, ran_s - process.ran_s,
+        )  # fmt: skip
+        process.ran_s, process.queued_s = ran_s, queued_s
         process.seen = {}
         process.told_s = process.seen_s
 

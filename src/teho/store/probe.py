@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from teho.store.layout import probe_folder
 from teho.store.stacks import (
     Outside,
     Slice,
+    before,
     in_all,
     in_parts,
+    independent_looks,
     is_of_stacks,
     lines_of,
     read_stacks,
@@ -129,7 +131,9 @@ def _process(path: Path, outside: Outside | None, problems: list[str]) -> Watche
         began_s=began_s,
         until_s=until_s,
         stacks=in_all(slices),
+        set_up=before(slices, _first_step_s(progress)),
         parts=in_parts(slices, began_s, until_s),
+        independent_looks=independent_looks(slices),
         from_outside=outside is not None and bool(outside.slices),
         why_inside=outside.why if outside is not None else "",
         cores=tuple(process["cores"]) if "cores" in process else None,
@@ -141,6 +145,14 @@ def _process(path: Path, outside: Outside | None, problems: list[str]) -> Watche
         progress=tuple(progress),
         phases=phases,
     )
+
+
+def _first_step_s(progress: Sequence[Progress]) -> float | None:
+    """Return when the first step began, as far as is known: a step takes as long as those after."""
+    if not progress:
+        return None
+    pace = progress[-1].steps_per_s
+    return progress[-1].first_s - (1 / pace if pace else 0.0)
 
 
 def _inside(line: dict[str, Any], stacks: Mapping[str, tuple[Frame, ...]]) -> Slice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +13,22 @@ import msgspec
 
 from teho.model.watched import Frame, Seen, State
 
-__all__ = ["Outside", "Slice", "in_all", "in_parts", "is_of_stacks", "lines_of", "read_stacks"]
+__all__ = [
+    "Outside",
+    "Slice",
+    "before",
+    "in_all",
+    "in_parts",
+    "independent_looks",
+    "is_of_stacks",
+    "lines_of",
+    "read_stacks",
+]
 
 _PARTS = 4
+_LEAST_QUEUED = 0.02
+"""Of the time in which a thread could run; what is less does not show."""
+_COMPUTING = (State.PYTHON, State.NATIVE)
 _SHORTEST_S = 20.0
 """Of a process's time, to be told part by part."""
 
@@ -25,6 +39,9 @@ class Slice(NamedTuple):
     from_s: float
     until_s: float
     seen: tuple[Seen, ...]
+    queued_s: float = 0.0
+    """For how long its main thread could have run, and had no core."""
+    ran_s: float = 0.0
 
 
 class Outside:
@@ -73,6 +90,8 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, Outside]:
                 of.why = line["failed"]
             elif "seen" in line:
                 of.slices.append(_slice(line, stacks))
+    for of in found.values():
+        of.slices = _settled(of.slices)
     return dict(found)
 
 
@@ -81,18 +100,96 @@ def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
         Seen(
             frames=stacks.get(number, ()),
             state=State(state),
-            looks=int(looks),
+            looks=looks,
             wall_s=wall_s,
         )
         for number, states in line["seen"].items()
         for state, (looks, wall_s) in states.items()
     )
-    return Slice(line["from_s"], line["until_s"], seen)
+    return Slice(line["from_s"], line["until_s"], seen, line["queued_s"], line["ran_s"])
+
+
+def _settled(slices: Sequence[Slice]) -> list[Slice]:
+    """Return what was seen of a process with what no single look can tell.
+
+    A call that ends right after a look seems to be Python, and Python that loses its core a call:
+    what is seen more often at a place is true for all looks at it. Nor can a look tell a thread
+    that computes from one that waits for a core; for how long it did is known, from the kernel.
+    """
+    seen = [one for of in slices for one in of.seen]
+    native: defaultdict[Frame, float] = defaultdict(float)
+    for one in seen:
+        if one.frames and one.state in _COMPUTING:
+            native[one.frames[0]] += one.wall_s if one.state is State.NATIVE else -one.wall_s
+    queued = _queued_shares(
+        seen, sum(one.queued_s for one in slices), sum(one.ran_s for one in slices)
+    )
+
+    def settled(one: Seen) -> Iterator[Seen]:
+        if one.state not in _COMPUTING or not one.frames:
+            yield one
+            return
+        state = State.NATIVE if native[one.frames[0]] > 0 else State.PYTHON
+        share = queued.get(_line_of(one), 0.0)
+        yield from _as(one, {state: 1 - share, State.CORE: share})
+
+    return [
+        of._replace(seen=tuple(new for one in of.seen for new in settled(one))) for of in slices
+    ]
+
+
+def _queued_shares(
+    seen: Sequence[Seen], queued_s: float, ran_s: float
+) -> dict[tuple[str, int], float]:
+    """Return for which share of its time at each line a thread that could run had no core.
+
+    A line at which it mostly waits for something else waits for a core after that; what is left is
+    shared out over all others in proportion.
+    """
+    share = queued_s / (queued_s + ran_s) if queued_s > 0 else 0.0
+    if share < _LEAST_QUEUED:
+        return {}
+    runnable: defaultdict[tuple[str, int], float] = defaultdict(float)
+    waiting: defaultdict[tuple[str, int], float] = defaultdict(float)
+    for one in seen:
+        of = runnable if one.state in _COMPUTING else waiting
+        of[_line_of(one)] += one.wall_s
+    left_s = share * sum(runnable.values())
+    after_s = sum(s for line, s in runnable.items() if waiting[line] > s)
+    of_waits = min(1.0, left_s / after_s) if after_s else 0.0
+    others_s = sum(runnable.values()) - after_s
+    of_others = min(1.0, max(0.0, left_s - after_s) / others_s) if others_s else 0.0
+    return {line: of_waits if waiting[line] > s else of_others for line, s in runnable.items()}
+
+
+def _line_of(seen: Seen) -> tuple[str, int]:
+    return (seen.frames[0].file, seen.frames[0].line) if seen.frames else ("", 0)
+
+
+def _as(seen: Seen, shares: dict[State, float]) -> Iterator[Seen]:
+    """Yield what was seen with these shares of it in these states."""
+    for state, share in shares.items():
+        if share > 0:
+            yield msgspec.structs.replace(
+                seen, state=state, wall_s=share * seen.wall_s, looks=share * seen.looks
+            )
 
 
 def in_all(slices: Sequence[Slice]) -> tuple[Seen, ...]:
     """Add slices up, most time first."""
     return _sum((seen, 1.0) for one in slices for seen in one.seen)
+
+
+def before(slices: Sequence[Slice], moment_s: float | None) -> tuple[Seen, ...]:
+    """Return what was seen before a moment; nothing if that is not known."""
+    return _between(slices, -inf, moment_s) if moment_s is not None else ()
+
+
+def independent_looks(slices: Sequence[Slice]) -> float:
+    """Return how many looks of equal weight would be as exact (Kish's effective sample size)."""
+    whole_s = sum(seen.wall_s for one in slices for seen in one.seen)
+    squares = sum(seen.wall_s**2 / seen.looks for one in slices for seen in one.seen if seen.looks)
+    return whole_s**2 / squares if squares else 0.0
 
 
 def in_parts(
@@ -102,15 +199,12 @@ def in_parts(
     if until_s - began_s < _SHORTEST_S:
         return ()
     edges = [began_s + (until_s - began_s) * number / _PARTS for number in range(_PARTS + 1)]
-    return tuple(
-        _sum(
-            (seen, _overlap(one, begin, end))
-            for one in slices
-            if _overlap(one, begin, end) > 0
-            for seen in one.seen
-        )
-        for begin, end in pairwise(edges)
-    )
+    return tuple(_between(slices, begin, end) for begin, end in pairwise(edges))
+
+
+def _between(slices: Sequence[Slice], begin_s: float, end_s: float) -> tuple[Seen, ...]:
+    weights = [(one, _overlap(one, begin_s, end_s)) for one in slices]
+    return _sum((seen, weight) for one, weight in weights if weight > 0 for seen in one.seen)
 
 
 def _overlap(one: Slice, begin_s: float, end_s: float) -> float:
@@ -127,6 +221,6 @@ def _sum(weighted: Iterator[tuple[Seen, float]]) -> tuple[Seen, ...]:
         of[0] += weight * seen.looks
         of[1] += weight * seen.wall_s
     return tuple(
-        Seen(frames=frames, state=state, looks=round(looks), wall_s=wall_s)
+        Seen(frames=frames, state=state, looks=looks, wall_s=wall_s)
         for (frames, state), (looks, wall_s) in sorted(found.items(), key=lambda pair: -pair[1][1])
     )

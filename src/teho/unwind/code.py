@@ -13,6 +13,7 @@ __all__ = ["Code", "read_code"]
 _POINTER = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 _LONGEST_TEXT = 4096
+_MOST_BYTES = 1 << 24
 _LONGEST_TABLE = 1 << 22
 # Of `str`: bits 2 to 4 are the bytes of a character, bit 6 says that all are ASCII.
 _ASCII = 1 << 6
@@ -28,7 +29,9 @@ class Code:
         instructions: address of its first instruction.
     """
 
-    __slots__ = ("_table", "_version", "file", "first_line", "function", "instructions", "mark")
+    __slots__ = (
+        "_table", "_version", "file", "first_line", "function", "instructions", "length", "mark",
+    )  # fmt: skip
 
     def __init__(
         self, file: str, function: str, first_line: int, table: bytes, version: tuple[int, int],
@@ -40,6 +43,8 @@ class Code:
         self.instructions = instructions
         self.mark = mark
         """What must still be at its address; something else may be put there."""
+        self.length = _MOST_BYTES
+        """No instruction is farther from the first than this."""
         self._table = table
         self._version = version
 

@@ -10,17 +10,24 @@ from typing import NamedTuple
 from teho.unwind.code import Code, mark_in, read_code
 from teho.unwind.elf import addresses_of
 from teho.unwind.layout import Layout, layout_of
-from teho.unwind.memory import Memory, UnwindError
+from teho.unwind.memory import Memory, Regions, UnwindError
 
 __all__ = ["Key", "Place", "Stack", "Unwinder", "innermost_pid"]
 
 _MOST_FRAMES = 512
 _MOST_CODES = 50_000
-_CHUNK_BYTES = 1 << 16
-"""Python's blocks of frames are 16 KiB; a large function's own block may be more."""
+_BLOCK_BYTES = 1 << 14
+"""Of Python's blocks of frames (`DATA_STACK_CHUNK_SIZE`); a large function's may be longer."""
+_MOST_BLOCKS = 16
+_LEAST_BYTES = 2048
+_SPARE_BYTES = 1024
+"""What is read of a block: as much as was used the last time, and this much more."""
+_NEAR = 1 << 15
+"""Bytes between a frame and the begin of its block: what is farther away is in another one."""
+_POINTER = struct.Struct("<Q")
 _TAGS = 3
 """Low bits of a frame's pointer to its code that do not belong to the address (3.14)."""
-_TRIES = 5
+_TRIES = 40
 _FRAME_AND_VALUES_BYTES = 640
 _MOST_LISTED = 4096
 
@@ -57,7 +64,8 @@ class Unwinder:
             self._codes: dict[int, Code] = {}
             self._newest: frozenset[int] = frozenset()
             self._frame = _struct_of(self._layout)
-            self._frame_bytes = self._frame.size
+            self._blocks = _Blocks(pid, self._memory, self.thread, self._layout)
+            self._root = 0
             self.look()
         except BaseException:
             self._memory.close()
@@ -113,7 +121,8 @@ class Unwinder:
     def look(self) -> Stack:
         """Return where the main thread is.
 
-        The thread goes on meanwhile: what does not fit together is read again.
+        The thread goes on meanwhile: what does not fit together is read again, at once, so that
+        the look is not put off until the thread does something slower.
 
         Raises:
             UnwindError: the process has ended or become another program, or what was read made
@@ -121,7 +130,7 @@ class Unwinder:
         """
         for attempt in range(_TRIES):
             try:
-                return self._look()
+                return self._look(is_last=attempt == _TRIES - 1)
             except UnwindError:
                 if attempt == _TRIES - 1:
                     raise
@@ -151,32 +160,25 @@ class Unwinder:
             frame = self._memory.pointer(frame + layout.frame_pointer)
         return frame
 
-    def _look(self) -> Stack:
-        layout, read, size = self._layout, self._memory.read, self._frame_bytes
-        frame = self._innermost()
-        if not frame:
-            return Stack((), 0)
-        base, block = 0, b""
-        if layout.thread_chunk is not None:
-            base = self._memory.pointer(self.thread + layout.thread_chunk)
-            if 0 <= frame - base < _CHUNK_BYTES:
-                block = read(base, frame - base + size)
+    def _look(self, *, is_last: bool) -> Stack:
+        layout, blocks = self._layout, self._blocks
+        frame = top = blocks.begin()
         places: list[Place] = []
         used: set[int] = set()
-        top = frame
-        unpack, unit = self._frame.unpack_from, layout.instruction_bytes
+        size, unpack, unit = self._frame.size, self._frame.unpack_from, layout.instruction_bytes
         is_object, foreign = layout.frame_owner is None, layout.first_foreign_owner
-        last = len(block) - size
+        base, block, last, root = 0, b"", -1, 0
         while frame and len(places) < _MOST_FRAMES:
-            at = frame - base
-            fields = unpack(block, at) if 0 <= at <= last else unpack(read(frame, size), 0)
+            if not 0 <= frame - base <= last:
+                base, block, last = blocks.of(frame, size)
+            fields = unpack(block, frame - base)
             if is_object:
                 previous, address, instruction = fields
                 owner = -1
             else:
                 address, previous, instruction, owner = fields
                 address &= ~_TAGS
-            frame = previous
+            root, frame = frame, previous
             if owner >= foreign:
                 continue
             code = self._codes.get(address)
@@ -184,9 +186,14 @@ class Unwinder:
                 code = self._code(address)
             used.add(address)
             offset = instruction * unit if is_object else instruction - code.instructions
-            if not -2 <= offset < 1 << 24:
+            if not -2 <= offset < code.length:
                 raise UnwindError("an instruction is not in its function")
             places.append((code, offset))
+        if root != self._root and not is_last and root:
+            # A frame that has just returned leads nowhere. The outermost one seldom changes.
+            self._root, known = root, self._root
+            if known:
+                raise UnwindError("its stack ends somewhere else than before")
         self._newest = frozenset(used)
         return Stack(tuple(places), top)
 
@@ -204,6 +211,86 @@ class Unwinder:
             self._codes.clear()
         code = self._codes[address] = read_code(self._memory, layout, address, self._version)
         return code
+
+
+class _Blocks:
+    """The blocks of memory that a thread's frames are in, read as wholes: it goes on meanwhile.
+
+    The pointer to the innermost frame and the block with most of the frames are read by one call,
+    at the addresses of the time before. A frame of a generator is in no block, nor is any before
+    Python 3.11.
+    """
+
+    def __init__(self, pid: int, memory: Memory, thread: int, layout: Layout) -> None:
+        self._memory = memory
+        self._layout = layout
+        self._at = thread + layout.thread_frame
+        self._chunk_at = thread + (layout.thread_chunk or 0)
+        self._has_blocks = layout.thread_chunk is not None
+        pointers = 2 if layout.frame_pointer is None else 3
+        self._regions = Regions(pid, (*[8] * pointers, _BLOCK_BYTES))
+        self._pointed = 0
+        self._chunk = 0
+        self._depth = _LEAST_BYTES
+        self._blocks: list[tuple[int, bytes]] = []
+        self._next = 0
+
+    def begin(self) -> int:
+        """Read the newest block, and return the innermost frame; 0 if there is none.
+
+        Raises:
+            UnwindError: the thread has moved on to another block.
+        """
+        layout = self._layout
+        if not self._has_blocks:
+            return self._memory.pointer(self._at)
+        if not self._chunk:
+            self._chunk = self._memory.pointer(self._chunk_at)
+            if not self._chunk:
+                return 0
+        wanted = [(self._at, 8), (self._chunk_at, 8), (self._chunk, self._depth)]
+        if layout.frame_pointer is not None:
+            self._pointed = self._pointed or self._memory.pointer(self._at)
+            wanted.insert(2, (self._pointed + layout.frame_pointer, 8))
+        try:
+            found = self._regions.read(*wanted)
+        except UnwindError:
+            self._chunk = self._pointed = 0
+            raise
+        numbers = [_POINTER.unpack(one)[0] for one in found[:-1]]
+        pointed, self._pointed = self._pointed, numbers[0]
+        chunk, self._chunk = self._chunk, numbers[1]
+        if chunk != self._chunk or (layout.frame_pointer is not None and pointed != self._pointed):
+            raise UnwindError("its frames are elsewhere now")
+        frame = int(numbers[-1] if layout.frame_pointer is not None else numbers[0])
+        used = frame - chunk + _SPARE_BYTES
+        if 0 <= used < _BLOCK_BYTES:
+            enough = self._depth
+            self._depth = max(_LEAST_BYTES, used)
+            if used > enough + _SPARE_BYTES:
+                raise UnwindError("its newest frame was not read")
+        self._blocks = [(chunk, found[-1])]
+        self._next = _POINTER.unpack_from(found[-1])[0]
+        return frame
+
+    def of(self, frame: int, size: int) -> tuple[int, bytes, int]:
+        """Return where a block begins that holds a frame, the block, and the last place of a frame.
+
+        Raises:
+            UnwindError: the frame is gone.
+        """
+        for base, data in self._blocks:
+            if 0 <= frame - base <= len(data) - size:
+                return base, data, len(data) - size
+        if len(self._blocks) < _MOST_BLOCKS and 0 <= frame - self._next < _NEAR:
+            base = self._next
+            data = os.pread(self._memory.descriptor, _BLOCK_BYTES, base)
+            if len(data) < frame - base + size:
+                raise UnwindError("a block of frames is gone")
+            self._blocks.append((base, data))
+            self._next = _POINTER.unpack_from(data)[0]
+            return base, data, len(data) - size
+        return frame, self._memory.read(frame, size), 0
 
 
 def _struct_of(layout: Layout) -> struct.Struct:

@@ -39,7 +39,11 @@ _NAMES = {
     for number in numbers
 }
 _FUTEX_PRIVATE = 128
+_CORE = 36
+"""Place of the core among the fields of stat after the name (proc(5), field 39)."""
 _PAGE_FAULT = b"-1"
+_NO_LIMIT = 1 << 31
+"""Sign of a time-out of 32 bits: a negative one waits for ever."""
 _POLLED = struct.Struct("<ihh")
 _MOST_POLLED = 8
 _MOST_THREADS = 32
@@ -65,12 +69,14 @@ class Waits:
         self._running: list[str] = []
         try:
             self._call = os.open(f"/proc/{pid}/task/{pid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+            self._stat = os.open(f"/proc/{pid}/task/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise UnwindError(f"what it waits for cannot be read: {error.strerror}") from None
 
     def close(self) -> None:
         """Let go of the process."""
         os.close(self._call)
+        os.close(self._stat)
 
     def state(self) -> State | None:
         """Return what it waits for; None if it runs.
@@ -91,6 +97,26 @@ class Waits:
         name = _NAMES.get(words[0], "")
         arguments = [int(word, 16) for word in words[1:7]]
         return self._waited_for(name, arguments)
+
+    def core(self) -> int:
+        """Return the core that it runs on, or ran on last; -1 if that is not known."""
+        try:
+            data = os.pread(self._stat, 1024, 0)
+        except OSError:
+            return -1
+        fields = data[data.rfind(b")") + 2 :].split()
+        return int(fields[_CORE]) if len(fields) > _CORE else -1
+
+    def times(self) -> tuple[float, float] | None:
+        """Return for how long it has run, and could have but had no core, in s (schedstat).
+
+        None if the kernel does not count it, or the thread has ended.
+        """
+        try:
+            words = Path(f"/proc/{self._pid}/task/{self._pid}/schedstat").read_bytes().split()
+        except OSError:
+            return None
+        return (int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
 
     def _waited_for(self, name: str, arguments: list[int]) -> State:
         if name == "sleep" or (name in {"poll", "select"} and not _descriptors_in(name, arguments)):
@@ -144,6 +170,9 @@ class Waits:
     def _of_any(self, name: str, arguments: list[int]) -> State:
         """Return what is waited for by a call that waits for several descriptors at once."""
         found = [self._of_descriptor(one) for one in self._waited_on(name, arguments)]
+        if name == "epoll" and found == [State.PROCESS]:
+            # Only what wakes its own loop, as asyncio has it: it waits for a time, or for threads.
+            return State.LOCK if arguments[3] & _NO_LIMIT else State.SLEEPING
         known = [state for state in found if state is not State.WAITING]
         return max(set(known), key=known.count) if known else State.WAITING
 

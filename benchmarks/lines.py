@@ -1,0 +1,324 @@
+"""Lines: is the share of each line right? Programs that time themselves, beside profilers.
+
+The programs of `benchmarks/lines/programs` were written by somebody who knew nothing of Teho. Each
+runs a loop of two to five marked lines and measures how long each took. Their shares are compared
+with those that Teho, py-spy and scalene find, each in a run of its own. *Largest error* is the
+largest difference of a share from the program's own clocks, in points, over all lines of all
+programs. *Top line right* counts the programs whose line with most time was found; lines that are
+within 5 points of the first count as first too. *Loaded* has two processes beside it that use all
+cores. Programs without PyTorch and NumPy run under every CPython that is found; those with them,
+and the peers, under that of `.frameworks`. py-spy looks 100 times a second, with `--idle`, and
+stops the program for each look. scalene knows no inclusive time: a line has that of the functions
+of the same file that it calls. *Right kind* counts lines of which Teho says what the main thread
+did as the program's author says it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from common import ROOT, SCRIPTS, Figures, Row, environment, say
+
+from probe import peers_for
+from teho.explain.where import doing_of
+from teho.model.program import Doing
+from teho.model.watched import WatchedProcess
+from teho.store.probe import watched_processes
+
+_PROGRAMS = Path(__file__).parent / "lines" / "programs"
+_FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
+_SECONDS = 20.0
+_ERROR_POINTS = 5.0
+_MINORS = range(8, 15)
+_KINDS = {
+    "python": {Doing.PYTHON},
+    "native": {Doing.NATIVE},
+    "threads": {Doing.THREADS},
+    "sleeping": {Doing.SLEEPING},
+    "disk": {Doing.DISK},
+    "process": {Doing.PROCESS},
+    "lock": {Doing.LOCK},
+}
+
+Shares = dict[str, float]
+
+
+class Case(NamedTuple):
+    """A program under a Python."""
+
+    path: Path
+    python: str
+
+    @property
+    def marks(self) -> dict[str, int]:
+        """Its stretches, and the line of each."""
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        found = ((re.search(r"#: (\w+)$", line), number) for number, line in enumerate(lines, 1))
+        return {match[1]: number for match, number in found if match}
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What the main thread does in each, as its author says."""
+        tree = ast.parse(self.path.read_text(encoding="utf-8"))
+        own = [
+            node
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("KIND")
+        ]
+        names: dict[str, dict[str, str]] = {}
+        exec(compile(ast.Module(own, []), self.path.name, "exec"), {}, names)
+        return names["KIND"]
+
+
+class Found(NamedTuple):
+    """What was found of one program, and what is true."""
+
+    case: Case
+    truth: Shares
+    shares: Shares
+    kinds: Mapping[str, str]
+
+    @property
+    def error(self) -> float:
+        """The largest error of a share, in points."""
+        return max(abs(self.shares.get(name, 0.0) - true) for name, true in self.truth.items())
+
+    @property
+    def is_top_right(self) -> bool:
+        """Whether the line with most time is the one that is found to have most."""
+        top = max(self.shares, key=lambda name: self.shares[name], default="")
+        return self.truth.get(top, 0.0) >= max(self.truth.values()) - _ERROR_POINTS
+
+
+def measure(*, quick: bool) -> list[Row]:
+    programs = sorted(_PROGRAMS.glob("*.py"))
+    others = [one for one in programs if not one.name.startswith(("torch_", "numpy_"))]
+    has_torch = _FRAMEWORKS.exists()
+    main = str(_FRAMEWORKS) if has_torch else sys.executable
+    if quick:
+        return _rows("quick", [Case(others[0], sys.executable)], _teho, 2.0)
+    peers = peers_for(Path(main))
+    rows = []
+    for load in ("idle", "loaded"):
+        with _loaded(is_loaded=load == "loaded"):
+            cases = [Case(one, main) for one in (programs if has_torch else others)]
+            rows += _rows(f"{_version(main)}, {load}", cases, _teho, _SECONDS)
+            for name, call in _peer_calls(peers).items():
+                rows += _rows(f"{_version(main)}, {load}", cases, call, _SECONDS, peer=name)
+            for python in _pythons():
+                if _version(python) != _version(main):
+                    cases = [Case(one, python) for one in others]
+                    rows += _rows(f"{_version(python)}, {load}", cases, _teho, _SECONDS)
+    return rows
+
+
+def _rows(
+    where: str, cases: list[Case], call: Callable[[Case, float, Path], Found], seconds: float,
+    peer: str = "",
+) -> list[Row]:  # fmt: skip
+    say(f"{where}: {len(cases)} programs {'under ' + peer if peer else ''}")
+    found = []
+    with tempfile.TemporaryDirectory(prefix="teho-bench-") as name:
+        for case in cases:
+            try:
+                one = call(case, seconds, Path(name))
+            except (subprocess.CalledProcessError, ValueError, OSError) as error:
+                say(f"{case.path.name}: {error}")
+                continue
+            found.append(one)
+            say(_told(one))
+    if not found:
+        return []
+    worst = max(found, key=lambda one: one.error)
+    top = sum(one.is_top_right for one in found)
+    kinds = [
+        (one.kinds.get(name), true)
+        for one in found
+        for name, true in one.case.kinds.items()
+        if true in _KINDS and name in one.kinds
+    ]
+    right = sum(found_kind in {kind.value for kind in _KINDS[true]} for found_kind, true in kinds)
+    text = f"{worst.error:.1f} ({worst.case.path.stem})"
+    what = f"Python {where}: largest error of a share"
+    top_what = f"Python {where}: top line right, of {len(found)}"
+    if peer:
+        nobody = Figures.of(0.0)
+        return [
+            Row(what=what, unit="points", ours=nobody, ours_text=" ", peer=peer,
+                theirs=Figures.of(worst.error), theirs_text=text),
+            Row(what=top_what, unit="programs", ours=nobody, ours_text=" ", peer=peer,
+                theirs=Figures.of(top), theirs_text=str(top)),
+        ]  # fmt: skip
+    rows = [
+        Row(what=what, unit="points", ours=Figures.of(worst.error), ours_text=text,
+            budget=_ERROR_POINTS),
+        Row(what=top_what, unit="programs", ours=Figures.of(top), ours_text=str(top),
+            verdict="yes" if top == len(found) else "**no**"),
+    ]  # fmt: skip
+    if kinds:
+        what = f"Python {where}: right kind, of {len(kinds)} lines"
+        rows.append(Row(what=what, unit="lines", ours=Figures.of(right), ours_text=str(right)))
+    return rows
+
+
+def _told(one: Found) -> str:
+    shares = ", ".join(
+        f"{name} {one.shares.get(name, 0.0):.1f} ({true:.1f}"
+        + (f", {one.kinds[name]}/{one.case.kinds.get(name)})" if name in one.kinds else ")")
+        for name, true in one.truth.items()
+    )
+    return f"{one.case.path.stem:<20} {one.error:5.1f}  {shares}"
+
+
+def _run(argv: list[object], environment_: Mapping[str, str], folder: Path) -> Shares:
+    """Run a program, and return the shares of its stretches by its own clocks."""
+    done = subprocess.run(
+        [str(word) for word in argv], env=environment_, cwd=folder, capture_output=True,
+        text=True, check=True, timeout=600,
+    )  # fmt: skip
+    told = json.loads(next(one for one in done.stdout.splitlines() if one.startswith("{")))
+    return _normal(told["stretches"])
+
+
+def _normal(figures: Mapping[str, float]) -> Shares:
+    whole = sum(figures.values())
+    return {name: 100 * one / whole for name, one in figures.items()} if whole else {}
+
+
+def _teho(case: Case, seconds: float, folder: Path) -> Found:
+    own = environment(folder)
+    home = Path(own["TEHO_HOME"])
+    argv = [SCRIPTS / "teho", "run", "--quiet", "--report", "none", "--name", case.path.stem, "--"]
+    truth = _run([*argv, case.python, case.path, seconds], own, folder)
+    run = max(home.joinpath("runs").iterdir(), key=lambda path: path.stat().st_mtime)
+    processes = watched_processes(run, [])
+    main = max(processes, key=lambda one: one.wall_s)
+    if not main.from_outside:
+        say(f"{case.path.stem}: not read from outside: {main.why_inside}")
+    lines, kinds = _lines_of(main, case)
+    shares = _normal({name: sum(of.values()) for name, of in lines.items()})
+    return Found(case, truth, shares, kinds)
+
+
+def _lines_of(
+    process: WatchedProcess, case: Case
+) -> tuple[dict[str, Counter[Doing]], dict[str, str]]:
+    """Return the time of each marked line by what was done, and what most was."""
+    by_line = {number: name for name, number in case.marks.items()}
+    found: dict[str, Counter[Doing]] = {name: Counter() for name in case.marks}
+    for seen in process.stacks:
+        for frame in seen.frames:
+            if frame.file == str(case.path) and frame.line in by_line:
+                found[by_line[frame.line]][doing_of(seen, has_device=False)] += seen.wall_s
+                break
+    kinds = {name: of.most_common(1)[0][0].value for name, of in found.items() if of}
+    return found, kinds
+
+
+def _peer_calls(peers: Path | None) -> dict[str, Callable[[Case, float, Path], Found]]:
+    if peers is None:
+        return {}
+    return {"py-spy": partial(_py_spy, peers), "scalene": partial(_scalene, peers)}
+
+
+def _py_spy(peers: Path, case: Case, seconds: float, folder: Path) -> Found:
+    raw = folder / "raw"
+    argv = [peers / "py-spy", "record", "--idle", "--format", "raw", "-o", raw, "--"]
+    truth = _run([*argv, case.python, case.path, seconds], environment(folder), folder)
+    found: Counter[str] = Counter()
+    for line in raw.read_text(encoding="utf-8").splitlines():
+        stack, _, count = line.rpartition(" ")
+        for name, number in case.marks.items():
+            if f"{case.path.name}:{number})" in stack:
+                found[name] += int(count)
+    return Found(case, truth, _normal(found), {})
+
+
+def _scalene(peers: Path, case: Case, seconds: float, folder: Path) -> Found:
+    told = folder / "scalene.json"
+    argv = [peers / "scalene", "run", "--cpu-only", "-o", told, case.path, "---", seconds]
+    truth = _run([*argv], environment(folder), folder)
+    files = json.loads(told.read_bytes())["files"]
+    lines = next(one["lines"] for path, one in files.items() if path.endswith(case.path.name))
+    names = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent")
+    of_line = {one["lineno"]: sum(one.get(name, 0.0) for name in names) for one in lines}
+    found = {
+        name: sum(of_line.get(line, 0.0) for line in _with_calls(case.path, number))
+        for name, number in case.marks.items()
+    }
+    return Found(case, truth, _normal(found), {})
+
+
+def _with_calls(path: Path, number: int) -> set[int]:
+    """Return a line and those of the file's own functions that it leads to."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = {
+        node.name: node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name != "main"
+    }
+    found, todo = {number}, [number]
+    for line in todo:
+        names = {
+            getattr(node.func, "id", getattr(node.func, "attr", ""))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and node.lineno == line
+        }
+        for function in (functions[name] for name in names if name in functions):
+            inside = set(range(function.lineno, (function.end_lineno or function.lineno) + 1))
+            todo += sorted(inside - found)
+            found |= inside
+    return found
+
+
+@contextmanager
+def _loaded(*, is_loaded: bool) -> Iterator[None]:
+    argv = [sys.executable, "-c", "while True: sum(range(1000))"]
+    busy = [subprocess.Popen(argv) for _ in range((os.cpu_count() or 1) if is_loaded else 0)]
+    try:
+        yield
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+
+
+def _pythons() -> list[str]:
+    """Return a CPython of each minor version that is found."""
+    found = {}
+    for minor in _MINORS:
+        for path in os.get_exec_path():
+            python = Path(path, f"python3.{minor}")
+            if python.is_file() and _version(str(python)).startswith(f"3.{minor}."):
+                found.setdefault(minor, str(python))
+        for folder in sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python")):
+            found.setdefault(minor, str(folder))
+    return list(found.values())
+
+
+def _version(python: str) -> str:
+    code = "import platform; print(platform.python_version())"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+if __name__ == "__main__":
+    seconds = float(sys.argv[1])
+    chosen = [Case(Path(one), sys.argv[2]) for one in sys.argv[3:]]
+    for row in _rows("chosen", chosen, _teho, seconds):
+        print(row.cells())

@@ -1,0 +1,153 @@
+"""The time of each of a program's own lines, under the section of the program that it ran in."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from math import sqrt
+
+from teho.explain.where import doing_of
+from teho.model.program import Doing, OwnLine, Section
+from teho.model.watched import Frame, Seen, WatchedProcess, is_library
+
+__all__ = ["own_lines", "sections_s", "share_interval"]
+
+_Z = 1.96
+"""Standard deviations of a normal distribution that hold 95 % of it."""
+_EVALUATION = re.compile(
+    r"(^|[._])(eval|evaluat\w*|validat\w*|validation_step|test_step|test_epoch|predict)(_|$)"
+)
+_EVALUATION_FILES = re.compile(r"/loops/evaluation_loop\.py$")
+_CALLBACK_FILES = re.compile(
+    r"transformers/trainer_callback\.py$|/callbacks/|keras/src/callbacks|call\._call_callback"
+)
+_CALLBACK = re.compile(
+    r"(^|\.)(on_(train|validation|test|step|epoch|batch|fit)_\w+|_call_callback\w*)$"
+)
+
+
+class _Sum:
+    """What adds up for one line in one section."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.own_s = 0.0
+        self.total_s = 0.0
+        self.own: defaultdict[Doing, float] = defaultdict(float)
+        self.total: defaultdict[Doing, float] = defaultdict(float)
+
+
+_Key = tuple[Section, str, int]
+
+
+def own_lines(process: WatchedProcess) -> tuple[OwnLine, ...]:
+    """Return the program's own lines, the one with most time of its own first.
+
+    Before its first step a process is set up; from then on a line belongs to the data loader, to
+    callbacks or to an evaluation if functions with their names led to it.
+    """
+    sums: dict[_Key, _Sum] = {}
+    has_steps = bool(process.progress)
+    _add(sums, process, process.stacks, 1.0, in_set_up=False)
+    # The stacks of the set-up are among all of them: they move from where they were put.
+    _add(sums, process, process.set_up, -1.0, in_set_up=False)
+    _add(sums, process, process.set_up, 1.0, in_set_up=has_steps)
+    parts = [_own_shares(part) for part in process.parts]
+    lines = [
+        OwnLine(
+            section=key[0],
+            frame=one.frame,
+            own_s=max(0.0, one.own_s),
+            total_s=one.total_s,
+            doing=_most(one.own if one.own_s > 0 else one.total),
+            parts_percent=tuple(shares.get(key[1:], 0.0) for shares in parts),
+        )
+        for key, one in sums.items()
+        if one.total_s > 0
+    ]
+    return tuple(sorted(lines, key=lambda line: (-line.own_s, -line.total_s)))
+
+
+def sections_s(process: WatchedProcess) -> dict[Section, float]:
+    """Return the time of a process in each section, most first; together all of its stacks'."""
+    found: defaultdict[Section, float] = defaultdict(float)
+    for seen in process.stacks:
+        found[_section(process, seen)] += seen.wall_s
+    for seen in process.set_up:
+        found[_section(process, seen)] -= seen.wall_s
+        found[Section.SET_UP] += seen.wall_s
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def share_interval(share_percent: float, looks: float) -> tuple[float, float] | None:
+    """Return the 95 % interval of a share that was found by sampling; None without any look.
+
+    By Wilson's score interval (Wilson 1927), which holds near 0 and 100 % too.
+
+    Args:
+        share_percent: what was found.
+        looks: the number of independent looks at all, not only those that found it.
+    """
+    if looks <= 0:
+        return None
+    share = min(1.0, max(0.0, share_percent / 100))
+    middle = (share + _Z**2 / (2 * looks)) / (1 + _Z**2 / looks)
+    half = _Z / (1 + _Z**2 / looks) * sqrt(share * (1 - share) / looks + (_Z / (2 * looks)) ** 2)
+    return 100 * max(0.0, middle - half), 100 * min(1.0, middle + half)
+
+
+def _add(
+    sums: dict[_Key, _Sum],
+    process: WatchedProcess,
+    stacks: Sequence[Seen],
+    weight: float,
+    *,
+    in_set_up: bool,
+) -> None:
+    for seen in stacks:
+        doing = doing_of(seen, has_device=process.may_use_device)
+        section = Section.SET_UP if in_set_up else _section(process, seen)
+        wall_s = weight * seen.wall_s
+        for place, frame in enumerate(_own(seen)):
+            one = sums.setdefault((section, frame.file, frame.line), _Sum(frame))
+            one.total_s += wall_s
+            one.total[doing] += wall_s
+            if place == 0:
+                one.own_s += wall_s
+                one.own[doing] += wall_s
+
+
+def _own(seen: Seen) -> Iterator[Frame]:
+    """Yield the program's own lines of a stack, each once, the innermost first."""
+    found: set[tuple[str, int]] = set()
+    for frame in seen.frames:
+        key = frame.file, frame.line
+        if key not in found and not is_library(frame.file):
+            found.add(key)
+            yield frame
+
+
+def _section(process: WatchedProcess, seen: Seen) -> Section:
+    for frame in seen.frames:
+        if "torch/utils/data/" in frame.file:
+            return Section.LOADER
+        if _CALLBACK_FILES.search(frame.file) or _CALLBACK.search(frame.function):
+            return Section.CALLBACK
+        if _EVALUATION_FILES.search(frame.file) or _EVALUATION.search(frame.function):
+            return Section.EVALUATION
+    return Section.LOOP if process.progress else Section.PROGRAM
+
+
+def _most(sums: dict[Doing, float]) -> Doing:
+    return max(sums, key=lambda doing: sums[doing])
+
+
+def _own_shares(part: Sequence[Seen]) -> dict[tuple[str, int], float]:
+    whole_s = sum(seen.wall_s for seen in part)
+    shares: defaultdict[tuple[str, int], float] = defaultdict(float)
+    for seen in part:
+        frame = next(_own(seen), None)
+        if frame is not None and whole_s > 0:
+            shares[frame.file, frame.line] += 100 * seen.wall_s / whole_s
+    return dict(shares)
