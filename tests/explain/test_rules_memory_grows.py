@@ -81,7 +81,7 @@ class TestLine:
     )
     def test_severity_by_the_time_that_is_left(self, last, severity):
         # One run longer or four: the curve ends at a half, or at a fifth, of its limit.
-        one = found(memory_grows, made(line(0, last), time_limit_s=None))
+        one = found(memory_grows, made(line(0, last), time_limit_s=None, elapsed_s=36_000.0))
         assert one.severity.value == severity
 
     @pytest.mark.parametrize(
@@ -90,6 +90,17 @@ class TestLine:
     def test_severity_by_the_time_limit(self, time_limit_s, severity):
         one = found(memory_grows, made(line(0, 19.0), time_limit_s=time_limit_s))
         assert one.severity.value == severity
+
+    @pytest.mark.parametrize(
+        ("elapsed_s", "severity"), [(16_600.0, "warning"), (16_700.0, "remark")]
+    )
+    def test_severity_by_a_day_if_there_is_no_time_limit(self, elapsed_s, severity):
+        # Full after 5.18 runs: 24 h are 16,670 s each.
+        one = made(line(0, 19.0), time_limit_s=None, elapsed_s=elapsed_s)
+        assert found(memory_grows, one).severity.value == severity
+        run, summary = one
+        one = msgspec.structs.replace(run, end=None), summary
+        assert found(memory_grows, one).severity.value == severity
 
     def test_a_run_that_goes_on_is_in_danger(self):
         one = found(memory_grows, made(line(0, 19.0), time_limit_s=19_500.0, ended=False))

@@ -26,7 +26,7 @@ __all__ = ["KIND", "judge"]
 KIND = "memory_grows"
 
 _QUARTERS = 4
-_MINUTE_S = 60.0
+_MINUTE_S, _HOUR_S = 60.0, 3600.0
 _KEPT = (
     "Look for what the training loop keeps: add `loss.item()` to sums and lists, not `loss`; use "
     "`.detach()` for outputs that you keep; limit lists and caches."
@@ -121,9 +121,10 @@ def _slope(look: Look, points: Sequence[Point]) -> float | None:
 def _severity(look: Look, growth: _Growth) -> Severity:
     elapsed_s, left_s = look.summary.elapsed_s, growth.left_s
     node = growth.of.node.name if isinstance(growth.of, Gpu) else growth.of.name
-    time_limit_s = allocation_of(look.run, node).time_limit_s
-    in_time = time_limit_s is not None and elapsed_s + left_s <= time_limit_s
-    if left_s <= look.limit("critical_times") * elapsed_s or (in_time and look.run.end is None):
+    given_s = allocation_of(look.run, node).time_limit_s
+    in_time = elapsed_s + left_s <= (given_s or look.limit("usual_hours") * _HOUR_S)
+    in_danger = given_s is not None and in_time and look.run.end is None
+    if left_s <= look.limit("critical_times") * elapsed_s or in_danger:
         return Severity.CRITICAL
     if left_s <= look.limit("warning_times") * elapsed_s or in_time:
         return Severity.WARNING
@@ -146,6 +147,7 @@ def _finding(look: Look, severity: Severity, growths: Sequence[_Growth]) -> Find
         ),
         judged_by=[
             "growth_percent", "rising_percent", "part_percent", "critical_times", "warning_times",
+            "usual_hours",
         ],
         action=_action(on_gpu=not nodes),
         subjects=places,
