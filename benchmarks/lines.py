@@ -89,6 +89,8 @@ class Found(NamedTuple):
     truth: Shares
     shares: Shares
     kinds: Mapping[str, str]
+    looks: float = 0.0
+    """As many independent looks at the program."""
 
     @property
     def error(self) -> float:
@@ -179,7 +181,7 @@ def _told(one: Found) -> str:
         + (f", {one.kinds[name]}/{one.case.kinds.get(name)})" if name in one.kinds else ")")
         for name, true in one.truth.items()
     )
-    return f"{one.case.path.stem:<20} {one.error:5.1f}  {shares}"
+    return f"{one.case.path.stem:<20} {one.error:5.1f} of {one.looks:4.0f} looks  {shares}"
 
 
 def _run(argv: list[object], environment_: Mapping[str, str], folder: Path) -> Shares:
@@ -209,7 +211,7 @@ def _teho(case: Case, seconds: float, folder: Path) -> Found:
         say(f"{case.path.stem}: not read from outside: {main.why_inside}")
     lines, kinds = _lines_of(main, case)
     shares = _normal({name: sum(of.values()) for name, of in lines.items()})
-    return Found(case, truth, shares, kinds)
+    return Found(case, truth, shares, kinds, main.independent_looks)
 
 
 def _lines_of(

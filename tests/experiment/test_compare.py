@@ -202,7 +202,7 @@ def test_a_program_without_end_is_measured_by_its_steps_and_nobody_blames_it(
     text = teho("list", "--tag", tag).stdout
     assert text.count("measured long enough") == len(listed)
     report = json.loads(teho("report", listed[0]["id"], "--format", "json").stdout)
-    assert not {"task_failed", "out_of_memory"} & {one["kind"] for one in report["findings"]}
+    assert not {"run_failed", "out_of_memory"} & {one["kind"] for one in report["findings"]}
     assert report["verdict_severity"] != "critical"
     assert "measured long enough" in teho("report", listed[0]["id"]).stdout
     # What lies on disk says the same again.

@@ -93,7 +93,7 @@ class NodePart:
         )
         self.gpu_memory_bytes, self.vendor, self.model = gpu_memory_bytes, vendor, model
         self.signals: dict[str, Given] = {
-            "cpu_busy_percent": 75.0,
+            "cpu_busy_percent": share_of(cores_used, cores),
             "cpu_iowait_percent": 0.5,
             "load_1min": 30.0,
             "job_processes": 9.0,
@@ -182,6 +182,11 @@ class NodePart:
             ),
             series=series_of({**self.signals, **self.rates, "job_cpu_s": self.cores_used}),
         )
+
+
+def share_of(used: Given, cores: int) -> Given:
+    """Return how busy cores are that only the program uses; 75 % if its use is not known."""
+    return 75.0 if isinstance(used, Missing) or not cores else times(used, 100 / cores)
 
 
 def series_of(signals: Mapping[str, Given]) -> dict[str, Bins]:

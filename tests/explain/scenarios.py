@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from explain.program_scenarios import WATCHED
 from explain.scenario_parts import (
     BINS,
@@ -268,6 +270,44 @@ def one_task_killed() -> tuple[Run, Summary]:
     return scenario(*parts, elapsed_s=1500.0, step=step(8, *HOSTS[:2]), tasks=tasks)
 
 
+def failed_by_itself() -> tuple[Run, Summary]:
+    """One program that ended with exit code 1; the GPU was used well until then."""
+    run, summary = scenario(NodePart(gpus=[gpu()]), elapsed_s=620.0)
+    run = msgspec.structs.replace(run, end=msgspec.structs.replace(run.end, exit_code=1))
+    return run, msgspec.structs.replace(summary, exception="MemoryError")
+
+
+def leaks_memory() -> tuple[Run, Summary]:
+    """One program keeps its outputs: 0.5 to 18 of the node's 23.5 GiB in 71 s."""
+    curve = [GIB * (0.5 + 17.5 * place / (BINS - 1)) for place in range(BINS)]
+    part = NodePart(
+        "laptop",
+        cores=2,
+        cores_used=1.9,
+        signals={"job_memory_bytes": curve, "job_runnable_threads": 2.0},
+        memory_peak=18.0 * GIB,
+        memory_limit=23.5 * GIB,
+        memory_source="node",
+        scheduler=None,
+    )
+    return scenario(part, elapsed_s=71.0)
+
+
+def busy_login_node() -> tuple[Run, Summary]:
+    """A program that gets 0.14 of two cores; other people's processes have the rest."""
+    part = NodePart(
+        "login1",
+        cores=2,
+        cores_used=0.14,
+        signals={"cpu_busy_percent": 100.0, "load_1min": 7.0, "job_runnable_threads": 1.0},
+        memory_peak=3.0 * GIB,
+        memory_limit=32.0 * GIB,
+        memory_source="node",
+        scheduler=None,
+    )
+    return scenario(part)
+
+
 def nothing_recorded() -> tuple[Run, Summary]:
     """The recorder never took a sample."""
     return scenario(elapsed_s=0.4)
@@ -302,6 +342,9 @@ SCENARIOS: dict[str, Callable[[], tuple[Run, Summary]]] = {
         one_node_died,
         waiting_for_the_network,
         one_task_killed,
+        failed_by_itself,
+        leaks_memory,
+        busy_login_node,
         nothing_recorded,
     )
 } | WATCHED

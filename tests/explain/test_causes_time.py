@@ -22,6 +22,7 @@ from explain.scenario_parts import (
     found,
     gpu,
     judged,
+    scenario,
     untouched_gpu,
 )
 from teho.explain.causes import (
@@ -35,6 +36,9 @@ from teho.explain.causes import (
     saving_often,
     waits_for_device,
 )
+from teho.explain.policy import load_policy
+from teho.explain.rules import judge_all, too_many_threads
+from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Severity
 from teho.model.watched import Frame, Progress, State
 
@@ -258,7 +262,7 @@ class TestBinding:
     def test_names_the_cores(self):
         finding = found(bound_to_few_cores, self.made((0, 1, 2, 3)))
         assert finding.sentence == (
-            f"On {NODE} the program may run on 4 of the job's 8 cores, which are too few for it."
+            f"On {NODE} the program may run on 4 of the job's 8 cores, and needs more."
         )
         assert figures(finding)["cores it may run on"] == "0–3"
         assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
@@ -273,6 +277,73 @@ class TestBinding:
         assert judged(bound_to_few_cores, self.made(cores)) == []
         assert judged(bound_to_few_cores, self.made((0,), None)) == []
         assert judged(bound_to_few_cores, self.made((0,), used=UNSUPPORTED)) == []
+
+
+class TestBindingWithoutTheProbe:
+    """The scheduler gave more cores than the program might run on when recording began."""
+
+    @staticmethod
+    def made(cores, asked, used, threads=30.0, *, elapsed_s=3600.0, **changes):
+        given = Allocation(**{"scheduler": "slurm", "cores_asked": asked} | changes)
+        signals = {"job_runnable_threads": threads}
+        part = NodePart(NODE, cores=cores, cores_used=used, signals=signals, allocation=given)
+        return scenario(part, elapsed_s=elapsed_s)
+
+    def test_says_so(self):
+        finding = found(bound_to_few_cores, self.made(1, 40, 1.0))
+        assert finding.sentence == (
+            f"On {NODE} the program may run on 1 of the job's 40 cores, and needs more."
+        )
+        assert figures(finding)["cores it may run on"] == "0"
+        assert finding.severity is Severity.CRITICAL
+
+    @pytest.mark.parametrize(("used", "count"), [(2.39, 0), (2.41, 1)])
+    def test_threshold_of_the_use(self, used, count):
+        assert len(judged(bound_to_few_cores, self.made(3, 40, used))) == count
+
+    @pytest.mark.parametrize(("cores", "count"), [(37, 0), (35, 1)])
+    def test_threshold_of_the_share(self, cores, count):
+        assert len(judged(bound_to_few_cores, self.made(cores, 40, 40.0))) == count
+
+    @pytest.mark.parametrize(("elapsed_s", "count"), [(2.0, 0), (2.1, 1)])
+    def test_threshold_of_the_loss(self, elapsed_s, count):
+        one = self.made(1, 40, 1.0, elapsed_s=elapsed_s)
+        assert len(judged(bound_to_few_cores, one)) == count
+
+    @pytest.mark.parametrize(("threads", "count"), [(1.25, 0), (1.26, 1), (1.81, 1)])
+    def test_half_of_the_cores_may_be_one_thread_of_each(self, threads, count):
+        assert len(judged(bound_to_few_cores, self.made(1, 2, 0.99, threads))) == count
+        assert judged(too_many_threads, self.made(1, 2, 0.99, threads)) == []
+
+    def test_abstains_if_threads_are_not_known_there(self):
+        one = self.made(1, 2, 0.99, UNSUPPORTED)
+        assert isinstance(judged(bound_to_few_cores, one), Abstention)
+
+    @pytest.mark.parametrize(
+        "change", [{"scheduler": None}, {"scheduler": "local"}, {"cores_asked": None}]
+    )
+    def test_only_a_scheduler_s_count_counts(self, change):
+        assert judged(bound_to_few_cores, self.made(1, 40, 1.0, **change)) == []
+
+    def test_the_binding_is_the_only_finding(self):
+        one = self.made(1, 4, 0.99, 3.5)
+        kinds = [finding.kind for finding in judge_all(*one, load_policy())[0]]
+        assert "bound_to_few_cores" in kinds
+        assert not {"too_many_threads", "serial_program", "cores_unused"} & set(kinds)
+
+
+class TestBindingOfItself:
+    """The recorder saw all cores of the job, and the program then bound itself to one of two."""
+
+    def test_it_is_found(self):
+        part = NodePart(NODE, cores=2, cores_used=0.99, signals={"job_runnable_threads": 1.81})
+        one = watched(process(cores=(1,)), parts=[part])
+        assert found(bound_to_few_cores, one).sentence == (
+            f"On {NODE} the program may run on 1 of the job's 2 cores, and needs more."
+        )
+        kinds = [finding.kind for finding in judge_all(*one, load_policy())[0]]
+        assert "bound_to_few_cores" in kinds
+        assert not {"too_many_threads", "serial_program", "cores_unused"} & set(kinds)
 
 
 class TestCopies:

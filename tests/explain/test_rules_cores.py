@@ -217,15 +217,21 @@ class TestTooManyThreads:
         finding = found(too_many_threads, scenario(NodePart(signals=signals)))
         assert f"`export OMP_NUM_THREADS={each}`" in finding.action
 
-    @pytest.mark.parametrize(("scheduler", "bind"), [("slurm", True), ("grid_engine", False)])
-    def test_a_wrong_binding_is_looked_at_first(self, scheduler, bind):
+    @pytest.mark.parametrize(("threads", "count"), [(50.0, 0), (50.01, 1)])
+    def test_threads_that_fit_the_job_s_cores_are_not_too_many(self, threads, count):
+        given = Allocation(scheduler="slurm", cores_asked=40)
+        part = NodePart(cores=1, signals={"job_runnable_threads": threads}, allocation=given)
+        assert len(judged(too_many_threads, scenario(part))) == count
+
+    @pytest.mark.parametrize(
+        ("scheduler", "environment"),
+        [("local", {}), (None, {}), ("slurm", {"SLURM_NTASKS": "4"})],
+    )
+    def test_other_cores_may_be_those_of_other_tasks(self, scheduler, environment):
         given = Allocation(scheduler=scheduler, cores_asked=40)
-        signals = {"job_runnable_threads": 30.0}
-        part = NodePart(cores=1, signals=signals, allocation=given)
-        action = found(too_many_threads, scenario(part)).action
-        assert "has 40 cores there and the program may use 1" in action
-        assert "`taskset -cp $$`" in action
-        assert ("`srun --cpu-bind=none`" in action) is bind
+        part = NodePart(cores=1, signals={"job_runnable_threads": 3.0}, allocation=given)
+        finding = found(too_many_threads, scenario(part, environment=environment))
+        assert finding.sentence == ("On r01g01, 3 threads of the program wanted to run on 1 core.")
 
     def test_a_node_without_known_cores_is_left_out(self):
         assert judged(too_many_threads, scenario(NodePart(cores=0))) == []

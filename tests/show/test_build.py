@@ -100,6 +100,44 @@ def test_how_it_ended(state: RunState, end: dict | None, words: str, seff: str) 
         assert "nothing found to change" not in view.verdict
 
 
+FAILED = [{"exit_code": 1}, {"signal": 9}, {"signal": 15}, {"exit_code": 130}, {"exit_code": 124}]
+
+
+@pytest.mark.parametrize("end", FAILED)
+@pytest.mark.parametrize("name", ["well_used_8_gpus", "loops_in_python", "nothing_recorded"])
+def test_a_run_that_failed_is_said_to_have_failed_first_in_every_face(name: str, end: dict) -> None:
+    ended = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
+    view = view_of(name, end=ended)
+    assert view.findings[0].kind == "run_failed"
+    assert view.verdict.startswith(view.findings[0].sentence)
+    assert view.verdict_severity in {"critical", "warning"}
+    for full in (True, False):
+        text = render_text(view, width=200, color=False, full=full)
+        assert text.splitlines()[0][2:].startswith(view.findings[0].sentence)
+        assert "✓" not in text
+    page = render_html(view)
+    assert page.index(view.findings[0].sentence[:22]) < page.index("<dl")
+    assert 'class="good"' not in page
+    told = msgspec.json.decode(render_json(view))
+    assert told["verdict"].startswith(view.findings[0].sentence)
+    assert told["verdict_severity"] != "good"
+
+
+def test_other_findings_follow_after_the_failure() -> None:
+    view = view_of("loops_in_python", end=msgspec.structs.replace(ENDED, exit_code=1))
+    assert [finding.kind for finding in view.findings] == ["run_failed", "python_bound"]
+    assert view.verdict.endswith("1 more finding below.")
+
+
+@pytest.mark.parametrize("end", FAILED)
+def test_a_run_that_failed_is_not_good_even_if_no_rule_judged_it(end: dict) -> None:
+    run, summary = SCENARIOS["well_used_8_gpus"]()
+    ended = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
+    view = build_view(msgspec.structs.replace(run, end=ended), RunState.FINISHED, summary)
+    assert view.verdict_severity == "critical"
+    assert "it failed: " in view.verdict
+
+
 def test_the_pace_is_told_where_steps_are_known() -> None:
     (pace,) = (fact for fact in view_of("fed_well").facts if fact.key == "steps_per_s")
     assert (pace.value, pace.unit, pace.note) == (999 / 90, "step/s", "over 1,000 steps")

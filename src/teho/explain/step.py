@@ -48,9 +48,16 @@ def offset_s(run: Run, node: Node) -> float:
     return run.moment_s(node.name, node.started_at)
 
 
+_FAILED_STATES = frozenset(
+    {"failed", "cancelled", "timed_out", "out_of_memory", "node_failed", "preempted"}
+)
+
+
 def failed(end: End) -> bool:
     """Tell whether a program ended in any other way than with exit code 0, or on purpose."""
-    return not end.on_purpose and (end.exit_code not in {0, None} or end.signal is not None)
+    if end.exit_code is None and end.signal is None:
+        return not end.on_purpose and end.job_state in _FAILED_STATES
+    return not end.on_purpose and (end.exit_code != 0 or end.signal is not None)
 
 
 def ending(end: End) -> str:

@@ -11,9 +11,11 @@ import msgspec
 import pyarrow.compute as pc
 
 from teho.explain.block import Bins, Block
+from teho.explain.cores import allocated_cores
 from teho.explain.energy import Seen, count_once, weigh
+from teho.explain.exception import last_exception
 from teho.explain.shared_out import shared_out
-from teho.explain.step import absent_hosts, offset_s
+from teho.explain.step import absent_hosts, failed, offset_s
 from teho.explain.totals import lacking
 from teho.model.device import Device
 from teho.model.metric import METRICS, Metric, Scope, metrics_of
@@ -62,9 +64,7 @@ def summarise(
     # The last sample is taken just after the program's end: its bin must take it in.
     bins = Bins(count, max(elapsed_s, 1e-3) / count)
     # Each node has a list of problems of its own, so that their order is the nodes'.
-    of_nodes = shared_out(
-        lambda node: _node(node, directory, bins, offset_s(run, node), metrics), run.nodes
-    )
+    of_nodes = shared_out(lambda node: _node(run, node, directory, bins, metrics), run.nodes)
     nodes = tuple(node for node, _ in of_nodes)
     problems.extend(problem for _, own in of_nodes for problem in own)
     cpu_s = _cpu_seconds(run, nodes)
@@ -78,6 +78,7 @@ def summarise(
         bin_s=bins.width_s,
         bin_count=bins.count,
         nodes=nodes,
+        exception=last_exception(directory) if run.end and failed(run.end) else "",
         program=program,
     )
 
@@ -114,11 +115,7 @@ def _cpu_seconds(run: Run, nodes: Sequence[NodeSummary]) -> Figure:
 
 
 def _node(
-    node: Node,
-    directory: Path,
-    bins: Bins,
-    offset_s: float,
-    metrics: Sequence[Metric],
+    run: Run, node: Node, directory: Path, bins: Bins, metrics: Sequence[Metric]
 ) -> tuple[NodeSummary, list[str]]:
     problems: list[str] = []
     # Where a bin takes in many rows anyway, few do.
@@ -132,7 +129,7 @@ def _node(
             columns = _columns([metric for metric in metrics if metric.scope == scope])
             rows, figures = rows_of_node(directory, node.name, scope, columns, problems), None
         if rows:
-            blocks[scope] = Block(rows, bins, offset_s, figures)
+            blocks[scope] = Block(rows, bins, offset_s(run, node), figures)
     host, block = blocks.get("node"), blocks.get("gpu")
     absences = {(absence.device, absence.metric): absence.missing for absence in node.absences}
     own = _of_scope("node", metrics)
@@ -149,7 +146,7 @@ def _node(
         covered_s=0.0 if first_s is None or last_s is None else last_s - first_s,
         first_s=first_s,
         last_s=last_s,
-        cores=_core_count(node),
+        cores=allocated_cores(run, node),
         stats=stats,
         totals=totals,
         core_mean_percent=host.core_means if host else (),
@@ -166,12 +163,6 @@ def _node(
         series=series,
     )
     return found, problems
-
-
-def _core_count(node: Node) -> int:
-    """Return how many of the cores that it may run on are the job's: it need not be bound."""
-    asked = node.allocation.cores_asked
-    return min(len(node.cores), asked) if asked else len(node.cores)
 
 
 def _columns(metrics: Sequence[Metric]) -> list[str]:

@@ -13,6 +13,7 @@ __all__ = [
     "blind_tensorflow",
     "blind_torch",
     "capital",
+    "counted",
     "joined",
     "listed",
     "numbered",
@@ -88,6 +89,12 @@ def span(values: Iterable[float], unit: str) -> str:
     figures = list(values)
     low, high = (format_quantity(value, unit) for value in (min(figures), max(figures)))
     return low if low == high else f"{low} to {high}"
+
+
+def counted(values: Iterable[float], noun: str) -> str:
+    """Write how many of something there are: `1 core`, `8 cores`, `4 to 8 cores`."""
+    numbers = set(values)
+    return f"{span(numbers, '')} {noun}{'' if numbers == {1} else 's'}"
 
 
 def blind_tensorflow(facts: Mapping[str, Any]) -> str:

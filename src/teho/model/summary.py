@@ -93,7 +93,7 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     last_s: float | None = None
     """When its last row ends, on the same clock."""
     cores: int
-    """Those of the job, which may be fewer than those that it is let run on."""
+    """The job's cores: the program may be allowed on more of the node's, or bound to fewer."""
     stats: dict[str, Union[Stat, Missing]]
     """Gauges."""
     totals: dict[str, Figure]
@@ -127,5 +127,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         """All GPUs of all nodes."""
         return tuple(gpu for node in self.nodes for gpu in node.gpus)
 
+    exception: str = ""
+    """Last line of the traceback with which the program failed; empty if it is not known."""
     program: Union[Program, None] = None
     """What its Python processes did with their time; None: none was looked into."""

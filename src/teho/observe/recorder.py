@@ -379,12 +379,15 @@ def _is_alive(pid: int) -> bool:
 
 
 def _cores_of(pids: Sequence[int]) -> tuple[int, ...]:
-    """Return the cores that these programs may run on together."""
-    cores: set[int] = set()
+    """Return the cores of the allocation: our own, which the supervisor got, and the programs'.
+
+    A program that has bound itself to a part of them may use fewer.
+    """
+    cores = set(os.sched_getaffinity(0))
     for pid in pids:
         with contextlib.suppress(OSError):
             cores |= os.sched_getaffinity(pid)
-    return tuple(sorted(cores or os.sched_getaffinity(0)))
+    return tuple(sorted(cores))
 
 
 def _find_sources(

@@ -114,6 +114,8 @@ def _verdict(
     absent = absent_hosts(run)
     if state is not RunState.RUNNING and absent:
         return f"{used}; {listed(absent)} left no recording.", "unknown"
+    if run.end and failed(run.end):
+        return f"{used}; it failed: {ending(run.end)}.", "critical"
     words = "nothing found to change" if state is RunState.FINISHED else _STATE_WORDS[state]
     return f"{used}; {words}.", "good" if run.nodes else "unknown"
 

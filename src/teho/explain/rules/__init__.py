@@ -41,6 +41,7 @@ from teho.explain.causes import (
 from teho.explain.policy import Policy
 from teho.explain.rules import (
     communication_bound,
+    cores_taken_by_others,
     cores_unused,
     cpu_busy_gpu_idle,
     energy_disagrees,
@@ -62,12 +63,13 @@ from teho.explain.rules import (
     gpu_used_only_at_first,
     io_wait_gpu_idle,
     job_too_short,
+    memory_grows,
     memory_near_limit,
     memory_overasked,
     out_of_memory,
     rank_imbalance,
+    run_failed,
     serial_program,
-    task_failed,
     task_imbalance,
     time_overasked,
     too_many_threads,
@@ -95,8 +97,8 @@ class Rule(Protocol):
 
 
 RULES: tuple[Rule, ...] = (
+    run_failed,
     out_of_memory,
-    task_failed,
     gpu_invisible,
     framework_without_gpu,
     gpu_never_used,
@@ -137,6 +139,8 @@ RULES: tuple[Rule, ...] = (
     gpu_slow_fp64,
     gpu_tensor_cores_idle,
     gpu_sm_low,
+    cores_taken_by_others,
+    memory_grows,
     memory_near_limit,
     serial_program,
     cores_unused,
@@ -163,7 +167,8 @@ def judge_all(
 
     Returns:
         The findings, by severity and then in the order of `RULES`, and the abstentions
-        in the order of `RULES`. Muted rules neither find nor abstain.
+        in the order of `RULES`. How a failed run ended comes before all other findings.
+        Muted rules neither find nor abstain.
     """
     findings: list[Finding] = []
     abstentions: list[Abstention] = []
@@ -178,14 +183,20 @@ def judge_all(
             abstentions.append(verdict)
             continue
         findings += verdict
-        subjects = {key for finding in verdict for key in _subjects(finding)}
-        for kind in _mutes(rule.KIND) if verdict else ():
+        strong = [finding for finding in verdict if _mutes_others(finding)]
+        subjects = {key for finding in strong for key in _subjects(finding)}
+        for kind in _mutes(rule.KIND) if strong else ():
             muted.setdefault(kind, set()).update(subjects)
             if not subjects:
                 silent.add(kind)
     rank = {rule.KIND: position for position, rule in enumerate(RULES)}
     findings.sort(
-        key=lambda found: (_SEVERITIES.index(found.severity), -_middle(found), rank[found.kind])
+        key=lambda found: (
+            found.kind != run_failed.KIND,
+            _SEVERITIES.index(found.severity),
+            -_middle(found),
+            rank[found.kind],
+        )
     )
     abstentions.sort(key=lambda lack: rank[lack.kind])
     return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
@@ -225,6 +236,10 @@ def _mutes(kind: str) -> Iterable[str]:
 
 def _subjects(finding: Finding) -> tuple[str, ...]:
     return finding.subjects if isinstance(finding, Located) else ()
+
+
+def _mutes_others(finding: Finding) -> bool:
+    return finding.mutes if isinstance(finding, Located) else True
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeVar, Union
 import msgspec
 
 from teho.explain.at_work import bins_at_work, mean_in
+from teho.explain.cores import cores_given
 from teho.explain.wording import MOST_NAMED, joined, listed, numbered, span
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
@@ -27,6 +28,7 @@ __all__ = [
     "Series",
     "Use",
     "allocation_of",
+    "cores_of_job",
     "each_of",
     "ever",
     "highest_use",
@@ -49,6 +51,8 @@ class Located(Finding, frozen=True, kw_only=True):
 
     subjects: tuple[str, ...] = ()
     """Keys of nodes and GPUs; empty: the whole run."""
+    mutes: bool = True
+    """Whether other rules give way to it, as `SUPPRESSIONS` says."""
 
 
 class Gpu(NamedTuple):
@@ -206,6 +210,7 @@ class Look:
         action: str,
         subjects: Iterable[Place] = (),
         regain_percent: tuple[float, float] | None = None,
+        mutes: bool = True,
     ) -> Located:
         """Build a finding; `judged_by` names the thresholds behind it."""
         return Located(
@@ -217,6 +222,7 @@ class Look:
             action=action,
             subjects=tuple(of.key if isinstance(of, Gpu) else of.name for of in subjects),
             regain_percent=regain_percent,
+            mutes=mutes,
         )
 
     def outcome(self, findings: Sequence[Finding]) -> list[Finding] | Abstention:
@@ -300,6 +306,13 @@ def _stats(of: Place) -> Mapping[str, Stat | Missing]:
 def allocation_of(run: Run, node_name: str) -> Allocation:
     """Return what the job was given on a node; nothing known where the node is not."""
     return next((node.allocation for node in run.nodes if node.name == node_name), Allocation())
+
+
+def cores_of_job(run: Run, of: NodeSummary) -> int:
+    """Return how many cores the job has on a node, by what was recorded or by the scheduler."""
+    node = next((node for node in run.nodes if node.name == of.name), None)
+    given = cores_given(run, node) if node else None
+    return max(of.cores, given or 0)
 
 
 def name_all(places: Sequence[Place]) -> str:

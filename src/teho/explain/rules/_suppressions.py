@@ -57,6 +57,8 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
             "gpu_slow_fp64",
             "gpu_tensor_cores_idle",
             "gpu_sm_low",
+            "memory_grows",
+            "cores_taken_by_others",
             "serial_program",
             "cores_unused",
             "memory_overasked",
@@ -173,6 +175,11 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
         "with all its cores it may be another program",
     ),
     Suppression(
+        "cores_taken_by_others",
+        ("cpu_busy_gpu_idle", "serial_program", "cores_unused"),
+        "the program could not have used the cores",
+    ),
+    Suppression(
         "input_read_again",
         (*_INPUT[1:], *_STARVED),
         "the storage sets the pace",
@@ -259,6 +266,11 @@ SUPPRESSIONS: tuple[Suppression, ...] = (
         "multiprocessors without work hold no warps either",
     ),
     Suppression("out_of_memory", ("memory_near_limit",), "the limit was reached"),
+    Suppression(
+        "memory_grows",
+        ("memory_near_limit", "memory_overasked", "batch_small"),
+        "the next run may need more or less, by how long it is",
+    ),
     Suppression("serial_program", ("cores_unused",), "it says why the cores are unused"),
 )
 """Who gives way to whom; judged in this order, before all other rules."""

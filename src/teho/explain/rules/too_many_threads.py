@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from teho.explain.rules._look import (
     Look,
-    allocation_of,
+    cores_of_job,
     each_of,
     in_lines,
     known,
     per_place,
     span,
 )
+from teho.explain.wording import counted
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.program import Doing
 from teho.model.run import Run
@@ -27,14 +28,19 @@ KIND = "too_many_threads"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Compare the program's runnable threads with the cores that it may run on."""
+    """Compare the program's runnable threads with the job's cores.
+
+    Threads that fit the job's cores are not too many, even if the program is bound to fewer
+    cores: then the binding is at fault (`bound_to_few_cores`).
+    """
     look = Look(KIND, run, summary, thresholds)
     crowded: list[tuple[NodeSummary, float]] = []
     for node in summary.nodes:
         threads = look.stat(node, "job_runnable_threads")
-        if threads is None or node.cores < 1:
+        cores = cores_of_job(run, node)
+        if threads is None or cores < 1:
             continue
-        if threads.mean / node.cores > look.limit("threads_per_core"):
+        if threads.mean / cores > look.limit("threads_per_core"):
             crowded.append((node, threads.mean))
     return look.outcome([_finding(look, crowded)] if crowded else [])
 
@@ -46,14 +52,14 @@ def _finding(look: Look, crowded: list[tuple[NodeSummary, float]]) -> Finding:
     return look.finding(
         Severity.WARNING,
         f"On {each_of(nodes)}, {span([threads for _, threads in crowded], '')} threads of the "
-        f"program wanted to run on {span([node.cores for node in nodes], '')} cores.",
+        f"program wanted to run on {counted([node.cores for node in nodes], 'core')}.",
         evidence=(
             *per_place("runnable threads, mean", "threads", crowded),
             *per_place("runnable threads a core", "", per_core),
             *in_lines(_lines(look, nodes)),
         ),
         judged_by=["threads_per_core"],
-        action=_action(look, nodes[0]),
+        action=_action(nodes[0]),
         subjects=nodes,
         # At the most, those that have no core hold up those that have one.
         regain_percent=(0.0, max(0.0, 100 * (1 - 1 / most))),
@@ -68,15 +74,7 @@ def _lines(look: Look, nodes: list[NodeSummary]) -> tuple[tuple[Frame, float], .
     return next((main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING) for main in own), ())
 
 
-def _action(look: Look, node: NodeSummary) -> str:
-    asked = allocation_of(look.run, node.name).cores_asked
-    if asked and asked > node.cores:
-        # The threads fit the request; something binds the program to a part of it.
-        return (
-            f"The job has {asked} cores there and the program may use {node.cores}: look at the "
-            f"binding, `taskset -cp $$`"
-            + (", or start it with `srun --cpu-bind=none`." if look.scheduler == "slurm" else ".")
-        )
+def _action(node: NodeSummary) -> str:
     processes = known([node], "job_processes", "mean")
     each = max(1, int(node.cores // max(processes[0][1], 1))) if processes else node.cores
     return (

@@ -1,0 +1,191 @@
+"""What an exit code or a signal usually means, and what to do about it."""
+
+from __future__ import annotations
+
+import signal
+from typing import NamedTuple
+
+from teho.explain.step import ending
+from teho.model.finding import Severity
+from teho.model.run import End
+from teho.units import format_duration
+
+__all__ = ["BY_USERS", "Meaning", "Seen", "meaning_of", "number_of"]
+
+BY_USERS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
+"""Signals with which users and schedulers end a job: not a fault of the program."""
+_SHELL = 128
+"""A shell exits with this plus the number of the signal that ended its program."""
+_TIMEOUT, _NOT_EXECUTABLE, _NOT_FOUND = 124, 126, 127
+_SIGNALS = {int(one): one.name for one in signal.Signals}
+
+_CRASHED = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
+_OF_EXCEPTIONS = {
+    "MemoryError": "Request more memory, or load less data at once.",
+    "torch.OutOfMemoryError": "Use a smaller batch, or several smaller steps for each update.",
+    "torch.cuda.OutOfMemoryError": "Use a smaller batch, or several smaller steps for each update.",
+    "ModuleNotFoundError": "Activate the environment that has the module, or install the module.",
+    "KeyboardInterrupt": "If you did not press Ctrl-C, look for what sent SIGINT.",
+}
+
+
+class Seen(NamedTuple):
+    """What is known of a failed run beside its end."""
+
+    at_time_limit: bool = False
+    out_of_memory: bool = False
+    """The kernel killed processes of the job because memory ran out."""
+    exception: str = ""
+    scheduler: str | None = None
+    job_id: str | None = None
+    job_name: str = ""
+
+
+class Meaning(NamedTuple):
+    """One way to fail."""
+
+    how: str
+    """Goes behind `The program `; has the time at which it ended."""
+    action: str
+    severity: Severity = Severity.CRITICAL
+
+
+def number_of(end: End) -> int | None:
+    """Return the signal that ended a program, also if a shell only reported it."""
+    if end.signal is not None:
+        return end.signal
+    code = end.exit_code or 0
+    return code - _SHELL if code - _SHELL in _SIGNALS else None
+
+
+def meaning_of(end: End, after_s: float, seen: Seen, *, several: bool = False) -> Meaning:
+    """Say how a program ended and what to do.
+
+    Args:
+        end: a failed end.
+        after_s: how long after the start.
+        seen: what else is known.
+        several: the sentence is about several tasks.
+    """
+    after = f"after {format_duration(after_s)}"
+    if end.exit_code is None and end.signal is None:
+        return _of_job(end, after, seen)
+    number = number_of(end)
+    if end.signal is not None:
+        how = f"{'were' if several else 'was'} ended {ending(end)} {after}"
+    else:
+        how = f"failed {after} with exit code {end.exit_code}"
+    if seen.out_of_memory and number == signal.SIGKILL:
+        return Meaning(f"{how} because memory ran out", _more_memory())
+    if seen.at_time_limit and number in {signal.SIGTERM, signal.SIGKILL}:
+        return Meaning(f"{how}, at the job's time limit", _more_time(seen))
+    if seen.exception:
+        name = seen.exception.partition(":")[0]
+        return Meaning(f"{how}: {seen.exception}", _OF_EXCEPTIONS.get(name) or _read(seen))
+    return _usual(end, number, how, seen)
+
+
+def _usual(end: End, number: int | None, how: str, seen: Seen) -> Meaning:
+    if end.exit_code == _TIMEOUT:
+        action = "If the program needs more time, raise the limit: `timeout 2h COMMAND`."
+        return Meaning(
+            f"{how}, which the command timeout returns at its limit", action, Severity.WARNING
+        )
+    if end.exit_code == _NOT_FOUND:
+        return Meaning(
+            f"{how}, which means that a command was not found",
+            "Load the module or activate the environment that has the command, before it starts.",
+        )
+    if end.exit_code == _NOT_EXECUTABLE:
+        return Meaning(
+            f"{how}, which means that a file is not executable", "Make it so: `chmod +x FILE`."
+        )
+    if number is None:
+        return Meaning(how, _read(seen))
+    if end.signal is None:
+        name = "Ctrl-C" if number == signal.SIGINT else _SIGNALS[number]
+        how = f"{how}, which usually means {name}"
+    elif number == signal.SIGINT:
+        how = how.replace("by SIGINT", "by Ctrl-C (SIGINT)")
+    return Meaning(
+        how, _of_signal(number, seen), Severity.WARNING if number in BY_USERS else Severity.CRITICAL
+    )
+
+
+def _of_signal(number: int, seen: Seen) -> str:
+    if number == signal.SIGKILL:
+        return _killed(seen)
+    if number == signal.SIGINT:
+        return "If you did not press Ctrl-C, look for what sent SIGINT."
+    if number in BY_USERS:
+        return (
+            "If you did not stop it yourself, ask the scheduler why it ended: "
+            f"{_account(seen) or 'its log names the reason'}."
+        )
+    if number in _CRASHED:
+        return (
+            "Find the line: run it again with `PYTHONFAULTHANDLER=1`, which prints Python's stack "
+            "at the crash."
+        )
+    return _read(seen)
+
+
+def _killed(seen: Seen) -> str:
+    asked = _account(seen)
+    ask = f" Ask which of them it was: {asked}." if asked else ""
+    return (
+        "The kernel does this if memory runs out; a scheduler does it to end a job. "
+        f"Compare the memory used with its limit.{ask}"
+    )
+
+
+def _account(seen: Seen) -> str:
+    if not seen.job_id:
+        return ""
+    commands = {
+        "slurm": f"`sacct -j {seen.job_id} -o JobID,State,ExitCode,MaxRSS`",
+        "grid_engine": f"`qacct -j {seen.job_id}`",
+    }
+    return commands.get(seen.scheduler or "", "")
+
+
+def _read(seen: Seen) -> str:
+    logs = {
+        "slurm": f"the job's log, by default `slurm-{seen.job_id}.out`",
+        "grid_engine": f"the job's log, by default `{seen.job_name or 'NAME'}.e{seen.job_id}`",
+    }
+    log = logs.get(seen.scheduler or "") if seen.job_id else None
+    return f"Read the last lines of {log or 'what the program printed'}: the error is there."
+
+
+def _more_memory() -> str:
+    return "Request more memory, or use less: a smaller batch or fewer loader workers."
+
+
+def _more_time(seen: Seen) -> str:
+    option = {"slurm": ": `--time=HH:MM:SS`", "grid_engine": ": `-l h_rt=HH:MM:SS`"}
+    return (
+        f"Request more time{option.get(seen.scheduler or '', '')}. Save checkpoints, so that the "
+        "next job can continue from the last one."
+    )
+
+
+def _of_job(end: End, after: str, seen: Seen) -> Meaning:
+    """Say how a job ended that was recorded from outside."""
+    asked = _account(seen)
+    ask = f"Ask the scheduler for details: {asked}." if asked else _read(seen)
+    return {
+        "cancelled": Meaning(
+            f"was cancelled {after}",
+            f"If you did not cancel it yourself, ask the scheduler for the reason"
+            f"{f': {asked}' if asked else ''}.",
+            Severity.WARNING,
+        ),
+        "timed_out": Meaning(f"ended at its time limit {after}", _more_time(seen)),
+        "out_of_memory": Meaning(f"ended {after} because memory ran out", _more_memory()),
+        "node_failed": Meaning(f"ended {after} because a node failed", "Submit the job again."),
+        "preempted": Meaning(
+            f"ended {after}, preempted by another job",
+            "Submit it again, and save checkpoints so that it can continue.",
+        ),
+    }.get(end.job_state, Meaning(f"failed {after}", ask))

@@ -1,0 +1,89 @@
+"""Processes that are not the program's keep its cores busy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from teho.explain.rules._look import Look, each_of, known, per_place, span
+from teho.explain.wording import counted
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "cores_taken_by_others"
+
+
+class _Taken(NamedTuple):
+    node: NodeSummary
+    busy_percent: float
+    """Of all cores that the program may run on."""
+    used: float
+    """Cores that the program kept busy."""
+    others: float
+    """Of the job's cores, those that others kept busy."""
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Compare how busy the cores were with what the program used of them.
+
+    If the program may run on more cores than the job has, others may keep as many busy as are
+    not the job's.
+    """
+    look = Look(KIND, run, summary, thresholds)
+    taken = [found for node in summary.nodes if (found := _taken(look, node))]
+    full = look.limit("full_percent")
+    bands = (
+        (Severity.WARNING, [one for one in taken if one.busy_percent >= full]),
+        (Severity.REMARK, [one for one in taken if one.busy_percent < full]),
+    )
+    return look.outcome([_finding(look, severity, band) for severity, band in bands if band])
+
+
+def _taken(look: Look, node: NodeSummary) -> _Taken | None:
+    busy = look.stat(node, "cpu_busy_percent")
+    used = look.figure(node, "CPU cores used", node.cpu_cores_used)
+    if busy is None or used is None or node.cores < 1:
+        return None
+    seen = next((len(one.cores) for one in look.run.nodes if one.name == node.name), 0)
+    may_use = seen or node.cores
+    others = busy.mean / 100 * may_use - used - max(0, may_use - node.cores)
+    least = max(look.limit("cores_min"), look.limit("taken_percent") / 100 * node.cores)
+    return _Taken(node, busy.mean, used, others) if others >= least else None
+
+
+def _finding(look: Look, severity: Severity, taken: list[_Taken]) -> Finding:
+    nodes = [one.node for one in taken]
+    cores = counted([one.node.cores for one in taken], "core")
+    return look.finding(
+        severity,
+        f"Other processes used {span([one.others for one in taken], '')} of the {cores} on "
+        f"{each_of(nodes)}.",
+        evidence=(
+            *per_place("cores used by others", "cores", [(one.node, one.others) for one in taken]),
+            *per_place("cores used by the program", "cores", [(at.node, at.used) for at in taken]),
+            *per_place("CPU busy", "%", [(one.node, one.busy_percent) for one in taken]),
+            *per_place("load", "tasks", known(nodes, "load_1min", "mean")),
+        ),
+        judged_by=["taken_percent", "cores_min", "full_percent"],
+        action=_action(look),
+        subjects=nodes,
+        # If cores are left over, others do not explain what the program leaves unused.
+        mutes=severity is Severity.WARNING,
+    )
+
+
+def _action(look: Look) -> str:
+    own = "Look for processes of yours that are left over: `ps -u $USER`."
+    if look.scheduler == "slurm":
+        return (
+            f"{own} If there are none, request the whole node, `--exclusive`, or report it to the "
+            "cluster's support."
+        )
+    if look.scheduler == "grid_engine":
+        return f"{own} If there are none, report it to the cluster's support."
+    return f"If this is a login node, run the program in a job. {own}"

@@ -1,0 +1,167 @@
+"""Memory in use grew in a straight line: something keeps what it no longer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from teho.explain.rules._look import (
+    Gpu,
+    Look,
+    Place,
+    allocation_of,
+    each_of,
+    name_all,
+    per_place,
+    span,
+)
+from teho.explain.trend import Point, thinned, trend_of
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.missing import Missing, Reason
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Stat, Summary
+
+__all__ = ["KIND", "judge"]
+
+KIND = "memory_grows"
+
+_QUARTERS = 4
+_MINUTE_S, _HOUR_S = 60.0, 3600.0
+_KEPT = (
+    "Look for what the training loop keeps: add `loss.item()` to sums and lists, not `loss`; use "
+    "`.detach()` for outputs that you keep; limit lists and caches."
+)
+
+
+class _Growth(NamedTuple):
+    of: Place
+    per_s: float
+    first: float
+    last: float
+    limit: float
+    left_s: float
+    """From the end of the run until the memory is full at this rate."""
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Find nodes and GPUs whose used memory rose at one rate from the warm-up to the end.
+
+    A curve that levels off, falls back, jumps once or is noisy is not one. Page cache is not
+    counted: the kernel gives it back.
+    """
+    look = Look(KIND, run, summary, thresholds)
+    if summary.elapsed_s < look.limit("elapsed_min_s"):
+        return []
+    nodes = [growth for node in summary.nodes if (growth := _of_node(look, node))]
+    gpus = [growth for of in look.gpus if (growth := _of_gpu(look, of))]
+    return look.outcome(
+        [
+            _finding(look, severity, band)
+            for severity in Severity
+            for alike in (nodes, gpus)
+            if (band := [one for one in alike if _severity(look, one) is severity])
+        ]
+    )
+
+
+def _of_node(look: Look, node: NodeSummary) -> _Growth | None:
+    return _growth(look, node, "job_memory_bytes", "memory limit", node.memory_limit_bytes)
+
+
+def _of_gpu(look: Look, of: Gpu) -> _Growth | None:
+    # Other people's memory on the GPU is not the program's; which is whose is not always known.
+    own = isinstance(of.gpu.stats.get("gpu_job_memory_bytes"), Stat)
+    metric = "gpu_job_memory_bytes" if own else "gpu_memory_used_bytes"
+    size = of.gpu.device.memory_bytes or Missing(Reason.UNSUPPORTED)
+    return _growth(look, of, metric, "GPU memory, total", size)
+
+
+def _growth(
+    look: Look, of: Place, metric: str, limit_label: str, limit: float | Missing
+) -> _Growth | None:
+    series = look.series(of, metric)
+    if series is None:
+        return None
+    count, bin_s = len(series), look.summary.bin_s
+    begin = look.limit("warm_up_percent") / 100 * count
+    end = (1 - look.limit("ending_percent") / 100) * count
+    seen = [
+        Point((place + 0.5) * bin_s, value)
+        for place, value in enumerate(series)
+        if value is not None and begin <= place < end
+    ]
+    per_s = _slope(look, thinned(seen)) if len(seen) >= look.limit("points_min") else None
+    most = look.figure(of, limit_label, limit) if per_s else None
+    if not per_s or not most:
+        return None
+    gained = per_s * (seen[-1].at_s - seen[0].at_s)
+    if gained < look.limit("growth_percent") / 100 * most:
+        return None
+    full_s = seen[-1].at_s + (most - seen[-1].value) / per_s
+    left_s = max(0.0, full_s - look.summary.elapsed_s)
+    return _Growth(of, per_s, seen[0].value, seen[-1].value, most, left_s)
+
+
+def _slope(look: Look, points: Sequence[Point]) -> float | None:
+    """Return by how much a second a curve rises; None if it does not do so all the time."""
+    whole = trend_of(points) if points[-1].value > points[0].value else None
+    if whole is None or whole.rising_percent < look.limit("rising_percent") or whole.per_s <= 0:
+        return None
+    least = look.limit("part_percent") / 100 * whole.per_s
+    for quarter in range(_QUARTERS):
+        first, last = (len(points) * (quarter + place) // _QUARTERS for place in (0, 1))
+        part = trend_of(points[first:last])
+        if part is None or part.per_s < least:
+            return None
+    return whole.per_s
+
+
+def _severity(look: Look, growth: _Growth) -> Severity:
+    elapsed_s, left_s = look.summary.elapsed_s, growth.left_s
+    node = growth.of.node.name if isinstance(growth.of, Gpu) else growth.of.name
+    given_s = allocation_of(look.run, node).time_limit_s
+    in_time = elapsed_s + left_s <= (given_s or look.limit("usual_hours") * _HOUR_S)
+    in_danger = given_s is not None and in_time and look.run.end is None
+    if left_s <= look.limit("critical_times") * elapsed_s or in_danger:
+        return Severity.CRITICAL
+    if left_s <= look.limit("warning_times") * elapsed_s or in_time:
+        return Severity.WARNING
+    return Severity.REMARK
+
+
+def _finding(look: Look, severity: Severity, growths: Sequence[_Growth]) -> Finding:
+    places = [growth.of for growth in growths]
+    nodes = [of for of in places if isinstance(of, NodeSummary)]
+    rate = span([_MINUTE_S * growth.per_s for growth in growths], "bytes")
+    left = span([growth.left_s for growth in growths], "s")
+    return look.finding(
+        severity,
+        f"Memory in use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per "
+        f"minute: at this rate it is full in {left}.",
+        evidence=(
+            *per_place("after the warm-up", "bytes", [(one.of, one.first) for one in growths]),
+            *per_place("near the end", "bytes", [(one.of, one.last) for one in growths]),
+            *per_place("limit", "bytes", [(one.of, one.limit) for one in growths]),
+        ),
+        judged_by=[
+            "growth_percent", "rising_percent", "part_percent", "critical_times", "warning_times",
+            "usual_hours",
+        ],
+        action=_action(on_gpu=not nodes),
+        subjects=places,
+    )  # fmt: skip
+
+
+def _action(*, on_gpu: bool) -> str:
+    if on_gpu:
+        return (
+            f"{_KEPT} Move what you must keep to the host: `.cpu()`. To see what holds the memory, "
+            "print `torch.cuda.memory_summary()` every 100 steps."
+        )
+    return (
+        f"{_KEPT} If loader workers read Python lists, keep these data in NumPy arrays: workers "
+        "copy lists as they read them. To find the lines, call `tracemalloc.start()` first and "
+        "print `tracemalloc.take_snapshot().statistics('lineno')[:10]` every 100 steps."
+    )

@@ -1,0 +1,200 @@
+"""The run failed: how it ended, and of several tasks, with which of them the failure began."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from teho.explain.rules._endings import BY_USERS, Meaning, Seen, meaning_of, number_of
+from teho.explain.rules._look import Located, Look
+from teho.explain.step import ending, failed
+from teho.explain.wording import capital, joined, ranks_on
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.run import End, Run
+from teho.model.summary import Summary
+from teho.units import format_duration
+
+__all__ = ["KIND", "judge"]
+
+KIND = "run_failed"
+
+
+class _Failure(NamedTuple):
+    at_s: float
+    rank: int
+    node: str
+    end: End
+
+
+def judge(
+    run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
+) -> list[Finding] | Abstention:
+    """Say how a run ended that failed; this finding is always the report's first.
+
+    If some tasks of a step began it, they are named: the ones that failed first, and of those
+    that failed at the same moment the ones that ended otherwise than the rest.
+    """
+    look = Look(KIND, run, summary, thresholds)
+    failures = sorted(
+        _Failure(max(0.0, run.moment_s(task.node, task.end.at)), task.rank, task.node, task.end)
+        for task in run.tasks
+        if task.end is not None and failed(task.end)
+    )
+    if run.step is None or not run.has_tasks or not failures:
+        return [_whole(look, run.end)] if run.end is not None and failed(run.end) else []
+    first = _first(failures, look.limit("first_by_s") + _uncertainty_s(run))
+    stands_out = len(first) < run.step.task_count and failures[0].end.signal not in BY_USERS
+    if stands_out:
+        return [_some(look, run.step.task_count, failures, first)]
+    return [_all(look, run.step.task_count, failures)]
+
+
+def _whole(look: Look, end: End) -> Located:
+    seen = _seen(look, end, end.elapsed_s)
+    meaning = meaning_of(end, end.elapsed_s, seen)
+    who = "The job" if end.job_state else "The program"
+    return _finding(look, f"{who} {meaning.how}.", meaning, end, end.elapsed_s, seen)
+
+
+def _all(look: Look, tasks: int, failures: Sequence[_Failure]) -> Located:
+    """Name how all of them ended, or if they differ, the first."""
+    first = failures[0]
+    seen = _seen(look, first.end, first.at_s)
+    alike = all(ending(one.end) == ending(first.end) for one in failures)
+    meaning = meaning_of(first.end, first.at_s, seen, several=alike)
+    count = f"All {tasks} tasks" if len(failures) == tasks else f"{len(failures)} of {tasks} tasks"
+    who = count if alike else f"{count} failed: the first"
+    return _finding(
+        look,
+        f"{who} {meaning.how}.",
+        meaning,
+        first.end,
+        first.at_s,
+        seen,
+        *_counts(look, tasks, failures),
+    )
+
+
+def _some(
+    look: Look, tasks: int, failures: Sequence[_Failure], first: Sequence[_Failure]
+) -> Located:
+    names = ranks_on((one.rank for one in first), (one.node for one in first))
+    end, after_s = first[0].end, first[0].at_s
+    seen = _seen(look, end, after_s)
+    meaning = meaning_of(end, after_s, seen)
+    ended_well = _ended_well(look)
+    others = _others(tasks - len(first), ended_well, len(failures) - len(first))
+    return _finding(
+        look,
+        f"{capital(names)} {_how(first)} after {format_duration(after_s)}{others}.",
+        meaning._replace(action=_action(look, first[0], meaning)),
+        end,
+        after_s,
+        seen,
+        Evidence("ended first", names),
+        *_counts(look, tasks, failures),
+    )
+
+
+def _finding(
+    look: Look,
+    sentence: str,
+    meaning: Meaning,
+    end: End,
+    after_s: float,
+    seen: Seen,
+    *further: Evidence,
+) -> Located:
+    judged_by = ["first_by_s"] if further else []
+    if seen.at_time_limit:
+        judged_by.append("time_limit_percent")
+    return look.finding(
+        meaning.severity,
+        sentence,
+        evidence=(
+            Evidence("ended", ending(end)),
+            Evidence("after", after_s, "s"),
+            *([Evidence("exception", seen.exception)] if seen.exception else []),
+            *further,
+        ),
+        judged_by=judged_by,
+        action=meaning.action,
+    )
+
+
+def _seen(look: Look, end: End, after_s: float) -> Seen:
+    allocations = [node.allocation for node in look.run.nodes]
+    limits = [one.time_limit_s for one in allocations if one.time_limit_s]
+    job = next((one for one in allocations if one.job_id), None)
+    kills = [node.totals.get("oom_kills") for node in look.summary.nodes]
+    share = look.limit("time_limit_percent") / 100
+    return Seen(
+        at_time_limit=bool(limits) and after_s >= share * min(limits),
+        out_of_memory=any(isinstance(one, (int, float)) and one > 0 for one in kills),
+        # Several tasks write into one output: whose exception it is, is not known.
+        exception="" if look.run.has_tasks or number_of(end) else look.summary.exception,
+        scheduler=look.scheduler,
+        job_id=job.job_id if job else None,
+        job_name=(job.job_name or "") if job else "",
+    )
+
+
+def _uncertainty_s(run: Run) -> float:
+    """Return how far apart two nodes' clocks may still be, once their offsets are allowed for."""
+    return 2 * max((node.clock.uncertainty_s for node in run.nodes if node.clock), default=0.0)
+
+
+def _first(failures: Sequence[_Failure], within_s: float) -> list[_Failure]:
+    together = [one for one in failures if one.at_s - failures[0].at_s <= within_s]
+    alike: dict[str, list[_Failure]] = {}
+    for one in together:
+        alike.setdefault(ending(one.end), []).append(one)
+    return min(alike.values(), key=len)
+
+
+def _ended_well(look: Look) -> int:
+    return sum(task.end is not None and not failed(task.end) for task in look.run.tasks)
+
+
+def _counts(look: Look, tasks: int, failures: Sequence[_Failure]) -> tuple[Evidence, ...]:
+    return (
+        Evidence("tasks that failed", float(len(failures))),
+        Evidence("tasks that succeeded", float(_ended_well(look))),
+        Evidence("tasks of the step", float(tasks)),
+    )
+
+
+def _how(first: Sequence[_Failure]) -> str:
+    end = first[0].end
+    if end.signal is None:
+        return f"failed with {ending(end)}"
+    return f"{'was' if len(first) == 1 else 'were'} ended {ending(end)}"
+
+
+def _others(count: int, well: int, ill: int) -> str:
+    """Say how the other tasks ended; empty if there are none."""
+    parts = [
+        (number, words)
+        for number, words in (
+            (ill, "failed too"),
+            (well, "succeeded"),
+            (count - well - ill, "left no exit status"),
+        )
+        if number
+    ]
+    if len(parts) == 1:
+        return f"; the other {f'{count} tasks' if count > 1 else 'task'} {parts[0][1]}"
+    each = [f"{number} {words}" for number, words in parts]
+    return f"; of the other {count} tasks {joined(each)}" if each else ""
+
+
+def _action(look: Look, first: _Failure, meaning: Meaning) -> str:
+    if number_of(first.end) is not None:
+        return meaning.action
+    apart = ""
+    if look.scheduler == "slurm":
+        apart = " `srun --output=job-%j-%t.log` gives each task a log of its own."
+    return (
+        f"Read what rank {first.rank} printed last: errors of other tasks may follow from "
+        f"it.{apart}"
+    )

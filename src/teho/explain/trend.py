@@ -1,0 +1,51 @@
+"""How fast a curve rises, by a fit that single odd values do not move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import NamedTuple
+
+__all__ = ["Point", "Trend", "thinned", "trend_of"]
+
+_MOST = 60
+"""Points of a fit: it compares each with each."""
+
+
+class Point(NamedTuple):
+    """One value of a curve."""
+
+    at_s: float
+    value: float
+
+
+class Trend(NamedTuple):
+    """A line through a curve."""
+
+    per_s: float
+    """Its slope by Theil and Sen: the median of the slopes between any two points."""
+    rising_percent: float
+    """Of all pairs of points: how many rise. 100 is monotonic, 50 is noise."""
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """Return at most 60 points, each the mean of neighbours."""
+    each = -(-len(points) // _MOST)
+    groups = [points[start : start + each] for start in range(0, len(points), max(each, 1))]
+    return [
+        Point(fmean(point.at_s for point in group), fmean(point.value for point in group))
+        for group in groups
+    ]
+
+
+def trend_of(points: Sequence[Point]) -> Trend | None:
+    """Fit a line through these points, which are in order; None if there are fewer than two."""
+    slopes = [
+        (later.value - point.value) / (later.at_s - point.at_s)
+        for place, point in enumerate(points)
+        for later in points[place + 1 :]
+    ]
+    if not slopes:
+        return None
+    rising = sum(slope > 0 for slope in slopes)
+    return Trend(median(slopes), 100 * rising / len(slopes))
