@@ -35,6 +35,8 @@ class State(str, enum.Enum):
     """It executed Python, calls of less than some 50 µs included."""
     NATIVE = "native"
     """It was inside one longer call, and used a core or could have."""
+    RUNNING = "running"
+    """One of the two; which is found out by further looks."""
     THREADS = "threads"
     """It waited while another thread of its process ran."""
     DEVICE = "device"

@@ -12,9 +12,9 @@ import msgspec
 
 from teho.model.watched import State, is_library
 from teho.unwind.code import Code
-from teho.unwind.stack import Key
+from teho.unwind.stack import Key, Place
 
-__all__ = ["StackLines", "line_of"]
+__all__ = ["StackLines"]
 
 _MOST_BYTES = 16 * 1024**2
 """The file never grows beyond it."""
@@ -47,20 +47,26 @@ class StackLines:
         """Say why a process is not."""
         self._add({"process": process, "failed": why})
 
+    def gave_up(self, why: str) -> None:
+        """Say why nothing more is looked at."""
+        self._add({"gave_up": why})
+
     def saw(
-        self, process: str, pid: int, seen: Mapping[tuple[Key, State], list[float]],
-        from_s: float, until_s: float, queued_s: float, ran_s: float,
-    ) -> None:  # fmt: skip
+        self,
+        process: str,
+        pid: int,
+        seen: Mapping[tuple[Key, State], list[float]],
+        watched: Mapping[Place, list[int]],
+        about: Mapping[str, float],
+    ) -> None:
         """Say where a process was since the last time.
 
         Args:
             process: the name of its probe's file.
             pid: its number here.
             seen: stack and state -> [looks, wall s].
-            from_s: monotonic time of the last look before.
-            until_s: and of the newest.
-            queued_s: for how long its main thread could have run meanwhile, and had no core.
-            ran_s: for how long it ran.
+            watched: innermost place -> how often the thread stayed there, and went on.
+            about: further figures of that time.
         """
         if not seen or self._is_full:
             return
@@ -69,16 +75,11 @@ class StackLines:
             of = figures.setdefault(self._stack(pid, key), {})
             before = of.get(state.value, [0, 0.0])
             of[state.value] = [before[0] + looks, round(before[1] + wall_s, 5)]
-        self._add(
-            {
-                "process": process,
-                "from_s": round(from_s, 4),
-                "until_s": round(until_s, 4),
-                "queued_s": round(queued_s, 4),
-                "ran_s": round(ran_s, 4),
-                "seen": figures,
-            }
-        )
+        stayed = {
+            self._frame(pid, code, offset, is_innermost=True): counts
+            for (code, offset), counts in watched.items()
+        }
+        self._add({"process": process, **about, "seen": figures, "stayed": stayed})
 
     def _add(self, line: dict[str, Any]) -> None:
         if not self._is_full:
@@ -128,7 +129,7 @@ class StackLines:
         if not is_told or code.file.startswith("<frozen"):
             return [code.file, code.function, 0, ""]
         line, begin, end = code.place(offset)
-        text = line_of(pid, code.file, line)
+        text = _line_of(pid, code.file, line)
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
         words = text.decode("utf-8", "replace").strip()[:_LONGEST]
@@ -165,7 +166,7 @@ class StackLines:
             os.close(descriptor)
 
 
-def line_of(pid: int, path: str, line: int) -> bytes:
+def _line_of(pid: int, path: str, line: int) -> bytes:
     """Return a line of a program's file; empty if it does not read.
 
     Args:

@@ -9,40 +9,44 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import platform
 import random
 import select
+import struct
 import time
 from pathlib import Path
 
 import msgspec
 
 from teho.model.watched import State
-from teho.observe.stack_lines import StackLines, line_of
+from teho.observe.stack_lines import StackLines
 from teho.unwind.memory import UnwindError
 from teho.unwind.stack import Key, Place, Unwinder, innermost_pid
 from teho.unwind.waits import Waits
 
 __all__ = ["StackSampler"]
 
-_PERIOD_S = 0.016
-_CLOSE_S, _CALM = 20.0, 8
-"""From when on it looks less often, the longer the less, and how many times the period in the end:
-an hour's shares are as exact with 5 looks a second."""
-_COST_SHARE = 0.0025
-"""Of each core's time, at the most: half of what the whole probe may take, 0.5 %."""
-_GRACE_S = 0.2
-_SLOWEST = 20
-_FIND_S = 0.05
+_SHARES = ((20.0, 0.015), (300.0, 0.003), (float("inf"), 0.001))
+"""Until when of a process's time -> which share of one core looking at it may take. Shares of many
+processes together are those of as many as there are cores."""
+_LEAST_S, _MOST_S = 0.01, 1.0
+"""From one look to the next."""
+_FIRST_COST_S = 2e-4
+_SMOOTH = 0.05
+_REST_S = 0.001
+_FIND_S, _FIND_BESIDE_S = 0.05, 0.25
+"""From one search for new processes to the next, without any and beside those that are known."""
 _WRITE_S = 1.0
 _WRITE_SHARE = 1 / 60
 """Of the time so far, from one write to the next: parts of a run keep their times."""
 _MOST_PROCESSES = 1024
-_MOMENT_S = 3e-5
-"""A call that goes on after so long, and what it takes to sleep and to wake up, lasts."""
-_LASTING = (b"(", b"@", b"import", b"[", b"in", b"*", b"+", b"%", b"/", b"-")
-""""What may call into a library that computes for long."""
+_TURNS = 4
+"""Of so many looks one finds out whether the thread is inside a call."""
+_CHECKS = 8
+"""Reads in a row, in some 30 µs, that find a thread unchanged if it is."""
+_MOST_WAITING = 1000
 _HEAD_BYTES = 4096
 
 
@@ -87,19 +91,32 @@ def _ask_for_short_slices() -> None:
 
 
 class _Core:
-    """The core that this process runs on: the one of the thread that it looks at.
+    """The core that this process wakes up on: the one of the thread that it looks at next.
 
-    There the thread cannot go on while we look, so that what is read fits together; nothing stops
-    it, we only have the core for some 50 µs.
+    There the thread cannot go on while it is looked at, so that what is read fits together, and it
+    is stopped wherever it is. A process that comes from another core after it woke up would have to
+    wait until the thread waits.
     """
 
     def __init__(self) -> None:
         self._allowed = os.sched_getaffinity(0)
         self._at = -1
 
-    def move_to(self, core: int) -> None:
-        """Go on there, if it is allowed; if not, the thread may run while it is looked at."""
-        if core == self._at or core not in self._allowed:
+    def leave(self, core: int) -> bool:
+        """Go on on any other core; tell whether there is one."""
+        others = self._allowed - {core}
+        if not others:
+            return False
+        try:
+            os.sched_setaffinity(0, others)
+        except OSError:
+            return False
+        self._at = -1
+        return True
+
+    def move_to(self, core: int | None) -> None:
+        """Go on there, if it is known and allowed; if not, the thread goes on while we look."""
+        if core is None or core == self._at or core not in self._allowed:
             return
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {core})
@@ -131,7 +148,12 @@ class _Process:
         self.due_s = now_s
         self.ran_s, self.queued_s = self.waits.times() or (0.0, 0.0)
         self.seen: dict[tuple[Key, State], list[float]] = {}
-        self._calls: dict[Place, bool] = {}
+        self.watched: dict[Place, list[int]] = {}
+        """Place -> how often the thread stayed there, and how often it went on."""
+        self.core: int | None = None
+        """The core that it ran on at the last look."""
+        self._waiting: dict[bytes, Key] = {}
+        self._turn = 0
 
     def close(self) -> None:
         self.waits.close()
@@ -143,36 +165,41 @@ class _Process:
         Raises:
             UnwindError: the process has ended.
         """
-        state = self.waits.state()
-        if state is None:
-            core.move_to(self.waits.core())
-            state = self.waits.state()  # it went on until we were there
-        key = self.unwinder.look().key
-        if state is None:
-            state = self._of_running(key)
+        self._turn += 1
+        if self._turn % _TURNS == 0:
+            self._watch(core)
+            return
+        call = self.waits.call()
+        if call:
+            state = self.waits.state(call)
+            key = self.unwinder.look().key
+            if self.waits.call() == call:
+                if len(self._waiting) >= _MOST_WAITING:
+                    self._waiting.clear()
+                self._waiting[call] = key
+            else:
+                # It went on while its stack was read. The same call, with the same place in native
+                # code, was made from the same line before.
+                key = self._waiting.get(call, key)
+        else:
+            key, state = self.unwinder.look().key, State.RUNNING
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
+        self.core = self.waits.core()
 
-    def _of_running(self, key: Key) -> State:
-        """Tell a call that lasts from Python that goes on, by letting it go on for a moment."""
-        if not key or not self._is_call(key[0]):
-            return State.PYTHON
-        before = self.unwinder.innermost()
-        time.sleep(_MOMENT_S)
-        return State.NATIVE if self.unwinder.innermost() == before else State.PYTHON
-
-    def _is_call(self, place: Place) -> bool:
-        """Tell whether the instruction may take long; unknown before Python 3.11."""
-        found = self._calls.get(place)
-        if found is None:
-            code, offset = place
-            line, begin, end = code.place(offset)
-            text = line_of(self.pid, code.file, line)[begin:end] if begin is not None else b""
-            found = self._calls[place] = not text or any(sign in text for sign in _LASTING)
-        return found
+    def _watch(self, core: _Core) -> None:
+        """Find out from another core whether the thread stays where it is, inside one call."""
+        if self.core is None or not core.leave(self.core):
+            return
+        first = self.unwinder.innermost()
+        place = self.unwinder.place_in(first)
+        if place is not None and not self.waits.call():
+            stays = all(self.unwinder.innermost() == first for _ in range(_CHECKS))
+            self.watched.setdefault(place, [0, 0])[0 if stays else 1] += 1
+        self.core = self.waits.core()
 
 
 class StackSampler:
@@ -185,35 +212,51 @@ class StackSampler:
 
     def __init__(self, spool: str, cores: int) -> None:
         self._spool = Path(spool)
-        self._share = _COST_SHARE * max(1, cores)
+        self._cores = max(1, cores)
         self._processes: dict[str, _Process] = {}
         self._known: set[str] = set()
         self._changed_ns = -1
         self._lines = StackLines(self._spool)
         self._began_s = self._written_s = time.monotonic()
-        self._slower = 1.0
+        self._cost_s = _FIRST_COST_S
+        self._spent_s = 0.0
         self._parent = os.getppid()
         self._core = _Core()
 
     def run(self, control: int) -> None:
         """Look until the other end of a pipe is closed."""
+        gc.disable()  # nothing here refers to itself, and the recorder's memory stays untouched
         _ask_for_short_slices()
         self._introduce()
+        try:
+            self._run(control)
+        except Exception as error:
+            self._lines.gave_up(f"{type(error).__name__}: {error}")
+            self._write()
+            raise
+
+    def _run(self, control: int) -> None:
+        self._spent_s = time.thread_time()
         find_s = 0.0
         while True:
             now_s = time.monotonic()
             if now_s >= find_s:
                 self._find(now_s)
-                find_s = now_s + _FIND_S
-            for process in [one for one in self._processes.values() if one.due_s <= now_s]:
-                self._look(process)
+                find_s = now_s + (_FIND_BESIDE_S if self._processes else _FIND_S)
+            due = min(self._processes.values(), key=lambda one: one.due_s, default=None)
+            if due is not None and due.due_s <= now_s:
+                self._look(due)
             if now_s - self._written_s >= max(_WRITE_S, _WRITE_SHARE * (now_s - self._began_s)):
                 self._write()
                 if os.getppid() != self._parent:  # the recorder was killed
                     return
-            due_s = min((one.due_s for one in self._processes.values()), default=find_s)
-            wait_s = max(0.0, min(due_s, find_s) - time.monotonic())
-            if select.select([control], [], [], wait_s)[0]:
+            due = min(self._processes.values(), key=lambda one: one.due_s, default=None)
+            wait_s = (due.due_s if due else find_s) - time.monotonic()
+            if due is not None:
+                self._core.move_to(due.core)
+                # Who has just run is let in at once only after a moment.
+                wait_s = max(wait_s, _REST_S)
+            if select.select([control], [], [], max(0.0, wait_s))[0]:
                 self._write()
                 return
 
@@ -274,16 +317,18 @@ class StackSampler:
     def _look(self, process: _Process) -> None:
         try:
             process.look(self._core)
-        except UnwindError:
+        except (UnwindError, ValueError, IndexError, struct.error):
             # For a moment nothing fits together; an end is seen by what the kernel says.
             if not Path(f"/proc/{process.pid}").exists() or _is_replaced(process):
                 self._end(process)
                 return
-        now_s = time.monotonic()
-        close = min(max(1.0, (now_s - process.began_s) / _CLOSE_S), _CALM)
-        over_s = time.thread_time() - _GRACE_S - self._share * (now_s - self._began_s)
-        self._slower = min(_SLOWEST, max(1.0, self._slower * (1.05 if over_s > 0 else 0.95)))
-        period_s = _PERIOD_S * max(close, self._slower)
+        now_s, spent_s = time.monotonic(), time.thread_time()
+        # All that was done since the last look, of this process or another: waking up too.
+        cost_s, self._spent_s = min(spent_s - self._spent_s, 10 * self._cost_s), spent_s
+        self._cost_s += _SMOOTH * (cost_s - self._cost_s)
+        share = next(one for until_s, one in _SHARES if now_s - process.began_s < until_s)
+        share *= min(1.0, self._cores / len(self._processes))
+        period_s = min(max(_LEAST_S, self._cost_s / share), _MOST_S)
         process.due_s = now_s + period_s * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
 
     def _end(self, process: _Process) -> None:
@@ -293,12 +338,15 @@ class StackSampler:
 
     def _tell(self, process: _Process) -> None:
         ran_s, queued_s = process.waits.times() or (process.ran_s, process.queued_s)
-        self._lines.saw(
-            process.name, process.pid, process.seen, process.told_s, process.seen_s,
-            queued_s - process.queued_s, ran_s - process.ran_s,
-        )  # fmt: skip
+        about = {
+            "from_s": round(process.told_s, 4),
+            "until_s": round(process.seen_s, 4),
+            "queued_s": round(queued_s - process.queued_s, 4),
+            "ran_s": round(ran_s - process.ran_s, 4),
+        }
+        self._lines.saw(process.name, process.pid, process.seen, process.watched, about)
         process.ran_s, process.queued_s = ran_s, queued_s
-        process.seen = {}
+        process.seen, process.watched = {}, {}
         process.told_s = process.seen_s
 
     def _write(self) -> None:

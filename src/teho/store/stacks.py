@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf
@@ -28,7 +29,8 @@ __all__ = [
 _PARTS = 4
 _LEAST_QUEUED = 0.02
 """Of the time in which a thread could run; what is less does not show."""
-_COMPUTING = (State.PYTHON, State.NATIVE)
+_CALL = re.compile(r"[(@]")
+"""In the text of what goes on: a call, or a product of matrices."""
 _SHORTEST_S = 20.0
 """Of a process's time, to be told part by part."""
 
@@ -49,6 +51,8 @@ class Outside:
 
     def __init__(self) -> None:
         self.slices: list[Slice] = []
+        self.stayed: Counter[Frame] = Counter()
+        """Innermost place -> how much more often the thread stayed there than it went on."""
         self.why = ""
         """Why nothing could be seen; empty if it could."""
 
@@ -84,14 +88,18 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, Outside]:
             stacks[str(line["stack"])] = tuple(frames[number] for number in line["frames"])
         elif "full" in line:
             problems.append(f"{path}: the stack sampler's file is full: the end is not in it")
+        elif "gave_up" in line:
+            problems.append(f"{path}: stacks were not read to the end: {line['gave_up']}")
         elif "process" in line:
             of = found[f"{node}-{line['process']}" if node else line["process"]]
             if "failed" in line:
                 of.why = line["failed"]
             elif "seen" in line:
                 of.slices.append(_slice(line, stacks))
+                for number, (stayed, went_on) in line["stayed"].items():
+                    of.stayed[frames[int(number)]] += stayed - went_on
     for of in found.values():
-        of.slices = _settled(of.slices)
+        of.slices = _settled(of)
     return dict(found)
 
 
@@ -109,32 +117,42 @@ def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
     return Slice(line["from_s"], line["until_s"], seen, line["queued_s"], line["ran_s"])
 
 
-def _settled(slices: Sequence[Slice]) -> list[Slice]:
+def _settled(of: Outside) -> list[Slice]:
     """Return what was seen of a process with what no single look can tell.
 
-    A call that ends right after a look seems to be Python, and Python that loses its core a call:
-    what is seen more often at a place is true for all looks at it. Nor can a look tell a thread
-    that computes from one that waits for a core; for how long it did is known, from the kernel.
+    Whether a place is a call that lasts was found out by looks of another kind: a call that ends
+    right after it seems to be Python, and Python that has no core a call, so that what was seen
+    more often is true. Nor can a look tell a thread that computes from one that waits for a core;
+    for how long it did is known, from the kernel.
     """
-    seen = [one for of in slices for one in of.seen]
-    native: defaultdict[Frame, float] = defaultdict(float)
-    for one in seen:
-        if one.frames and one.state in _COMPUTING:
-            native[one.frames[0]] += one.wall_s if one.state is State.NATIVE else -one.wall_s
+    slices = of.slices
+    lines: Counter[tuple[str, int]] = Counter()
+    for frame, balance in of.stayed.items():
+        lines[frame.file, frame.line] += balance
     queued = _queued_shares(
-        seen, sum(one.queued_s for one in slices), sum(one.ran_s for one in slices)
+        [seen for one in slices for seen in one.seen],
+        sum(one.queued_s for one in slices),
+        sum(one.ran_s for one in slices),
     )
 
+    def is_call(frame: Frame) -> bool:
+        if frame in of.stayed:
+            return of.stayed[frame] > 0
+        key = frame.file, frame.line
+        return lines[key] > 0 if key in lines else _CALL.search(frame.text) is not None
+
     def settled(one: Seen) -> Iterator[Seen]:
-        if one.state not in _COMPUTING or not one.frames:
+        if one.state is not State.RUNNING:
             yield one
             return
-        state = State.NATIVE if native[one.frames[0]] > 0 else State.PYTHON
+        is_native = not one.frames or is_call(one.frames[0])
         share = queued.get(_line_of(one), 0.0)
+        state = State.NATIVE if is_native else State.PYTHON
         yield from _as(one, {state: 1 - share, State.CORE: share})
 
     return [
-        of._replace(seen=tuple(new for one in of.seen for new in settled(one))) for of in slices
+        one._replace(seen=tuple(new for seen in one.seen for new in settled(seen)))
+        for one in slices
     ]
 
 
@@ -152,7 +170,7 @@ def _queued_shares(
     runnable: defaultdict[tuple[str, int], float] = defaultdict(float)
     waiting: defaultdict[tuple[str, int], float] = defaultdict(float)
     for one in seen:
-        of = runnable if one.state in _COMPUTING else waiting
+        of = runnable if one.state is State.RUNNING else waiting
         of[_line_of(one)] += one.wall_s
     left_s = share * sum(runnable.values())
     after_s = sum(s for line, s in runnable.items() if waiting[line] > s)

@@ -17,6 +17,8 @@ _MOST_BYTES = 1 << 24
 _LONGEST_TABLE = 1 << 22
 # Of `str`: bits 2 to 4 are the bytes of a character, bit 6 says that all are ASCII.
 _ASCII = 1 << 6
+_CODINGS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
+_AT_ONCE_BYTES = 512
 
 
 class Code:
@@ -99,25 +101,34 @@ def mark_in(head: bytes, layout: Layout) -> bytes:
 
 
 def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:
-    size = memory.pointer(address + layout.bytes_size)
+    head = memory.some(address, _AT_ONCE_BYTES)
+    if len(head) < layout.bytes_data:
+        raise UnwindError("a table of lines is not there")
+    size = _POINTER.unpack_from(head, layout.bytes_size)[0]
     if size > _LONGEST_TABLE:
         raise UnwindError("a table of lines is too long to be one")
-    return memory.read(address + layout.bytes_data, size) if size else b""
+    data = head[layout.bytes_data : layout.bytes_data + size]
+    return data if len(data) == size else memory.read(address + layout.bytes_data, size)
 
 
 def _text(memory: Memory, layout: Layout, address: int) -> str:
-    size = memory.pointer(address + layout.str_size)
-    state = memory.read(address + layout.str_state, 4)
-    bits = int.from_bytes(state, "little")
+    head = memory.some(address, _AT_ONCE_BYTES)
+    if len(head) < layout.str_ascii:
+        raise UnwindError("a name is not there")
+    size = _POINTER.unpack_from(head, layout.str_size)[0]
+    bits = head[layout.str_state]
     if size > _LONGEST_TEXT:
         raise UnwindError("a name is too long to be one")
     if bits & _ASCII:
-        return memory.read(address + layout.str_ascii, size).decode("ascii", "replace")
-    width = bits >> 2 & 7
-    coding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(width)
-    if coding is None:
-        raise UnwindError("a name is not a string")
-    data = memory.read(address + layout.str_other, size * width)
+        at, length, coding = layout.str_ascii, size, "ascii"
+    else:
+        width = bits >> 2 & 7
+        if width not in _CODINGS:
+            raise UnwindError("a name is not a string")
+        at, length, coding = layout.str_other, size * width, _CODINGS[width]
+    data = head[at : at + length]
+    if len(data) < length:
+        data = memory.read(address + at, length)
     return data.decode(coding, "replace")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from teho.unwind.code import Code, mark_in, read_code
 from teho.unwind.elf import addresses_of
 from teho.unwind.layout import Layout, layout_of
-from teho.unwind.memory import Memory, Regions, UnwindError
+from teho.unwind.memory import Memory, UnwindError
 
 __all__ = ["Key", "Place", "Stack", "Unwinder", "innermost_pid"]
 
@@ -19,15 +18,14 @@ _MOST_CODES = 50_000
 _BLOCK_BYTES = 1 << 14
 """Of Python's blocks of frames (`DATA_STACK_CHUNK_SIZE`); a large function's may be longer."""
 _MOST_BLOCKS = 16
-_LEAST_BYTES = 2048
-_SPARE_BYTES = 1024
-"""What is read of a block: as much as was used the last time, and this much more."""
+_SPARE_BYTES = 512
+"""Read behind the begin of the innermost frame, which ends there."""
 _NEAR = 1 << 15
 """Bytes between a frame and the begin of its block: what is farther away is in another one."""
 _POINTER = struct.Struct("<Q")
 _TAGS = 3
 """Low bits of a frame's pointer to its code that do not belong to the address (3.14)."""
-_TRIES = 40
+_TRIES = 20
 _FRAME_AND_VALUES_BYTES = 640
 _MOST_LISTED = 4096
 
@@ -64,7 +62,7 @@ class Unwinder:
             self._codes: dict[int, Code] = {}
             self._newest: frozenset[int] = frozenset()
             self._frame = _struct_of(self._layout)
-            self._blocks = _Blocks(pid, self._memory, self.thread, self._layout)
+            self._blocks = _Blocks(self._memory, self.thread, self._layout)
             self._root = 0
             self.look()
         except BaseException:
@@ -148,10 +146,28 @@ class Unwinder:
         frame = self._innermost()
         if not frame:
             return 0, b""
+        return frame, self._memory.some(frame, _FRAME_AND_VALUES_BYTES)
+
+    def place_in(self, innermost: tuple[int, bytes]) -> Place | None:
+        """Return the place that a frame is at; None if it is no function's, or has just gone.
+
+        Args:
+            innermost: what `innermost` returned.
+        """
+        layout, data = self._layout, innermost[1]
+        if len(data) < self._frame.size:
+            return None
+        fields = self._frame.unpack_from(data)
         try:
-            return frame, os.pread(self._memory.descriptor, _FRAME_AND_VALUES_BYTES, frame)
-        except OSError:
-            raise UnwindError("its innermost frame is gone") from None
+            if layout.frame_owner is None:
+                return self._code(fields[1]), fields[2] * layout.instruction_bytes
+            if fields[3] >= layout.first_foreign_owner:
+                return None
+            code = self._code(fields[0] & ~_TAGS)
+        except UnwindError:
+            return None
+        offset = fields[2] - code.instructions
+        return (code, offset) if -2 <= offset < code.length else None
 
     def _innermost(self) -> int:
         layout = self._layout
@@ -214,24 +230,20 @@ class Unwinder:
 
 
 class _Blocks:
-    """The blocks of memory that a thread's frames are in, read as wholes: it goes on meanwhile.
+    """The blocks of memory that a thread's frames are in, read as wholes.
 
-    The pointer to the innermost frame and the block with most of the frames are read by one call,
-    at the addresses of the time before. A frame of a generator is in no block, nor is any before
-    Python 3.11.
+    A frame of a generator is in none, nor is any before Python 3.11.
     """
 
-    def __init__(self, pid: int, memory: Memory, thread: int, layout: Layout) -> None:
+    def __init__(self, memory: Memory, thread: int, layout: Layout) -> None:
         self._memory = memory
-        self._layout = layout
-        self._at = thread + layout.thread_frame
-        self._chunk_at = thread + (layout.thread_chunk or 0)
+        self._pointed = layout.frame_pointer
         self._has_blocks = layout.thread_chunk is not None
-        pointers = 2 if layout.frame_pointer is None else 3
-        self._regions = Regions(pid, (*[8] * pointers, _BLOCK_BYTES))
-        self._pointed = 0
-        self._chunk = 0
-        self._depth = _LEAST_BYTES
+        chunk = layout.thread_frame if layout.thread_chunk is None else layout.thread_chunk
+        self._begin = thread + min(layout.thread_frame, chunk)
+        self._size = abs(chunk - layout.thread_frame) + _POINTER.size
+        self._frame = max(0, layout.thread_frame - chunk)
+        self._chunk = max(0, chunk - layout.thread_frame)
         self._blocks: list[tuple[int, bytes]] = []
         self._next = 0
 
@@ -239,39 +251,26 @@ class _Blocks:
         """Read the newest block, and return the innermost frame; 0 if there is none.
 
         Raises:
-            UnwindError: the thread has moved on to another block.
+            UnwindError: the process has ended, or the thread has just moved on to another block.
         """
-        layout = self._layout
-        if not self._has_blocks:
-            return self._memory.pointer(self._at)
-        if not self._chunk:
-            self._chunk = self._memory.pointer(self._chunk_at)
-            if not self._chunk:
-                return 0
-        wanted = [(self._at, 8), (self._chunk_at, 8), (self._chunk, self._depth)]
-        if layout.frame_pointer is not None:
-            self._pointed = self._pointed or self._memory.pointer(self._at)
-            wanted.insert(2, (self._pointed + layout.frame_pointer, 8))
-        try:
-            found = self._regions.read(*wanted)
-        except UnwindError:
-            self._chunk = self._pointed = 0
-            raise
-        numbers = [_POINTER.unpack(one)[0] for one in found[:-1]]
-        pointed, self._pointed = self._pointed, numbers[0]
-        chunk, self._chunk = self._chunk, numbers[1]
-        if chunk != self._chunk or (layout.frame_pointer is not None and pointed != self._pointed):
-            raise UnwindError("its frames are elsewhere now")
-        frame = int(numbers[-1] if layout.frame_pointer is not None else numbers[0])
-        used = frame - chunk + _SPARE_BYTES
-        if 0 <= used < _BLOCK_BYTES:
-            enough = self._depth
-            self._depth = max(_LEAST_BYTES, used)
-            if used > enough + _SPARE_BYTES:
-                raise UnwindError("its newest frame was not read")
-        self._blocks = [(chunk, found[-1])]
-        self._next = _POINTER.unpack_from(found[-1])[0]
+        thread = self._memory.read(self._begin, self._size)
+        frame = int(_POINTER.unpack_from(thread, self._frame)[0])
+        if self._pointed is not None and frame:
+            frame = self._memory.pointer(frame + self._pointed)
+        self._blocks, self._next = [], 0
+        if self._has_blocks and frame:
+            self._next = _POINTER.unpack_from(thread, self._chunk)[0]
+            used = frame - self._next + _SPARE_BYTES
+            self._read(used if 0 < used < _NEAR else _BLOCK_BYTES)
         return frame
+
+    def _read(self, size: int) -> None:
+        """Read one more block; it begins with the address of the one before it."""
+        data = self._memory.some(self._next, size)
+        if len(data) < _POINTER.size:
+            raise UnwindError("a block of frames is gone")
+        self._blocks.append((self._next, data))
+        self._next = _POINTER.unpack_from(data)[0]
 
     def of(self, frame: int, size: int) -> tuple[int, bytes, int]:
         """Return where a block begins that holds a frame, the block, and the last place of a frame.
@@ -283,13 +282,8 @@ class _Blocks:
             if 0 <= frame - base <= len(data) - size:
                 return base, data, len(data) - size
         if len(self._blocks) < _MOST_BLOCKS and 0 <= frame - self._next < _NEAR:
-            base = self._next
-            data = os.pread(self._memory.descriptor, _BLOCK_BYTES, base)
-            if len(data) < frame - base + size:
-                raise UnwindError("a block of frames is gone")
-            self._blocks.append((base, data))
-            self._next = _POINTER.unpack_from(data)[0]
-            return base, data, len(data) - size
+            self._read(max(_BLOCK_BYTES, frame - self._next + size))
+            return self.of(frame, size)
         return frame, self._memory.read(frame, size), 0
 
 

@@ -78,34 +78,46 @@ class Waits:
         os.close(self._call)
         os.close(self._stat)
 
-    def state(self) -> State | None:
-        """Return what it waits for; None if it runs.
+    def core(self) -> int | None:
+        """Return the core that it runs on, or would; None if it waits for something else.
 
         Raises:
             UnwindError: it has ended.
         """
         try:
-            words = os.pread(self._call, 256, 0).split()
+            data = os.pread(self._stat, 1024, 0)
         except OSError:
-            words = []
-        if not words:
+            data = b""
+        fields = data[data.rfind(b")") + 2 :].split()
+        if len(fields) <= _CORE:
             raise UnwindError("it has ended")
-        if words[0] == b"running":
-            return None
+        return int(fields[_CORE]) if fields[0] == b"R" else None
+
+    def call(self) -> bytes:
+        """Return the system call that it waits in, with its arguments; empty if it runs.
+
+        Raises:
+            UnwindError: it has ended.
+        """
+        try:
+            call = os.pread(self._call, 256, 0)
+        except OSError:
+            call = b""
+        if not call:
+            raise UnwindError("it has ended")
+        return b"" if call.startswith(b"running") else call
+
+    def state(self, call: bytes) -> State:
+        """Return what is waited for in a call; to be asked while that is still so.
+
+        Args:
+            call: as `call` returns it; not empty.
+        """
+        words = call.split()
         if words[0] == _PAGE_FAULT:  # a part of a file that is mapped, or memory swapped out
             return State.DISK
         name = _NAMES.get(words[0], "")
-        arguments = [int(word, 16) for word in words[1:7]]
-        return self._waited_for(name, arguments)
-
-    def core(self) -> int:
-        """Return the core that it runs on, or ran on last; -1 if that is not known."""
-        try:
-            data = os.pread(self._stat, 1024, 0)
-        except OSError:
-            return -1
-        fields = data[data.rfind(b")") + 2 :].split()
-        return int(fields[_CORE]) if len(fields) > _CORE else -1
+        return self._waited_for(name, [int(word, 16) for word in words[1:7]])
 
     def times(self) -> tuple[float, float] | None:
         """Return for how long it has run, and could have but had no core, in s (schedstat).
