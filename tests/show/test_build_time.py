@@ -26,7 +26,7 @@ def process(phases: dict[str, float]) -> WatchedProcess:
 
 
 def test_phases_add_up_to_all_of_the_time() -> None:
-    _, table = time_tables(program_of([process({"epoch": 1.0, "epoch/augment": 6.0})]), 1)
+    *_, table = time_tables(program_of([process({"epoch": 1.0, "epoch/augment": 6.0})]), 1)
     assert (table.key, table.title) == ("phases", "Phases")
     assert [(row["phase"], row["wall_s"]) for row in table.rows] == [
         ("epoch/augment", 6.0),
@@ -38,11 +38,14 @@ def test_phases_add_up_to_all_of_the_time() -> None:
 
 
 def test_a_program_without_phases_has_no_table_of_them() -> None:
-    assert [table.key for table in time_tables(program_of([process({})]), 1)] == ["time"]
+    assert [table.key for table in time_tables(program_of([process({})]), 1)] == [
+        "time",
+        "lines",
+    ]
 
 
 def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
-    (table,) = time_tables(program_of([process({})]), 1)
+    table, _ = time_tables(program_of([process({})]), 1)
     rows = tuple({**table.rows[0], "doing": doing.value} for doing in Doing)
     lines = table_lines(msgspec.structs.replace(table, rows=rows), 80)
     text = "\n".join(line.plain for line in lines)
@@ -50,12 +53,54 @@ def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
 
 
 def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
-    (alone,), (table,) = (
-        time_tables(program_of([process({})]), 1),
-        time_tables(program_of([process({})]), 2),
+    alone, _ = time_tables(program_of([process({})]), 1)
+    table, _ = time_tables(program_of([process({})]), 2)
+    assert alone.note.startswith("Python 3.11.7, process 7: 200 looks at its main thread")
+    assert table.note.startswith("Python 3.11.7, process 7 (one of 2): 200 looks")
+
+
+def test_each_share_has_its_interval() -> None:
+    shared = msgspec.structs.replace(process({}), independent_looks=100.0)
+    other = Frame("/home/ann/a.py", "f", 4, "time.sleep(1)")
+    rest = Seen(frames=(other,), state=State.SLEEPING, looks=60, wall_s=6.0)
+    first = msgspec.structs.replace(shared.stacks[0], wall_s=4.0)
+    shared = msgspec.structs.replace(shared, stacks=(rest, first))
+    table, lines = time_tables(program_of([shared]), 1)
+    assert [(row["doing"], row["interval"]) for row in table.rows] == [
+        ("sleeping", "50–69"),
+        ("Python", "31–50"),
+    ]
+    assert [(row["line"], row["interval"]) for row in lines.rows] == [
+        ("program", ""),
+        ("  a.py:4", "50–69"),
+        ("  a.py:3", "31–50"),
+    ]
+    assert {column.decimals for column in table.columns if column.unit == "%"} <= {0, None}
+
+
+def test_a_process_that_its_own_thread_looked_at_has_no_interval_and_says_why() -> None:
+    why = "its Python is pypy"
+    inside = msgspec.structs.replace(process({}), from_outside=False, why_inside=why)
+    table, lines = time_tables(program_of([inside]), 1)
+    assert all("interval" not in row for row in table.rows)
+    assert all(not row["interval"] for row in lines.rows)
+    assert table.note == (
+        "Python 3.11.7, process 7, looked at by a thread of its own: its Python is pypy. Lines "
+        "within 5 ms of each other are not told apart: their time may be counted for the line "
+        "after them."
     )
-    assert alone.note.startswith("Of Python 3.11.7, process 7, by looking")
-    assert table.note.startswith("Of Python 3.11.7, process 7 (one of 2), by looking")
+
+
+def test_what_leads_to_several_sections_is_left_out() -> None:
+    main = Frame("/home/ann/a.py", "<module>", 40, "main()")
+    own = [Frame("/home/ann/a.py", name, line, "f()") for name, line in (("f", 3), ("evaluate", 9))]
+    stacks = tuple(
+        Seen(frames=(frame, main), state=State.NATIVE, looks=50, wall_s=5.0) for frame in own
+    )
+    _, table = time_tables(program_of([msgspec.structs.replace(process({}), stacks=stacks)]), 1)
+    assert [row["line"] for row in table.rows] == [
+        "program", "  a.py:3", "evaluation", "  a.py:9",
+    ]  # fmt: skip
 
 
 def test_the_table_is_of_who_trains_and_not_of_a_worker_that_is_busier() -> None:
@@ -64,5 +109,5 @@ def test_the_table_is_of_who_trains_and_not_of_a_worker_that_is_busier() -> None
     steps = Progress(steps=9, first_s=1.0, last_s=9.0)
     trainer = msgspec.structs.replace(trainer, stacks=(idle,), progress=(steps,))
     worker = msgspec.structs.replace(process({}), pid=8, parent_pid=7)
-    (table,) = time_tables(program_of([trainer, worker]), 2)
+    table, _ = time_tables(program_of([trainer, worker]), 2)
     assert "process 7 (one of 2)" in table.note

@@ -28,7 +28,7 @@ class Doing(str, enum.Enum):
     """One longer call on the main thread."""
     THREADS = "computing in other threads"
     """The main thread waited for other threads of its process, and these computed."""
-    PROCESS = "waiting for another process"
+    PROCESS = "waiting for a process"
     LOCK = "waiting for a lock"
     """Other threads of the process did not compute either."""
     DISK = "waiting for disk"

@@ -196,7 +196,7 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wall_s(self) -> float:
-        """For how long it was looked at."""
+        """For how long it was there, as far as is known."""
         return self.until_s - self.began_s
 
     @property
@@ -212,6 +212,11 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
             others.add("tensorflow")
         built_for = any(torch.get(one) for one in ("cuda", "hip", "xpu"))
         return bool(others or built_for or not self.libraries)
+
+    @property
+    def seen_s(self) -> float:
+        """For how long it was looked at: the moments before the first look and after the last lack."""
+        return sum(seen.wall_s for seen in self.stacks) or self.wall_s
 
     @property
     def ran_s(self) -> float:

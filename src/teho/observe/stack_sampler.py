@@ -28,9 +28,10 @@ from teho.unwind.waits import Waits
 
 __all__ = ["StackSampler"]
 
-_SHARES = ((20.0, 0.015), (300.0, 0.003), (float("inf"), 0.001))
-"""Until when of a process's time -> which share of one core looking at it may take. Shares of many
-processes together are those of as many as there are cores."""
+_FIRST_SHARE, _LAST_SHARE, _FIRST_S, _LATER_S = 0.015, 0.001, 20.0, 0.15
+"""Which share of one core looking at a process may take: at first; in the end; until when it is the
+former; and divided by its time after that. Many processes together get that of as many as there
+are cores."""
 _LEAST_S, _MOST_S = 0.01, 1.0
 """From one look to the next."""
 _FIRST_COST_S = 2e-4
@@ -326,8 +327,7 @@ class StackSampler:
         # All that was done since the last look, of this process or another: waking up too.
         cost_s, self._spent_s = min(spent_s - self._spent_s, 10 * self._cost_s), spent_s
         self._cost_s += _SMOOTH * (cost_s - self._cost_s)
-        share = next(one for until_s, one in _SHARES if now_s - process.began_s < until_s)
-        share *= min(1.0, self._cores / len(self._processes))
+        share = _share(now_s - process.began_s) * min(1.0, self._cores / len(self._processes))
         period_s = min(max(_LEAST_S, self._cost_s / share), _MOST_S)
         process.due_s = now_s + period_s * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
 
@@ -354,6 +354,10 @@ class StackSampler:
         for process in self._processes.values():
             self._tell(process)
         self._lines.flush(time.thread_time())
+
+
+def _share(elapsed_s: float) -> float:
+    return _FIRST_SHARE if elapsed_s < _FIRST_S else max(_LAST_SHARE, _LATER_S / elapsed_s)
 
 
 def _is_replaced(process: _Process) -> bool:

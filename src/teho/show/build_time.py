@@ -31,7 +31,7 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
     process = main.process
     rows: list[dict[str, Cell]] = []
     for spent in main.spent:
-        share = 100 * spent.wall_s / process.wall_s
+        share = 100 * spent.wall_s / process.seen_s
         if share < _LEAST_PERCENT:
             continue
         rows.append(
@@ -70,7 +70,7 @@ _SHARE_COLUMNS = (
 
 def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
     """Return a share of a process's time with its interval, if its looks have one."""
-    share = 100 * wall_s / process.wall_s
+    share = 100 * wall_s / process.seen_s
     cells: dict[str, Cell] = {"share_percent": share}
     interval = share_interval(share, process.independent_looks) if process.from_outside else None
     if interval:
@@ -98,21 +98,21 @@ def _how(process: WatchedProcess, processes: int) -> str:
 def _line_table(process: WatchedProcess) -> Table | None:
     """Return the program's own lines, section by section."""
     lines = [
-        line for line in own_lines(process) if 100 * line.total_s / process.wall_s >= _LEAST_PERCENT
+        line for line in own_lines(process) if 100 * line.total_s / process.seen_s >= _LEAST_PERCENT
     ]
     # What leads to several sections, such as `main()`, says nothing of any of them.
     places = [(line.frame.file, line.frame.line) for line in lines]
     lines = [
         line
         for line, place in zip(lines, places, strict=True)
-        if 100 * line.own_s / process.wall_s >= _LEAST_PERCENT or places.count(place) == 1
+        if 100 * line.own_s / process.seen_s >= _LEAST_PERCENT or places.count(place) == 1
     ]
     told = sorted(lines, key=lambda line: -line.total_s)[:_MOST_LINES]
     rows: list[dict[str, Cell]] = []
     for section, wall_s in sections_s(process).items():
         of = [line for line in told if line.section is section]
         if of:
-            share = 100 * wall_s / process.wall_s
+            share = 100 * wall_s / process.seen_s
             rows.append(_EMPTY | {"line": section.value, "total_percent": share})
             rows += [_line_row(process, line) for line in of]
     if not rows:
@@ -148,11 +148,11 @@ _EMPTY: dict[str, Cell] = {
 def _line_row(process: WatchedProcess, line: OwnLine) -> dict[str, Cell]:
     row = _EMPTY | {
         "line": f"  {_place(line.frame)}",
-        "total_percent": 100 * line.total_s / process.wall_s,
+        "total_percent": 100 * line.total_s / process.seen_s,
         "code": line.frame.text or line.frame.function,
         "doing": line.doing.value,
     }
-    if 100 * line.own_s / process.wall_s >= _LEAST_PERCENT:
+    if 100 * line.own_s / process.seen_s >= _LEAST_PERCENT:
         row |= _share(process, line.own_s)
     parts = line.parts_percent
     if parts and abs(parts[-1] - parts[0]) >= _CHANGED_POINTS:

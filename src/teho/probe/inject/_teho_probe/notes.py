@@ -22,6 +22,8 @@ __all__ = ["Loader", "Notes", "caller"]
 _MOST_LOADERS = 50
 _MOST_STEPS = 100_000
 _MOST_PHASES = 200
+_SHORTEST_S = 0.001
+"""Of a phase: what leads from one into another takes some time too."""
 _MOST_FAILURES = 20
 _LASTING = ("version", "cuda", "hip", "xpu", "blas", "blas_threads")
 """Facts that a forked child shares with its parent."""
@@ -187,7 +189,9 @@ class Notes:
         if path:
             path = path if path in phases or len(phases) < _MOST_PHASES else "(others)"
             phases[path] = phases.get(path, 0.0) + monotonic() - self._since_s
-        return {name: round(spent_s, 4) for name, spent_s in phases.items()}
+        return {
+            name: round(spent_s, 4) for name, spent_s in phases.items() if spent_s >= _SHORTEST_S
+        }
 
     def loader(self, settings: Facts, made_at: Any = None) -> Loader:
         """Return the loader with these settings that is made there, or where the program is."""

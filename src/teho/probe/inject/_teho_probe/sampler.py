@@ -33,6 +33,8 @@ _CLOSE_S, _CALM = 20.0, 4
 what goes on in the long run shows all the same."""
 _COST_SHARE = 0.002
 """Of the time, at the most: less than half of what the whole probe may take, 0.5 %."""
+_TOLD_S = 0.2
+"""After so long a process is made known: those that are forked for a small thing leave no file."""
 _GRACE_S = 0.05
 """What it may take beyond that, to set itself up."""
 _SLOWEST = 10
@@ -167,7 +169,8 @@ class Sampler:
                     self._is_outside = self._lines.is_seen_from_outside
                 if not self._is_outside:
                     self._look(now_s, now_s - due_s)
-                    self._lines.begin()
+                    if now_s - self._began_s >= _TOLD_S:
+                        self._lines.begin()
                 most_s = max(_WRITE_S[1], (now_s - self._began_s) * _WRITE_SHARE)
                 every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), most_s)
                 if now_s - self._written_s >= every_s:

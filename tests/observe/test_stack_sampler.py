@@ -1,0 +1,169 @@
+"""The recorder's child that reads stacks, over real programs with the probe in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from teho.model.watched import State, WatchedProcess
+from teho.observe.spool import with_probe
+from teho.observe.stack_sampling import StackSampling
+from teho.store.probe import processes_in
+
+LOOP = """
+import hashlib, time
+data = b"x" * 3_000_000
+def python():
+    total = 0
+    for number in range(30_000): total += number * number
+    return total
+def native(): return hashlib.sha256(data).digest()
+def rest(): time.sleep(0.002)
+end = time.monotonic() + 5
+while time.monotonic() < end:
+    python()
+    native()
+    rest()
+"""
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> str:
+    (tmp_path / "above").mkdir(mode=0o700)
+    return str(tmp_path / "above" / "probe")
+
+
+@pytest.fixture
+def sampling(spool: str) -> Iterator[Callable[[], None]]:
+    child = StackSampling(spool, cores=os.cpu_count() or 1)
+    ended = []
+
+    def end() -> None:
+        if not ended:
+            ended.append(True)
+            child.stop()
+
+    yield end
+    end()
+
+
+def run(spool: str, code: str) -> subprocess.CompletedProcess[str]:
+    environment = with_probe(dict(os.environ), spool)
+    argv = [sys.executable, "-c", code]
+    return subprocess.run(
+        argv, env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+
+
+def read(spool: str) -> list[WatchedProcess]:
+    problems: list[str] = []
+    found = processes_in(Path(spool), problems)
+    assert problems == []
+    return found
+
+
+def by_function(process: WatchedProcess) -> dict[str, dict[State, float]]:
+    found: dict[str, dict[State, float]] = {}
+    for one in process.stacks:
+        states = found.setdefault(one.frames[0].function, {})
+        states[one.state] = states.get(one.state, 0.0) + one.wall_s
+    return found
+
+
+def test_each_function_has_its_time_in_the_state_that_it_was_in(
+    spool: str, sampling: Callable[[], None], tmp_path: Path
+) -> None:
+    script = tmp_path / "loop.py"
+    script.write_text(LOOP)
+    run(spool, f"exec(compile(open({str(script)!r}).read(), {str(script)!r}, 'exec'))")
+    sampling()
+    (process,) = read(spool)
+    assert process.from_outside
+    functions = by_function(process)
+    assert max(functions["python"], key=functions["python"].__getitem__) in {
+        State.PYTHON,
+        State.CORE,
+    }
+    assert max(functions["native"], key=functions["native"].__getitem__) in {
+        State.NATIVE,
+        State.CORE,
+    }
+    assert functions["rest"][State.SLEEPING] > 0
+    # By looks from outside but for the first moments.
+    assert sum(one.wall_s for one in process.stacks) == pytest.approx(process.wall_s, rel=0.1)
+
+
+def test_a_child_that_is_forked_is_found_too(spool: str, sampling: Callable[[], None]) -> None:
+    run(
+        spool,
+        "import os, time\n"
+        "def of_child(): time.sleep(2)\n"
+        "def of_parent(): os.wait()\n"
+        "of_parent() if os.fork() else of_child()",
+    )
+    sampling()
+    parent, child = read(spool)
+    assert (parent.from_outside, child.from_outside) == (True, True)
+    assert child.parent_pid == parent.pid
+    assert State.SLEEPING in by_function(child)["of_child"]
+    assert State.PROCESS in by_function(parent)["of_parent"]
+
+
+def test_a_process_that_cannot_be_read_is_looked_at_by_its_own_thread(
+    spool: str, sampling: Callable[[], None]
+) -> None:
+    # As one says that is no CPython.
+    run(
+        spool,
+        "import sys, time\nclass Name: name = 'other'\nsys.implementation = Name\ntime.sleep(1.5)",
+    )
+    sampling()
+    (process,) = read(spool)
+    assert (process.from_outside, process.why_inside) == (False, "its Python is other")
+    assert sum(one.wall_s for one in process.stacks) == pytest.approx(process.wall_s, rel=0.1)
+
+
+def test_it_ends_with_the_recorder_that_was_killed(spool: str) -> None:
+    code = (
+        "import os, sys, time\n"
+        "from teho.observe.stack_sampling import StackSampling\n"
+        "child = StackSampling(sys.argv[1], 1)\n"
+        "print(child._pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    recorder = subprocess.Popen(
+        [sys.executable, "-c", code, spool], stdout=subprocess.PIPE, text=True
+    )
+    assert recorder.stdout is not None
+    pid = int(recorder.stdout.readline())
+    recorder.kill()
+    recorder.wait()
+    recorder.stdout.close()
+    deadline_s = time.monotonic() + 30
+    while Path(f"/proc/{pid}/stat").exists() and time.monotonic() < deadline_s:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state in "ZX":  # nobody waits for it
+            break
+        time.sleep(0.05)
+    else:
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_full_disk_costs_no_line(spool: str) -> None:
+    from teho.observe.stack_lines import StackLines
+
+    lines = StackLines(Path(spool))  # there is no such folder yet
+    lines.began("7-100", 1.0)
+    lines.flush(0.1)
+    Path(spool).mkdir()
+    lines.flush(0.2)
+    (file,) = Path(spool).iterdir()
+    told = [json.loads(line) for line in file.read_text().splitlines()]
+    assert told == [{"process": "7-100", "began_s": 1.0}, {"cost_s": 0.2}]

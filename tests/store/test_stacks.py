@@ -1,0 +1,138 @@
+"""What a node's stack sampler wrote, as it is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from teho.model.watched import State, WatchedProcess
+from teho.store.probe import processes_in, watched_processes
+
+HEAD = {"probe": 1, "pid": 7, "parent_pid": 1, "python": "3.11.7", "program": [], "began_s": 100.0}
+FRAMES: list[dict] = [
+    {"frame": 0, "is": ["/home/ann/a.py", "f", 3, "hash(data)"]},
+    {"frame": 1, "is": ["/home/ann/a.py", "f", 4, "total += x"]},
+    {"frame": 2, "is": ["/home/ann/a.py", "f", 5, "time.sleep(1)"]},
+    {"stack": 0, "frames": [0]},
+    {"stack": 1, "frames": [1]},
+    {"stack": 2, "frames": [2]},
+]
+
+
+def slice_of(from_s: float, seen: dict, stayed: dict | None = None, **about: float) -> dict:
+    return {
+        "process": "7-100", "from_s": from_s, "until_s": from_s + 10.0, "queued_s": 0.0,
+        "ran_s": 8.0, "seen": seen, "stayed": stayed or {}, **about,
+    }  # fmt: skip
+
+
+def read(run: Path, *lines: dict, steps: dict | None = None) -> tuple[WatchedProcess, list[str]]:
+    folder = run / "probe"
+    folder.mkdir(parents=True)
+    own = [HEAD] + ([steps] if steps else []) + [{"end_s": 140.0}]
+    files = {"n-1-7-100": own, "n-1-stacks-9": [*FRAMES, *lines]}
+    for name, written in files.items():
+        text = "".join(json.dumps(line) + "\n" for line in written)
+        (folder / f"{name}.jsonl").write_text(text)
+    problems: list[str] = []
+    (process,) = watched_processes(run, problems)
+    return process, problems
+
+
+def states(process: WatchedProcess) -> dict[tuple[int, State], float]:
+    return {(one.frames[0].line, one.state): pytest.approx(one.wall_s) for one in process.stacks}
+
+
+def test_a_call_that_was_seen_to_last_is_native_and_the_rest_python(tmp_path: Path) -> None:
+    seen = {
+        "0": {"running": [40, 4.0]},
+        "1": {"running": [50, 5.0]},
+        "2": {"sleeping": [10, 1.0]},
+    }
+    process, problems = read(tmp_path, slice_of(100.0, seen, {"0": [9, 1], "1": [0, 12]}))
+    assert problems == []
+    assert (process.node, process.from_outside) == ("n-1", True)
+    assert states(process) == {
+        (3, State.NATIVE): 4.0,
+        (4, State.PYTHON): 5.0,
+        (5, State.SLEEPING): 1.0,
+    }
+    assert process.wall_s == 40.0
+    assert process.independent_looks == pytest.approx(100)
+
+
+def test_without_such_looks_a_call_counts_as_lasting(tmp_path: Path) -> None:
+    seen = {"0": {"running": [40, 4.0]}, "1": {"running": [50, 5.0]}}
+    process, _ = read(tmp_path, slice_of(100.0, seen))
+    assert states(process) == {(3, State.NATIVE): 4.0, (4, State.PYTHON): 5.0}
+
+
+def test_time_without_a_core_is_taken_first_from_lines_that_wait(tmp_path: Path) -> None:
+    # Of 10 s in which it could run, it had no core for 4: 1 s after sleeping, 3 of the other 9.
+    seen = {
+        "0": {"running": [90, 9.0]},
+        "2": {"sleeping": [50, 5.0], "running": [10, 1.0]},
+    }
+    process, _ = read(tmp_path, slice_of(100.0, seen, {"0": [9, 0]}, queued_s=4.0, ran_s=6.0))
+    assert states(process) == {
+        (3, State.NATIVE): 6.0,
+        (3, State.CORE): 3.0,
+        (5, State.SLEEPING): 5.0,
+        (5, State.CORE): 1.0,
+    }
+
+
+def test_little_time_without_a_core_is_not_told(tmp_path: Path) -> None:
+    seen = {"0": {"running": [90, 9.0]}}
+    process, _ = read(tmp_path, slice_of(100.0, seen, queued_s=0.1, ran_s=8.9))
+    assert states(process) == {(3, State.NATIVE): 9.0}
+
+
+def test_what_was_before_the_first_step_and_in_each_quarter(tmp_path: Path) -> None:
+    # Steps of 1 s, the first one done at 121: it began at 120.
+    steps = {"steps": 11, "first_s": 121.0, "last_s": 131.0}
+    lines = [
+        slice_of(100.0, {"0": {"running": [100, 10.0]}}),
+        slice_of(110.0, {"0": {"running": [100, 10.0]}}),
+        slice_of(120.0, {"2": {"sleeping": [100, 10.0]}}),
+        slice_of(130.0, {"2": {"sleeping": [100, 10.0]}}),
+    ]
+    process, _ = read(tmp_path, *lines, steps=steps)
+    assert [(one.frames[0].line, one.wall_s) for one in process.set_up] == [(3, 20.0)]
+    assert [[one.frames[0].line for one in part] for part in process.parts] == [[3], [3], [5], [5]]
+
+
+def test_rarer_looks_count_less(tmp_path: Path) -> None:
+    # 10 s by 100 looks and 10 s by 10: 400 / (1 + 10) of equal weight.
+    process, _ = read(
+        tmp_path,
+        slice_of(100.0, {"0": {"running": [100, 10.0]}}),
+        slice_of(110.0, {"0": {"running": [10, 10.0]}}),
+    )
+    assert process.independent_looks == pytest.approx(400 / 11)
+
+
+def test_why_a_process_could_not_be_read(tmp_path: Path) -> None:
+    process, problems = read(tmp_path, {"process": "7-100", "failed": "its Python is pypy"})
+    assert (process.from_outside, process.why_inside) == (False, "its Python is pypy")
+    assert problems == []
+
+
+def test_a_sampler_that_gave_up_is_a_line_of_the_report(tmp_path: Path) -> None:
+    _, problems = read(tmp_path, {"gave_up": "OSError: no"}, {"full": True})
+    assert len(problems) == 2
+    assert "stacks were not read to the end: OSError: no" in problems[0]
+    assert "is full" in problems[1]
+
+
+def test_in_the_spool_files_have_no_node(tmp_path: Path) -> None:
+    seen = {"0": {"running": [40, 4.0]}}
+    texts = {"7-100": [HEAD], "stacks-9": [*FRAMES, slice_of(100.0, seen)]}
+    for name, lines in texts.items():
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    problems: list[str] = []
+    (process,) = processes_in(tmp_path, problems)
+    assert (problems, process.from_outside) == ([], True)
