@@ -1,47 +1,47 @@
 """Probe: what looking into a Python program costs it, beside profilers.
 
-Three small programs run with the probe in their environment, as `teho run` gives it: *training*
-is a small CNN on images that a DataLoader makes ready in the same process, *python* counts in
-plain Python, *numpy* multiplies matrices; one thread of work each, as torchrun has it. What the
-probe costs is lost in the noise of a shared machine, so in some windows of half a second it looks
-and writes up to ten times as often. Every other window is *usual*, and of those between a half,
-drawn by chance, are *dosed* and the others usual *again*: all in one process, each held against
-the two around it. Teho's figure is the mean over the middle half of the dosed windows of how
-much longer a step took, divided by how many times more looks there were, with its 95 %
-interval (bootstrap). Looks are counted: a program that holds Python's lock lets fewer in.
-*Itself* is the same for the windows that were usual again: the truth is 0. Where its interval
-reaches the budget, or the budget lies within Teho's, neither yes nor no is said. The brake, by
-which the probe looks less often once it took more than 0.2 % of the time, is on and allows for the
-doses; and it writes ten times as often even where it cannot look so: the figure is too high rather
-than too low.
+Three small programs run with the probe in their environment and the recorder's sampler of stacks
+beside them, as under `teho run`: *training* is a small CNN on images that a DataLoader makes ready
+in the same process, *python* counts in plain Python, *numpy* multiplies matrices; one thread of
+work each, as torchrun has it. What the sampler costs is lost in the noise of a shared machine, so
+it may take ten times as much of a core as it takes on average in the first 150 s of a process (0.4
+%), and the loss is divided by ten. The program stops the sampler (SIGSTOP) and lets it go on, for
+half a second each: every other window it is *stopped*, and of those between a half, drawn by
+chance, are *awake* and the others stopped *again*. Teho's figure is the mean over the middle half
+of the awake windows of how much longer a step took than in the windows around it, divided by ten,
+with its 95 % interval (bootstrap). *Itself* is the same for the windows that were stopped again:
+the truth is 0. If its interval reaches the budget, or the budget is within Teho's, neither yes nor
+no is said.
 
 What the probe puts *around PyTorch's functions* cannot be switched off. It is measured apart, and
 is in Teho's figure of *training*: the least time of a batch, in passes over a loader of numbers
 with an optimizer of one parameter, in processes with and without the probe; times the batches a
-second of *training*. *CPU time of the probe* is by its own account, from the start of a run, the
-brake on; a second core may bear it. None of these but the last two rows have in them what the
-probe costs at the start and the end of a program.
+second of *training*. *CPU time of probe and sampler* is by their own account, from the start of a
+run. None of these but the last two rows have in them what the probe costs at the start and the end
+of a program.
 
 Peers are measured as whole processes, in turn with the program alone: how much longer a step took
 after a warm-up of two seconds, the median of rounds with the least and the most; start and end are
-left out. *Another process* is the program alone once more, and *the probe, as a
-whole process* is there to see that nothing is hidden: what lies within the former's range is noise.
-torch.profiler looks at the CPU; *scheduled* is `schedule(wait=5, warmup=1, active=3)` over and
-over, its traces written. TraceML has `trace_step` around each step, scalene runs with `--cpu-only`,
-py-spy looks 100 times a second, its default. They come into an environment of their own when first
-called for; those that do not work here are said and left out, as is *training* without PyTorch
+left out. *Another process* is the program alone once more, and *the probe, as a whole process* is
+there to see that nothing is hidden: what lies within the former's range is noise. torch.profiler
+looks at the CPU; *scheduled* is `schedule(wait=5, warmup=1, active=3)` over and over, its traces
+written. TraceML has `trace_step` around each step, scalene runs with `--cpu-only`, py-spy looks 100
+times a second, its default. They come into an environment of their own when first called for; those
+that do not work here are said and left out, as is *training* without PyTorch
 (`tests/frameworks.sh`).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,16 @@ from common import (
     slower_by,
 )
 
+from teho.observe import stack_sampler
 from teho.observe.spool import with_probe
+from teho.observe.stack_sampling import StackSampling
 
 _PROGRAMS = Path(__file__).with_name("probe_programs.py")
 _FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
 _INSTALLED = ("py-spy==0.4.3", "scalene==2.4.0", "traceml-ai==0.5.0")
 _BUDGET_PERCENT = 0.5
+_DOSE, _USUAL_SHARE = 10, 0.004
+"""Of a core: what the sampler takes on average in the first 150 s of a process."""
 _WINDOWS, _WINDOW_S = 300, 0.5
 """Windows that are looked at; as many and one more lie between them."""
 _ROUNDS, _PEER_S = 5, 5.0
@@ -112,8 +116,8 @@ def _rows(
     hooks = []
     if child.program == "training":
         hooks.append(child.hooks(statistics.median(rates["alone"]), rounds))
-    dosed = [one + sum(row.ours.median for row in hooks) for one in windowed["dosed"]]
-    ours = slower_by(child.program, dosed, windowed["again"], _BUDGET_PERCENT)
+    awake = [one + sum(row.ours.median for row in hooks) for one in windowed["awake"]]
+    ours = slower_by(child.program, awake, windowed["again"], _BUDGET_PERCENT)
     accounts = [child.account(one["pid"]) for one in told["the probe, as a whole process"]]
     length_s = statistics.median(length_s for _, length_s in accounts)
     return [
@@ -125,7 +129,7 @@ def _rows(
         ),
         *hooks,
         Row(
-            what=f"{child.program}, CPU time of the probe in the first {length_s:.1f} s",
+            what=f"{child.program}, CPU time of probe and sampler in the first {length_s:.1f} s",
             unit="ms",
             ours=Figures.of(*(1000 * cost_s for cost_s, _ in accounts)),
         ),
@@ -167,7 +171,12 @@ class _Child:
         result = self._folder / "result.json"
         result.unlink(missing_ok=True)
         argv = [*(around or self._script), program or self.program, result, *what]
-        measure_process([str(word) for word in argv], self._environments[probed])
+        with (
+            _sampled(self._environments[True]["TEHO_PROBE"], is_dosed="windows" in what)
+            if (probed)
+            else nullcontext()
+        ):
+            measure_process([str(word) for word in argv], self._environments[probed])
         told: dict[str, Any] = json.loads(result.read_bytes())
         return told
 
@@ -221,11 +230,30 @@ class _Child:
         )
 
     def account(self, pid: int) -> tuple[float, float]:
-        """Return the CPU time that the probe of a process says that it took, and until when [s]."""
-        (path,) = Path(self._environments[True]["TEHO_PROBE"]).glob(f"{pid}-*.jsonl")
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        last = [line for line in lines if "cost_s" in line][-1]
-        return last["cost_s"], last["until_s"] - lines[0]["began_s"]
+        """Return the CPU time that probe and sampler say that they took, and in how long [s]."""
+        spool = Path(self._environments[True]["TEHO_PROBE"])
+        (own,) = spool.glob(f"{pid}-*.jsonl")
+        lines = [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
+        probe_s = [line["cost_s"] for line in lines if "cost_s" in line][-1]
+        # Each run has a sampler of its own: the one whose file knows this process.
+        (path,) = (one for one in spool.glob("stacks-*.jsonl") if own.stem in one.read_text())
+        told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        sampler_s = [line["cost_s"] for line in told if "cost_s" in line][-1]
+        return probe_s + sampler_s, lines[-1]["end_s"] - lines[0]["began_s"]
+
+
+@contextmanager
+def _sampled(spool: str, *, is_dosed: bool) -> Iterator[None]:
+    """Have the recorder's sampler look at what writes into a spool."""
+    usual = stack_sampler._share
+    if is_dosed:
+        stack_sampler._share = lambda _: _DOSE * _USUAL_SHARE
+    try:
+        child = StackSampling(spool, cores=os.cpu_count() or 1)
+        yield
+        child.stop()
+    finally:
+        stack_sampler._share = usual
 
 
 def _beside(ours: Row, name: str, alone: Sequence[float], theirs: Sequence[float]) -> Row:

@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ Watch = Callable[[Any], AbstractContextManager[object]]
 """What a peer wants to have around each step, given the model."""
 _MOST_WARM_UP_S = 2.0
 _DOSE = 10
+"""The sampler looks so many times as often as it does on average in the first 150 s."""
 
 
 def _training(watch: Watch) -> Iterator[None]:
@@ -123,45 +125,28 @@ def _rate(steps: Iterator[None], seconds: float) -> float:
 
 
 def _windows(steps: Iterator[None], count: int, window_s: float) -> dict[str, Any]:
-    """Return what the probe costs, and what nothing costs, by window [%]."""
-    # All that is known here of the probe's inside.
-    sampler: Any = sys.modules["_teho_probe.sampler"]
-    look, looks = sampler.Sampler._look, itertools.count()
-    period_s, write_s = sampler._PERIOD_S, sampler._WRITE_S[1]
+    """Return what the sampler of stacks costs, and what nothing costs, by window [%].
 
-    def counted(*arguments: Any) -> None:
-        next(looks)
-        look(*arguments)
-
-    sampler.Sampler._look = counted
-    # The brake is as strong as without the doses, which a quarter of the windows get.
-    sampler._COST_SHARE *= 1 + (_DOSE - 1) / 4
-
-    between = ["dosed", "again"] * (count // 2)
+    It is stopped in every other window, and of those between it goes on in a half.
+    """
+    spool = Path(os.environ["TEHO_PROBE"])
+    while not list(spool.glob(f"{os.getpid()}-*.seen")):
+        next(steps)
+    reader = int((spool / "reader").read_text(encoding="ascii"))
+    between = ["awake", "again"] * (count // 2)
     random.Random(1).shuffle(between)
-    states = ["usual", *itertools.chain(*((one, "usual") for one in between))]
-    rates, looks_hz = [], []
+    states = ["stopped", *itertools.chain(*((one, "stopped") for one in between))]
+    rates = []
     for state in states:
-        dose = _DOSE if state == "dosed" else 1
-        sampler._PERIOD_S = period_s / dose
-        sampler._WRITE_S = write_s / dose, write_s / dose
-        before, began_s = next(looks), time.perf_counter()
+        os.kill(reader, signal.SIGCONT if state == "awake" else signal.SIGSTOP)
         rates.append(_rate(steps, window_s))
-        looks_hz.append((next(looks) - before - 1) / (time.perf_counter() - began_s))
-    lost: dict[str, list[float]] = {"dosed": [], "again": []}
-    seen: dict[str, list[float]] = {"dosed": [], "again": [], "usual": []}
+    os.kill(reader, signal.SIGCONT)
+    lost: dict[str, list[float]] = {"awake": [], "again": []}
     for place, state in enumerate(states):
-        seen[state].append(looks_hz[place])
-        if state != "usual":
+        if state != "stopped":
             around = (rates[place - 1] + rates[place + 1]) / 2
-            lost[state].append(100 * (around / rates[place] - 1))
-    usual_hz, dosed_hz = (sum(seen[one]) / len(seen[one]) for one in ("usual", "dosed"))
-    share = usual_hz / (dosed_hz - usual_hz)
-    return {
-        "usual_hz": usual_hz,
-        "dosed_hz": dosed_hz,
-        **{state: [share * one for one in several] for state, several in lost.items()},
-    }
+            lost[state].append(100 * (around / rates[place] - 1) / _DOSE)
+    return lost
 
 
 def _hooks() -> float:

@@ -95,4 +95,5 @@ def test_what_a_killed_run_of_the_same_number_left_is_not_this_ones(home: Path) 
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     assert "Where the time went" not in done.stderr
     assert len(list(home.glob("runs/*"))) == 2
-    assert len(list(home.glob("runs/*/probe/*.jsonl"))) == 1
+    # All are of the first run: it may have one more, of stacks that were read from outside.
+    assert len({path.parent for path in home.glob("runs/*/probe/*.jsonl")}) == 1

@@ -96,6 +96,17 @@ def test_without_a_device_nothing_is_copied_to_it_or_waited_for(frames: list[Fra
     assert doing_of(seen(*frames, own("y = f(x)")), has_device=False) is Doing.NATIVE
 
 
+@pytest.mark.parametrize("state", [State.LOCK, State.NETWORK, State.PROCESS])
+def test_beside_other_ranks_a_backward_pass_that_waits_waits_for_them(state: State) -> None:
+    stack = seen(
+        library("torch/autograd/graph.py", "engine.run()"), own("loss.backward()"), state=state
+    )
+    assert doing_of(stack, has_ranks=True) is Doing.COMMUNICATING
+    assert doing_of(stack) is not Doing.COMMUNICATING
+    computes = seen(own("loss.backward()"), state=State.THREADS)
+    assert doing_of(computes, has_ranks=True) is Doing.THREADS
+
+
 def test_what_is_done_for_data_is_loading_whichever_library_does_it() -> None:
     stack = seen(*JAX_PUT, own("self.put(i)"), library("torch/utils/data/_utils/fetch.py"))
     assert doing_of(stack) is Doing.LOADING

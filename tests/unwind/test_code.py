@@ -60,32 +60,80 @@ for name in sys.argv[1:]:
 """
 
 
+FORMS = """
+def gaps(value):
+    value += 1
+{gap}
+    value += 2
+{long_gap}
+    return value
+
+def wide(a, b):
+    {long_line}
+    return [{long_list}]
+
+def other_letters(s, f):
+    s = 'äöü€𐌰' + f('ß', s); return f(s)('𐌰', s)
+
+def backwards(f, g):
+    return f(
+        g(1,
+          2),
+        g
+        (3),
+{gap}
+        g(4),
+    )(5)
+
+def kept(f):
+    for n in f():
+        try:
+            with f(n) as x, f(x):
+                f(x if n
+                  else f)
+        except (f,
+            g):
+            raise f from None
+        finally:
+            f(n)
+    else:
+        return {a: [b for b in f()] for a in f} if f else 3
+    while f:
+        if f(1) < f(2) < f(3): continue
+        break
+
+@print
+@print.__call__
+class Some(
+    object, metaclass=
+    type):
+    @property
+    def one(self): return f'{self} {self!r:>{3}}'
+    async def two(self):
+        async with self as a:
+            async for b in a:
+                yield await b
+        return
+    three = [x for x in range(3)
+             if x]
+
+def {long_name}(): return (lambda: (yield))
+"""
+
+
 def unusual_source() -> str:
     """Return a program with long lines, long gaps between lines and lines in another order."""
-    parts = [
-        "def gaps(value):\n    value += 1\n" + "\n" * 300 + "    value += 2\n" + "\n" * 40_000,
-        "    return value\n",
-        "def wide(a, b):\n    " + "; ".join(f"a = b + {number}" for number in range(300)) + "\n",
-        "    return [" + "a, " * 700 + "]\n",
-        "def other_letters(s, f):\n    s = 'äöü€𐌰' + f('ß', s); return f(s)('𐌰', s)\n",
-        "def backwards(f, g):\n    return f(\n        g(1,\n          2),\n        g\n        (3),\n"
-        + "\n" * 200
-        + "        g(4),\n    )(5)\n",
-        "def kept(f):\n    for n in f():\n        try:\n            with f(n) as x, f(x):\n"
-        "                f(x if n\n                  else f)\n        except (f, \n            g):\n"
-        "            raise f from None\n        finally:\n            f(n)\n"
-        "    else:\n        return {a: [b async for b in f()] for a in f} if f else 3\n"
-        "    while f:\n        if f(1) < f(2) < f(3): continue\n        break\n".replace(
-            "async for", "for"
-        ),
-        "@print\n@(lambda f:\n   f)\nclass Some(\n    object, metaclass=\n    type):\n"
-        "    @property\n    def one(self): return f'{self} {self!r:>{3}}'\n"
-        "    async def two(self):\n        async with self as a:\n"
-        "            async for b in a:\n                yield await b\n"
-        "        return\n    three = [x for x in range(3)\n             if x]\n",
-        "def " + "n" * 300 + "(): return (lambda: (yield))\n",
-    ]  # fmt: skip
-    return "\n".join(parts)
+    parts = {
+        "gap": "\n" * 300,
+        "long_gap": "\n" * 40_000,
+        "long_line": "; ".join(f"a = b + {number}" for number in range(60)),
+        "long_list": "a, " * 300,
+        "long_name": "n" * 300,
+    }
+    source = FORMS
+    for name, text in parts.items():
+        source = source.replace("{" + name + "}", text)
+    return source
 
 
 def code_of(table: bytes, first_line: int, version: tuple[int, int]) -> Code:

@@ -176,7 +176,7 @@ def names_of(version: tuple[int, int]) -> list[str]:
     ]
 
 
-def words_of(version: tuple[int, int], **changes: int) -> list[int]:
+def words_of(version: tuple[int, int], /, **changes: int) -> list[int]:
     """Return the words that a process publishes: each is different, but for those checked."""
     names = names_of(version)
     values = {name: 1000 + 8 * number for number, name in enumerate(names)}

@@ -106,7 +106,9 @@ def _add(
     in_set_up: bool,
 ) -> None:
     for seen in stacks:
-        doing = doing_of(seen, has_device=process.may_use_device)
+        doing = doing_of(
+            seen, has_device=process.may_use_device, has_ranks=process.is_one_of_several
+        )
         section = Section.SET_UP if in_set_up else _section(process, seen)
         wall_s = weight * seen.wall_s
         for place, frame in enumerate(_own(seen)):

@@ -83,12 +83,18 @@ _BY_STATE = {
 }
 
 
-def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
+# A replica's gradients are added up with those of others below these calls, in other threads.
+_ADDING_UP = re.compile(r"\.backward\(|\bbackward\(|\.step\(")
+_WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
+
+
+def doing_of(seen: Seen, *, has_device: bool = True, has_ranks: bool = False) -> Doing:
     """Return what a stack was doing.
 
     Args:
         seen: the stack.
         has_device: whether there is one to wait for; if not, `.item()` is a call like others.
+        has_ranks: whether there are other ranks, for which `.backward()` may wait.
 
     By the libraries' functions on it; by the call that was going on; by what the thread did then,
     as the kernel and the interpreter have it.
@@ -106,6 +112,9 @@ def doing_of(seen: Seen, *, has_device: bool = True) -> Doing:
         for doing, pattern in _BY_CALL:
             if doing not in excluded and pattern.search(innermost.text):
                 return doing
+    adds_up = has_ranks and any(_ADDING_UP.search(frame.text) for frame in seen.frames)
+    if adds_up and seen.state in _WAITS:
+        return Doing.COMMUNICATING
     return _BY_STATE[seen.state]
 
 
@@ -114,7 +123,9 @@ def spent_by(process: WatchedProcess) -> list[Spent]:
     walls: dict[Doing, float] = defaultdict(float)
     lines: dict[Doing, dict[tuple[str, int], tuple[Frame, float]]] = defaultdict(dict)
     for seen in process.stacks:
-        doing = doing_of(seen, has_device=process.may_use_device)
+        doing = doing_of(
+            seen, has_device=process.may_use_device, has_ranks=process.is_one_of_several
+        )
         walls[doing] += seen.wall_s
         frame = own_frame(seen.frames)
         if frame:

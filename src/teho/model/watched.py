@@ -214,8 +214,13 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
         return bool(others or built_for or not self.libraries)
 
     @property
+    def is_one_of_several(self) -> bool:
+        """Whether it trains together with others, by what is known of PyTorch."""
+        return int(self.libraries.get("torch", {}).get("world_size") or 1) > 1
+
+    @property
     def seen_s(self) -> float:
-        """For how long it was looked at: the moments before the first look and after the last lack."""
+        """For how long it was looked at: not before the first look, nor after the last."""
         return sum(seen.wall_s for seen in self.stacks) or self.wall_s
 
     @property

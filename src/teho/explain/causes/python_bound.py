@@ -18,7 +18,7 @@ KIND = "python_bound"
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
-    """Look at how long Python itself ran."""
+    """Look at how long Python code ran."""
     watch = Watch(KIND, run, summary, thresholds)
     for main in watch.mains:
         share = main.percent(Doing.PYTHON)
@@ -28,9 +28,9 @@ def judge(
             continue
         return [
             watch.lost(
-                f"Python itself took {share:.0f} % of the time, on one core.",
+                f"Python code took {share:.0f} % of the time, on one core.",
                 share_percent=share,
-                evidence=(Evidence("Python itself", share, "%"),),
+                evidence=(Evidence("Python", share, "%"),),
                 judged_by=["python_percent"],
                 action=(
                     "Let NumPy or PyTorch work on whole arrays where these lines work on single "

@@ -1,0 +1,253 @@
+"""What a main thread waits for is read from the kernel."""
+
+from __future__ import annotations
+
+import socket
+import textwrap
+import time
+from collections.abc import Callable
+
+import pytest
+
+from teho.model.watched import State
+from teho.unwind.memory import Memory, UnwindError
+from teho.unwind.waits import Waits
+from unwind.programs import LIMIT_S, Program, closing, wait_for
+
+SLEEPING_THREAD = """
+import threading
+thread = threading.Thread(target=time.sleep, args=(600,), daemon=True)
+thread.start()
+"""
+COMPUTING_THREAD = """
+import hashlib, threading
+def compute():
+    data = bytes(1 << 24)
+    while True: hashlib.sha256(data)
+thread = threading.Thread(target=compute, daemon=True)
+thread.start()
+"""
+LOOPBACK = """
+import socket
+listening = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listening.getsockname())
+server = listening.accept()[0]
+"""
+WAITING = {
+    "sleep": ("time.sleep(600)", State.SLEEPING),
+    "asyncio.sleep": ("import asyncio; asyncio.run(asyncio.sleep(600))", State.SLEEPING),
+    "select without descriptors": (
+        "import select; select.select([], [], [], 600)",
+        State.SLEEPING,
+    ),
+    "poll without descriptors": ("import select; select.poll().poll(600_000)", State.SLEEPING),
+    "a pipe": ("os.read(os.pipe()[0], 1)", State.PROCESS),
+    "a full pipe": ("os.write(os.pipe()[1], bytes(1 << 24))", State.PROCESS),
+    "its standard input": ("sys.stdin.readline()", State.PROCESS),
+    "select of a pipe": ("import select; select.select([0], [], [], 600)", State.PROCESS),
+    "poll of a pipe": (
+        "import select; p = select.poll(); p.register(0, 1); p.poll(600_000)",
+        State.PROCESS,
+    ),
+    "recv": (LOOPBACK + "client.recv(1)", State.PROCESS),
+    "recv with a time limit": (
+        LOOPBACK + "client.settimeout(600); client.recv(1)",
+        State.PROCESS,
+    ),
+    "recv of IPv6": (
+        """
+import socket
+listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
+client = socket.create_connection(listening.getsockname()[:2])
+server = listening.accept()[0]
+client.recv(1)
+""",
+        State.PROCESS,
+    ),
+    "a socket of this machine": (
+        "import socket; pair = socket.socketpair(); pair[0].recv(1)",
+        State.PROCESS,
+    ),
+    "epoll of a socket": (
+        LOOPBACK + "import select; e = select.epoll(); e.register(client, 1); e.poll(600)",
+        State.PROCESS,
+    ),
+    "asyncio with a socket": (
+        LOOPBACK
+        + """
+import asyncio
+client.setblocking(False)
+async def main(): await asyncio.get_running_loop().sock_recv(client, 1)
+asyncio.run(main())
+""",
+        State.PROCESS,
+    ),
+    "asyncio with an idle thread": (
+        """
+import asyncio
+async def main(): await asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)
+asyncio.run(main())
+""",
+        State.LOCK,
+    ),
+    "subprocess.wait": (
+        "import subprocess; subprocess.Popen(['sleep', '600']).wait()",
+        State.PROCESS,
+    ),
+    "subprocess.run with output": (
+        "import subprocess; subprocess.run(['sleep', '600'], capture_output=True)",
+        State.PROCESS,
+    ),
+    "os.wait": ("os.fork() or time.sleep(600); os.wait()", State.PROCESS),
+    "a shared lock": (
+        "import multiprocessing; lock = multiprocessing.Lock(); lock.acquire(); lock.acquire()",
+        State.PROCESS,
+    ),
+    "a lock": (
+        "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()",
+        State.LOCK,
+    ),
+    "a lock with a time limit": (
+        "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire(timeout=600)",
+        State.LOCK,
+    ),
+    "a condition": ("import threading; threading.Event().wait()", State.LOCK),
+    "a queue": ("import queue; queue.Queue().get()", State.LOCK),
+    "an idle thread": (SLEEPING_THREAD + "thread.join()", State.LOCK),
+    "a computing thread": (COMPUTING_THREAD + "thread.join()", State.THREADS),
+    "a signal": ("import signal; signal.pause()", State.PROCESS),
+}
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_what_is_waited_for(program: Callable[..., Program], name: str) -> None:
+    code, wanted = WAITING[name]
+    if "IPv6" in name and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    running = program("say('')\n" + code)
+    running.line()
+
+    def look() -> State | str:
+        call = waits.call()
+        return waits.state(call) if call else "running"
+
+    with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
+        # Ten looks in a row: on its way there the program may wait for other things.
+        found = wait_for(
+            lambda: [look() for _ in range(10)], lambda states: set(states) == {wanted}
+        )
+        assert found == [wanted] * 10
+        if wanted is not State.THREADS:
+            assert waits.core() is None
+
+
+def test_a_computing_program_runs(program: Callable[..., Program]) -> None:
+    running = program("say('')\nwhile True: pass")
+    running.line()
+    with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
+        found = wait_for(
+            lambda: [waits.call() for _ in range(10)], lambda calls: set(calls) == {b""}
+        )
+        assert found == [b""] * 10
+        core = wait_for(waits.core, lambda core: core is not None)
+        assert core is not None
+        assert core >= 0
+        before = waits.times()
+        if before is None:
+            pytest.skip("the kernel of this machine does not count the time for which threads run")
+        after = wait_for(waits.times, lambda times: times is None or times[0] > before[0])
+        assert after is not None
+        assert after[0] > before[0] > 0
+        assert after[1] >= before[1] >= 0
+
+
+def test_a_program_that_goes_on_is_seen_to(program: Callable[..., Program]) -> None:
+    code = """
+    say("")
+    sys.stdin.readline()
+    say("")
+    time.sleep(600)
+    """
+    running = program(textwrap.dedent(code))
+    running.line()
+    with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
+
+        def state() -> State | None:
+            call = waits.call()
+            return waits.state(call) if call else None
+
+        assert wait_for(state, lambda found: found is State.PROCESS) is State.PROCESS
+        running.send()
+        running.line()
+        assert wait_for(state, lambda found: found is State.SLEEPING) is State.SLEEPING
+
+
+def test_a_process_that_has_ended_is_refused(program: Callable[..., Program]) -> None:
+    running = program("say('')\ntime.sleep(600)")
+    running.line()
+    with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
+        call = wait_for(waits.call, bool)
+        assert waits.state(call) is State.SLEEPING
+        running.process.kill()
+        running.process.wait()
+        for function in (waits.call, waits.core):
+            with pytest.raises(UnwindError, match="it has ended"):
+                function()
+        assert waits.times() is None
+        # What was read before can still be asked about.
+        assert isinstance(waits.state(call), State)
+    with pytest.raises(UnwindError, match="what it waits for cannot be read"):
+        Waits(running.pid, memory)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.read(os.pipe()[0], 1)",
+        "import select; select.select([0], [], [], 600)",
+        "import select; p = select.poll(); p.register(0, 1); p.poll(600_000)",
+        "import select; e = select.epoll(); e.register(0, 1); e.poll(600)",
+        "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()",
+        "import multiprocessing; lock = multiprocessing.Lock(); lock.acquire(); lock.acquire()",
+    ],
+)
+def test_a_process_may_end_between_two_reads(program: Callable[..., Program], code: str) -> None:
+    running = program("say('')\n" + code)
+    running.line()
+    with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
+        call = wait_for(waits.call, bool)
+        running.process.kill()
+        running.process.wait()
+        assert isinstance(waits.state(call), State)
+
+
+def test_a_process_whose_exit_status_was_not_read_yet_is_refused(
+    program: Callable[..., Program],
+) -> None:
+    running = program("say('')")
+    running.line()
+    with closing(Memory(running.pid)) as memory:
+        until = time.monotonic() + LIMIT_S
+        call = b""
+        while time.monotonic() < until:
+            try:
+                waits = Waits(running.pid, memory)
+            except UnwindError:
+                return
+            with closing(waits):
+                try:
+                    call = waits.call()
+                except UnwindError:
+                    return
+                if call:
+                    assert isinstance(waits.state(call), State)
+            time.sleep(0.005)
+    raise AssertionError(f"a process that has ended is still read: {call.decode()!r}")
