@@ -235,8 +235,9 @@ class _Child:
         (own,) = spool.glob(f"{pid}-*.jsonl")
         lines = [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
         probe_s = [line["cost_s"] for line in lines if "cost_s" in line][-1]
-        # Each run has a sampler of its own: the one whose file knows this process.
-        (path,) = (one for one in spool.glob("stacks-*.jsonl") if own.stem in one.read_text())
+        # Each run has a sampler of its own: the one that began to read this process.
+        began = f'"{own.stem}","began_s"'
+        (path,) = (one for one in spool.glob("stacks-*.jsonl") if began in one.read_text())
         told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         sampler_s = [line["cost_s"] for line in told if "cost_s" in line][-1]
         return probe_s + sampler_s, lines[-1]["end_s"] - lines[0]["began_s"]
