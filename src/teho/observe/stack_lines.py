@@ -129,6 +129,7 @@ class StackLines:
         if not is_told or code.file.startswith("<frozen"):
             return [code.file, code.function, 0, ""]
         line, begin, end = code.place(offset)
+        line = line or code.first_line
         text = _line_of(pid, code.file, line)
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]

@@ -95,7 +95,7 @@ def mark_in(head: bytes, layout: Layout) -> bytes:
         layout: of its Python.
     """
     return (
-        head[layout.code_filename : layout.code_filename + 32]
+        head[layout.code_filename : layout.code_linetable + 8]
         + head[layout.code_firstlineno : layout.code_firstlineno + 4]
     )
 
@@ -165,12 +165,12 @@ def _place_3_11(table: bytes, first_line: int, offset: int) -> tuple[int, int | 
         begin: int | None = None
         end: int | None = None
         if kind <= 9:  # short: columns in one more byte
-            more = next(data)
+            more = next(data, 0)
             begin = kind << 3 | more >> 4
             end = begin + (more & 15)
         elif kind <= 12:
             line += kind - 10
-            begin, end = next(data), next(data)
+            begin, end = next(data, 0), next(data, 0)
         elif kind == 13:
             line += _signed(data)
         elif kind == 14:

@@ -6,6 +6,7 @@ By the format's description, System V ABI, chapters 4 and 5 (ELF-64, little endi
 from __future__ import annotations
 
 import functools
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +50,7 @@ def addresses_of(pid: int, symbol: str) -> Iterator[int]:
             found = Path(f"/proc/{pid}/root{path}").stat()
             key = found.st_dev, found.st_ino, found.st_mtime_ns
             place = _place_of(f"/proc/{pid}/root{path}", symbol, key)
-        except (OSError, ValueError, struct.error):
+        except (OSError, ValueError, OverflowError, IndexError, struct.error):
             continue
         if place is not None:
             yield int(span.partition("-")[0], 16) + place
@@ -59,6 +60,7 @@ def addresses_of(pid: int, symbol: str) -> Iterator[int]:
 def _place_of(path: str, symbol: str, _file: tuple[int, int, int]) -> int | None:
     """Return how far after the beginning of a loaded file its symbol is; None if it has none."""
     with Path(path).open("rb") as file:
+        length = os.fstat(file.fileno()).st_size
         header = _HEADER.unpack(file.read(_HEADER.size))
         if header[0][:6] != b"\x7fELF\x02\x01":
             return None
@@ -78,6 +80,8 @@ def _place_of(path: str, symbol: str, _file: tuple[int, int, int]) -> int | None
         for _, kind, _, _, offset, size, link, *_ in table:
             if kind != _DYNAMIC_SYMBOLS:
                 continue
+            if max(size, table[link][5]) > length:
+                return None
             file.seek(offset)
             symbols = file.read(size // _SYMBOL.size * _SYMBOL.size)
             file.seek(table[link][4])

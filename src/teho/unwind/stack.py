@@ -26,6 +26,12 @@ _POINTER = struct.Struct("<Q")
 _TAGS = 3
 """Low bits of a frame's pointer to its code that do not belong to the address (3.14)."""
 _TRIES = 20
+_TIMES = 5
+"""In a row that a stack ends at a new frame, until that is the outermost one."""
+_ALWAYS_CHECKED = 3
+"""Innermost functions: a new one may be where one was that is gone."""
+_HELPERS = frozenset(("__init__", "<shim>"))
+"""Files of frames that Python 3.12 and 3.13 put between functions, and show to nobody."""
 _FRAME_AND_VALUES_BYTES = 640
 _MOST_LISTED = 4096
 
@@ -63,7 +69,7 @@ class Unwinder:
             self._newest: frozenset[int] = frozenset()
             self._frame = _struct_of(self._layout)
             self._blocks = _Blocks(self._memory, self.thread, self._layout)
-            self._root = 0
+            self._root = self._candidate = self._times = 0
             self.look()
         except BaseException:
             self._memory.close()
@@ -167,7 +173,8 @@ class Unwinder:
         except UnwindError:
             return None
         offset = fields[2] - code.instructions
-        return (code, offset) if -2 <= offset < code.length else None
+        is_whole = -2 <= offset < code.length and code.file not in _HELPERS
+        return (code, offset) if is_whole else None
 
     def _innermost(self) -> int:
         layout = self._layout
@@ -198,18 +205,22 @@ class Unwinder:
             if owner >= foreign:
                 continue
             code = self._codes.get(address)
-            if code is None or address not in self._newest:
+            if code is None or address not in self._newest or len(places) < _ALWAYS_CHECKED:
                 code = self._code(address)
+            if code.file in _HELPERS:
+                continue
             used.add(address)
             offset = instruction * unit if is_object else instruction - code.instructions
             if not -2 <= offset < code.length:
                 raise UnwindError("an instruction is not in its function")
             places.append((code, offset))
-        if root != self._root and not is_last and root:
+        if root != self._root:
             # A frame that has just returned leads nowhere. The outermost one seldom changes.
-            self._root, known = root, self._root
-            if known:
+            self._times = self._times + 1 if root == self._candidate else 0
+            self._candidate = root
+            if self._root and self._times < _TIMES and not is_last:
                 raise UnwindError("its stack ends somewhere else than before")
+            self._root = root
         self._newest = frozenset(used)
         return Stack(tuple(places), top)
 
@@ -219,7 +230,7 @@ class Unwinder:
         known = self._codes.get(address)
         if known is not None:
             head = self._memory.read(
-                address, max(layout.code_filename + 32, layout.code_firstlineno + 4)
+                address, max(layout.code_linetable + 8, layout.code_firstlineno + 4)
             )
             if mark_in(head, layout) == known.mark:
                 return known

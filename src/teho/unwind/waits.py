@@ -42,6 +42,8 @@ _FUTEX_PRIVATE = 128
 _CORE = 36
 """Place of the core among the fields of stat after the name (proc(5), field 39)."""
 _PAGE_FAULT = b"-1"
+_ENDED = b"-1 0x0 0x0"
+"""Of a thread without memory of its own: its parent has not waited for it yet."""
 _NO_LIMIT = 1 << 31
 """Sign of a time-out of 32 bits: a negative one waits for ever."""
 _POLLED = struct.Struct("<ihh")
@@ -66,6 +68,8 @@ class Waits:
         self._pid = pid
         self._memory = memory
         self._sockets: dict[str, State] = {}
+        self._unix: set[str] = set()
+        """Those of them that are Unix sockets."""
         self._running: list[str] = []
         try:
             self._call = os.open(f"/proc/{pid}/task/{pid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
@@ -103,7 +107,7 @@ class Waits:
             call = os.pread(self._call, 256, 0)
         except OSError:
             call = b""
-        if not call:
+        if not call or call.rstrip() == _ENDED:
             raise UnwindError("it has ended")
         return b"" if call.startswith(b"running") else call
 
@@ -181,8 +185,9 @@ class Waits:
 
     def _of_any(self, name: str, arguments: list[int]) -> State:
         """Return what is waited for by a call that waits for several descriptors at once."""
-        found = [self._of_descriptor(one) for one in self._waited_on(name, arguments)]
-        if name == "epoll" and found == [State.PROCESS]:
+        waited_on = self._waited_on(name, arguments)
+        found = [self._of_descriptor(one) for one in waited_on]
+        if name == "epoll" and self._is_own_pair(waited_on):
             # Only what wakes its own loop, as asyncio has it: it waits for a time, or for threads.
             return State.LOCK if arguments[3] & _NO_LIMIT else State.SLEEPING
         known = [state for state in found if state is not State.WAITING]
@@ -206,6 +211,16 @@ class Waits:
         except UnwindError:
             return []
         return [place for place in range(count) if bits >> place & 1][:_MOST_POLLED]
+
+    def _is_own_pair(self, descriptors: list[int]) -> bool:
+        """Tell whether all that is waited on is one Unix socket, as a loop has to wake itself."""
+        if len(descriptors) != 1:
+            return False
+        try:
+            target = str(Path(f"/proc/{self._pid}/fd/{descriptors[0]}").readlink())
+        except OSError:
+            return False
+        return target.startswith("socket:[") and target[8:-1] in self._unix
 
     def _of_descriptor(self, number: int) -> State:
         try:
@@ -238,6 +253,7 @@ class Waits:
                     return State.PROCESS if _is_local(words[2]) else State.NETWORK
         for words in _rows(f"/proc/{self._pid}/net/unix"):
             if len(words) > 6 and words[6] == inode:
+                self._unix.add(inode)
                 return State.PROCESS
         return State.NETWORK
 
