@@ -16,6 +16,7 @@ import random
 import select
 import struct
 import time
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -37,8 +38,11 @@ _LEAST_S, _MOST_S = 0.01, 1.0
 _FIRST_COST_S = 2e-4
 _SMOOTH = 0.05
 _REST_S = 0.001
-_FIND_S, _FIND_BESIDE_S = 0.05, 0.25
-"""From one search for new processes to the next, without any and beside those that are known."""
+_FIND_S, _FIND_RARELY_S, _FIND_SHARE = 0.05, 1.0, 1 / 20
+"""From one search for new processes to the next: that share of the time without a new one, within
+these limits. Until it is found a process looks at itself."""
+_TRIES = 3
+"""To read a process, which may just begin, or be read at a bad moment."""
 _WRITE_S = 1.0
 _WRITE_SHARE = 1 / 60
 """Of the time so far, from one write to the next: parts of a run keep their times."""
@@ -218,7 +222,9 @@ class StackSampler:
         self._known: set[str] = set()
         self._changed_ns = -1
         self._lines = StackLines(self._spool)
-        self._began_s = self._written_s = time.monotonic()
+        self._tried: Counter[str] = Counter()
+        """How often those were tried in vain that may be tried once more."""
+        self._began_s = self._found_s = self._written_s = time.monotonic()
         self._cost_s = _FIRST_COST_S
         self._spent_s = 0.0
         self._parent = os.getppid()
@@ -235,6 +241,10 @@ class StackSampler:
             self._lines.gave_up(f"{type(error).__name__}: {error}")
             self._write()
             raise
+        finally:
+            with contextlib.suppress(OSError):  # the recorder may be gone
+                (self._spool / "reader").unlink()
+                self._spool.rmdir()
 
     def _run(self, control: int) -> None:
         self._spent_s = time.thread_time()
@@ -243,7 +253,8 @@ class StackSampler:
             now_s = time.monotonic()
             if now_s >= find_s:
                 self._find(now_s)
-                find_s = now_s + (_FIND_BESIDE_S if self._processes else _FIND_S)
+                quiet_s = now_s - self._found_s
+                find_s = now_s + min(max(_FIND_S, _FIND_SHARE * quiet_s), _FIND_RARELY_S)
             due = min(self._processes.values(), key=lambda one: one.due_s, default=None)
             if due is not None and due.due_s <= now_s:
                 self._look(due)
@@ -279,8 +290,11 @@ class StackSampler:
             found = self._spool.stat()
         except OSError:
             return
-        if found.st_uid != os.getuid() or found.st_mtime_ns == self._changed_ns:
+        is_new = found.st_mtime_ns != self._changed_ns
+        if found.st_uid != os.getuid() or not (is_new or self._tried):
             return
+        if is_new:
+            self._found_s = now_s
         # A file made in the same tick of the clock would not change the time again.
         if time.time_ns() - found.st_mtime_ns > 20_000_000:
             self._changed_ns = found.st_mtime_ns
@@ -306,8 +320,14 @@ class StackSampler:
         try:
             process = _Process(stem, _outer_pid(head), (version[0], version[1]), now_s)
         except UnwindError as error:
-            self._lines.failed(stem, str(error))
+            self._tried[stem] += 1
+            if self._tried[stem] < _TRIES:
+                self._known.discard(stem)
+            else:
+                del self._tried[stem]
+                self._lines.failed(stem, str(error))
             return
+        self._tried.pop(stem, None)
         self._processes[stem] = process
         self._lines.began(stem, now_s)
         with contextlib.suppress(OSError):

@@ -63,8 +63,6 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
 _SHARE_COLUMNS = (
     Column(key="share_percent", label="Time", unit="%", decimals=0),
     Column(key="interval", label="95 %"),
-    Column(key="low_percent", label="At least", unit="%", aside=True),
-    Column(key="high_percent", label="At most", unit="%", aside=True),
 )
 
 
@@ -128,7 +126,6 @@ def _line_table(process: WatchedProcess) -> Table | None:
             *([Column(key="change", label="Over time")] if any(r["change"] for r in rows) else []),
             Column(key="code", label="Code"),
             Column(key="doing", label="What", aside=True),
-            *_SHARE_COLUMNS[2:],
         ),
         rows=tuple(rows),
         note=_LINES_NOTE,
