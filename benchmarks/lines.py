@@ -1,6 +1,6 @@
 """Lines: is the share of each line right? Programs that time themselves, beside profilers.
 
-The programs of `benchmarks/lines/programs` were written by somebody who knew nothing of Teho. Each
+The programs of `benchmarks/lines/programs` were written without knowledge of Teho. Each
 runs a loop of two to five marked lines and measures how long each took. Their shares are compared
 with those that Teho, py-spy and scalene find, each in a run of its own. *Largest error* is the
 largest difference of a share from the program's own clocks, in points, over all lines of all
@@ -156,11 +156,11 @@ def _rows(
     what = f"Python {where}: largest error of a share"
     top_what = f"Python {where}: top line right, of {len(found)}"
     if peer:
-        nobody = Figures.of(0.0)
+        unmeasured = Figures.of(0.0)
         return [
-            Row(what=what, unit="points", ours=nobody, ours_text=" ", peer=peer,
+            Row(what=what, unit="points", ours=unmeasured, ours_text=" ", peer=peer,
                 theirs=Figures.of(worst.error), theirs_text=text),
-            Row(what=top_what, unit="programs", ours=nobody, ours_text=" ", peer=peer,
+            Row(what=top_what, unit="programs", ours=unmeasured, ours_text=" ", peer=peer,
                 theirs=Figures.of(top), theirs_text=str(top)),
         ]  # fmt: skip
     rows = [

@@ -19,9 +19,7 @@ _EVALUATION = re.compile(
     r"(^|[._])(eval|evaluat\w*|validat\w*|validation_step|test_step|test_epoch|predict)(_|$)"
 )
 _EVALUATION_FILES = re.compile(r"/loops/evaluation_loop\.py$")
-_CALLBACK_FILES = re.compile(
-    r"transformers/trainer_callback\.py$|/callbacks/|keras/src/callbacks|call\._call_callback"
-)
+_CALLBACK_FILES = re.compile(r"transformers/trainer_callback\.py$|/callbacks/|keras/src/callbacks")
 _CALLBACK = re.compile(
     r"(^|\.)(on_(train|validation|test|step|epoch|batch|fit)_\w+|_call_callback\w*)$"
 )

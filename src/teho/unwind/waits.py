@@ -71,11 +71,12 @@ class Waits:
         self._unix: set[str] = set()
         """Those of them that are Unix sockets."""
         self._running: list[str] = []
+        self._call = _opened(pid, "syscall")
         try:
-            self._call = os.open(f"/proc/{pid}/task/{pid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
-            self._stat = os.open(f"/proc/{pid}/task/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise UnwindError(f"what it waits for cannot be read: {error.strerror}") from None
+            self._stat = _opened(pid, "stat")
+        except UnwindError:
+            os.close(self._call)
+            raise
 
     def close(self) -> None:
         """Let go of the process."""
@@ -256,6 +257,13 @@ class Waits:
                 self._unix.add(inode)
                 return State.PROCESS
         return State.NETWORK
+
+
+def _opened(pid: int, name: str) -> int:
+    try:
+        return os.open(f"/proc/{pid}/task/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnwindError(f"what it waits for cannot be read: {error.strerror}") from None
 
 
 def _descriptors_in(name: str, arguments: list[int]) -> int:
