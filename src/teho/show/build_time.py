@@ -115,6 +115,7 @@ def _line_table(process: WatchedProcess) -> Table | None:
             rows += [_line_row(process, line) for line in of]
     if not rows:
         return None
+    changes = any(row["change"] for row in rows)
     return Table(
         key="lines",
         title="Lines of the program",
@@ -123,19 +124,20 @@ def _line_table(process: WatchedProcess) -> Table | None:
             Column(key="total_percent", label="In all", unit="%", decimals=0),
             Column(key="share_percent", label="Itself", unit="%", decimals=0),
             Column(key="interval", label="95 %"),
-            *([Column(key="change", label="Over time")] if any(r["change"] for r in rows) else []),
+            *([Column(key="change", label="Over time")] if changes else []),
             Column(key="code", label="Code"),
             Column(key="doing", label="What", aside=True),
         ),
         rows=tuple(rows),
-        note=_LINES_NOTE,
+        note=_LINES_NOTE + (_CHANGE_NOTE if changes else ""),
     )
 
 
 _LINES_NOTE = (
     "Itself: the time in the line and in what it calls of libraries. In all: with the program's "
-    "own functions that it calls. Over time: its share of the first and of the last quarter."
+    "own functions that it calls."
 )
+_CHANGE_NOTE = " Over time: its share of the first and of the last quarter."
 _EMPTY: dict[str, Cell] = {
     "line": "", "total_percent": "", "share_percent": "", "interval": "", "change": "", "code": "",
     "doing": "",
