@@ -19,6 +19,8 @@ _LONGEST_TABLE = 1 << 22
 _ASCII = 1 << 6
 _CODINGS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 _AT_ONCE_BYTES = 512
+_MARK_BYTES = 128
+"""Of a name: its length, its hash, which tells it from any other once it is known, and its text."""
 
 
 class Code:
@@ -69,7 +71,7 @@ def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, 
     Raises:
         UnwindError: there is none.
     """
-    head = memory.read(address, max(layout.code_linetable, layout.code_firstlineno) + 8)
+    head = memory.read(address, head_bytes(layout))
 
     def pointer(offset: int) -> int:
         return int(_POINTER.unpack_from(head, offset)[0])
@@ -83,21 +85,37 @@ def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, 
         table=_bytes(memory, layout, pointer(layout.code_linetable)),
         version=version,
         instructions=address + layout.code_instructions,
-        mark=mark_in(head, layout),
+        mark=mark_of(memory, layout, head),
     )
 
 
-def mark_in(head: bytes, layout: Layout) -> bytes:
+def mark_of(memory: Memory, layout: Layout, head: bytes) -> bytes:
     """Return what tells a code object from another one at the same address.
 
+    A new function may get the memory of one that is gone for all of its parts, so the addresses of
+    its name and file do not tell: what is written there does.
+
     Args:
-        head: its first bytes, as far as `mark_bytes` says.
+        memory: the process's.
         layout: of its Python.
+        head: the first bytes of the code object, as many as `head_bytes` says.
     """
-    return (
-        head[layout.code_filename : layout.code_linetable + 8]
-        + head[layout.code_firstlineno : layout.code_firstlineno + 4]
+    texts = [
+        memory.some(_POINTER.unpack_from(head, place)[0] + layout.str_size, _MARK_BYTES)
+        for place in (layout.code_name, layout.code_filename)
+    ]
+    return b"".join(
+        (
+            head[layout.code_filename : layout.code_linetable + 8],
+            head[layout.code_firstlineno : layout.code_firstlineno + 4],
+            *texts,
+        )
     )
+
+
+def head_bytes(layout: Layout) -> int:
+    """Return how much of a code object holds where its parts are."""
+    return max(layout.code_linetable, layout.code_firstlineno) + 8
 
 
 def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:

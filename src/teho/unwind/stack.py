@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.unwind.code import Code, mark_in, read_code
+from teho.unwind.code import Code, head_bytes, mark_of, read_code
 from teho.unwind.elf import addresses_of
 from teho.unwind.layout import Layout, layout_of
 from teho.unwind.memory import Memory, UnwindError
@@ -229,10 +229,8 @@ class Unwinder:
         layout = self._layout
         known = self._codes.get(address)
         if known is not None:
-            head = self._memory.read(
-                address, max(layout.code_linetable + 8, layout.code_firstlineno + 4)
-            )
-            if mark_in(head, layout) == known.mark:
+            head = self._memory.read(address, head_bytes(layout))
+            if mark_of(self._memory, layout, head) == known.mark:
                 return known
         if len(self._codes) >= _MOST_CODES:
             self._codes.clear()
