@@ -84,6 +84,35 @@ def test_time_without_a_core_is_taken_first_from_lines_that_wait(tmp_path: Path)
     }
 
 
+def test_a_look_that_came_when_a_wait_had_just_ended_counts_for_the_wait(tmp_path: Path) -> None:
+    # It was found able to run for 9 of 10 s; the kernel counted 7: 2 of the 4 s at the line that
+    # waits were waiting.
+    seen = {
+        "0": {"running": [50, 5.0]},
+        "2": {"sleeping": [10, 1.0], "running": [40, 4.0]},
+    }
+    stayed = {"0": [9, 0], "2": [0, 9]}
+    process, _ = read(tmp_path, slice_of(100.0, seen, stayed, ran_s=6.9, queued_s=0.1))
+    assert states(process) == {
+        (3, State.NATIVE): 5.0,
+        (5, State.SLEEPING): 3.0,
+        (5, State.PYTHON): 2.0,
+    }
+
+
+@pytest.mark.parametrize("about", [{"ran_s": 0.0}, {"ran_s": 9.0}])
+def test_looks_stand_as_they_are_if_the_kernel_counts_no_less(tmp_path: Path, about: dict) -> None:
+    seen = {"2": {"sleeping": [10, 1.0], "running": [90, 9.0]}}
+    process, _ = read(tmp_path, slice_of(100.0, seen, {"2": [0, 9]}, **about))
+    assert states(process) == {(5, State.SLEEPING): 1.0, (5, State.PYTHON): 9.0}
+
+
+def test_a_line_that_seldom_waits_is_not_taken_for_one_that_does(tmp_path: Path) -> None:
+    seen = {"0": {"lock": [5, 0.5], "running": [95, 9.5]}}
+    process, _ = read(tmp_path, slice_of(100.0, seen, {"0": [9, 0]}, ran_s=8.0))
+    assert states(process) == {(3, State.LOCK): 0.5, (3, State.NATIVE): 9.5}
+
+
 def test_little_time_without_a_core_is_not_told(tmp_path: Path) -> None:
     seen = {"0": {"running": [90, 9.0]}}
     process, _ = read(tmp_path, slice_of(100.0, seen, queued_s=0.1, ran_s=8.9))

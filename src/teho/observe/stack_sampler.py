@@ -157,7 +157,8 @@ class _Process:
         """Place -> how often the thread stayed there, and how often it went on."""
         self.core: int | None = None
         """The core that it ran on at the last look."""
-        self._waiting: dict[bytes, Key] = {}
+        self._waiting: dict[bytes, Counter[Key]] = {}
+        """Who makes a call -> the stacks that it was made from."""
         self._turn = 0
 
     def close(self) -> None:
@@ -170,24 +171,23 @@ class _Process:
         Raises:
             UnwindError: the process has ended.
         """
+        # The first thing after waking up: whatever comes before gives a wait the time to end.
+        call = self.waits.call()
         self._turn += 1
         if self._turn % _TURNS == 0:
-            self._watch(core)
+            self._watch(core, call)
             return
-        call = self.waits.call()
+        key, state = self.unwinder.look().key, State.RUNNING
         if call:
-            state = self.waits.state(call)
-            key = self.unwinder.look().key
+            # The same call of the same native code was made from the same line before.
+            known = self._waiting.setdefault(_who_calls(call), Counter())
             if self.waits.call() == call:
-                if len(self._waiting) >= _MOST_WAITING:
-                    self._waiting.clear()
-                self._waiting[call] = key
-            else:
-                # It went on while its stack was read. The same call, with the same place in native
-                # code, was made from the same line before.
-                key = self._waiting.get(call, key)
-        else:
-            key, state = self.unwinder.look().key, State.RUNNING
+                known[key] += 1
+            elif known:  # it went on while its stack was read
+                key = max(known, key=lambda one: known[one])
+            if len(self._waiting) > _MOST_WAITING or len(known) > _MOST_WAITING:
+                self._waiting.clear()
+            state = self.waits.state(call)
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
@@ -195,9 +195,9 @@ class _Process:
         self.seen_s = now_s
         self.core = self.waits.core()
 
-    def _watch(self, core: _Core) -> None:
+    def _watch(self, core: _Core, call: bytes) -> None:
         """Find out from another core whether the thread stays where it is, inside one call."""
-        if self.core is None or not core.leave(self.core):
+        if call or self.core is None or not core.leave(self.core):
             return
         first = self.unwinder.innermost()
         place = self.unwinder.place_in(first)
@@ -205,6 +205,12 @@ class _Process:
             stays = all(self.unwinder.innermost() == first for _ in range(_CHECKS))
             self.watched.setdefault(place, [0, 0])[0 if stays else 1] += 1
         self.core = self.waits.core()
+
+
+def _who_calls(call: bytes) -> bytes:
+    """Return a call's number, first argument, and places on the stack and in native code."""
+    words = call.split()
+    return b" ".join((*words[:2], *words[-2:]))
 
 
 class StackSampler:
@@ -255,22 +261,24 @@ class StackSampler:
                 self._find(now_s)
                 quiet_s = now_s - self._found_s
                 find_s = now_s + min(max(_FIND_S, _FIND_SHARE * quiet_s), _FIND_RARELY_S)
-            due = min(self._processes.values(), key=lambda one: one.due_s, default=None)
-            if due is not None and due.due_s <= now_s:
-                self._look(due)
             if now_s - self._written_s >= max(_WRITE_S, _WRITE_SHARE * (now_s - self._began_s)):
                 self._write()
                 if os.getppid() != self._parent:  # the recorder was killed
                     return
             due = min(self._processes.values(), key=lambda one: one.due_s, default=None)
-            wait_s = (due.due_s if due else find_s) - time.monotonic()
-            if due is not None:
+            if due is None:
+                wait_s = find_s - time.monotonic()
+            else:
                 self._core.move_to(due.core)
                 # Who has just run is let in at once only after a moment.
-                wait_s = max(wait_s, _REST_S)
-            if select.select([control], [], [], max(0.0, wait_s))[0]:
+                wait_s = max(due.due_s - time.monotonic(), _REST_S)
+            is_over = bool(select.select([control], [], [], max(0.0, wait_s))[0])
+            # Whatever comes between waking up and looking gives a wait the time to end.
+            if is_over:
                 self._write()
                 return
+            if due is not None:
+                self._look(due)
 
     def _introduce(self) -> None:
         """Write down which process reads, for kernels that ask who may."""
@@ -357,17 +365,19 @@ class StackSampler:
         del self._processes[process.name]
 
     def _tell(self, process: _Process) -> None:
-        ran_s, queued_s = process.waits.times() or (process.ran_s, process.queued_s)
-        about = {
-            "from_s": round(process.told_s, 4),
-            "until_s": round(process.seen_s, 4),
-            "queued_s": round(queued_s - process.queued_s, 4),
-            "ran_s": round(ran_s - process.ran_s, 4),
-        }
+        if not process.seen:
+            return
+        now_s = time.monotonic()
+        about = {"from_s": round(process.told_s, 4), "until_s": round(now_s, 4)}
+        times = process.waits.times()
+        if times is not None:
+            ran_s, queued_s = times
+            about["queued_s"] = round(queued_s - process.queued_s, 4)
+            about["ran_s"] = round(ran_s - process.ran_s, 4)
+            process.ran_s, process.queued_s = times
         self._lines.saw(process.name, process.pid, process.seen, process.watched, about)
-        process.ran_s, process.queued_s = ran_s, queued_s
         process.seen, process.watched = {}, {}
-        process.told_s = process.seen_s
+        process.told_s = now_s
 
     def _write(self) -> None:
         self._written_s = time.monotonic()

@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 _PARTS = 4
+_LEAST_WAITING = 0.1
+"""Of the time that a thread ran at a line: where it waits less, looks are not late."""
 _LEAST_QUEUED = 0.02
 """Of the time in which a thread could run; what is less does not show."""
 _CALL = re.compile(r"[(@]")
@@ -44,6 +46,7 @@ class Slice(NamedTuple):
     queued_s: float = 0.0
     """For how long its main thread could have run, and had no core."""
     ran_s: float = 0.0
+    """For how long it ran. Neither is known if both are zero."""
 
 
 class Outside:
@@ -99,7 +102,7 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, Outside]:
                 for number, (stayed, went_on) in line["stayed"].items():
                     of.stayed[frames[int(number)]] += stayed - went_on
     for of in found.values():
-        of.slices = _settled(of)
+        of.slices = _settled(_without_late_looks(of.slices), of.stayed)
     return dict(found)
 
 
@@ -114,10 +117,54 @@ def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
         for number, states in line["seen"].items()
         for state, (looks, wall_s) in states.items()
     )
-    return Slice(line["from_s"], line["until_s"], seen, line["queued_s"], line["ran_s"])
+    return Slice(
+        line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0)
+    )
 
 
-def _settled(of: Outside) -> list[Slice]:
+def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
+    """Count looks that came when a wait had just ended for what was waited for.
+
+    On a core that sleeps a look comes some 0.1 ms after it was due, and finds a thread that has
+    been woken meanwhile, most often at the same line. The kernel counts for how long the thread
+    could run; what looks found beyond that was waiting, at the lines where it waits.
+    """
+    known = [one for one in slices if one.ran_s > 0]
+    whole_s = sum(one.until_s - one.from_s for one in known)
+    if whole_s <= 0:
+        return list(slices)
+    could_run = sum(one.ran_s + one.queued_s for one in known) / whole_s
+    running: defaultdict[tuple[str, int], float] = defaultdict(float)
+    waits: defaultdict[tuple[str, int], dict[State, float]] = defaultdict(dict)
+    for seen in (seen for one in slices for seen in one.seen):
+        line = _line_of(seen)
+        if seen.state is State.RUNNING:
+            running[line] += seen.wall_s
+        else:
+            waits[line][seen.state] = waits[line].get(seen.state, 0.0) + seen.wall_s
+    waited_s = {line: sum(of.values()) for line, of in waits.items()}
+    late_s = sum(running.values()) * (1 - could_run) - sum(waited_s.values()) * could_run
+    lines = {line for line, s in waited_s.items() if s > _LEAST_WAITING * running[line]}
+    at_waits_s = sum(running[line] for line in lines)
+    if late_s <= 0 or at_waits_s <= 0:
+        return list(slices)
+    share = min(1.0, late_s / at_waits_s)
+
+    def corrected(one: Seen) -> Iterator[Seen]:
+        line = _line_of(one)
+        if one.state is not State.RUNNING or line not in lines:
+            yield one
+            return
+        shares = {state: share * s / waited_s[line] for state, s in waits[line].items()}
+        yield from _as(one, {State.RUNNING: 1 - share, **shares})
+
+    return [
+        one._replace(seen=tuple(new for seen in one.seen for new in corrected(seen)))
+        for one in slices
+    ]
+
+
+def _settled(slices: Sequence[Slice], stayed: Counter[Frame]) -> list[Slice]:
     """Return what was seen of a process with what no single look can tell.
 
     Whether a place is a call that lasts was found out by looks of another kind: a call that ends
@@ -125,9 +172,8 @@ def _settled(of: Outside) -> list[Slice]:
     more often is true. Nor can a look tell a thread that computes from one that waits for a core;
     for how long it did is known, from the kernel.
     """
-    slices = of.slices
     lines: Counter[tuple[str, int]] = Counter()
-    for frame, balance in of.stayed.items():
+    for frame, balance in stayed.items():
         lines[frame.file, frame.line] += balance
     queued = _queued_shares(
         [seen for one in slices for seen in one.seen],
@@ -136,8 +182,8 @@ def _settled(of: Outside) -> list[Slice]:
     )
 
     def is_call(frame: Frame) -> bool:
-        if frame in of.stayed:
-            return of.stayed[frame] > 0
+        if frame in stayed:
+            return stayed[frame] > 0
         key = frame.file, frame.line
         return lines[key] > 0 if key in lines else _CALL.search(frame.text) is not None
 
