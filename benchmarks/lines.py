@@ -7,12 +7,12 @@ largest difference of a share from the program's own clocks, in points, over all
 programs. *Top line right* counts the programs whose line with most time was found; lines that are
 within 5 points of the first count as first too. *Loaded* has two processes beside it that use all
 cores. Programs without PyTorch and NumPy run under every CPython that is found; those with them,
-and the peers, under that of `.frameworks`. A program runs for 20 s there, and for 10 s elsewhere. By
-chance alone 500 looks are off by more than 5 points for one share in 40: a program that is runs once
-more, for 60 s, and that stands. py-spy looks 100 times a second, with `--idle`, and
-stops the program for each look. scalene knows no inclusive time: a line has that of the functions
-of the same file that it calls. *Right kind* counts lines of which Teho says what the main thread
-did as the program's author says it.
+and the peers, under that of `.frameworks`. A program runs for 20 s there, and for 10 s elsewhere.
+By chance alone 500 looks are off by more than 5 points for one share in 40: a program that is runs
+once more, for 60 s, and that stands. py-spy looks 100 times a second, with `--idle`, and stops the
+program for each look. scalene knows no inclusive time: a line has that of the functions of the
+same file that it calls. *Right kind* counts lines of which Teho says what the main thread did as
+the program's author says it.
 """
 
 from __future__ import annotations
