@@ -23,6 +23,7 @@ RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
         ("recorder", "CPU time of a whole"),
         ("slowdown", "loader, slower by"),
         ("probe", "numpy, slower by"),
+        ("lines", "Python quick: largest error of a share"),
         ("disk", "bytes a reading"),
         ("big_report", "`teho report --format html`, peak memory"),
     ],

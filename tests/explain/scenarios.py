@@ -27,6 +27,7 @@ from teho.model.allocation import Allocation
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock, Run
 from teho.model.summary import Summary
+from teho.model.watched import Raised
 from teho.units import GIB
 
 
@@ -274,7 +275,8 @@ def failed_by_itself() -> tuple[Run, Summary]:
     """One program that ended with exit code 1; the GPU was used well until then."""
     run, summary = scenario(NodePart(gpus=[gpu()]), elapsed_s=620.0)
     run = msgspec.structs.replace(run, end=msgspec.structs.replace(run.end, exit_code=1))
-    return run, msgspec.structs.replace(summary, exception="MemoryError")
+    raised = Raised(text="MemoryError", at=None, at_s=620.0)
+    return run, msgspec.structs.replace(summary, exceptions={None: raised})
 
 
 def leaks_memory() -> tuple[Run, Summary]:

@@ -163,7 +163,7 @@ class TestWords:
         assert shown[-len(finding.evidence) :] == finding.evidence
         before = shown[: -len(finding.evidence)]
         assert [(item.label, item.value) for item in before] == (
-            [("could give back", said)] if said else []
+            [("could save", said)] if said else []
         )
 
 

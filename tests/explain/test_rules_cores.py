@@ -197,9 +197,9 @@ class TestTooManyThreads:
     def test_says_how_many_each_process_may_have(self):
         finding = found(too_many_threads, scenarios.oversubscribed())
         assert finding.sentence == (
-            "On r01c01, 64 threads of the program wanted to run on 8 cores."
+            "On r01c01, on average 64 runnable threads competed for 8 cores."
         )
-        assert figures(finding)["runnable threads a core, r01c01"] == 8.0
+        assert figures(finding)["runnable threads per core, r01c01"] == 8.0
         assert finding.regain_percent == (0.0, 87.5)
         assert "most of it in" not in figures(finding)  # no program was looked into
         assert "`export OMP_NUM_THREADS=1`" in finding.action
@@ -231,7 +231,7 @@ class TestTooManyThreads:
         given = Allocation(scheduler=scheduler, cores_asked=40)
         part = NodePart(cores=1, signals={"job_runnable_threads": 3.0}, allocation=given)
         finding = found(too_many_threads, scenario(part, environment=environment))
-        assert finding.sentence == ("On r01g01, 3 threads of the program wanted to run on 1 core.")
+        assert finding.sentence == ("On r01g01, on average 3 runnable threads competed for 1 core.")
 
     def test_a_node_without_known_cores_is_left_out(self):
         assert judged(too_many_threads, scenario(NodePart(cores=0))) == []

@@ -94,7 +94,7 @@ def test_low_use_of_all():
         (
             too_many_threads,
             {"signals": {"job_runnable_threads": 80.0}},
-            f"On each of {ALL}, 80 threads of the program wanted to run on 40 cores.",
+            f"On each of {ALL}, on average 80 runnable threads competed for 40 cores.",
         ),
         (
             memory_near_limit,

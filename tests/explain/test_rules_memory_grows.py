@@ -48,8 +48,8 @@ class TestLine:
             memory_grows, made(line(0.5, 18.0), limit=23.5, elapsed_s=71.0, scheduler=None)
         )
         assert finding.sentence == (
-            "Memory in use on r01c01 grew by 15.0 GiB per minute: at this rate it is full in "
-            "21.4 s."
+            "Memory use on r01c01 grew by 15.0 GiB per minute: at this rate it reaches the "
+            "limit 21.4 s after the end of this run."
         )
         assert finding.severity is Severity.CRITICAL
         assert figures(finding)["limit, r01c01"] == 23.5 * GIB
@@ -63,7 +63,7 @@ class TestLine:
         ]
         sentence = found(memory_grows, scenario(*parts)).sentence
         assert sentence.startswith(
-            "Memory in use on each of a and b grew by 1.00 GiB to 1.34 GiB per "
+            "Memory use on each of a and b grew by 1.00 GiB to 1.34 GiB per "
         )
 
     @pytest.mark.parametrize(("gained", "count"), [(6.5, 0), (6.9, 1)])
@@ -175,8 +175,8 @@ class TestGpus:
     def test_each_gpu_is_looked_at(self):
         rising = {"gpu_job_memory_bytes": line(2, 30)}
         finding = found(memory_grows, self.on_gpus({}, rising))
-        assert finding.sentence.startswith("Memory in use on GPU 1 on r01g01 grew by 486 MiB per ")
-        assert "`torch.cuda.memory_summary()`" in finding.action
+        assert finding.sentence.startswith("Memory use on GPU 1 on r01g01 grew by 486 MiB per ")
+        assert "`torch.cuda.memory_allocated()`" in finding.action
         assert figures(finding)["limit, GPU 1 on r01g01"] == 32 * GIB
 
     @pytest.mark.parametrize(("own", "count"), [(5.0 * GIB, 0), (UNSUPPORTED, 1)])

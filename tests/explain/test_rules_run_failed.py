@@ -12,8 +12,9 @@ from teho.explain.rules import judge_all, run_failed
 from teho.model.finding import Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock
+from teho.model.watched import Frame, Raised
 
-TIMEOUT = "which the command timeout returns at its limit"
+TIMEOUT = "`timeout` stopped it at its time limit"
 
 
 def made(*tasks, count=None, scheduler="slurm", clock=None):
@@ -29,7 +30,8 @@ def ended(*parts, elapsed_s=600.0, exception="", **end):
     """Make a run of one program that ended so."""
     run, summary = scenario(*(parts or [NodePart("a")]), elapsed_s=elapsed_s)
     end = msgspec.structs.replace(run.end, **({"exit_code": None} | end))
-    summary = msgspec.structs.replace(summary, exception=exception)
+    raised = {None: Raised(text=exception, at=None, at_s=600.0)} if exception else {}
+    summary = msgspec.structs.replace(summary, exceptions=raised)
     return msgspec.structs.replace(run, end=end), summary
 
 
@@ -40,7 +42,7 @@ class TestOneProgram:
             ({"exit_code": 1}, "failed after 10 min with exit code 1", "critical"),
             (
                 {"exit_code": 124},
-                f"failed after 10 min with exit code 124, {TIMEOUT}",
+                f"failed after 10 min with exit code 124: {TIMEOUT}",
                 "warning",
             ),
             (
@@ -87,7 +89,7 @@ class TestOneProgram:
         assert finding.sentence == f"The program {sentence}."
         assert len(finding.sentence.split()) <= 20
         assert finding.severity.value == severity
-        assert finding.action.endswith((".", ": the error is there."))
+        assert finding.action.endswith(".")
 
     @pytest.mark.parametrize("end", [{"exit_code": 0}, {"signal": 15, "on_purpose": "window"}])
     def test_a_good_end(self, end):
@@ -210,6 +212,36 @@ class TestTasks:
         assert finding.action.startswith("Read what rank 0 printed last")
         assert "`srun --output=job-%j-%t.log`" in finding.action
 
+    def test_the_exception_of_the_rank_that_began_it(self):
+        tasks = [task(0, "a", after_s=60.0, exit_code=3), task(1, "b", after_s=90.0, exit_code=1)]
+        at = Frame("/home/ann/train.py", "main", 41, "load(path)")
+        raised = {
+            0: Raised(text="ValueError: 3", at=at, at_s=60.0),
+            1: Raised(text="ConnectionError: lost", at=None, at_s=90.0),
+        }
+        run, summary = made(*tasks)
+        finding = found(run_failed, (run, msgspec.structs.replace(summary, exceptions=raised)))
+        assert finding.sentence == (
+            "Rank 0 on a failed with exit code 3 after 1 min: ValueError: 3 (train.py:41); the "
+            "other task failed too."
+        )
+        assert figures(finding)["in your code at"] == "train.py:41"
+
+    @pytest.mark.parametrize(
+        ("texts", "words"),
+        [
+            ({0: "KeyError: 1", 1: "KeyError: 1"}, "with exit code 1: KeyError: 1."),
+            ({0: "KeyError: 1", 1: "KeyError: 2"}, "with exit code 1."),
+            ({0: "KeyError: 1"}, "with exit code 1."),
+        ],
+    )
+    def test_all_at_once_name_an_exception_that_all_had(self, texts, words):
+        tasks = [task(rank, "a", after_s=60.0, exit_code=1) for rank in range(2)]
+        run, summary = made(*tasks)
+        raised = {rank: Raised(text=text, at=None, at_s=60.0) for rank, text in texts.items()}
+        finding = found(run_failed, (run, msgspec.structs.replace(summary, exceptions=raised)))
+        assert finding.sentence.endswith(words)
+
     def test_several_on_one_node(self):
         tasks = [task(rank, "a") for rank in range(3)]
         tasks += [task(rank, "b", after_s=60.0, signal=11) for rank in range(3, 6)]
@@ -218,7 +250,7 @@ class TestTasks:
         )
 
     @pytest.mark.parametrize(
-        ("later_s", "words"), [(1.0, "All 2 tasks failed"), (1.1, "Rank 0 on a failed")]
+        ("later_s", "words"), [(1.0, "Both tasks failed"), (1.1, "Rank 0 on a failed")]
     )
     def test_threshold_of_first(self, later_s, words):
         tasks = [task(0, "a", after_s=60.0, exit_code=1),
@@ -229,7 +261,7 @@ class TestTasks:
         clock = Clock(ahead_s=100.0, uncertainty_s=2.0)
         tasks = [task(0, "a", after_s=60.0, exit_code=1), task(1, "b", after_s=164.0, exit_code=1)]
         assert found(run_failed, made(*tasks, clock=clock)).sentence == (
-            "All 2 tasks failed after 1 min with exit code 1."
+            "Both tasks failed after 1 min with exit code 1."
         )
 
     def test_the_first_goes_by_the_run_s_clock(self):

@@ -116,6 +116,25 @@ def test_a_child_that_is_forked_is_found_too(spool: str, sampling: Callable[[], 
     assert State.PROCESS in by_function(parent)["of_parent"]
 
 
+def test_a_notebook_s_lines_have_their_text(spool: str, sampling: Callable[[], None]) -> None:
+    code = """
+import linecache, time
+cell = "def slow(): time.sleep(0.5)\\nfor _ in range(8): slow()\\n"
+name = "/tmp/ipykernel_1/no_such_cell.py"
+linecache.cache[name] = len(cell), None, cell.splitlines(True), name
+exec(compile(cell, name, "exec"))
+"""
+    run(spool, code)
+    sampling()
+    (process,) = read(spool)
+    cells = {frame for one in process.stacks for frame in one.frames if "ipykernel" in frame.file}
+    exact = sys.version_info >= (3, 11)
+    assert {frame.text for frame in cells} == {
+        "time.sleep(0.5)" if exact else "def slow(): time.sleep(0.5)",
+        "slow()" if exact else "for _ in range(8): slow()",
+    }
+
+
 def test_a_process_that_cannot_be_read_is_looked_at_by_its_own_thread(
     spool: str, sampling: Callable[[], None]
 ) -> None:

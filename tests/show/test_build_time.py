@@ -55,8 +55,8 @@ def test_what_it_did_is_said_in_full_on_a_terminal_of_80_columns() -> None:
 def test_a_process_of_several_is_not_told_by_a_number_of_its_place() -> None:
     alone, _ = time_tables(program_of([process({})]), 1)
     table, _ = time_tables(program_of([process({})]), 2)
-    assert alone.note.startswith("Python 3.11.7, process 7: 200 looks at its main thread")
-    assert table.note.startswith("Python 3.11.7, process 7 (one of 2): 200 looks")
+    assert alone.note.startswith("Python 3.11.7, process 7: 200 samples of its main thread")
+    assert table.note.startswith("Python 3.11.7, process 7 (one of 2): 200 samples")
 
 
 def test_each_share_has_its_interval() -> None:
@@ -68,7 +68,7 @@ def test_each_share_has_its_interval() -> None:
     table, lines = time_tables(program_of([shared]), 1)
     assert [(row["doing"], row["interval"]) for row in table.rows] == [
         ("sleeping", "50–69"),
-        ("Python", "31–50"),
+        ("running Python code", "31–50"),
     ]
     assert [(row["line"], row["interval"]) for row in lines.rows] == [
         ("program", ""),
@@ -85,9 +85,9 @@ def test_a_process_that_its_own_thread_looked_at_has_no_interval_and_says_why() 
     assert all("interval" not in row for row in table.rows)
     assert all(not row["interval"] for row in lines.rows)
     assert table.note == (
-        "Python 3.11.7, process 7, looked at by a thread of its own: its Python is pypy. Lines "
-        "within 5 ms of each other are not told apart: their time may be counted for the line "
-        "after them."
+        "Python 3.11.7, process 7, sampled by a thread of its own: its Python is pypy. Lines "
+        "less than 5 ms apart cannot be separated: their time may be counted for the line after "
+        "them."
     )
 
 

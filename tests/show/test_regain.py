@@ -1,4 +1,4 @@
-"""What a finding could give back, on every face."""
+"""What a finding could save, on every face."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from teho.show.text import render_text
 def test_before_the_evidence(name: str, said: str) -> None:
     view = view_of(name)
     text = " ".join(render_text(view, width=100, color=False, full=True).split())
-    assert f"could give back {said}" in text
+    assert f"could save {said}" in text
     page = html.unescape(re.sub(r"<[^>]+>", " ", render_html(view)))
-    assert f"could give back {said}" in " ".join(page.split())
+    assert f"could save {said}" in " ".join(page.split())
     (finding,) = msgspec.json.decode(render_json(view))["findings"]
     assert finding["regain_percent"] == list(view.findings[0].regain_percent or ())
 
@@ -36,8 +36,8 @@ def test_before_the_evidence(name: str, said: str) -> None:
 def test_nothing_where_nobody_knows(name: str) -> None:
     view = view_of(name)
     assert view.findings
-    assert "could give back" not in render_text(view, width=100, color=False, full=True)
-    assert "could give back" not in render_html(view)
+    assert "could save" not in render_text(view, width=100, color=False, full=True)
+    assert "could save" not in render_html(view)
     assert all(
         one["regain_percent"] is None for one in msgspec.json.decode(render_json(view))["findings"]
     )

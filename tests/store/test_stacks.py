@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,12 @@ def slice_of(from_s: float, seen: dict, stayed: dict | None = None, **about: flo
     }  # fmt: skip
 
 
-def read(run: Path, *lines: dict, steps: dict | None = None) -> tuple[WatchedProcess, list[str]]:
+def read(
+    run: Path, *lines: dict, steps: dict | None = None, own: Sequence[dict] = ()
+) -> tuple[WatchedProcess, list[str]]:
     folder = run / "probe"
     folder.mkdir(parents=True)
-    own = [HEAD] + ([steps] if steps else []) + [{"end_s": 140.0}]
+    own = [HEAD, *([steps] if steps else []), *own, {"end_s": 140.0}]
     files = {"n-1-7-100": own, "n-1-stacks-9": [*FRAMES, *lines]}
     for name, written in files.items():
         text = "".join(json.dumps(line) + "\n" for line in written)
@@ -111,6 +114,25 @@ def test_a_line_that_seldom_waits_is_not_taken_for_one_that_does(tmp_path: Path)
     seen = {"0": {"lock": [5, 0.5], "running": [95, 9.5]}}
     process, _ = read(tmp_path, slice_of(100.0, seen, {"0": [9, 0]}, ran_s=8.0))
     assert states(process) == {(3, State.LOCK): 0.5, (3, State.NATIVE): 9.5}
+
+
+def test_the_text_of_a_notebook_s_line_comes_from_its_process(tmp_path: Path) -> None:
+    frames = [
+        {"frame": 7, "is": ["/tmp/ipykernel_7/1.py", "f", 3, "", 8, 20]},
+        {"frame": 8, "is": ["/tmp/ipykernel_7/1.py", "f", 4, "", 0, 4]},
+        {"frame": 9, "is": ["/tmp/ipykernel_7/1.py", "f", 4, "", 7, 9]},
+        *({"stack": number, "frames": [number]} for number in (7, 8, 9)),
+    ]
+    seen = {str(number): {"running": [40, 4.0]} for number in (7, 8, 9)}
+    told = [
+        {"text": "    x = hash(héllo) + 1", "of": ["/tmp/ipykernel_7/1.py", 3]},
+        {"text": "f(1) + g(2)", "of": ["/tmp/ipykernel_7/1.py", 4]},
+    ]
+    process, problems = read(tmp_path, *frames, slice_of(100.0, seen), own=told)
+    assert problems == []
+    texts = {one.frames[0].line: one.frames[0].text for one in process.stacks}
+    # Two calls of line 4 that cannot be told from each other.
+    assert texts == {3: "hash(héllo)", 4: "f(1) + g(2)"}
 
 
 def test_little_time_without_a_core_is_not_told(tmp_path: Path) -> None:

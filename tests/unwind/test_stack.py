@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from teho.unwind.memory import Memory, UnwindError
-from teho.unwind.stack import Stack, Unwinder, innermost_pid
+from teho.unwind.stack import Key, Unwinder, innermost_pid
 from unwind.programs import EACH, NAMES, PRELUDE, Program, closing, wait_for
 
 Places = list[tuple[str, str, int]]
@@ -216,8 +216,8 @@ KNOWN = {
 }  # fmt: skip
 
 
-def places_of(stack: Stack) -> Places:
-    return [(code.file, code.function, code.place(offset)[0]) for code, offset in stack.key]
+def places_of(stack: Key) -> Places:
+    return [(code.file, code.function, code.place(offset)[0]) for code, offset in stack]
 
 
 def look(unwinder: Unwinder) -> Places | str:
@@ -248,8 +248,7 @@ def test_the_stack_is_the_one_that_the_program_prints(
         innermost = unwinder.innermost()
         assert innermost == unwinder.innermost()
         (stack,) = stacks
-        assert innermost[0] == stack.top
-        assert unwinder.place_in(innermost) == stack.key[0]
+        assert unwinder.place_in(innermost) == stack[0]
 
 
 @each_python
@@ -299,7 +298,7 @@ def test_columns_are_those_of_the_call(
     lines = (PRELUDE + source).encode().splitlines()
     with closing(Unwinder(running.pid, version)) as unwinder:
         await_stack(unwinder, wanted)
-        found = [code.place(offset) for code, offset in unwinder.look().key]
+        found = [code.place(offset) for code, offset in unwinder.look()]
     texts = [lines[line - 1][begin:end] for line, begin, end in found if begin is not None]
     assert texts == ([b"time.sleep(600)", b"stop()", b"outer()"] if version >= (3, 11) else [])
 

@@ -1,14 +1,23 @@
-"""The exception that ended a Python program, read from what the recording kept of its output."""
+"""The exception that ended a Python program: what its process left, or what it printed."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from teho.config.privacy import masked_text
+from teho.explain.step import failed
+from teho.model.run import Run
+from teho.model.watched import Raised, WatchedProcess
 from teho.store.layout import output_file
 
-__all__ = ["exception_in", "last_exception"]
+__all__ = ["exception_in", "last_exceptions"]
+
+_OF_LAUNCHERS = ("ChildFailedError", "CalledProcessError", "ProcessRaisedException")
+"""They say only that another process failed: its exception is the one to name."""
+_SOON_S = 30.0
+"""A process that failed longer than this before the end of its parent did not end it."""
 
 _HEAD = "Traceback (most recent call last):"
 _NAMED = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$")
@@ -18,17 +27,75 @@ _SHOWN = 80
 """Characters of the line that are kept: a message can be as long as a page."""
 
 
-def last_exception(recording: Path) -> str:
-    """Return the last line of the traceback with which a program ended.
+def last_exceptions(
+    run: Run, recording: Path, processes: Sequence[WatchedProcess]
+) -> Mapping[int | None, Raised]:
+    """Return what a failed program, or each of its failed tasks, ended with, as far as is known.
 
-    Empty if its output was not kept (`teho run --keep-output`) or has no such traceback. Standard
-    error is kept only if the program sends it to standard output.
+    Args:
+        run: what the recording says of itself.
+        recording: where it lies. The program's output counts if it was kept (`--keep-output`) and
+            has a traceback: standard error is in it only if the program sends it there.
+        processes: what its Python processes left.
+
+    Returns:
+        rank -> exception; None -> that of a program without ranks.
     """
+    if run.has_tasks:
+        tasks = [task for task in run.tasks if task.end is not None and failed(task.end)]
+        of_ranks = {task.rank: _raised(_below(processes, task.node, task.pid)) for task in tasks}
+        return {rank: raised for rank, raised in of_ranks.items() if raised is not None}
+    if run.end is None or not failed(run.end):
+        return {}
+    raised = _raised(processes) or _printed(recording)
+    return {None: raised} if raised is not None else {}
+
+
+def _raised(processes: Sequence[WatchedProcess]) -> Raised | None:
+    """Return the exception of the process that started the others and ended last.
+
+    If it has none of its own, the first one of those that ended shortly before it.
+    """
+    known = {(one.node, one.pid) for one in processes}
+    tops = [one for one in processes if (one.node, one.parent_pid) not in known]
+    top = max(tops, key=lambda one: one.until_s, default=None)
+    if top is None or (top.raised is not None and not _is_of_launcher(top.raised)):
+        return top.raised if top is not None else None
+    others = [
+        one.raised
+        for one in processes
+        if one.raised is not None
+        and one.node == top.node
+        and one.raised.at_s >= top.until_s - _SOON_S
+        and not _is_of_launcher(one.raised)
+    ]
+    return min(others, key=lambda raised: raised.at_s, default=top.raised)
+
+
+def _is_of_launcher(raised: Raised) -> bool:
+    return raised.text.partition(":")[0].rpartition(".")[2] in _OF_LAUNCHERS
+
+
+def _below(processes: Sequence[WatchedProcess], node: str, pid: int) -> list[WatchedProcess]:
+    """Return a task's process, and those that it started."""
+    found = {pid}
+
+    def family() -> Iterator[WatchedProcess]:
+        for one in sorted(processes, key=lambda process: process.began_s):
+            if one.node == node and (one.pid in found or one.parent_pid in found):
+                found.add(one.pid)
+                yield one
+
+    return list(family())
+
+
+def _printed(recording: Path) -> Raised | None:
     try:
         kept = output_file(recording).read_bytes()
     except OSError:
-        return ""
-    return exception_in(kept.decode(errors="replace"))
+        return None
+    text = exception_in(kept.decode(errors="replace"))
+    return Raised(text=text, at=None, at_s=0.0) if text else None
 
 
 def exception_in(printed: str) -> str:

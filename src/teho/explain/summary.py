@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from teho.explain.block import Bins, Block
 from teho.explain.cores import allocated_cores
 from teho.explain.energy import Seen, count_once, weigh
-from teho.explain.exception import last_exception
+from teho.explain.exception import last_exceptions
 from teho.explain.shared_out import shared_out
-from teho.explain.step import absent_hosts, failed, offset_s
+from teho.explain.step import absent_hosts, offset_s
 from teho.explain.totals import lacking
 from teho.model.device import Device
 from teho.model.metric import METRICS, Metric, Scope, metrics_of
@@ -23,6 +23,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.program import Program
 from teho.model.run import Node, Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.model.watched import WatchedProcess
 from teho.store.overview import OVERVIEW_ROWS, read_overview
 from teho.store.read import rows_of_node
 from teho.store.schema import max_column
@@ -45,6 +46,7 @@ def summarise(
     problems: list[str],
     metrics: Sequence[Metric] = METRICS,
     program: Program | None = None,
+    processes: Sequence[WatchedProcess] = (),
 ) -> Summary:
     """Compute the figures of a run from its rows.
 
@@ -57,6 +59,7 @@ def summarise(
         problems: sentences about rows that did not read are appended here.
         metrics: which metrics to look at; fewer are faster on large recordings.
         program: what its Python processes did, where they were looked into.
+        processes: all of these.
     """
     elapsed_s = run.end.elapsed_s if run.end else _last_moment(run, directory)
     devices = sum(len(node.devices) + 1 for node in run.nodes)
@@ -78,7 +81,7 @@ def summarise(
         bin_s=bins.width_s,
         bin_count=bins.count,
         nodes=nodes,
-        exception=last_exception(directory) if run.end and failed(run.end) else "",
+        exceptions=last_exceptions(run, directory, processes),
         program=program,
     )
 

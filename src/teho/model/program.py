@@ -22,7 +22,7 @@ class Doing(str, enum.Enum):
     COMPILING = "compiling"
     SAVING = "saving"
     IMPORTING = "importing"
-    PYTHON = "Python"
+    PYTHON = "running Python code"
     """Its own instructions, and calls of less than some 50 µs."""
     NATIVE = "computing in native code"
     """One longer call on the main thread."""
@@ -36,9 +36,8 @@ class Doing(str, enum.Enum):
     SLEEPING = "sleeping"
     CORE = "waiting for a core"
     """It could have run, and other threads had the cores."""
-    ENDING = "starting or ending Python"
-    WAITING = "waiting"
-    """For what is not known."""
+    ENDING = "Python start-up and exit"
+    WAITING = "waiting (reason unknown)"
 
 
 class Part(str, enum.Enum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Union
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 from teho.model.program import Program
+from teho.model.watched import Raised
 
 __all__ = ["Figure", "GpuEnergy", "GpuSummary", "NodeSummary", "Stat", "Summary"]
 
@@ -127,7 +129,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         """All GPUs of all nodes."""
         return tuple(gpu for node in self.nodes for gpu in node.gpus)
 
-    exception: str = ""
-    """Last line of the traceback with which the program failed; empty if it is not known."""
+    exceptions: Mapping[Union[int, None], Raised] = {}
+    """Rank -> the exception that ended it, as far as is known; None -> that of the program."""
     program: Union[Program, None] = None
     """What its Python processes did with their time; None: none was looked into."""

@@ -14,6 +14,7 @@ __all__ = [
     "Given",
     "Loader",
     "Progress",
+    "Raised",
     "Seen",
     "State",
     "Wait",
@@ -140,6 +141,17 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return (self.steps - 1) / (self.last_s - self.first_s)
 
 
+class Raised(msgspec.Struct, frozen=True, kw_only=True):
+    """The exception that ended a process."""
+
+    text: str
+    """Its type, and the first line of its message unless that might hold a secret."""
+    at: Union[Frame, None]
+    """The last place of the program's own code on the way to it."""
+    at_s: float
+    """Monotonic time of the process's end."""
+
+
 def is_library(path: str) -> bool:
     """Tell whether a file is not the program's own."""
     return _LIBRARY.search(path) is not None
@@ -193,6 +205,9 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     phases: dict[str, float] = {}
     """Wall time of its main thread in each `teho.phase`, in s, without those within: `epoch`,
     `epoch/augment`."""
+
+    raised: Union[Raised, None] = None
+    """What it ended with; None also if that is not known."""
 
     @property
     def wall_s(self) -> float:

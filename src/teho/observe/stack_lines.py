@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -38,6 +39,9 @@ class StackLines:
         self._stacks: dict[tuple[int, ...], int] = {}
         self._size = 0
         self._is_full = False
+        self._process = ""
+        self._asked: dict[str, set[tuple[str, int]]] = {}
+        """Process -> lines that no file has, such as those of a notebook's cells."""
 
     def began(self, process: str, now_s: float) -> None:
         """Say from when on a process is looked at."""
@@ -70,6 +74,7 @@ class StackLines:
         """
         if not seen or self._is_full:
             return
+        self._process = process
         figures: dict[int, dict[str, list[float]]] = {}
         for (key, state), (looks, wall_s) in seen.items():
             of = figures.setdefault(self._stack(pid, key), {})
@@ -131,6 +136,8 @@ class StackLines:
         line, begin, end = code.place(offset)
         line = line or code.first_line
         text = _line_of(pid, code.file, line)
+        if not text and not code.file.startswith("<"):
+            self._asked.setdefault(self._process, set()).add((code.file, line))
         if begin is not None and end is not None:  # columns count bytes
             text = text[begin:end]
         words = text.decode("utf-8", "replace").strip()[:_LONGEST]
@@ -143,6 +150,7 @@ class StackLines:
         Args:
             cost_s: CPU time of the sampler so far.
         """
+        self._ask()
         if not self._waiting or self._is_full:
             return
         lines = [*self._waiting, {"cost_s": round(cost_s, 4)}]
@@ -165,6 +173,17 @@ class StackLines:
             os.ftruncate(descriptor, self._size)
         finally:
             os.close(descriptor)
+
+    def _ask(self) -> None:
+        """Ask each process for the text of its lines, in the file by which it knows of us."""
+        for process, places in self._asked.items():
+            text = "".join(f"{line} {file}\n" for file, line in sorted(places))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            with contextlib.suppress(OSError):
+                descriptor = os.open(self._path.with_name(f"{process}.seen"), flags)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(text.encode("utf-8", "surrogateescape"))
+        self._asked = {}
 
 
 def _line_of(pid: int, path: str, line: int) -> bytes:

@@ -55,7 +55,10 @@ _MOST_WAITING = 1000
 _HEAD_BYTES = 4096
 
 
-_LIBC = ctypes.CDLL(None)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_TIMER = struct.Struct("@llll")
+"""`struct itimerspec`: period and first time, each in s and ns."""
+_ABSOLUTE = 1
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 _PR_SET_TIMERSLACK = 29
 _SLICE_NS = 100_000
@@ -93,6 +96,29 @@ def _ask_for_short_slices() -> None:
             runtime=_SLICE_NS,
         )  # fmt: skip
         _LIBC.syscall(number, 0, ctypes.byref(wanted), 0)
+
+
+class _Timer:
+    """Wakes up at a moment, and not later.
+
+    The timeout of select(2) may be late by a thousandth of itself, so that it is handled together
+    with another timer: the one with which the program sleeps, whose end would be seen too often.
+    """
+
+    def __init__(self) -> None:
+        self._descriptor = _LIBC.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC)
+
+    def wait(self, control: int, until_s: float) -> bool:
+        """Wait until a monotonic time; tell whether the other end of a pipe was closed before.
+
+        Raises:
+            OSError: the kernel has no such timers.
+        """
+        seconds, part = divmod(max(until_s, 1e-6), 1.0)
+        value = _TIMER.pack(0, 0, int(seconds), int(part * 1e9))
+        if _LIBC.timerfd_settime(self._descriptor, _ABSOLUTE, value, None) != 0:
+            raise OSError(ctypes.get_errno(), "timerfd_settime")
+        return control in select.select([control, self._descriptor], [], [])[0]
 
 
 class _Core:
@@ -177,7 +203,7 @@ class _Process:
         if self._turn % _TURNS == 0:
             self._watch(core, call)
             return
-        key, state = self.unwinder.look().key, State.RUNNING
+        key, state = self.unwinder.look(), State.RUNNING
         if call:
             # The same call of the same native code was made from the same line before.
             known = self._waiting.setdefault(_who_calls(call), Counter())
@@ -235,6 +261,7 @@ class StackSampler:
         self._spent_s = 0.0
         self._parent = os.getppid()
         self._core = _Core()
+        self._timer = _Timer()
 
     def run(self, control: int) -> None:
         """Look until the other end of a pipe is closed."""
@@ -266,15 +293,13 @@ class StackSampler:
                 if os.getppid() != self._parent:  # the recorder was killed
                     return
             due = min(self._processes.values(), key=lambda one: one.due_s, default=None)
-            if due is None:
-                wait_s = find_s - time.monotonic()
-            else:
+            until_s = find_s
+            if due is not None:
                 self._core.move_to(due.core)
                 # Who has just run is let in at once only after a moment.
-                wait_s = max(due.due_s - time.monotonic(), _REST_S)
-            is_over = bool(select.select([control], [], [], max(0.0, wait_s))[0])
+                until_s = max(due.due_s, time.monotonic() + _REST_S)
             # Whatever comes between waking up and looking gives a wait the time to end.
-            if is_over:
+            if self._timer.wait(control, until_s):
                 self._write()
                 return
             if due is not None:

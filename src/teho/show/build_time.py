@@ -46,10 +46,10 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
         key="time",
         title="Where the time went",
         columns=(
-            Column(key="doing", label="Main thread"),
+            Column(key="doing", label="Activity"),
             *_SHARE_COLUMNS,
             Column(key="wall_s", label="Time", unit="s"),
-            Column(key="line", label="Most in"),
+            Column(key="line", label="Top line"),
         ),
         rows=tuple(rows),
         note=_how(process, processes),
@@ -61,8 +61,8 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
 
 
 _SHARE_COLUMNS = (
-    Column(key="share_percent", label="Time", unit="%", decimals=0),
-    Column(key="interval", label="95 %"),
+    Column(key="share_percent", label="Share", unit="%", decimals=0),
+    Column(key="interval", label="95 % CI"),
 )
 
 
@@ -83,13 +83,13 @@ def _how(process: WatchedProcess, processes: int) -> str:
     if process.from_outside:
         looks = round(sum(seen.looks for seen in process.stacks))
         return (
-            f"{of}: {looks} looks at its main thread, from outside. The 95 % interval is that of a "
-            "share found by as many looks."
+            f"{of}: {looks} samples of its main thread. The 95 % confidence intervals (CI) follow "
+            "from the number of samples."
         )
     why = f": {process.why_inside}" if process.why_inside else ""
     return (
-        f"{of}, looked at by a thread of its own{why}. Lines within 5 ms of each other are not "
-        "told apart: their time may be counted for the line after them."
+        f"{of}, sampled by a thread of its own{why}. Lines less than 5 ms apart cannot be "
+        "separated: their time may be counted for the line after them."
     )
 
 
@@ -121,12 +121,12 @@ def _line_table(process: WatchedProcess) -> Table | None:
         title="Lines of the program",
         columns=(
             Column(key="line", label="Line"),
-            Column(key="total_percent", label="In all", unit="%", decimals=0),
-            Column(key="share_percent", label="Itself", unit="%", decimals=0),
-            Column(key="interval", label="95 %"),
-            *([Column(key="change", label="Over time")] if changes else []),
+            Column(key="total_percent", label="Total", unit="%", decimals=0),
+            Column(key="share_percent", label="Self", unit="%", decimals=0),
+            Column(key="interval", label="95 % CI"),
+            *([Column(key="change", label="First → last quarter")] if changes else []),
             Column(key="code", label="Code"),
-            Column(key="doing", label="What", aside=True),
+            Column(key="doing", label="Activity", aside=True),
         ),
         rows=tuple(rows),
         note=_LINES_NOTE + (_CHANGE_NOTE if changes else ""),
@@ -134,10 +134,10 @@ def _line_table(process: WatchedProcess) -> Table | None:
 
 
 _LINES_NOTE = (
-    "Itself: the time in the line and in what it calls of libraries. In all: with the program's "
-    "own functions that it calls."
+    "Self: the line and the library functions that it calls. Total: also your own functions that "
+    "it calls."
 )
-_CHANGE_NOTE = " Over time: its share of the first and of the last quarter."
+_CHANGE_NOTE = " First → last quarter of the run: its own share (self)."
 _EMPTY: dict[str, Cell] = {
     "line": "", "total_percent": "", "share_percent": "", "interval": "", "change": "", "code": "",
     "doing": "",
@@ -166,11 +166,11 @@ def _phase_table(process: WatchedProcess) -> Table:
         title="Phases",
         columns=(
             Column(key="phase", label="Phase"),
-            Column(key="share_percent", label="Time", unit="%", decimals=1),
+            Column(key="share_percent", label="Share", unit="%", decimals=1),
             Column(key="wall_s", label="Time", unit="s"),
         ),
         rows=tuple(_phase_rows(process)),
-        note="By the program's `teho.phase`, which takes the time; each without those within it.",
+        note="Measured by `teho.phase`. The time of a phase excludes the phases inside it.",
     )
 
 

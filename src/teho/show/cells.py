@@ -215,16 +215,16 @@ def threshold_text(threshold: Threshold) -> str:
 
 
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
-    """Return a finding's figures, what it could give back first; less than half a per cent is none.
+    """Return a finding's figures, what it could save first; less than half a per cent is none.
 
-    It may also be none where the findings before it could give back all that there is.
+    It may also be none where the findings before it could save all that there is.
     """
     least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
     if most == "0":
         return finding.evidence
     said = f"{least} to {most} %" if least != most else f"{most} %"
     said = f"up to {most} %" if least == "0" else said
-    return (Evidence("could give back", f"{said} of the time"), *finding.evidence)
+    return (Evidence("could save", f"{said} of the time"), *finding.evidence)
 
 
 def severity_of(severity: Union[Severity, str]) -> str:

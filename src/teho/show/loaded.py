@@ -65,7 +65,9 @@ class LoadedRun:
         from teho.explain.summary import summarise
 
         program = program_of(self.processes)
-        summary = summarise(self.run, self.directory, self.problems, program=program)
+        summary = summarise(
+            self.run, self.directory, self.problems, program=program, processes=self.processes
+        )
         if self.state is RunState.RUNNING:
             # A reader that comes in the middle of a write sees a torn end; the next one will not.
             self.problems.clear()

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from teho.model.watched import Frame, Loader, Progress, Seen, State, WatchedProcess
+from teho.config.privacy import masked_text
+from teho.model.watched import Frame, Loader, Progress, Raised, Seen, State, WatchedProcess
 from teho.store.layout import probe_folder
 from teho.store.stacks import (
     Outside,
@@ -87,6 +88,8 @@ def _process(path: Path, outside: Outside | None, problems: list[str]) -> Watche
     progress: list[Progress] = []
     process: dict[str, Any] = {}
     phases: dict[str, float] = {}
+    raised: dict[str, Any] | None = None
+    texts: dict[tuple[str, int], str] = {}
     until_s = 0.0
     for line in lines_of(path):
         if "probe" in line:
@@ -114,9 +117,14 @@ def _process(path: Path, outside: Outside | None, problems: list[str]) -> Watche
         elif "process" in line:
             most = max(line["process"].get("threads", 0), process.get("threads", 0))
             process |= line["process"] | ({"threads": most} if most else {})
+        elif "text" in line:
+            texts[line["of"][0], line["of"][1]] = line["text"]
+        elif "exception" in line:
+            raised = line
         elif "failed" in line:
             problems.append(f"{path}: the probe saw less: {line['failed']}")
     if outside is not None and outside.slices:
+        outside.tell(texts)
         slices = [one for one in slices if one.until_s <= outside.slices[0].from_s]
         slices += outside.slices
         until_s = max(until_s, outside.slices[-1].until_s)
@@ -144,7 +152,13 @@ def _process(path: Path, outside: Outside | None, problems: list[str]) -> Watche
         loaders=tuple(loaders[number] for number in sorted(loaders)),
         progress=tuple(progress),
         phases=phases,
+        raised=_raised(raised, until_s) if raised else None,
     )
+
+
+def _raised(line: dict[str, Any], at_s: float) -> Raised:
+    at = msgspec.convert(line["at"][:4], Frame) if line["at"] else None
+    return Raised(text=masked_text(line["exception"]), at=at, at_s=at_s)
 
 
 def _first_step_s(progress: Sequence[Progress]) -> float | None:

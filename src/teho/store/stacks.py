@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -56,8 +56,36 @@ class Outside:
         self.slices: list[Slice] = []
         self.stayed: Counter[Frame] = Counter()
         """Innermost place -> how much more often the thread stayed there than it went on."""
+        self.columns: dict[Frame, tuple[int, ...]] = {}
+        """Of frames whose text is not known: where it is in its line, in bytes."""
         self.why = ""
         """Why nothing could be seen; empty if it could."""
+
+    def tell(self, texts: Mapping[tuple[str, int], str]) -> None:
+        """Give frames without a text that of their lines.
+
+        Args:
+            texts: file and line -> text.
+        """
+        new: dict[Frame, Frame] = {}
+        for frame in {frame for one in self.slices for seen in one.seen for frame in seen.frames}:
+            line = "" if frame.text else texts.get((frame.file, frame.line), "")
+            if line:
+                begin, end = self.columns.get(frame, (0, None))
+                text = line.encode()[begin:end].decode("utf-8", "replace").strip()
+                new[frame] = msgspec.structs.replace(frame, text=text)
+        self.stayed = Counter({new.get(one, one): count for one, count in self.stayed.items()})
+        self.slices = [
+            one._replace(
+                seen=tuple(
+                    msgspec.structs.replace(
+                        seen, frames=tuple(new.get(frame, frame) for frame in seen.frames)
+                    )
+                    for seen in one.seen
+                )
+            )
+            for one in self.slices
+        ]
 
 
 def is_of_stacks(path: Path) -> bool:
@@ -82,11 +110,14 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, Outside]:
     # In a recording each file's name begins with its node's, in the spool it does not.
     node = f"-{path.stem}".rpartition("-stacks-")[0].lstrip("-")
     frames: dict[int, Frame] = {}
+    columns: defaultdict[Frame, set[tuple[int, ...]]] = defaultdict(set)
     stacks: dict[str, tuple[Frame, ...]] = {}
     found: defaultdict[str, Outside] = defaultdict(Outside)
     for line in lines_of(path):
         if "frame" in line:
-            frames[line["frame"]] = msgspec.convert(line["is"][:4], Frame)
+            number, place = line["frame"], line["is"]
+            frames[number] = msgspec.convert(place[:4], Frame)
+            columns[frames[number]].add(tuple(place[4:]))
         elif "stack" in line:
             stacks[str(line["stack"])] = tuple(frames[number] for number in line["frames"])
         elif "full" in line:
@@ -102,6 +133,12 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, Outside]:
                 for number, (stayed, went_on) in line["stayed"].items():
                     of.stayed[frames[int(number)]] += stayed - went_on
     for of in found.values():
+        # Several calls of one line: the whole line.
+        of.columns = {
+            frame: next(iter(own))
+            for frame, own in columns.items()
+            if len(own) == 1 and () not in own
+        }
         of.slices = _settled(_without_late_looks(of.slices), of.stayed)
     return dict(found)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import NamedTuple
 
 from teho.unwind.code import Code, head_bytes, mark_of, read_code
 from teho.unwind.elf import addresses_of
 from teho.unwind.layout import Layout, layout_of
 from teho.unwind.memory import Memory, UnwindError
 
-__all__ = ["Key", "Place", "Stack", "Unwinder", "innermost_pid"]
+__all__ = ["Key", "Place", "Unwinder", "innermost_pid"]
 
 _MOST_FRAMES = 512
 _MOST_CODES = 50_000
@@ -39,14 +38,6 @@ Place = tuple[Code, int]
 """A function, and the offset of the instruction in it, in bytes."""
 Key = tuple[Place, ...]
 """A whole stack, the innermost function first."""
-
-
-class Stack(NamedTuple):
-    """One look at a thread."""
-
-    key: Key
-    top: int
-    """Address of the innermost frame."""
 
 
 class Unwinder:
@@ -122,7 +113,7 @@ class Unwinder:
         """The process's memory."""
         return self._memory
 
-    def look(self) -> Stack:
+    def look(self) -> Key:
         """Return where the main thread is.
 
         The thread goes on meanwhile: what does not fit together is read again, at once, so that
@@ -183,9 +174,9 @@ class Unwinder:
             frame = self._memory.pointer(frame + layout.frame_pointer)
         return frame
 
-    def _look(self, *, is_last: bool) -> Stack:
+    def _look(self, *, is_last: bool) -> Key:
         layout, blocks = self._layout, self._blocks
-        frame = top = blocks.begin()
+        frame = blocks.begin()
         places: list[Place] = []
         used: set[int] = set()
         size, unpack, unit = self._frame.size, self._frame.unpack_from, layout.instruction_bytes
@@ -222,7 +213,7 @@ class Unwinder:
                 raise UnwindError("its stack ends somewhere else than before")
             self._root = root
         self._newest = frozenset(used)
-        return Stack(tuple(places), top)
+        return tuple(places)
 
     def _code(self, address: int) -> Code:
         """Return the code object at an address, read again if it is not the one from before."""

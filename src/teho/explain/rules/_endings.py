@@ -10,7 +10,7 @@ from teho.model.finding import Severity
 from teho.model.run import End
 from teho.units import format_duration
 
-__all__ = ["BY_USERS", "Meaning", "Seen", "meaning_of", "number_of"]
+__all__ = ["BY_USERS", "Meaning", "Seen", "meaning_of", "named", "number_of"]
 
 BY_USERS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
 """Signals with which users and schedulers end a job: not a fault of the program."""
@@ -20,13 +20,19 @@ _TIMEOUT, _NOT_EXECUTABLE, _NOT_FOUND = 124, 126, 127
 _SIGNALS = {int(one): one.name for one in signal.Signals}
 
 _CRASHED = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
+_SMALLER_BATCH = (
+    "Use a smaller batch size, with gradient accumulation if you need the same effective batch."
+)
 _OF_EXCEPTIONS = {
     "MemoryError": "Request more memory, or load less data at once.",
-    "torch.OutOfMemoryError": "Use a smaller batch, or several smaller steps for each update.",
-    "torch.cuda.OutOfMemoryError": "Use a smaller batch, or several smaller steps for each update.",
+    "torch.OutOfMemoryError": _SMALLER_BATCH,
+    "torch.cuda.OutOfMemoryError": _SMALLER_BATCH,
     "ModuleNotFoundError": "Activate the environment that has the module, or install the module.",
     "KeyboardInterrupt": "If you did not press Ctrl-C, look for what sent SIGINT.",
 }
+
+_SHOWN = 80
+"""Characters of an exception in a sentence: a message can be as long as a page."""
 
 
 class Seen(NamedTuple):
@@ -36,6 +42,8 @@ class Seen(NamedTuple):
     out_of_memory: bool = False
     """The kernel killed processes of the job because memory ran out."""
     exception: str = ""
+    place: str = ""
+    """File and line of the program that raised it, or called what did."""
     scheduler: str | None = None
     job_id: str | None = None
     job_name: str = ""
@@ -81,24 +89,23 @@ def meaning_of(end: End, after_s: float, seen: Seen, *, several: bool = False) -
         return Meaning(f"{how}, at the job's time limit", _more_time(seen))
     if seen.exception:
         name = seen.exception.partition(":")[0]
-        return Meaning(f"{how}: {seen.exception}", _OF_EXCEPTIONS.get(name) or _read(seen))
+        return Meaning(f"{how}{named(seen)}", _OF_EXCEPTIONS.get(name) or _read(seen))
     return _usual(end, number, how, seen)
 
 
 def _usual(end: End, number: int | None, how: str, seen: Seen) -> Meaning:
     if end.exit_code == _TIMEOUT:
         action = "If the program needs more time, raise the limit: `timeout 2h COMMAND`."
-        return Meaning(
-            f"{how}, which the command timeout returns at its limit", action, Severity.WARNING
-        )
+        return Meaning(f"{how}: `timeout` stopped it at its time limit", action, Severity.WARNING)
     if end.exit_code == _NOT_FOUND:
         return Meaning(
             f"{how}, which means that a command was not found",
-            "Load the module or activate the environment that has the command, before it starts.",
+            "Load the module, or activate the environment, that has this command.",
         )
     if end.exit_code == _NOT_EXECUTABLE:
         return Meaning(
-            f"{how}, which means that a file is not executable", "Make it so: `chmod +x FILE`."
+            f"{how}, which means that a file is not executable",
+            "Make the program executable: `chmod +x PROGRAM`.",
         )
     if number is None:
         return Meaning(how, _read(seen))
@@ -118,10 +125,15 @@ def _of_signal(number: int, seen: Seen) -> str:
     if number == signal.SIGINT:
         return "If you did not press Ctrl-C, look for what sent SIGINT."
     if number in BY_USERS:
-        return (
-            "If you did not stop it yourself, ask the scheduler why it ended: "
-            f"{_account(seen) or 'its log names the reason'}."
-        )
+        asked = _account(seen)
+        if asked:
+            return f"If you did not stop it yourself, ask the scheduler for the reason: {asked}."
+        if number == signal.SIGHUP:
+            return (
+                "The terminal or the SSH connection was closed. Use `tmux` or `nohup`, or submit a "
+                "job."
+            )
+        return "If you did not stop it yourself, another program or the system did."
     if number in _CRASHED:
         return (
             "Find the line: run it again with `PYTHONFAULTHANDLER=1`, which prints Python's stack "
@@ -132,10 +144,10 @@ def _of_signal(number: int, seen: Seen) -> str:
 
 def _killed(seen: Seen) -> str:
     asked = _account(seen)
-    ask = f" Ask which of them it was: {asked}." if asked else ""
+    ask = f" Check the job's state: {asked}." if asked else ""
     return (
-        "The kernel does this if memory runs out; a scheduler does it to end a job. "
-        f"Compare the memory used with its limit.{ask}"
+        "The kernel does this if memory runs out; a scheduler does it to end a job. Compare the "
+        f"job's peak memory with its limit.{ask}"
     )
 
 
@@ -149,13 +161,22 @@ def _account(seen: Seen) -> str:
     return commands.get(seen.scheduler or "", "")
 
 
+def named(seen: Seen) -> str:
+    """Return the exception and its place, to go behind what was said; empty if it is not known."""
+    if not seen.exception:
+        return ""
+    text = seen.exception
+    short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rstrip()}…"
+    return f": {short}{f' ({seen.place})' if seen.place else ''}"
+
+
 def _read(seen: Seen) -> str:
     logs = {
         "slurm": f"the job's log, by default `slurm-{seen.job_id}.out`",
         "grid_engine": f"the job's log, by default `{seen.job_name or 'NAME'}.e{seen.job_id}`",
     }
     log = logs.get(seen.scheduler or "") if seen.job_id else None
-    return f"Read the last lines of {log or 'what the program printed'}: the error is there."
+    return f"Read the last lines of {log or 'what the program printed'} and look for the error."
 
 
 def _more_memory() -> str:

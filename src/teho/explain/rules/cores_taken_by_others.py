@@ -78,7 +78,7 @@ def _finding(look: Look, severity: Severity, taken: list[_Taken]) -> Finding:
 
 
 def _action(look: Look) -> str:
-    own = "Look for processes of yours that are left over: `ps -u $USER`."
+    own = "While a job runs, look on its node for old processes of yours: `ps -u $USER`."
     if look.scheduler == "slurm":
         return (
             f"{own} If there are none, request the whole node, `--exclusive`, or report it to the "

@@ -33,6 +33,9 @@ _KEPT = (
 )
 
 
+_LAST = {True: "last sample", False: "end of this run"}
+
+
 class _Growth(NamedTuple):
     of: Place
     per_s: float
@@ -138,8 +141,8 @@ def _finding(look: Look, severity: Severity, growths: Sequence[_Growth]) -> Find
     left = span([growth.left_s for growth in growths], "s")
     return look.finding(
         severity,
-        f"Memory in use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per "
-        f"minute: at this rate it is full in {left}.",
+        f"Memory use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per minute: "
+        f"at this rate it reaches the limit {left} after the {_LAST[look.run.end is None]}.",
         evidence=(
             *per_place("after the warm-up", "bytes", [(one.of, one.first) for one in growths]),
             *per_place("near the end", "bytes", [(one.of, one.last) for one in growths]),
@@ -157,11 +160,13 @@ def _finding(look: Look, severity: Severity, growths: Sequence[_Growth]) -> Find
 def _action(*, on_gpu: bool) -> str:
     if on_gpu:
         return (
-            f"{_KEPT} Move what you must keep to the host: `.cpu()`. To see what holds the memory, "
-            "print `torch.cuda.memory_summary()` every 100 steps."
+            f"{_KEPT} Move what you must keep to the host: `.cpu()`. To see whether tensors "
+            "accumulate, print `torch.cuda.memory_allocated()` every 100 steps."
         )
     return (
-        f"{_KEPT} If loader workers read Python lists, keep these data in NumPy arrays: workers "
-        "copy lists as they read them. To find the lines, call `tracemalloc.start()` first and "
-        "print `tracemalloc.take_snapshot().statistics('lineno')[:10]` every 100 steps."
+        f"{_KEPT} If loader workers read Python lists, keep these data in NumPy arrays: each "
+        "worker gets a copy of the lists that it reads. For Python objects and NumPy arrays of "
+        "the main process (not tensors), `tracemalloc.start()` and, every 100 steps, "
+        "`tracemalloc.take_snapshot().statistics('lineno')[:10]` name the lines; the program is "
+        "slower meanwhile."
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from teho.explain.rules._endings import BY_USERS, Meaning, Seen, meaning_of, number_of
+from teho.explain.rules._endings import BY_USERS, Meaning, Seen, meaning_of, named, number_of
 from teho.explain.rules._look import Located, Look
 from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
@@ -59,10 +60,11 @@ def _whole(look: Look, end: End) -> Located:
 def _all(look: Look, tasks: int, failures: Sequence[_Failure]) -> Located:
     """Name how all of them ended, or if they differ, the first."""
     first = failures[0]
-    seen = _seen(look, first.end, first.at_s)
+    seen = _seen(look, first.end, first.at_s, [one.rank for one in failures])
     alike = all(ending(one.end) == ending(first.end) for one in failures)
     meaning = meaning_of(first.end, first.at_s, seen, several=alike)
-    count = f"All {tasks} tasks" if len(failures) == tasks else f"{len(failures)} of {tasks} tasks"
+    all_of_them = f"All {tasks} tasks" if tasks > 2 else "Both tasks"
+    count = all_of_them if len(failures) == tasks else f"{len(failures)} of {tasks} tasks"
     who = count if alike else f"{count} failed: the first"
     return _finding(
         look,
@@ -80,13 +82,13 @@ def _some(
 ) -> Located:
     names = ranks_on((one.rank for one in first), (one.node for one in first))
     end, after_s = first[0].end, first[0].at_s
-    seen = _seen(look, end, after_s)
+    seen = _seen(look, end, after_s, [one.rank for one in first])
     meaning = meaning_of(end, after_s, seen)
     ended_well = _ended_well(look)
     others = _others(tasks - len(first), ended_well, len(failures) - len(first))
     return _finding(
         look,
-        f"{capital(names)} {_how(first)} after {format_duration(after_s)}{others}.",
+        f"{capital(names)} {_how(first)} after {format_duration(after_s)}{named(seen)}{others}.",
         meaning._replace(action=_action(look, first[0], meaning)),
         end,
         after_s,
@@ -115,6 +117,7 @@ def _finding(
             Evidence("ended", ending(end)),
             Evidence("after", after_s, "s"),
             *([Evidence("exception", seen.exception)] if seen.exception else []),
+            *([Evidence("in your code at", seen.place)] if seen.place else []),
             *further,
         ),
         judged_by=judged_by,
@@ -122,7 +125,11 @@ def _finding(
     )
 
 
-def _seen(look: Look, end: End, after_s: float) -> Seen:
+def _seen(look: Look, end: End, after_s: float, ranks: Sequence[int | None] = (None,)) -> Seen:
+    """Return what is known of an end beside it; the exception if it was the same on all ranks."""
+    known = look.summary.exceptions
+    alike = len({known[rank].text if rank in known else None for rank in ranks}) == 1
+    raised = known.get(ranks[0]) if alike and number_of(end) is None else None
     allocations = [node.allocation for node in look.run.nodes]
     limits = [one.time_limit_s for one in allocations if one.time_limit_s]
     job = next((one for one in allocations if one.job_id), None)
@@ -131,8 +138,8 @@ def _seen(look: Look, end: End, after_s: float) -> Seen:
     return Seen(
         at_time_limit=bool(limits) and after_s >= share * min(limits),
         out_of_memory=any(isinstance(one, (int, float)) and one > 0 for one in kills),
-        # Several tasks write into one output: whose exception it is, is not known.
-        exception="" if look.run.has_tasks or number_of(end) else look.summary.exception,
+        exception=raised.text if raised else "",
+        place=f"{Path(raised.at.file).name}:{raised.at.line}" if raised and raised.at else "",
         scheduler=look.scheduler,
         job_id=job.job_id if job else None,
         job_name=(job.job_name or "") if job else "",
@@ -189,12 +196,12 @@ def _others(count: int, well: int, ill: int) -> str:
 
 
 def _action(look: Look, first: _Failure, meaning: Meaning) -> str:
-    if number_of(first.end) is not None:
+    if number_of(first.end) is not None or first.rank in look.summary.exceptions:
         return meaning.action
     apart = ""
     if look.scheduler == "slurm":
         apart = " `srun --output=job-%j-%t.log` gives each task a log of its own."
     return (
-        f"Read what rank {first.rank} printed last: errors of other tasks may follow from "
-        f"it.{apart}"
+        f"Read what rank {first.rank} printed last: the errors of other tasks are probably "
+        f"consequences.{apart}"
     )

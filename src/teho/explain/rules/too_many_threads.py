@@ -1,8 +1,9 @@
-"""More threads wanted to run than there were cores."""
+"""More threads could run than there were cores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from teho.explain.rules._look import (
     Look,
@@ -25,6 +26,14 @@ __all__ = ["KIND", "judge"]
 KIND = "too_many_threads"
 
 
+class _Crowded(NamedTuple):
+    node: NodeSummary
+    threads: float
+    """Mean of those that ran, or could have."""
+    cores: int
+    """The job's."""
+
+
 def judge(
     run: Run, summary: Summary, thresholds: Mapping[str, Threshold]
 ) -> list[Finding] | Abstention:
@@ -34,32 +43,34 @@ def judge(
     cores: then the binding is at fault (`bound_to_few_cores`).
     """
     look = Look(KIND, run, summary, thresholds)
-    crowded: list[tuple[NodeSummary, float]] = []
+    crowded: list[_Crowded] = []
     for node in summary.nodes:
         threads = look.stat(node, "job_runnable_threads")
         cores = cores_of_job(run, node)
         if threads is None or cores < 1:
             continue
         if threads.mean / cores > look.limit("threads_per_core"):
-            crowded.append((node, threads.mean))
+            crowded.append(_Crowded(node, threads.mean, cores))
     return look.outcome([_finding(look, crowded)] if crowded else [])
 
 
-def _finding(look: Look, crowded: list[tuple[NodeSummary, float]]) -> Finding:
-    nodes = [node for node, _ in crowded]
-    per_core = [(node, threads / node.cores) for node, threads in crowded]
+def _finding(look: Look, crowded: list[_Crowded]) -> Finding:
+    nodes = [one.node for one in crowded]
+    per_core = [(one.node, one.threads / one.cores) for one in crowded]
     most = max(ratio for _, ratio in per_core)
     return look.finding(
         Severity.WARNING,
-        f"On {each_of(nodes)}, {span([threads for _, threads in crowded], '')} threads of the "
-        f"program wanted to run on {counted([node.cores for node in nodes], 'core')}.",
+        f"On {each_of(nodes)}, on average {span([one.threads for one in crowded], '')} runnable "
+        f"threads competed for {counted([one.cores for one in crowded], 'core')}.",
         evidence=(
-            *per_place("runnable threads, mean", "threads", crowded),
-            *per_place("runnable threads a core", "", per_core),
+            *per_place(
+                "runnable threads, mean", "threads", [(one.node, one.threads) for one in crowded]
+            ),
+            *per_place("runnable threads per core", "", per_core),
             *in_lines(_lines(look, nodes)),
         ),
         judged_by=["threads_per_core"],
-        action=_action(nodes[0]),
+        action=_action(look, crowded[0]),
         subjects=nodes,
         # At the most, those that have no core hold up those that have one.
         regain_percent=(0.0, max(0.0, 100 * (1 - 1 / most))),
@@ -74,11 +85,21 @@ def _lines(look: Look, nodes: list[NodeSummary]) -> tuple[tuple[Frame, float], .
     return next((main.lines(Doing.NATIVE, Doing.THREADS, Doing.LOADING) for main in own), ())
 
 
-def _action(node: NodeSummary) -> str:
-    processes = known([node], "job_processes", "mean")
-    each = max(1, int(node.cores // max(processes[0][1], 1))) if processes else node.cores
+def _action(look: Look, crowded: _Crowded) -> str:
     return (
-        f"Give each process its share, `export OMP_NUM_THREADS={each}` before the program starts; "
-        "start fewer loader workers; `torch.set_num_threads(1)` in processes that you start "
-        "yourself."
+        "Limit the threads of each process before the program starts: "
+        f"`export OMP_NUM_THREADS={_each(look, crowded)}`. If that is not enough, use fewer loader "
+        "workers."
     )
+
+
+def _each(look: Look, crowded: _Crowded) -> int:
+    """Return how many threads each process can have; a loader worker has one."""
+    node, cores = crowded.node, crowded.cores
+    mains = look.summary.program.mains if look.summary.program else ()
+    own = [main for main in mains if main.process.node == node.name]
+    if own:
+        workers = sum(main.feed.workers for main in own)
+        return max(1, (cores - workers) // len(own))
+    processes = known([node], "job_processes", "mean")
+    return max(1, int(cores // max(processes[0][1], 1))) if processes else cores

@@ -49,6 +49,8 @@ class Lines:
         self._frames: dict[tuple[object, ...], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._until_s = began_s
+        self._answered = 0
+        """Bytes of the file in which lines are asked for that only this process has."""
 
     def write(
         self, stacks: Stacks, notes: list[dict[str, Any]], now_s: float, cost_s: float, *,
@@ -68,7 +70,7 @@ class Lines:
         known = len(self._frames), len(self._stacks)
         is_written = False
         try:
-            words = notes + self._words(stacks, now_s, cost_s)
+            words = notes + self._texts() + self._words(stacks, now_s, cost_s)
             if is_end:
                 words.append({"end_s": round(now_s, 4)})
             is_written = self._put(words)
@@ -96,7 +98,29 @@ class Lines:
     @property
     def is_seen_from_outside(self) -> bool:
         """Whether another process reads this one's stack, so that it need not look itself."""
-        return os.path.exists(os.path.join(self._folder, self._file[:-5] + "seen"))
+        return os.path.exists(self._seen)
+
+    @property
+    def _seen(self) -> str:
+        return os.path.join(self._folder, self._file[:-5] + "seen")
+
+    def _texts(self) -> list[dict[str, Any]]:
+        """Return the text of each line that was asked for: a notebook's cells are in no file."""
+        try:
+            with open(self._seen, "rb") as file:
+                file.seek(self._answered)
+                asked = file.read(_MOST_NAMES_BYTES)
+        except OSError:
+            return []
+        asked = asked[: asked.rfind(b"\n") + 1]
+        self._answered += len(asked)
+        words: list[dict[str, Any]] = []
+        for place in asked.decode("utf-8", "surrogateescape").splitlines():
+            number, _, path = place.partition(" ")
+            text = _source(path, int(number)) if number.isdigit() else ""
+            if text:
+                words.append({"text": _plain(text.rstrip()), "of": [_plain(path), int(number)]})
+        return words
 
     def _words(self, stacks: Stacks, now_s: float, cost_s: float) -> list[dict[str, Any]]:
         words: list[dict[str, Any]] = []

@@ -131,6 +131,8 @@ class Notes:
         self._phases: Tuple[str, ...] = ()
         self._in_phases: Dict[str, float] = {}
         self._since_s = 0.0
+        self.ended_by: Optional[Facts] = None
+        """The exception that ended the program."""
         self._failures: List[Facts] = []
         self._written: List[Facts] = []
 
@@ -224,6 +226,8 @@ class Notes:
         if phases:
             words.append({"phases": phases})
         words += self._failures
+        if self.ended_by is not None:
+            words.append(self.ended_by)
         new = [one for one in words if one not in self._written]
         self._written = words
         return new

@@ -16,6 +16,7 @@ from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from gc import disable, enable, isenabled
 from time import clock_gettime, monotonic, pthread_getcpuclockid, sleep, thread_time
 
+from _teho_probe.ending import last_exception
 from _teho_probe.lines import TYPE_CHECKING, Lines
 
 if TYPE_CHECKING:
@@ -153,6 +154,10 @@ class Sampler:
         self.stop()
         now_s = monotonic()
         self._add(self._newest, now_s, 0.0)
+        try:
+            self._notes.ended_by = last_exception()
+        except Exception as error:
+            self._notes.failed("the last exception", error)
         self._write(now_s, is_end=True)
 
     @_silent
