@@ -78,7 +78,7 @@ def _finding(look: Look, severity: Severity, taken: list[_Taken]) -> Finding:
 
 
 def _action(look: Look) -> str:
-    own = "While a job runs, look on its node for old processes of yours: `ps -u $USER`."
+    own = "While the job runs, look on its node for old processes of yours: `ps -u $USER`."
     if look.scheduler == "slurm":
         return (
             f"{own} If there are none, request the whole node, `--exclusive`, or report it to the "
@@ -86,4 +86,7 @@ def _action(look: Look) -> str:
         )
     if look.scheduler == "grid_engine":
         return f"{own} If there are none, report it to the cluster's support."
-    return f"If this is a login node, run the program in a job. {own}"
+    return (
+        "If this is a login node, run the program in a job. Look for old processes of yours: "
+        "`ps -u $USER`."
+    )
