@@ -66,7 +66,7 @@ def test_durations_read_at_a_glance(seconds: float, text: str) -> None:
 def test_a_written_duration_is_near_what_it_says(seconds: float) -> None:
     written = units.format_duration(seconds)
     back = units.parse_duration(written)
-    assert back == pytest.approx(seconds, rel=0.03, abs=0.0006)
+    assert back == pytest.approx(seconds, rel=0.05, abs=0.0006)
     assert not any(f" {carry}" in f" {written}" for carry in ("60 min", "24 h", "60 s", "60.0 s"))
 
 

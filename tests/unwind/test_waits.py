@@ -232,9 +232,10 @@ def test_a_process_may_end_between_two_reads(program: Callable[..., Program], co
 def test_a_process_whose_exit_status_was_not_read_yet_is_refused(
     program: Callable[..., Program],
 ) -> None:
-    running = program("say('')")
+    running = program("say('')\nsys.stdin.readline()")
     running.line()
     with closing(Memory(running.pid)) as memory:
+        running.send()
         until = time.monotonic() + LIMIT_S
         call = b""
         while time.monotonic() < until:
