@@ -30,7 +30,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Cores for each GPU; for a job without GPUs, `cpus` says it."""
     cpus: int | None = None
     """Cores of the whole job."""
-    memory_gib: float | None = None
+    memory_mib: int | None = None
     """Of each node: that is what a scheduler's `--mem` means."""
     time_s: float | None = None
     """None: not said; `DEFAULT_TIME_S` is planned."""

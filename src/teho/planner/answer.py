@@ -14,7 +14,7 @@ from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.cost import cost_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Case, case_of, seconds
+from teho.planner.shape import Case, case_of, memory_mib, seconds
 from teho.planner.traps import advice_for
 
 __all__ = ["answer", "kinds_for", "option_of"]
@@ -65,7 +65,7 @@ def _check(request: Request) -> None:
         number = getattr(request, name)
         if number is not None and number < least:
             raise InputError(f"{name.replace('_', ' ')}: {number}", f"{least} or more")
-    for name in ("gpu_memory_gib", "memory_gib", "time_s", "local_disk_gib"):
+    for name in ("gpu_memory_gib", "memory_mib", "time_s", "local_disk_gib"):
         amount = getattr(request, name)
         if amount is not None and not 0 < amount < math.inf:
             raise InputError(
@@ -153,7 +153,7 @@ def _rank(partition: Partition, kind: NodeKind, option: Option) -> tuple[Any, ..
         _or_last(option.cost.amount if option.cost else None),
         _or_last(option.gpu_memory_gib),
         option.constraint != "",
-        _or_last(kind.memory_gib),
+        _or_last(memory_mib(kind.memory)),
         _or_last(seconds(limit) if limit else None),
         _or_last(partition.max_nodes),
         option.label,
@@ -242,7 +242,7 @@ def option_of(case: Case) -> Option:
         gpu_memory_gib=kind.gpu.memory_gib if kind.gpu else None,
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,
-        memory_gib=shape.memory_gib,
+        memory_mib=shape.memory_mib,
         automatic=case.automatic,
         local_disk_gib=request.local_disk_gib,
         time_s=shape.time_s,

@@ -12,6 +12,7 @@ import msgspec
 from teho.errors import RefusedError
 from teho.model.cluster import Gpu, NodeKind
 from teho.schedulers.command import Completed, said
+from teho.units import mib_text
 
 __all__ = ["Ask", "Host", "asked", "gpu_of", "kinds_of", "length", "size_gib"]
 
@@ -42,7 +43,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_core: int = 1
     """CPUs that the scheduler counts for a core."""
     sockets: int | None = None
-    memory_gib: float | None = None
+    memory_mib: int | None = None
     local_disk_gib: float | None = None
     gpus: tuple[tuple[str, int], ...] = ()
     """Types, each with its count."""
@@ -120,7 +121,7 @@ def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, .
             usable_cores=host.usable_cores if host.usable_cores != host.cores else None,
             reserved_cores=host.reserved_cores,
             sockets=host.sockets,
-            memory_gib=host.memory_gib,
+            memory=mib_text(host.memory_mib) if host.memory_mib else None,
             local_disk_gib=host.local_disk_gib,
             gpu=gpu_of(*gpu) if gpu else None,
             arch=host.arch,
@@ -155,7 +156,7 @@ def _names(parts: list[tuple[Host, tuple[str, int] | None, frozenset[str]]]) -> 
     """Name each kind by what it has, no longer than it takes to tell them apart."""
     forms = []
     for host, gpu, features in parts:
-        memory = f"-{host.memory_gib:.0f}g" if host.memory_gib else ""
+        memory = f"-{host.memory_mib / 1024:.0f}g" if host.memory_mib else ""
         base = gpu[0] if gpu else "cpu"
         count = f"-x{gpu[1]}" if gpu else ""
         cores = f"-{host.usable_cores}c"

@@ -60,8 +60,8 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         yield f"--ntasks-per-node={option.tasks_per_node}"
     if "cores" not in option.automatic:
         yield f"--cpus-per-task={option.cpus_per_task}"
-    if option.memory_gib is not None and "memory" not in option.automatic:
-        yield f"--mem={_memory(option.memory_gib)}"
+    if option.memory_mib is not None and "memory" not in option.automatic:
+        yield f"--mem={_memory(option.memory_mib)}"
     yield from _gpus_and_disk(option, cluster)
     yield f"--time={_slurm_time(option.time_s)}"
     if options.log:
@@ -101,10 +101,10 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
         yield dialect.constraint.format(constraint=option.constraint)
     if "cores" not in option.automatic and (dialect.cores or cores > 1):
         yield (dialect.cores or "-pe smp {cores}").format(cores=cores)
-    if option.memory_gib is not None and "memory" not in option.automatic:
-        memory = _memory(option.memory_gib)
+    if option.memory_mib is not None and "memory" not in option.automatic:
+        memory = _memory(option.memory_mib)
         if dialect.memory == "core":
-            memory = f"{math.floor(_part(option.memory_gib * 1024, cores))}M"
+            memory = f"{option.memory_mib // cores}M"
         yield f"-l h_vmem={memory}"
     yield from filter(None, (_gpus(option, cluster), _disk(option, cluster)))
     yield f"-l h_rt={_clock(option.time_s)}"
@@ -142,9 +142,8 @@ def _part(amount: float, cores: int) -> float:
     return round(amount / cores, 6)
 
 
-def _memory(gib: float) -> str:
-    """Write memory in whole GiB or, where it is none, in whole MiB, rounded up."""
-    mib = math.ceil(round(gib * 1024, 6))
+def _memory(mib: int) -> str:
+    """Write memory in whole GiB or, where it is none, in MiB."""
     return f"{mib}M" if mib % 1024 else f"{mib // 1024}G"
 
 

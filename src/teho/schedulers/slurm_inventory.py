@@ -31,7 +31,7 @@ from teho.schedulers.slurm_rows import (
     settings,
     text_rows,
 )
-from teho.units import parse_bytes, parse_duration
+from teho.units import mib_text, parse_bytes, parse_duration
 
 __all__ = ["slurm_cluster"]
 
@@ -151,7 +151,7 @@ def _host(row: Row) -> Host:
         reserved_cores=tuple(sorted(reserved)),
         cpus_per_core=cpus_per_core,
         sockets=_count(row, "Sockets", 1),
-        memory_gib=size_gib(_count(row, "RealMemory", 0) - _count(row, "MemSpecLimit", 0)),
+        memory_mib=_count(row, "RealMemory", 0) - _count(row, "MemSpecLimit", 0),
         # 0 is also what Slurm says where the administrator said nothing.
         local_disk_gib=size_gib(disk_mib) if disk_mib else None,
         gpus=_gpus(row.get("Gres", "")),
@@ -229,7 +229,7 @@ def _partition(
         max_gpus=_gpu_limit(job, types),
         max_cores=_cores(job.get("cpu"), per_core),
         max_cores_per_node=_cores(_least(_limit(row, "MaxCPUsPerNode"), node.get("cpu")), per_core),
-        max_memory_gib=size_gib(limit_mib) if limit_mib else None,
+        max_memory=mib_text(limit_mib) if limit_mib else None,
         exclusive=row.get("OverSubscribe") == "EXCLUSIVE" or row.get("Exclusive") == "NODE",
         max_jobs=_limit(rules, "MaxSubmitPU"),
         max_running_jobs=_limit(rules, "MaxJobsPU"),
