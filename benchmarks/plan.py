@@ -63,7 +63,12 @@ def _plans_s(count: int) -> float:
 
     sizes = itertools.product((0, 1, 2, 3, 4, 8, 16, 64), (None, 1, 7, 16), (None, 60.0, 300.0))
     different = [
-        Request(gpus=gpus, cpus_per_gpu=cores, memory_gib=memory, time_s=hours * 3600.0)
+        Request(
+            gpus=gpus,
+            cpus_per_gpu=cores,
+            memory_mib=memory and int(memory * 1024),
+            time_s=hours * 3600.0,
+        )
         for hours in (1, 30)
         for gpus, cores, memory in sizes
     ]

@@ -33,7 +33,7 @@ GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
     "puhti-torchrun-2-nodes": ("puhti", {**PUHTI, "gpus": 8, "launcher": "torchrun",
                                          "local_disk_gib": 100.0},
                                ScriptOptions(stage=("data.tar",))),
-    "puhti-cpu": ("puhti", {**PUHTI, "gpus": 0, "cpus": 8, "memory_mib": 8.5 * 1024}, ScriptOptions()),
+    "puhti-cpu": ("puhti", {**PUHTI, "gpus": 0, "cpus": 8, "memory_mib": 8704}, ScriptOptions()),
     "mahti-accelerate-2-nodes": ("mahti", {"gpus": 8, "launcher": "accelerate", "name": "big run"},
                                  ScriptOptions()),
     "mahti-accelerate-1-node": ("mahti", {"gpus": 2, "launcher": "accelerate"}, ScriptOptions()),
@@ -62,7 +62,7 @@ GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
     "narval-srun-2-nodes-everything": ("narval", {"gpus": 8, "launcher": "srun",
                                                   "account": "def-someuser", "name": "all",
                                                   **LINES}, ALL),
-    "narval-cpu": ("narval", {"gpus": 0, "cpus": 16, "memory_mib": 32000 * 1024 / 1024}, ScriptOptions()),
+    "narval-cpu": ("narval", {"gpus": 0, "cpus": 16, "memory_mib": 32000}, ScriptOptions()),
     "trillium-torchrun-2-nodes": ("trillium", {"gpus": 8, "launcher": "torchrun"},
                                   ScriptOptions()),
     "aire-plain-1-gpu": ("aire", {}, ScriptOptions()),
@@ -116,11 +116,11 @@ def directives(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("gib", "written"),
-    [(64, "64G"), (0.5, "512M"), (8000 / 1024, "8000M"), (1.0001, "1025M"), (1 / 1024, "1M")],
+    ("mib", "written"),
+    [(65536, "64G"), (512, "512M"), (8000, "8000M"), (61500, "61500M"), (1, "1M")],
 )
-def test_memory_is_whole(gib: float, written: str) -> None:
-    assert f"--mem={written}" in directives(script_of("lumi", account="p", memory_gib=gib).text)
+def test_memory_is_whole(mib: int, written: str) -> None:
+    assert f"--mem={written}" in directives(script_of("lumi", account="p", memory_mib=mib).text)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_nodes_that_are_alike_are_one_kind(oak: Cluster) -> None:
     assert (gpu.cores, gpu.usable_cores, gpu.sockets) == (64, 62, 2)
     # CPUs are threads: 0 and 1 are the first core, 64 and 65 the 33rd.
     assert gpu.reserved_cores == (0, 32)
-    assert gpu.memory_gib == 1000  # 1031000 - 7000 MiB
+    assert gpu.memory == "1000GiB"  # 1031000 - 7000 MiB
     assert gpu.local_disk_gib == pytest.approx(1757.81)
     assert gpu.gpu is not None
     assert gpu.gpu.memory_gib is None
@@ -146,7 +146,7 @@ def test_limits_of_a_partition_and_of_its_qos(oak: Cluster) -> None:
     cpu = part(oak, "cpu")
     assert (cpu.max_time, cpu.min_nodes, cpu.exclusive) == (None, 2, True)
     debug = part(oak, "debug")
-    assert (debug.max_time, debug.max_cores_per_node, debug.max_memory_gib) == ("15min", 16, 128)
+    assert (debug.max_time, debug.max_cores_per_node, debug.max_memory) == ("15min", 16, "128GiB")
     assert "DOWN" in debug.notes
     assert debug.unknown == ("billing",)
     assert part(oak, "mig").max_time == "8h"
@@ -186,8 +186,8 @@ def test_defaults_for_a_gpu_are_told_where_partitions_agree(oak: Cluster) -> Non
     assert oak.shares == ()
     told = "JobDefaults=DefCpuPerGPU=30,DefMemPerGPU="
     shares = edited(**{"JobDefaults=(null)": f"{told}245760"}).shares
-    assert {(one.gpu, one.cores, one.memory_gib) for one in shares} == {
-        ("a100", 15, 240), ("a100_1g.5gb", 15, 240), ("gpu", 30, 240)
+    assert {(one.gpu, one.cores, one.memory) for one in shares} == {
+        ("a100", 15, "240GiB"), ("a100_1g.5gb", 15, "240GiB"), ("gpu", 30, "240GiB")
     }  # fmt: skip
 
 
