@@ -76,6 +76,9 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         yield f"--signal={whom}USR1@{options.notice_s(option)}"
     if options.requeue:
         yield from ("--requeue", "--open-mode=append")
+    else:
+        # Slurm's default is to run a job again from its beginning if a node fails (JobRequeue=1).
+        yield "--no-requeue"
 
 
 def _gpus_and_disk(option: Option, cluster: Cluster) -> Iterator[str]:
