@@ -58,6 +58,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     type: str
     """As the scheduler names it, such as `a100`."""
+    typed: bool = True
+    """Whether the scheduler knows that name, so that a request can ask for it."""
     count: int | None = None
     """Of one node. None: not documented, as with slices."""
     max_per_job: int | None = None
@@ -71,6 +73,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What one counts for in a bill by `weighted_gpus`, such as the Alliance's RGU."""
     part_of: str = ""
     """For a slice (MIG): the type that it is a slice of."""
+    may_be_slice: bool = False
+    """Whether its name does not tell if it is a whole GPU."""
 
 
 class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

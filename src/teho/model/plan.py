@@ -50,6 +50,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     gpus_per_node: int
     gpu_type: str
+    gpu_is_typed: bool = True
+    """Whether the scheduler knows the type, so that the script names it."""
     gpu_memory_gib: float | None = None
     tasks_per_node: int
     cpus_per_task: int

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from teho.errors import InputError
-from teho.model.cluster import Cluster, NodeKind, Partition
+from teho.model.cluster import Cluster, Gpu, NodeKind, Partition
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.cost import cost_of
@@ -207,11 +207,22 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
         if request.gpus == 0 or gpu is None:
             fits = request.gpus == 0 and gpu is None
         elif wanted is None:
-            fits = not gpu.part_of  # slices are for those who ask for them by name
+            fits = _is_meant(request, gpu)
         else:
             fits = wanted.lower() in {gpu.type.lower(), gpu.model.lower()}
         if fits:
             yield kind
+
+
+def _is_meant(request: Request, gpu: Gpu) -> bool:
+    """Tell whether GPUs may be meant by a request that names no type.
+
+    A slice is for one process, so it is meant if one GPU is asked for by its memory; what may be a
+    slice, by its name alone.
+    """
+    if gpu.part_of:
+        return request.gpus == 1 and request.gpu_memory_gib is not None
+    return not gpu.may_be_slice
 
 
 def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> Refusal:
@@ -239,6 +250,7 @@ def option_of(case: Case) -> Option:
         nodes=shape.nodes,
         gpus_per_node=shape.gpus_per_node,
         gpu_type=kind.gpu.type if kind.gpu else "",
+        gpu_is_typed=kind.gpu.typed if kind.gpu else True,
         gpu_memory_gib=kind.gpu.memory_gib if kind.gpu else None,
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,

@@ -54,7 +54,7 @@ def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
             return None
         return Cost(amount=0.0, unit="", sum="", source=partition.source)
     gpus, cores, memory = shape.gpus_per_node, shape.cores_per_node, shape.memory_mib
-    if partition.exclusive:
+    if case.has_whole_nodes:
         gpus = (kind.gpu.count or gpus) if kind.gpu else 0
         cores, memory = case.usable_cores, catalogue_mib(kind.memory)
     elif memory is None and case.share and case.share.memory and "memory" in case.automatic:

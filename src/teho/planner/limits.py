@@ -102,6 +102,28 @@ def _gpus(case: Case) -> Iterator[Refusal]:
     yield from _gpu_counts(case)
 
 
+def _untyped(case: Case) -> Iterator[Refusal]:
+    """Refuse GPUs without a type where the same words may give others that have one."""
+    gpu, partition = case.kind.gpu, case.partition
+    if gpu is None or gpu.typed or case.request.gpus == 0 or case.kind.constraint:
+        return
+    others = sorted(
+        {
+            kind.gpu.type
+            for kind in case.cluster.nodes
+            if kind.name in partition.kinds and kind.gpu and kind.gpu.typed
+        }
+    )
+    if others:
+        yield Refusal(
+            kind="untyped_gpus",
+            sentence=f"the GPUs of {case.kind.name} have no type to ask for, and without one "
+            f"{partition.title} may give {' or '.join(others)}",
+            source=case.kind.source,
+            instead=f"--gpu-type {others[0]}",
+        )
+
+
 def _gpus_per_node(case: Case) -> Iterator[Refusal]:
     partition, kind, shape = case.partition, case.kind, case.shape
     count, most, where = shape.gpus_per_node, case.most_per_node, partition.title
@@ -358,4 +380,15 @@ def _disk(case: Case) -> Iterator[Refusal]:
         )
 
 
-_CHECKS = (_purpose, _launcher, _gpus, _nodes, _time, _cores, _memory, _disk, mask_refusals)
+_CHECKS = (
+    _purpose,
+    _launcher,
+    _untyped,
+    _gpus,
+    _nodes,
+    _time,
+    _cores,
+    _memory,
+    _disk,
+    mask_refusals,
+)

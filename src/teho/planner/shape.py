@@ -57,7 +57,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def memory_is_left_to_the_site(self) -> bool:
         """Whether the request names no memory, and nothing else brings a known amount."""
         named = self.shape.memory_mib is not None or "memory" in self.automatic
-        return not named and not self.partition.exclusive
+        return not named and not self.has_whole_nodes
+
+    @property
+    def has_whole_nodes(self) -> bool:
+        """Whether no other job can run on the nodes, so that they are given and billed whole."""
+        return self.partition.exclusive or self.request.exclusive
 
     @property
     def default_memory_mib(self) -> int | None:
@@ -181,7 +186,7 @@ def _cores_per_node(
         return request.cpus_per_gpu * gpus_per_node
     if request.cpus is not None:
         return math.ceil(request.cpus / nodes)
-    if partition.exclusive:
+    if partition.exclusive or request.exclusive:
         return usable
     if kind.gpu is None or request.gpus == 0:
         return 1
@@ -200,7 +205,7 @@ def _memory(
 ) -> int | None:
     if request.memory_mib is not None:
         return request.memory_mib
-    if partition.exclusive:
+    if partition.exclusive or request.exclusive:
         return memory_mib(kind.memory)
     if share is not None and share.memory is not None:
         return _mib(share.memory) * gpus_per_node

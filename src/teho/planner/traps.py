@@ -120,7 +120,7 @@ def _spread(case: Case) -> Iterator[Advice]:
 
 def _share(case: Case) -> Iterator[Advice]:
     share, shape = case.share, case.shape
-    if share is None or share.enforced or case.partition.exclusive:
+    if share is None or share.enforced or case.has_whole_nodes:
         return
     gpus = shape.gpus_per_node
     each = f"the share of {gpus} GPU{'s' if gpus > 1 else ''}"
@@ -188,7 +188,7 @@ def _default_memory(case: Case) -> Iterator[Advice]:
 
 def _exclusive(case: Case) -> Iterator[Advice]:
     gpu, partition = case.kind.gpu, case.partition
-    if partition.exclusive and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
+    if case.has_whole_nodes and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
         yield Advice(
             kind="whole_nodes_billed",
             sentence=f"{partition.title} gives and bills whole nodes: {gpu.count} GPUs each, "

@@ -51,8 +51,14 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         yield f"{cluster.account.option}={slurm_value(option.account, '--account')}"
     if option.partition:
         yield f"--partition={slurm_value(option.partition, 'partition')}"
+    request = option.request
+    for name in ("qos", "reservation", "licenses"):
+        if value := getattr(request, name):
+            yield f"--{name}={slurm_value(value, f'--{name}')}"
     if option.constraint:
         yield dialect.constraint.format(constraint=option.constraint)
+    if request.exclusive:
+        yield "--exclusive"
     yield f"--nodes={option.nodes}"
     if option.nodes * option.tasks_per_node == 1:
         yield "--ntasks=1"
@@ -127,7 +133,10 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
 def _gpus(option: Option, cluster: Cluster) -> str:
     if not option.gpus_per_node:
         return ""
-    return cluster.dialect.gpus.format(type=option.gpu_type, count=option.gpus_per_node)
+    words = cluster.dialect.gpus
+    if not option.gpu_is_typed:
+        words = words.replace("{type}:", "")
+    return words.format(type=option.gpu_type, count=option.gpus_per_node)
 
 
 def _disk(option: Option, cluster: Cluster) -> str:

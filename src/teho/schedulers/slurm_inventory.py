@@ -21,7 +21,7 @@ from teho.model.cluster import (
     Partition,
     Source,
 )
-from teho.schedulers.inventory import Ask, Host, asked, kinds_of, length, size_gib
+from teho.schedulers.inventory import UNTYPED, Ask, Host, asked, kinds_of, length, size_gib
 from teho.schedulers.slurm_billing import billing_of, defaults_of
 from teho.schedulers.slurm_rows import (
     QOS_COLUMNS,
@@ -169,7 +169,7 @@ def _gpus(gres: str) -> tuple[tuple[str, int], ...]:
         if name != "gpu":
             continue
         count = int(words.pop()) if words and words[-1].isdecimal() else 1
-        gpu_type = words[0] if words else "gpu"
+        gpu_type = words[0] if words else UNTYPED
         found[gpu_type] = found.get(gpu_type, 0) + count
     return tuple((gpu_type, count) for gpu_type, count in found.items() if count)
 
@@ -262,7 +262,7 @@ def _remarks(row: Row, nodes: int) -> Iterator[str]:
 
 
 def _dialect(config: Row, partitions: Sequence[Row], hosts: Sequence[Host]) -> Dialect:
-    typed = all(gpu_type != "gpu" for host in hosts for gpu_type, _ in host.gpus)
+    typed = any(gpu_type != UNTYPED for host in hosts for gpu_type, _ in host.gpus)
     default = [row["PartitionName"] for row in partitions if row.get("Default") == "YES"]
     return Dialect(
         gpus="--gpus-per-node={type}:{count}" if typed else "--gpus-per-node={count}",
