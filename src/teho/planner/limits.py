@@ -63,6 +63,20 @@ def _launcher(case: Case) -> Iterator[Refusal]:
         )
 
 
+def _slurm_alone(case: Case) -> Iterator[Refusal]:
+    request = case.request
+    asked = [name for name in ("qos", "reservation", "licenses") if getattr(request, name)]
+    asked += ["exclusive"] if request.exclusive else []
+    if asked and case.cluster.scheduler != "slurm":
+        options = ", ".join(f"--{name}" for name in asked)
+        yield Refusal(
+            kind="slurm_alone",
+            sentence=f"{options}: for Slurm, {case.cluster.title} has Grid Engine",
+            source=case.cluster.dialect.source,
+            instead=f"leave {options} out",
+        )
+
+
 def _gpus(case: Case) -> Iterator[Refusal]:
     request, partition, kind, shape = case.request, case.partition, case.kind, case.shape
     gpu, where, source = kind.gpu, partition.title, partition.source
@@ -383,6 +397,7 @@ def _disk(case: Case) -> Iterator[Refusal]:
 _CHECKS = (
     _purpose,
     _launcher,
+    _slurm_alone,
     _untyped,
     _gpus,
     _nodes,
