@@ -16,7 +16,7 @@ from teho.clusters.billing import Use, bill
 from teho.errors import MissingCommandError, SchedulerError
 from teho.model.cluster import Cluster, Partition
 from teho.schedulers.command import Completed
-from teho.schedulers.inventory import Host, kinds_of, length
+from teho.schedulers.inventory import Host, gpu_of, kinds_of, length
 from teho.schedulers.slurm_inventory import slurm_cluster
 from teho.schedulers.slurm_rows import columns, json_rows, settings, text_rows
 from teho.units import parse_duration
@@ -131,8 +131,8 @@ def test_a_constraint_is_told_where_nothing_else_tells_nodes_apart(oak: Cluster)
     assert all(kind.local_disk_gib is None for kind in thin)  # 0 is also what nobody said
     (grace,) = [kind for kind in oak.nodes if kind.arch == "aarch64"]
     assert grace.gpu is not None
-    assert grace.gpu.type == "gpu"
-    assert "{type}" not in oak.dialect.gpus
+    assert (grace.gpu.type, grace.gpu.typed) == ("gpu", False)
+    assert "{type}" in oak.dialect.gpus  # for the others
 
 
 def test_limits_of_a_partition_and_of_its_qos(oak: Cluster) -> None:
@@ -311,3 +311,24 @@ def test_a_dialect_that_leaves_a_field_out_is_not_used(path: str) -> None:
         place = place[step]
     del place[last]
     assert json_rows(json.dumps(answer), "partitions") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "part_of", "gib", "may_be_slice"),
+    [
+        ("a100", "", None, False),
+        ("nvidia_a100-sxm4-80gb", "", None, False),
+        ("geforce_rtx_2080_ti", "", None, False),
+        ("mi250", "", None, False),
+        ("gpu", "", None, False),
+        ("a100_3g.20gb", "a100", 20, False),
+        ("nvidia_a100_1g.5gb", "nvidia_a100", 5, False),
+        ("1g.10gb", "gpu", 10, False),
+        ("h100_1g", "h100", None, False),
+        ("a100_mig_2g", "a100_mig", None, False),
+        ("tiny", "", None, True),
+    ],
+)
+def test_names_of_slices(name: str, part_of: str, gib: float | None, *, may_be_slice: bool) -> None:
+    gpu = gpu_of(name, 4)
+    assert (gpu.part_of, gpu.memory_gib, gpu.may_be_slice) == (part_of, gib, may_be_slice)
