@@ -61,9 +61,14 @@ def _plans_s(count: int) -> float:
     from teho.model.request import Request
     from teho.planner.answer import answer
 
-    sizes = itertools.product((0, 1, 2, 3, 4, 8, 16, 64), (None, 1, 7, 16), (None, 60.0, 300.0))
+    sizes = itertools.product((0, 1, 2, 3, 4, 8, 16, 64), (None, 1, 7, 16), (None, 61_440, 307_200))
     different = [
-        Request(gpus=gpus, cpus_per_gpu=cores, memory_gib=memory, time_s=hours * 3600.0)
+        Request(
+            gpus=gpus,
+            cpus_per_gpu=cores,
+            memory_mib=memory,
+            time_s=hours * 3600.0,
+        )
         for hours in (1, 30)
         for gpus, cores, memory in sizes
     ]

@@ -15,22 +15,27 @@ from teho.errors import UnitError
 __all__ = [
     "GIB",
     "J_PER_WH",
+    "MIB",
     "convert",
     "format_bytes",
     "format_clock",
     "format_count",
     "format_duration",
     "format_energy",
+    "format_mib",
     "format_pace",
     "format_quantity",
     "format_rate",
     "format_time",
     "many",
+    "mib_text",
     "parse_bytes",
     "parse_duration",
+    "parse_mib",
     "plural",
 ]
 
+MIB = 1024**2
 GIB = 1024**3
 J_PER_WH = 3600.0
 
@@ -121,6 +126,26 @@ def parse_bytes(text: str, what: str = "size") -> int:
             f"{what}: {text!r} is not an amount of memory", "a size such as 512MiB, 64G or 1.5TiB"
         )
     return round(float(match.group(1)) * factor)
+
+
+def parse_mib(text: str, what: str = "memory") -> int:
+    """Read an amount of memory and return MiB, in which schedulers count, rounded up.
+
+    Raises:
+        UnitError: not an amount of memory.
+    """
+    return -(-parse_bytes(text, what) // MIB)
+
+
+def mib_text(mib: int) -> str:
+    """Write MiB as `parse_mib` reads them: `64GiB`, `61500MiB`."""
+    return f"{mib}MiB" if mib % 1024 or not mib else f"{mib // 1024}GiB"
+
+
+def format_mib(mib: int) -> str:
+    """Write MiB so that they read at a glance and nothing is lost: `64 GiB`, `61500 MiB`."""
+    text = mib_text(mib)
+    return f"{text[:-3]} {text[-3:]}"
 
 
 def format_duration(seconds: float) -> str:

@@ -85,9 +85,9 @@ def test_partitions_that_come_and_go_are_told(mahti: Cluster) -> None:
 @pytest.mark.parametrize(
     ("fact", "value", "told"),
     [
-        ("memory_gib", 490.4, None),  # the catalogue has whole GiB
-        ("memory_gib", 491.0, "490 491"),
-        ("memory_gib", None, None),
+        ("memory", "502170MiB", None),  # the catalogue has whole GiB
+        ("memory", "491GiB", "490GiB 491GiB"),
+        ("memory", None, None),
         ("usable_cores", 120, "128 120"),
         ("count", 23, "24 23"),
         ("count", None, None),

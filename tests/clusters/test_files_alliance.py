@@ -18,6 +18,7 @@ import pytest
 
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Billing, Cluster, NodeKind, Partition
+from teho.units import parse_mib
 
 ACTIVE = ("fir", "narval", "nibi", "rorqual", "trillium")
 RETIREMENTS = {
@@ -29,6 +30,10 @@ RETIRED = tuple(RETIREMENTS)
 ALLIANCE = ACTIVE + RETIRED
 GENERAL = ("fir", "narval", "nibi", "rorqual")
 """The clusters whose jobs name no partition and may have a slice of a GPU."""
+
+
+def gib(text: str | None) -> float | None:
+    return None if text is None else parse_mib(text) / 1024
 
 
 @cache
@@ -83,7 +88,7 @@ GPU_NODES = {
 def test_gpu_nodes(where, expected):
     count, per_node, gpu_type, gpu_gib, rgu, cores, memory_gib, memory_mib = expected
     found = kind(*where)
-    assert (found.count, found.cores, found.memory_gib) == (count, cores, memory_gib)
+    assert (found.count, found.cores, gib(found.memory)) == (count, cores, memory_gib)
     assert found.gpu is not None
     assert (found.gpu.type, found.gpu.count, found.gpu.memory_gib) == (gpu_type, per_node, gpu_gib)
     assert found.gpu.vendor == ("amd" if gpu_type == "mi300a" else "nvidia")
@@ -121,7 +126,7 @@ def test_slices(where, expected):
     assert (found.gpu.type, found.gpu.memory_gib, found.gpu.weight) == expected[:3]
     assert (found.count, found.gpu.count, found.gpu.max_per_job) == (None, None, 1)
     assert found.gpu.part_of == ("a100" if where[0] == "narval" else "h100")
-    nodes = attrgetter("cores", "sockets", "memory_gib", "local_disk_gib")
+    nodes = attrgetter("cores", "sockets", "memory", "local_disk_gib")
     assert nodes(found) == nodes(kind(where[0], found.gpu.part_of))
     (partition,) = partitions(*where)
     assert (partition.max_gpus, partition.max_nodes) == (1, 1), "one slice a job"
@@ -144,7 +149,7 @@ def test_shares_and_that_nothing_stands_beside_these_tables():
     assert kinds == set(GPU_NODES) | set(SLICES)
     found = {(name, one.gpu): one for name in ALLIANCE for one in cluster(name).shares}
     slices = {(name, row[0]): row[3:] for (name, _), row in SLICES.items()}
-    assert {key: (one.cores, one.memory_gib) for key, one in found.items()} == SHARES | slices
+    assert {key: (one.cores, gib(one.memory)) for key, one in found.items()} == SHARES | slices
     assert {key for key, one in found.items() if one.enforced} == {("trillium", "h100")}
 
 
@@ -169,7 +174,7 @@ def test_nodes_without_gpus(name, expected):
     slurm = [int(node.notes.split("M", 1)[0]) for node in nodes]
     found = [(node.count, node.cores, mib) for node, mib in zip(nodes, slurm, strict=True)]
     assert sorted(found) == sorted(expected)
-    assert [node.memory_gib for node in nodes] == [mib // 1024 for mib in slurm]
+    assert [gib(node.memory) for node in nodes] == [mib // 1024 for mib in slurm]
 
 
 @pytest.mark.parametrize("name", ALLIANCE)
@@ -178,7 +183,7 @@ def test_shares_never_exceed_the_node(name):
         for node in cluster(name).nodes:
             if node.gpu and node.gpu.type == fair.gpu and node.gpu.count:
                 assert (fair.cores or 0) * node.gpu.count <= node.cores
-                assert (fair.memory_gib or 0) * node.gpu.count <= (node.memory_gib or 0)
+                assert (gib(fair.memory) or 0) * node.gpu.count <= (gib(node.memory) or 0)
 
 
 @pytest.mark.parametrize("name", [*GENERAL, *RETIRED])
@@ -239,7 +244,7 @@ def test_requests():
     assert cluster("trillium").dialect.submit_from == "$SCRATCH"
     assert cluster("cedar").dialect.never_submit_from == "/home"
     assert kind("graham", "v100").constraint == "cascade,v100"
-    assert all(cluster(name).dialect.default_memory_gib_per_core == 0.25 for name in GENERAL)
+    assert all(cluster(name).dialect.default_memory_per_core == "256MiB" for name in GENERAL)
     assert all("DISABLE_DCGM=1 in the env" in said(name) for name in ("narval", "rorqual"))
     for name, span in (("rorqual", (370, 3360)), ("beluga", (350, 2490))):
         disk = cluster(name).local_disk
@@ -327,7 +332,7 @@ def test_a_gpu_with_its_fair_share_costs_what_the_gpu_costs(name):
     """To the half per cent to which the page rounds its ratios."""
     weights = {node.gpu.type: node.gpu.weight for node in cluster(name).nodes if node.gpu}
     for fair in cluster(name).shares:
-        rgu, asked = weights[fair.gpu], (fair.cores or 0, fair.memory_gib or 0)
+        rgu, asked = weights[fair.gpu], (fair.cores or 0, gib(fair.memory) or 0)
         cost = bill(cluster(name).billing["gpu"], rgu=rgu, cores=asked[0], memory_gib=asked[1])
         assert rgu <= cost <= rgu * 1.005
 

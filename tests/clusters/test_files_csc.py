@@ -15,7 +15,7 @@ import pytest
 
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Billing, NodeKind, Partition, Term
-from teho.units import parse_duration
+from teho.units import parse_duration, parse_mib
 
 NAMES = ["puhti", "mahti", "roihu", "lumi", "arc4", "aire"]
 CLUSTERS = {name: load_cluster(name, {"XDG_CONFIG_HOME": "/nonexistent"}) for name in NAMES}
@@ -72,7 +72,7 @@ PARTITIONS: list[tuple[str, str, float | None, dict[str, Any]]] = [
     ("mahti", "gc", 36, {"min_nodes": 200, "max_nodes": 700, "exclusive": True}),
     ("mahti", "small", 72, {"max_nodes": 1, "max_cores": 128, "exclusive": False}),
     ("mahti", "interactive", 168, {"max_nodes": 1, "max_cores": 32, "max_running_jobs": 8,
-      "max_memory_gib": 60}),
+      "max_memory": "60GiB"}),
     ("roihu", "gputest", 0.25, {"max_nodes": 2, "min_gpus": 1}),
     ("roihu", "gpumedium", 36, {"max_nodes": 4, "min_gpus": 1, "max_gpus": 4}),
     ("roihu", "gpularge", 36,
@@ -88,7 +88,7 @@ PARTITIONS: list[tuple[str, str, float | None, dict[str, Any]]] = [
     ("roihu", "hugemem", 36, {"max_nodes": 1, "max_cores": 128}),
     ("roihu", "hugemem_longrun", 240, {"max_nodes": 1, "max_cores": 128}),
     ("roihu", "interactive", 36,
-     {"max_nodes": 1, "max_cores": 32, "max_memory_gib": 64, "max_local_disk_gib": 20}),
+     {"max_nodes": 1, "max_cores": 32, "max_memory": "64GiB", "max_local_disk_gib": 20}),
     ("lumi", "standard-g", 48,
      {"max_nodes": 1024, "exclusive": True, "max_jobs": 210, "max_running_jobs": 200}),
     ("lumi", "small-g", 72,
@@ -144,6 +144,10 @@ BILLS = [
 ]
 
 
+def gib(text: str | None) -> float | None:
+    return None if text is None else parse_mib(text) / 1024
+
+
 def kind_of(cluster: str, name: str) -> NodeKind:
     return next(kind for kind in CLUSTERS[cluster].nodes if kind.name == name)
 
@@ -176,7 +180,7 @@ def test_nodes_with_gpus(row):
     assert gpu.part_of == ("a100" if name == "gpu-slice" else "")
     assert gpu.vendor == ("amd" if cluster == "lumi" else "nvidia")
     assert (kind.count, kind.cores, kind.usable_cores or kind.cores) == (nodes, cores, usable)
-    assert (kind.memory_gib, kind.local_disk_gib) == (memory, disk)
+    assert (gib(kind.memory), kind.local_disk_gib) == (memory, disk)
     assert kind.arch == ("aarch64" if gpu_type == "gh200" else "x86_64")
 
 
@@ -184,7 +188,7 @@ def test_nodes_with_gpus(row):
 def test_nodes_without_gpus(row):
     cluster, name, *expected = row
     kind = kind_of(cluster, name)
-    assert [kind.count, kind.cores, kind.memory_gib, kind.local_disk_gib] == expected
+    assert [kind.count, kind.cores, gib(kind.memory), kind.local_disk_gib] == expected
     assert kind.gpu is None
 
 
@@ -237,7 +241,7 @@ def test_what_is_unknown_is_said_and_not_stated(name: str):
 def test_the_fair_share_of_each_gpu(row):
     cluster, gpu, *expected = row
     share = next(share for share in CLUSTERS[cluster].shares if share.gpu == gpu)
-    assert [share.cores, share.memory_gib, share.enforced, share.automatic] == expected
+    assert [share.cores, gib(share.memory), share.enforced, share.automatic] == expected
 
 
 def test_how_requests_are_written():

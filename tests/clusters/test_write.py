@@ -71,4 +71,4 @@ def test_the_head_is_a_comment_and_defaults_are_left_out(tmp_path: Path) -> None
     text = cluster_text(cluster, ["first", ""])
     assert text.startswith('# first\n#\n\nname = "narval"\n')
     assert "in_memory" not in text
-    assert "memory_gib = 498\n" in text
+    assert 'memory = "498GiB"\n' in text

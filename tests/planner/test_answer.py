@@ -14,7 +14,7 @@ from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.model.plan import Answer, Option, Refusal
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.units import parse_duration
+from teho.units import parse_duration, parse_mib
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 
@@ -30,18 +30,18 @@ def option_of(found: Answer, label: str) -> Option:
 
 BILLS = [
     # cluster, partition, needs, amount, unit, part of the GPUs
-    ("puhti", "gpu", {"cpus_per_gpu": 10, "memory_gib": 80.0}, 78, "GPU BU", 60 / 78),
+    ("puhti", "gpu", {"cpus_per_gpu": 10, "memory_mib": 80 * 1024}, 78, "GPU BU", 60 / 78),
     ("mahti", "gpumedium", {"gpus": 4}, 400, "GPU BU", 1),
     ("mahti", "gpusmall", {"gpu_type": "a100_1g.5gb"}, 15, "GPU BU", 1),
     ("mahti", "gpusmall", {"local_disk_gib": 950.0}, 109.5, "GPU BU", 100 / 109.5),
     ("roihu", "gpumedium", {"gpus": 2, "time_s": 5 * 3600.0}, 2000, "GPU BU", 1),
-    ("roihu", "small", {"gpus": 0, "cpus": 4, "memory_gib": 16.0}, 6, "CPU BU", None),
+    ("roihu", "small", {"gpus": 0, "cpus": 4, "memory_mib": 16 * 1024}, 6, "CPU BU", None),
     ("lumi", "standard-g", {"gpus": 16, "time_s": 7200.0}, 16, "GPU-hour", 1),
-    ("lumi", "small-g", {"cpus_per_gpu": 7, "memory_gib": 60.0}, 0.5, "GPU-hour", 1),
-    ("lumi", "small-g", {"cpus_per_gpu": 16, "memory_gib": 60.0}, 1, "GPU-hour", 0.5),
-    ("narval", "GPU nodes", {"cpus_per_gpu": 12, "memory_gib": 124.0}, 4, "RGU-hour", 1),
-    ("narval", "GPU nodes", {"cpus_per_gpu": 24, "memory_gib": 124.0}, 8, "RGU-hour", 0.5),
-    ("narval", "CPU nodes", {"gpus": 0, "cpus": 2, "memory_gib": 10.0}, 2.5,
+    ("lumi", "small-g", {"cpus_per_gpu": 7, "memory_mib": 60 * 1024}, 0.5, "GPU-hour", 1),
+    ("lumi", "small-g", {"cpus_per_gpu": 16, "memory_mib": 60 * 1024}, 1, "GPU-hour", 0.5),
+    ("narval", "GPU nodes", {"cpus_per_gpu": 12, "memory_mib": 124 * 1024}, 4, "RGU-hour", 1),
+    ("narval", "GPU nodes", {"cpus_per_gpu": 24, "memory_mib": 124 * 1024}, 8, "RGU-hour", 0.5),
+    ("narval", "CPU nodes", {"gpus": 0, "cpus": 2, "memory_mib": 10 * 1024}, 2.5,
      "core-equivalent-hour", None),
     ("arc4", "GPU nodes", {}, 0, "", None),
     ("aire", "gpu", {}, 0, "", None),
@@ -116,7 +116,7 @@ def test_a_retired_cluster_names_its_successor():
 def test_what_comes_by_itself_is_not_named(cluster, label, automatic):
     option = option_of(plan(cluster), label)
     assert option.automatic == automatic
-    assert (option.memory_gib is None) == ("memory" in automatic)
+    assert (option.memory_mib is None) == ("memory" in automatic)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ REQUESTS = st.builds(
     nodes=st.sampled_from([None, None, None, 1, 2, 3, 4, 5, 20, 30]),
     cpus_per_gpu=st.sampled_from([None, None, 1, 7, 10, 12, 24, 32, 56, 72, 80]),
     cpus=st.sampled_from([None, None, 1, 8, 32, 33, 64, 400]),
-    memory_gib=st.sampled_from([None, None, None, 1.0, 60.0, 124.0, 373.0, 500.0, 2100.0]),
+    memory_mib=st.sampled_from([None, None, None, 1024, 61500, 126976, 381952, 512000, 2150400]),
     time_s=st.sampled_from([None, 60.0, 600.0, 3600.0, 8e3, 86400.0, 2e5, 5e5, 8e5, 3e6]),
     local_disk_gib=st.sampled_from([None, None, None, 10.0, 150.0, 370.0, 1000.0, 5000.0]),
     account=st.sampled_from([None, "def-x", "rrg-x", "project_1"]),
@@ -228,17 +228,21 @@ def test_every_option_keeps_every_written_limit(request: Request):
         assert option.time_s / 3600 >= (hours(partition.min_time) or 0)
         assert under(cores, kind.usable_cores or kind.cores, partition.max_cores_per_node)
         assert under(cores * nodes, partition.max_cores)
-        assert under(option.memory_gib or 0, kind.memory_gib, partition.max_memory_gib)
+        assert under(option.memory_mib or 0, mib(kind.memory), mib(partition.max_memory))
         if share and share.enforced:
             assert under(cores, share.cores and share.cores * per_node)
         if share and share.automatic:
-            assert option.memory_gib is request.memory_gib is None
+            assert option.memory_mib is request.memory_mib is None
         disk = request.local_disk_gib
         if disk is not None:
             assert cluster.local_disk is not None
             assert under(disk, kind.local_disk_gib, partition.max_local_disk_gib)
             assert under(disk, cluster.local_disk.max_gib)
             assert disk >= (cluster.local_disk.min_gib or 0)
+
+
+def mib(text: str | None) -> int | None:
+    return None if text is None else parse_mib(text)
 
 
 def breaks(refusal: Refusal, request: Request, cluster: Cluster, partition: Partition) -> bool:
@@ -265,7 +269,7 @@ def _breaks(
     most_nodes = (rich and partition.max_nodes_with_allocation) or partition.max_nodes
     time_h = request.time_s and request.time_s / 3600
     disk, own = request.local_disk_gib, cluster.local_disk
-    memory = request.memory_gib
+    memory = request.memory_mib
     cores = request.cpus_per_gpu * per_node if gpus and request.cpus_per_gpu else None
     if cores is None and request.cpus:
         cores = math.ceil(request.cpus / nodes)
@@ -273,8 +277,8 @@ def _breaks(
     if cores and tasks.get(request.launcher):
         cores = max(cores, per_node)  # a task for each GPU, and a core for each task
     whole = kind.usable_cores or kind.cores
-    least_memory = min(kind.memory_gib or math.inf, partition.max_memory_gib or math.inf)
-    fair = share.memory_gib * per_node if share and share.memory_gib else 0
+    least_memory = min(mib(kind.memory) or math.inf, mib(partition.max_memory) or math.inf)
+    fair = (mib(share.memory) or 0) * per_node if share else 0
     broken = {
         "restricted": partition.purpose == "restricted",
         "no_such_launcher": request.launcher == "srun" and cluster.scheduler == "grid_engine",

@@ -25,11 +25,11 @@ def option(cluster: str, partition: str | None = None, **needs: Any) -> Option:
     ("cluster", "partition", "needs", "hours", "amount"),
     [
         # (gpus*60 + cores + memGiB*0.1 + nvmeGiB*0.006) * h
-        ("puhti", "gpu", {"memory_gib": 80.0, "cpus_per_gpu": 10, "time_s": 36000.0}, 1, 78),
+        ("puhti", "gpu", {"memory_mib": 80 * 1024, "cpus_per_gpu": 10, "time_s": 36000.0}, 1, 78),
         # whole nodes: nodes * 4 * h
         ("lumi", "standard-g", {"gpus": 8, "time_s": 36000.0}, 0.5, 2),
         # max(RGU, cores / 3, memory / 31.1): the cores are the most
-        ("narval", None, {"cpus_per_gpu": 24, "memory_gib": 124.0, "time_s": 36000.0}, 2, 16),
+        ("narval", None, {"cpus_per_gpu": 24, "memory_mib": 124 * 1024, "time_s": 36000.0}, 2, 16),
         # 256 MB with each core where none is asked for: max(cores, GB / 4)
         ("narval", None, {"gpus": 0, "cpus": 4, "time_s": 36000.0}, 3, 12),
     ],
@@ -48,11 +48,11 @@ def test_the_bill_is_that_of_the_time_it_ran(
 def test_memory_that_the_site_chose_is_billed_as_it_was_given() -> None:
     planned = option("puhti", "small", gpus=0, cpus=4, time_s=3600.0)
     assert cost_of_use(planned, CLUSTERS["puhti"], 3600) is None, "nobody knows the memory"
-    cost = cost_of_use(planned, CLUSTERS["puhti"], 3600, memory_gib=20.0)
+    cost = cost_of_use(planned, CLUSTERS["puhti"], 3600, memory_mib=20 * 1024)
     assert cost is not None
     assert cost.amount == pytest.approx(4 + 2)
-    named = option("puhti", "small", gpus=0, cpus=4, memory_gib=10.0, time_s=3600.0)
-    cost = cost_of_use(named, CLUSTERS["puhti"], 3600, memory_gib=20.0)
+    named = option("puhti", "small", gpus=0, cpus=4, memory_mib=10 * 1024, time_s=3600.0)
+    cost = cost_of_use(named, CLUSTERS["puhti"], 3600, memory_mib=20 * 1024)
     assert cost is not None
     assert cost.amount == pytest.approx(4 + 1), "what was asked for is what is billed"
 

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from teho.clusters.catalogue import load_catalogue
 from teho.errors import InputError
-from teho.model.cluster import Cluster
+from teho.model.cluster import Cluster, Gpu
 from teho.model.plan import Answer, Refusal
 from teho.model.request import Request
 from teho.planner.answer import answer
+from teho.schedulers.inventory import UNTYPED, gpu_of
+from teho.schedulers.script import write_script
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 H, DAY = 3600.0, 86400.0
@@ -69,14 +71,14 @@ LIMITS: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
     ("cores_above_share", "roihu", "gpumedium", {"cpus_per_gpu": 72}, {"cpus_per_gpu": 73}),
     ("cores_above_share", "trillium", "compute", {"cpus_per_gpu": 24}, {"cpus_per_gpu": 25}),
     ("cores_are_automatic", "arc4", "GPU nodes", {}, {"cpus_per_gpu": 10}),
-    ("too_much_memory", "puhti", "gpu", {"memory_gib": 373}, {"memory_gib": 374}),
+    ("too_much_memory", "puhti", "gpu", {"memory_mib": 373 * 1024}, {"memory_mib": 374 * 1024}),
     ("too_much_memory", "roihu", "interactive",
-     {"gpus": 0, "memory_gib": 64}, {"gpus": 0, "memory_gib": 65}),
-    ("memory_is_automatic", "mahti", "gpusmall", {}, {"memory_gib": 100}),
-    ("memory_is_automatic", "roihu", "gpumedium", {}, {"memory_gib": 100}),
-    ("memory_is_automatic", "roihu", "hugemem", {"gpus": 0}, {"gpus": 0, "memory_gib": 100}),
-    ("memory_is_automatic", "arc4", "GPU nodes", {}, {"memory_gib": 40}),
-    ("memory_is_automatic", "trillium", "compute", {}, {"memory_gib": 40}),
+     {"gpus": 0, "memory_mib": 64 * 1024}, {"gpus": 0, "memory_mib": 65 * 1024}),
+    ("memory_is_automatic", "mahti", "gpusmall", {}, {"memory_mib": 100 * 1024}),
+    ("memory_is_automatic", "roihu", "gpumedium", {}, {"memory_mib": 100 * 1024}),
+    ("memory_is_automatic", "roihu", "hugemem", {"gpus": 0}, {"gpus": 0, "memory_mib": 100 * 1024}),
+    ("memory_is_automatic", "arc4", "GPU nodes", {}, {"memory_mib": 40 * 1024}),
+    ("memory_is_automatic", "trillium", "compute", {}, {"memory_mib": 40 * 1024}),
     ("too_much_local_disk", "puhti", "gpu", {"local_disk_gib": 3600}, {"local_disk_gib": 3601}),
     ("too_much_local_disk", "roihu", "small",
      {"gpus": 0, "local_disk_gib": 20}, {"gpus": 0, "local_disk_gib": 21}),
@@ -155,7 +157,7 @@ def changed(share: dict[str, Any], partition: dict[str, Any]) -> Cluster:
 @pytest.mark.parametrize(
     ("cluster", "needs", "kind", "instead"),
     [
-        (changed({"enforced": True}, {}), {"memory_gib": 94.0}, "memory_above_share",
+        (changed({"enforced": True}, {}), {"memory_mib": 94 * 1024}, "memory_above_share",
          "--mem 93GiB"),
         (changed({}, {"max_cores_per_node": 20}), {"cpus_per_gpu": 21}, "too_many_cores_per_node",
          ""),
@@ -197,7 +199,7 @@ def test_partitions_named_wrongly(cluster, partition, kind):
         {"cpus": 0},
         {"cpus_per_gpu": 0},
         {"time_s": 0.0},
-        {"memory_gib": -1.0},
+        {"memory_mib": -1 * 1024},
         {"time_s": float("nan")},
         {"local_disk_gib": float("inf")},
     ],
@@ -206,3 +208,53 @@ def test_numbers_that_are_no_need(needs):
     (name,) = needs
     with pytest.raises(InputError, match=name.rsplit("_", 1)[0].replace("_", " ")):
         plan("puhti", **needs)
+
+
+class TestSites:
+    """GPUs by the names that a site gives them."""
+
+    @staticmethod
+    def site(*gpus: Gpu, constraint: str = "") -> Cluster:
+        cluster = CLUSTERS["puhti"]
+        base = next(kind for kind in cluster.nodes if kind.gpu)
+        kinds = tuple(
+            replace(base, name=f"k{place}", gpu=gpu, constraint=constraint)
+            for place, gpu in enumerate(gpus)
+        )
+        gpu_partition = next(part for part in cluster.partitions if part.name == "gpu")
+        part = replace(gpu_partition, kinds=tuple(kind.name for kind in kinds))
+        return replace(cluster, nodes=kinds, partitions=(part,), shares=())
+
+    def test_a_slice_is_meant_by_its_memory_and_not_by_default(self) -> None:
+        cluster = self.site(gpu_of("a100", 4), gpu_of("a100_3g.20gb", 8), gpu_of("tiny", 8))
+        assert types(cluster) == {"a100"}
+        assert types(cluster, gpu_memory_gib=5) == {"a100", "a100_3g.20gb"}
+        assert types(cluster, gpu_memory_gib=30) == {"a100"}
+        assert types(cluster, gpus=2, gpu_memory_gib=5) == {"a100"}
+        assert types(cluster, gpu_type="tiny") == {"tiny"}
+
+    def test_gpus_without_a_type_do_not_stand_for_others(self) -> None:
+        mixed = self.site(gpu_of("a100", 4), gpu_of(UNTYPED, 4))
+        assert types(mixed) == {"a100"}
+        (unfit,) = answer(Request(gpu_type=UNTYPED), [mixed], even_if_retired=True).unfit
+        assert [one.kind for one in unfit.refusals] == ["untyped_gpus"]
+        alone = self.site(gpu_of(UNTYPED, 4))
+        (option,) = answer(Request(command=("x",)), [alone], even_if_retired=True).options
+        assert "#SBATCH --gres=gpu:1\n" in write_script(option, alone).text
+
+    def test_whole_nodes_are_given_and_billed_whole(self) -> None:
+        shared, whole = (
+            next(one for one in plan("puhti", gpus=1, exclusive=exclusive).options)
+            for exclusive in (False, True)
+        )
+        assert whole.cost is not None
+        assert shared.cost is not None
+        assert whole.cost.amount > 3 * shared.cost.amount
+        assert "exclusive" not in {one.kind for one in refusals(plan("puhti", exclusive=True), "")}
+        (refusal,) = refusals(plan("arc4", gpus=0, qos="long"), "CPU nodes")
+        assert refusal.kind == "slurm_alone"
+
+
+def types(cluster: Cluster, **needs: Any) -> set[str]:
+    found = answer(Request(**needs), [cluster], even_if_retired=True)
+    return {option.gpu_type for option in found.options}

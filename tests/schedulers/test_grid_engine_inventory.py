@@ -60,11 +60,11 @@ def test_the_smaller_of_host_and_queue_counts(elm: Cluster) -> None:
     # g1 has the host's two GPUs, its twin one less by the queue's own word for it.
     counts = {kind.gpu.count: kind.count for kind in of_gpu if kind.gpu}
     assert counts == {2: 1, 1: 1}
-    assert {kind.memory_gib for kind in of_gpu} == {180}
+    assert {kind.memory for kind in of_gpu} == {"180GiB"}
     assert {kind.cores for kind in of_gpu} == {24}
     assert {kind.gpu.type for kind in of_gpu if kind.gpu} == {"v100"}
     (cpu,) = [kind for kind in elm.nodes if kind.name in part(elm, "all.q").kinds]
-    assert (cpu.count, cpu.cores, cpu.memory_gib, cpu.gpu) == (2, 40, 190, None)
+    assert (cpu.count, cpu.cores, cpu.memory, cpu.gpu) == (2, 40, "190GiB", None)
 
 
 def test_a_queue_is_a_partition(elm: Cluster) -> None:

@@ -97,7 +97,7 @@ def option(time_s: float) -> Option:
         gpu_type="",
         tasks_per_node=2,
         cpus_per_task=3,
-        memory_gib=4,
+        memory_mib=4 * 1024,
         time_s=time_s,
         account="",
         request=Request(),

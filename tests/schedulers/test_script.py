@@ -33,7 +33,7 @@ GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
     "puhti-torchrun-2-nodes": ("puhti", {**PUHTI, "gpus": 8, "launcher": "torchrun",
                                          "local_disk_gib": 100.0},
                                ScriptOptions(stage=("data.tar",))),
-    "puhti-cpu": ("puhti", {**PUHTI, "gpus": 0, "cpus": 8, "memory_gib": 8.5}, ScriptOptions()),
+    "puhti-cpu": ("puhti", {**PUHTI, "gpus": 0, "cpus": 8, "memory_mib": 8704}, ScriptOptions()),
     "mahti-accelerate-2-nodes": ("mahti", {"gpus": 8, "launcher": "accelerate", "name": "big run"},
                                  ScriptOptions()),
     "mahti-accelerate-1-node": ("mahti", {"gpus": 2, "launcher": "accelerate"}, ScriptOptions()),
@@ -62,14 +62,14 @@ GOLDENS: dict[str, tuple[str, dict[str, object], ScriptOptions]] = {
     "narval-srun-2-nodes-everything": ("narval", {"gpus": 8, "launcher": "srun",
                                                   "account": "def-someuser", "name": "all",
                                                   **LINES}, ALL),
-    "narval-cpu": ("narval", {"gpus": 0, "cpus": 16, "memory_gib": 32000 / 1024}, ScriptOptions()),
+    "narval-cpu": ("narval", {"gpus": 0, "cpus": 16, "memory_mib": 32000}, ScriptOptions()),
     "trillium-torchrun-2-nodes": ("trillium", {"gpus": 8, "launcher": "torchrun"},
                                   ScriptOptions()),
     "aire-plain-1-gpu": ("aire", {}, ScriptOptions()),
     "arc4-plain-1-gpu": ("arc4", {}, ScriptOptions()),
     "arc4-torchrun-1-node-everything": ("arc4", {"gpus": 4, "launcher": "torchrun", "name": "all",
                                                  "local_disk_gib": 80.0, **LINES}, ALL),
-    "arc4-cpu": ("arc4", {"gpus": 0, "cpus": 8, "memory_gib": 10.0}, ScriptOptions()),
+    "arc4-cpu": ("arc4", {"gpus": 0, "cpus": 8, "memory_mib": 10 * 1024}, ScriptOptions()),
 }  # fmt: skip
 
 
@@ -116,11 +116,11 @@ def directives(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("gib", "written"),
-    [(64, "64G"), (0.5, "512M"), (8000 / 1024, "8000M"), (1.0001, "1025M"), (1 / 1024, "1M")],
+    ("mib", "written"),
+    [(65536, "64G"), (512, "512M"), (8000, "8000M"), (61500, "61500M"), (1, "1M")],
 )
-def test_memory_is_whole(gib: float, written: str) -> None:
-    assert f"--mem={written}" in directives(script_of("lumi", account="p", memory_gib=gib).text)
+def test_memory_is_whole(mib: int, written: str) -> None:
+    assert f"--mem={written}" in directives(script_of("lumi", account="p", memory_mib=mib).text)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_comes_by_itself_is_not_named() -> None:
 
 
 def test_memory_and_disk_are_divided_where_they_are_those_of_a_core() -> None:
-    wanted = {"gpus": 0, "cpus": 8, "memory_gib": 12.0, "local_disk_gib": 20.0}
+    wanted = {"gpus": 0, "cpus": 8, "memory_mib": 12 * 1024, "local_disk_gib": 20.0}
     lines = directives(script_of("arc4", **wanted).text)
     assert {"-pe smp 8", "-l h_vmem=1536M", "-l disk=2.5G"} <= set(lines)
 

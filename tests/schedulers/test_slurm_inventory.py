@@ -16,7 +16,7 @@ from teho.clusters.billing import Use, bill
 from teho.errors import MissingCommandError, SchedulerError
 from teho.model.cluster import Cluster, Partition
 from teho.schedulers.command import Completed
-from teho.schedulers.inventory import Host, kinds_of, length
+from teho.schedulers.inventory import Host, gpu_of, kinds_of, length
 from teho.schedulers.slurm_inventory import slurm_cluster
 from teho.schedulers.slurm_rows import columns, json_rows, settings, text_rows
 from teho.units import parse_duration
@@ -109,7 +109,7 @@ def test_nodes_that_are_alike_are_one_kind(oak: Cluster) -> None:
     assert (gpu.cores, gpu.usable_cores, gpu.sockets) == (64, 62, 2)
     # CPUs are threads: 0 and 1 are the first core, 64 and 65 the 33rd.
     assert gpu.reserved_cores == (0, 32)
-    assert gpu.memory_gib == 1000  # 1031000 - 7000 MiB
+    assert gpu.memory == "1000GiB"  # 1031000 - 7000 MiB
     assert gpu.local_disk_gib == pytest.approx(1757.81)
     assert gpu.gpu is not None
     assert gpu.gpu.memory_gib is None
@@ -131,8 +131,8 @@ def test_a_constraint_is_told_where_nothing_else_tells_nodes_apart(oak: Cluster)
     assert all(kind.local_disk_gib is None for kind in thin)  # 0 is also what nobody said
     (grace,) = [kind for kind in oak.nodes if kind.arch == "aarch64"]
     assert grace.gpu is not None
-    assert grace.gpu.type == "gpu"
-    assert "{type}" not in oak.dialect.gpus
+    assert (grace.gpu.type, grace.gpu.typed) == ("gpu", False)
+    assert "{type}" in oak.dialect.gpus  # for the others
 
 
 def test_limits_of_a_partition_and_of_its_qos(oak: Cluster) -> None:
@@ -146,7 +146,7 @@ def test_limits_of_a_partition_and_of_its_qos(oak: Cluster) -> None:
     cpu = part(oak, "cpu")
     assert (cpu.max_time, cpu.min_nodes, cpu.exclusive) == (None, 2, True)
     debug = part(oak, "debug")
-    assert (debug.max_time, debug.max_cores_per_node, debug.max_memory_gib) == ("15min", 16, 128)
+    assert (debug.max_time, debug.max_cores_per_node, debug.max_memory) == ("15min", 16, "128GiB")
     assert "DOWN" in debug.notes
     assert debug.unknown == ("billing",)
     assert part(oak, "mig").max_time == "8h"
@@ -186,8 +186,8 @@ def test_defaults_for_a_gpu_are_told_where_partitions_agree(oak: Cluster) -> Non
     assert oak.shares == ()
     told = "JobDefaults=DefCpuPerGPU=30,DefMemPerGPU="
     shares = edited(**{"JobDefaults=(null)": f"{told}245760"}).shares
-    assert {(one.gpu, one.cores, one.memory_gib) for one in shares} == {
-        ("a100", 15, 240), ("a100_1g.5gb", 15, 240), ("gpu", 30, 240)
+    assert {(one.gpu, one.cores, one.memory) for one in shares} == {
+        ("a100", 15, "240GiB"), ("a100_1g.5gb", 15, "240GiB"), ("gpu", 30, "240GiB")
     }  # fmt: skip
 
 
@@ -311,3 +311,24 @@ def test_a_dialect_that_leaves_a_field_out_is_not_used(path: str) -> None:
         place = place[step]
     del place[last]
     assert json_rows(json.dumps(answer), "partitions") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "part_of", "gib", "may_be_slice"),
+    [
+        ("a100", "", None, False),
+        ("nvidia_a100-sxm4-80gb", "", None, False),
+        ("geforce_rtx_2080_ti", "", None, False),
+        ("mi250", "", None, False),
+        ("gpu", "", None, False),
+        ("a100_3g.20gb", "a100", 20, False),
+        ("nvidia_a100_1g.5gb", "nvidia_a100", 5, False),
+        ("1g.10gb", "gpu", 10, False),
+        ("h100_1g", "h100", None, False),
+        ("a100_mig_2g", "a100", None, False),
+        ("tiny", "", None, True),
+    ],
+)
+def test_names_of_slices(name: str, part_of: str, gib: float | None, *, may_be_slice: bool) -> None:
+    gpu = gpu_of(name, 4)
+    assert (gpu.part_of, gpu.memory_gib, gpu.may_be_slice) == (part_of, gib, may_be_slice)

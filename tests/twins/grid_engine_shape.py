@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from teho.model.cluster import Cluster, NodeKind, Partition
-from teho.units import parse_duration
+from teho.units import parse_duration, parse_mib
 
 __all__ = ["ENVIRONMENT", "complexes", "host_rows", "queues", "replaced", "verifier"]
 
@@ -70,9 +70,9 @@ def verifier(cluster: Cluster) -> str:
     least_s = max(parse_duration(one.min_time) for one in cluster.partitions if one.min_time)
     shares = [
         f"  resource coproc_{share.gpu} && with_gpus {queue[share.gpu]} {share.cores} "
-        f"{int(share.memory_gib * 1024 / share.cores)}"
+        f"{parse_mib(share.memory) // share.cores}"
         for share in cluster.shares
-        if share.automatic and share.cores and share.memory_gib
+        if share.automatic and share.cores and share.memory
     ]
     without = ",".join(f"{kind.name}.q" for kind in kinds if kind.gpu is None)
     return (
@@ -80,6 +80,10 @@ def verifier(cluster: Cluster) -> str:
         .replace("@LEAST_S@", f"{least_s:.0f}")
         .replace("@SHARES@", "\n".join(shares))
     )
+
+
+def _memory_mib(kind: NodeKind) -> int:
+    return parse_mib(kind.memory) if kind.memory else 0
 
 
 def complexes(shown: str, cluster: Cluster) -> str:
@@ -104,7 +108,7 @@ def host_rows(cluster: Cluster) -> dict[str, str]:
     nodes = cluster.nodes
     values: dict[str, object] = {
         "slots": max(map(_slots, nodes)),
-        "h_vmem": f"{max(kind.memory_gib or 0 for kind in nodes):g}G",
+        "h_vmem": f"{max(map(_memory_mib, nodes))}M",
         "disk": f"{max(map(_disk_gib, nodes)):g}G",
         **_coprocessors(cluster),
     }
@@ -114,7 +118,7 @@ def host_rows(cluster: Cluster) -> dict[str, str]:
 def queues(cluster: Cluster, hosts: Sequence[str]) -> Iterator[dict[str, str]]:
     """Yield a queue for each kind of node, as large on each host as one such node."""
     for partition, kind in _kinds(cluster):
-        values = [f"h_vmem={kind.memory_gib:g}G", f"disk={_disk_gib(kind):g}G"]
+        values = [f"h_vmem={_memory_mib(kind)}M", f"disk={_disk_gib(kind):g}G"]
         values += [f"node_type={kind.constraint}"] if kind.constraint else []
         assert partition.max_time is not None
         yield {

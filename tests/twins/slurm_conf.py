@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from teho.model.cluster import Cluster, NodeKind, Partition
-from teho.units import parse_duration
+from teho.units import parse_duration, parse_mib
 
 __all__ = [
     "Count",
@@ -278,7 +278,7 @@ def _hardware(cluster: Cluster, kind: NodeKind) -> str:
 
 
 def _memory_mib(kind: NodeKind) -> int:
-    return round(kind.memory_gib * 1024) if kind.memory_gib else _MEMORY_MIB_IF_UNKNOWN
+    return parse_mib(kind.memory) if kind.memory else _MEMORY_MIB_IF_UNKNOWN
 
 
 def _partition_line(cluster: Cluster, place: Place, counts: Mapping[str, Count]) -> str:
@@ -298,8 +298,8 @@ def _partition_line(cluster: Cluster, place: Place, counts: Mapping[str, Count])
         allowed = [name for name in accounts_of(cluster) if name.startswith(prefixes)]
         words.append(f"AllowAccounts={','.join(allowed)}")
     words += ["OverSubscribe=EXCLUSIVE"] if all(part.exclusive for part in place.parts) else []
-    most_gib = place.most(lambda part: part.max_memory_gib)
-    words += [f"MaxMemPerNode={most_gib * 1024:.0f}"] if most_gib else []
+    most_mib = place.most(lambda part: parse_mib(part.max_memory) if part.max_memory else None)
+    words += [f"MaxMemPerNode={most_mib:.0f}"] if most_mib else []
     words.append(_default_memory(cluster, place))
     words += [f"QOS={place.name}"] if limits_of(place) else []
     return " ".join(words)
@@ -308,10 +308,10 @@ def _partition_line(cluster: Cluster, place: Place, counts: Mapping[str, Count])
 def _default_memory(cluster: Cluster, place: Place) -> str:
     """Return what memory a job has that names none: its GPUs' share, or its cores' part."""
     types = {kind.gpu.type for kind in place.kinds if kind.gpu}
-    shares = [share.memory_gib for share in cluster.shares if share.gpu in types]
-    known = [gib for gib in shares if gib is not None]
+    shares = [share.memory for share in cluster.shares if share.gpu in types]
+    known = [parse_mib(memory) for memory in shares if memory is not None]
     if known:
-        return f"DefMemPerGPU={min(known) * 1024:.0f}"
+        return f"DefMemPerGPU={min(known)}"
     parts = [_memory_mib(kind) // (kind.usable_cores or kind.cores) for kind in place.kinds]
     return f"DefMemPerCPU={min(parts)}"
 

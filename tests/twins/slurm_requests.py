@@ -12,7 +12,7 @@ from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import Launcher, Request
 from teho.planner.answer import answer, kinds_for, option_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Case, case_of, seconds
+from teho.planner.shape import Case, case_of, memory_mib, seconds
 from teho.schedulers.script import write_script
 
 __all__ = ["Judged", "judged_by_plan", "requests_for"]
@@ -129,14 +129,16 @@ def _edges(
         edges["gpu_type"] = [other.gpu.type for other in cluster.nodes if other.gpu]
         edges["gpu_type"] += [None, "k80"]
         edges["gpu_memory_gib"] = [1.0, kind.gpu.memory_gib, (kind.gpu.memory_gib or 1.0) + 1]
-        per_gpu = share.memory_gib if share else None
+        per_gpu = memory_mib(share.memory) if share else None
         memory = [per_gpu, per_gpu * most if per_gpu else None]
-        edges["memory_gib"] = _sizes(*memory, kind.memory_gib, partition.max_memory_gib)
+        edges["memory_mib"] = _mib(
+            *memory, memory_mib(kind.memory), memory_mib(partition.max_memory)
+        )
     else:
         cores = _around(usable, partition.max_cores, partition.max_cores_per_node)
         many = numbers.get("nodes")
         edges["cpus"] = cores + [count * (many if isinstance(many, int) else 2) for count in cores]
-        edges["memory_gib"] = _sizes(kind.memory_gib, partition.max_memory_gib)
+        edges["memory_mib"] = _mib(memory_mib(kind.memory), memory_mib(partition.max_memory))
         edges["gpus"] = [0, 1]
     disk = cluster.local_disk
     edges["local_disk_gib"] = _sizes(
@@ -164,6 +166,13 @@ def _sizes(*limits: float | None) -> list[object]:
     found: list[object] = [1.0, None]
     for limit in limits:
         found += [limit * 0.9, float(limit), limit + 1.0, limit * 1.5] if limit else []
+    return found
+
+
+def _mib(*limits: int | None) -> list[object]:
+    found: list[object] = [1024, None]
+    for limit in limits:
+        found += [limit * 9 // 10, limit, limit + 1, limit + 1024, limit * 3 // 2] if limit else []
     return found
 
 

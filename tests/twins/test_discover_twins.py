@@ -72,7 +72,7 @@ def test_the_catalogue_comes_back(twin: SlurmTwin, there: Cluster) -> None:
             (same,) = [one for one in there.nodes if one.gpu and one.gpu.type == kind.gpu.type]
             assert (same.count, same.gpu.count) == (kind.count, kind.gpu.count)
             assert same.cores == (kind.usable_cores or kind.cores)
-            assert same.memory_gib == kind.memory_gib
+            assert same.memory == kind.memory
             assert same.gpu.vendor == kind.gpu.vendor
     for part in twin.cluster.partitions:
         if part.name:

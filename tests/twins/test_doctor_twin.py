@@ -32,7 +32,7 @@ def run(twin: SlurmTwin, folder: Path, *lines: str, gpus: int) -> tuple[str, str
         command=("echo", "trained"),
         gpus=gpus,
         cpus=None if gpus else 1,
-        memory_gib=None if gpus else 2.0,
+        memory_mib=None if gpus else 2048,
         account=twin.cluster.account.example,
         time_s=600.0,
         lines=lines,

@@ -76,7 +76,7 @@ def _gpus(count: int, launcher: str = "plain", command: tuple[str, ...] = PYTHON
 
 
 def _cores(count: int, *command: str) -> Request:
-    return Request(gpus=0, cpus=count, command=command, time_s=900.0, memory_gib=2.0 * count)
+    return Request(gpus=0, cpus=count, command=command, time_s=900.0, memory_mib=2048 * count)
 
 
 SCRIPT = PYTHON[1:]

@@ -38,8 +38,8 @@ LAUNCHERS: tuple[Launcher, ...] = (
 SHAPES = ("one GPU", "one node", "two nodes")
 ALONE = {
     # No GPU, and a part of one: one process each, on nodes of their own kinds.
-    ("puhti", "no GPU"): {"gpus": 0, "cpus": 4, "memory_gib": 8.0},
-    ("narval", "no GPU"): {"gpus": 0, "cpus": 4, "memory_gib": 8.0},
+    ("puhti", "no GPU"): {"gpus": 0, "cpus": 4, "memory_mib": 8192},
+    ("narval", "no GPU"): {"gpus": 0, "cpus": 4, "memory_mib": 8192},
     ("mahti", "slice"): {"gpus": 1, "gpu_type": "a100_1g.5gb"},
     ("narval", "slice"): {"gpus": 1, "gpu_type": "a100_3g.20gb"},
 }

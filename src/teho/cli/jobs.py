@@ -27,7 +27,7 @@ from teho.schedulers.follow import ended, follow
 from teho.show.job_text import NO_NUMBER, JobView, elapsed_of, render_job, state_sentence
 from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
-from teho.units import GIB
+from teho.units import MIB
 
 __all__ = ["follow_to_end", "look_up", "print_job", "view_of", "with_account"]
 
@@ -117,8 +117,8 @@ def _cost(submission: Submission, jobs: Sequence[Job]) -> Cost | None:
         cluster = read_cluster(path)
     except InputError:
         return None  # `teho clusters check` says what is wrong with it
-    memory_gib = None if memory_bytes is None else memory_bytes / GIB
-    return cost_of_use(submission.option, cluster, elapsed_s, memory_gib)
+    memory_mib = None if memory_bytes is None else memory_bytes // MIB
+    return cost_of_use(submission.option, cluster, elapsed_s, memory_mib)
 
 
 def print_job(view: JobView) -> None:

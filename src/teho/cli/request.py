@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
@@ -13,7 +14,7 @@ from teho.errors import InputError, UnitError
 from teho.model.cluster import Cluster
 from teho.model.request import Launcher, Request
 from teho.schedulers.script_options import ScriptOptions
-from teho.units import GIB, parse_bytes, parse_duration
+from teho.units import GIB, MIB, parse_bytes, parse_duration
 
 __all__ = [
     "check_gpu_type",
@@ -26,7 +27,6 @@ __all__ = [
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_MIB = 1024**2
 
 _REQUEST = (
     click.option("--gpus", type=click.IntRange(min=0), default=1, show_default=True, metavar="N",
@@ -47,6 +47,11 @@ _REQUEST = (
     click.option("--local-disk", metavar="SIZE", help="Disk of the job's own on each node."),
     click.option("--partition", metavar="NAME", help="Only this partition or queue."),
     click.option("--account", metavar="NAME", help="The project that pays."),
+    click.option("--qos", metavar="NAME", help="Quality of service (Slurm)."),
+    click.option("--reservation", metavar="NAME", help="Reservation to run in (Slurm)."),
+    click.option("--licenses", metavar="NAMES", help="Licenses, such as matlab:2 (Slurm)."),
+    click.option("--exclusive", is_flag=True,
+                 help="Whole nodes, which are billed whole, without other jobs on them."),
     click.option("--launcher", type=click.Choice(get_args(Launcher)), default="plain",
                  show_default=True, help="What starts the processes; launch: `teho launch`."),
     click.option("--name", metavar="NAME", default="", help="Name of the job."),
@@ -117,11 +122,15 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
         nodes=given["nodes"],
         cpus_per_gpu=cpus_per_gpu,
         cpus=cpus,
-        memory_gib=_gib(given["mem"], "--mem"),
+        memory_mib=_mib(given["mem"], "--mem"),
         time_s=_seconds(given["time"]),
         local_disk_gib=_gib(given["local_disk"], "--local-disk"),
         partition=given["partition"],
         account=given["account"],
+        qos=given["qos"],
+        reservation=given["reservation"],
+        licenses=given["licenses"],
+        exclusive=given["exclusive"],
         launcher=given["launcher"],
         name=given["name"],
         lines=given["lines"],
@@ -184,11 +193,16 @@ def check_gpu_type(gpu_type: str) -> None:
         raise InputError(f"--gpu-type: no cluster has {gpu_type!r}{did_you_mean(gpu_type, known)}")
 
 
+def _mib(text: str | None, what: str) -> int | None:
+    gib = _gib(text, what)
+    return None if gib is None else math.ceil(gib * GIB / MIB)
+
+
 def _gib(text: str | None, what: str) -> float | None:
     if text is None:
         return None
     amount = parse_bytes(text, what)
-    if amount < _MIB:
+    if amount < MIB:
         # A bare 30 is 30 bytes here, and 30 MB to Slurm: neither is what was meant.
         raise UnitError(f"{what}: {text!r} is {amount} bytes", "a size such as 512MiB or 64GiB")
     return amount / GIB

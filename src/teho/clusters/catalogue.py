@@ -10,7 +10,7 @@ from pathlib import Path
 from teho.config.toml import did_you_mean, read_toml, to_noun
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Partition
-from teho.units import parse_duration
+from teho.units import parse_duration, parse_mib
 
 __all__ = ["cluster_files", "load_catalogue", "load_cluster", "read_cluster"]
 
@@ -74,8 +74,12 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
         yield f"name {cluster.name!r}", f"the file's own, {stem!r}"
     if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
         yield "status retired without retired_on", "a date, or a note on its absence"
+    for kind in cluster.nodes:
+        _check_memory(kind.memory, f"node kind {kind.name!r}, memory")
+    _check_memory(cluster.dialect.default_memory_per_core, "dialect, default_memory_per_core")
     types = {kind.gpu.type for kind in cluster.nodes if kind.gpu}
     for share in cluster.shares:
+        _check_memory(share.memory, f"share of GPU {share.gpu!r}, memory")
         if share.gpu not in types:
             yield f"share of GPU {share.gpu!r}{did_you_mean(share.gpu, types)}", ""
     for partition in cluster.partitions:
@@ -99,11 +103,17 @@ def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str,
         text = getattr(partition, key)
         if text is not None:
             parse_duration(text, f"partition {partition.title!r}, {key}")
+    _check_memory(partition.max_memory, f"partition {partition.title!r}, max_memory")
     for key in partition.unknown:
         if key not in Partition.__struct_fields__:
             yield f"unknown = {key!r}{did_you_mean(key, Partition.__struct_fields__)}", ""
         elif getattr(partition, key) not in {None, "", False}:
             yield f"{key} is both given and in `unknown`", "one of the two"
+
+
+def _check_memory(text: str | None, what: str) -> None:
+    if text is not None:
+        parse_mib(text, what)
 
 
 def _sources(cluster: Cluster) -> Iterator[str]:

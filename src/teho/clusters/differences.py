@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from teho.model.cluster import Cluster, NodeKind, Partition
-from teho.units import parse_duration
+from teho.units import parse_duration, parse_mib
 
 __all__ = ["Difference", "differences"]
 
@@ -18,7 +18,7 @@ _UPPER = (
     "max_gpus",
     "max_cores",
     "max_cores_per_node",
-    "max_memory_gib",
+    "max_memory",
     "max_jobs",
     "max_running_jobs",
 )
@@ -85,11 +85,11 @@ def _likeness(kind: NodeKind, one: NodeKind) -> int:
     return sum(_same(*pair) for pair in _facts(kind, one))
 
 
-def _facts(kind: NodeKind, one: NodeKind) -> Iterator[tuple[str, float, float]]:
+def _facts(kind: NodeKind, one: NodeKind) -> Iterator[tuple[str, Any, Any]]:
     """Yield what both kinds of node tell, theirs behind ours."""
     yield "usable_cores", kind.usable_cores or kind.cores, one.usable_cores or one.cores
-    if kind.memory_gib is not None and one.memory_gib is not None:
-        yield "memory_gib", kind.memory_gib, one.memory_gib
+    if kind.memory is not None and one.memory is not None:
+        yield "memory", kind.memory, one.memory
     if kind.gpu and one.gpu and kind.gpu.count is not None and one.gpu.count is not None:
         yield "gpu.count", kind.gpu.count, one.gpu.count
 
@@ -107,9 +107,9 @@ def _of_counts(catalogue: Cluster, live: Cluster) -> Iterator[Difference]:
 def _by_hardware(cluster: Cluster) -> dict[tuple[Any, ...], list[NodeKind]]:
     found: dict[tuple[Any, ...], list[NodeKind]] = {}
     for kind in cluster.nodes:
-        if kind.memory_gib is not None:
+        if kind.memory is not None:
             gpu = (kind.gpu.type, kind.gpu.count) if kind.gpu else None
-            key = (kind.usable_cores or kind.cores, round(kind.memory_gib), gpu)
+            key = (kind.usable_cores or kind.cores, round(parse_mib(kind.memory) / 1024), gpu)
             found.setdefault(key, []).append(kind)
     return found
 
@@ -185,12 +185,16 @@ def _laxest(fact: str, partitions: Sequence[Partition]) -> Any:
         return None
     if fact == "max_time":
         return max(known, key=parse_duration)
+    if fact == "max_memory":
+        return max(known, key=parse_mib)
     return min(known) if fact in _LOWER else max(known)
 
 
 def _same(fact: str, ours: Any, theirs: Any) -> bool:
     if fact == "max_time":
         return parse_duration(ours) == parse_duration(theirs)
+    if fact in {"memory", "max_memory"}:
+        return abs(parse_mib(ours) - parse_mib(theirs)) <= _MEMORY_TOLERANCE_GIB * 1024
     if fact.endswith("_gib"):
         return bool(abs(ours - theirs) <= _MEMORY_TOLERANCE_GIB)
     return bool(ours == theirs)

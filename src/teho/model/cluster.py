@@ -58,6 +58,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     type: str
     """As the scheduler names it, such as `a100`."""
+    typed: bool = True
+    """Whether the scheduler knows that name, so that a request can ask for it."""
     count: int | None = None
     """Of one node. None: not documented, as with slices."""
     max_per_job: int | None = None
@@ -71,6 +73,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What one counts for in a bill by `weighted_gpus`, such as the Alliance's RGU."""
     part_of: str = ""
     """For a slice (MIG): the type that it is a slice of."""
+    may_be_slice: bool = False
+    """Whether its name does not tell if it is a whole GPU."""
 
 
 class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,8 +89,8 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reserved_cores: tuple[int, ...] = ()
     """Cores that are kept for the system: nothing may be bound to them."""
     sockets: int | None = None
-    memory_gib: float | None = None
-    """Memory that jobs can ask for."""
+    memory: str | None = None
+    """Memory that jobs can ask for, in whole MiB: `498GiB`, `61500MiB`."""
     local_disk_gib: float | None = None
     """Disk of the node that a job can use; 0: the node has none."""
     gpu: Gpu | None = None
@@ -103,7 +107,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     gpu: str
     """GPU type."""
     cores: int | None = None
-    memory_gib: float | None = None
+    memory: str | None = None
+    """Such as `124GiB`."""
     enforced: bool = False
     """Whether more is refused."""
     automatic: tuple[Automatic, ...] = ()
@@ -143,7 +148,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_cores: int | None = None
     """Of the whole job."""
     max_cores_per_node: int | None = None
-    max_memory_gib: float | None = None
+    max_memory: str | None = None
     """Of each node, where it is less than the node has."""
     max_local_disk_gib: float | None = None
     """Of each node, where it is less than the node has."""
@@ -224,7 +229,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Option that picks a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
     """Memory is asked for a node, never (it comes with GPUs, cores or nodes), or for a core."""
-    default_memory_gib_per_core: float | None = None
+    default_memory_per_core: str | None = None
     """What a job gets with each core where it asks for no memory. None: not documented."""
     time_required: bool = True
     """Whether a job without a time is refused."""

@@ -50,10 +50,12 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     gpus_per_node: int
     gpu_type: str
+    gpu_is_typed: bool = True
+    """Whether the scheduler knows the type, so that the script names it."""
     gpu_memory_gib: float | None = None
     tasks_per_node: int
     cpus_per_task: int
-    memory_gib: float | None = None
+    memory_mib: int | None = None
     """Of each node, and to be named; None: it comes by itself or is left to the site."""
     automatic: tuple[Automatic, ...] = ()
     """What comes by itself: the script must not name it."""

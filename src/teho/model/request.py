@@ -30,7 +30,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Cores for each GPU; for a job without GPUs, `cpus` says it."""
     cpus: int | None = None
     """Cores of the whole job."""
-    memory_gib: float | None = None
+    memory_mib: int | None = None
     """Of each node: that is what a scheduler's `--mem` means."""
     time_s: float | None = None
     """None: not said; `DEFAULT_TIME_S` is planned."""
@@ -38,6 +38,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Of each node."""
     partition: str | None = None
     account: str | None = None
+    qos: str | None = None
+    """Slurm's quality of service."""
+    reservation: str | None = None
+    licenses: str | None = None
+    """As Slurm writes them, such as `matlab:2`."""
+    exclusive: bool = False
+    """Whether no other job may run on the nodes: they are given, and billed, whole."""
     launcher: Launcher = "plain"
     name: str = ""
     """Of the job."""

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from teho.errors import InputError
-from teho.model.cluster import Cluster, NodeKind, Partition
+from teho.model.cluster import Cluster, Gpu, NodeKind, Partition
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.cost import cost_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Case, case_of, seconds
+from teho.planner.shape import Case, case_of, memory_mib, seconds
 from teho.planner.traps import advice_for
 
 __all__ = ["answer", "kinds_for", "option_of"]
@@ -65,7 +65,7 @@ def _check(request: Request) -> None:
         number = getattr(request, name)
         if number is not None and number < least:
             raise InputError(f"{name.replace('_', ' ')}: {number}", f"{least} or more")
-    for name in ("gpu_memory_gib", "memory_gib", "time_s", "local_disk_gib"):
+    for name in ("gpu_memory_gib", "memory_mib", "time_s", "local_disk_gib"):
         amount = getattr(request, name)
         if amount is not None and not 0 < amount < math.inf:
             raise InputError(
@@ -153,7 +153,7 @@ def _rank(partition: Partition, kind: NodeKind, option: Option) -> tuple[Any, ..
         _or_last(option.cost.amount if option.cost else None),
         _or_last(option.gpu_memory_gib),
         option.constraint != "",
-        _or_last(kind.memory_gib),
+        _or_last(memory_mib(kind.memory)),
         _or_last(seconds(limit) if limit else None),
         _or_last(partition.max_nodes),
         option.label,
@@ -207,11 +207,22 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
         if request.gpus == 0 or gpu is None:
             fits = request.gpus == 0 and gpu is None
         elif wanted is None:
-            fits = not gpu.part_of  # slices are for those who ask for them by name
+            fits = _is_meant(request, gpu)
         else:
             fits = wanted.lower() in {gpu.type.lower(), gpu.model.lower()}
         if fits:
             yield kind
+
+
+def _is_meant(request: Request, gpu: Gpu) -> bool:
+    """Tell whether GPUs may be meant by a request that names no type.
+
+    A slice is for one process, so it is meant if one GPU is asked for by its memory; what may be a
+    slice, by its name alone.
+    """
+    if gpu.part_of:
+        return request.gpus == 1 and request.gpu_memory_gib is not None
+    return not gpu.may_be_slice
 
 
 def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> Refusal:
@@ -239,10 +250,11 @@ def option_of(case: Case) -> Option:
         nodes=shape.nodes,
         gpus_per_node=shape.gpus_per_node,
         gpu_type=kind.gpu.type if kind.gpu else "",
+        gpu_is_typed=kind.gpu.typed if kind.gpu else True,
         gpu_memory_gib=kind.gpu.memory_gib if kind.gpu else None,
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,
-        memory_gib=shape.memory_gib,
+        memory_mib=shape.memory_mib,
         automatic=case.automatic,
         local_disk_gib=request.local_disk_gib,
         time_s=shape.time_s,

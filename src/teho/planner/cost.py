@@ -8,12 +8,13 @@ from teho.clusters.billing import Use, bill
 from teho.model.cluster import Cluster
 from teho.model.plan import Cost, Option
 from teho.planner.shape import Case, case_of
+from teho.planner.shape import memory_mib as catalogue_mib
 
 __all__ = ["cost_of", "cost_of_use"]
 
 
 def cost_of_use(
-    option: Option, cluster: Cluster, elapsed_s: float, memory_gib: float | None = None
+    option: Option, cluster: Cluster, elapsed_s: float, memory_mib: int | None = None
 ) -> Cost | None:
     """Return the bill of a planned job that ran for some time, however long was asked for.
 
@@ -25,15 +26,15 @@ def cost_of_use(
         option: what was planned.
         cluster: the one it ran on.
         elapsed_s: how long it ran.
-        memory_gib: what the whole job got, where the plan left that to the site.
+        memory_mib: what the whole job got, where the plan left that to the site.
     """
     for partition in cluster.partitions:
         for kind in cluster.nodes:
             planned = (partition.name, partition.title) == (option.partition, option.label)
             if planned and kind.name == option.node_kind:
                 case = case_of(option.request, cluster, partition, kind)
-                if memory_gib is not None and case.memory_is_left_to_the_site:
-                    shape = replace(case.shape, memory_gib=memory_gib / case.shape.nodes)
+                if memory_mib is not None and case.memory_is_left_to_the_site:
+                    shape = replace(case.shape, memory_mib=memory_mib // case.shape.nodes)
                     case = replace(case, shape=shape)
                 if case.billed_memory_is_unknown:
                     return None
@@ -52,14 +53,14 @@ def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
         if "billing" in partition.unknown:
             return None
         return Cost(amount=0.0, unit="", sum="", source=partition.source)
-    gpus, cores, memory = shape.gpus_per_node, shape.cores_per_node, shape.memory_gib
-    if partition.exclusive:
+    gpus, cores, memory = shape.gpus_per_node, shape.cores_per_node, shape.memory_mib
+    if case.has_whole_nodes:
         gpus = (kind.gpu.count or gpus) if kind.gpu else 0
-        cores, memory = case.usable_cores, kind.memory_gib
-    elif memory is None and case.share and case.share.memory_gib and "memory" in case.automatic:
-        memory = case.share.memory_gib * gpus
+        cores, memory = case.usable_cores, catalogue_mib(kind.memory)
+    elif memory is None and case.share and case.share.memory and "memory" in case.automatic:
+        memory = (catalogue_mib(case.share.memory) or 0) * gpus
     elif memory is None:
-        memory = case.default_memory_gib
+        memory = case.default_memory_mib
     return bill(
         case.cluster.billing[partition.billing],
         Use(
@@ -67,7 +68,7 @@ def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
             gpus=gpus * shape.nodes,
             gpu_weight=kind.gpu.weight if kind.gpu else 1.0,
             cores=cores * shape.nodes,
-            memory_gib=(memory or 0.0) * shape.nodes,
+            memory_gib=(memory or 0) / 1024 * shape.nodes,
             local_disk_gib=(case.request.local_disk_gib or 0.0) * shape.nodes,
             hours=(shape.time_s if elapsed_s is None else elapsed_s) / 3600,
         ),

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from teho.model.cluster import NodeKind, Partition
 from teho.model.plan import Refusal
 from teho.planner.masks import mask_refusals
-from teho.planner.shape import Case, Shape, fewest_nodes, seconds
-from teho.units import format_duration
+from teho.planner.shape import Case, Shape, fewest_nodes, memory_mib, seconds
+from teho.units import format_duration, format_mib, mib_text
 
 __all__ = ["refusals_of"]
 
@@ -63,6 +63,20 @@ def _launcher(case: Case) -> Iterator[Refusal]:
         )
 
 
+def _slurm_alone(case: Case) -> Iterator[Refusal]:
+    request = case.request
+    asked = [name for name in ("qos", "reservation", "licenses") if getattr(request, name)]
+    asked += ["exclusive"] if request.exclusive else []
+    if asked and case.cluster.scheduler != "slurm":
+        options = ", ".join(f"--{name}" for name in asked)
+        yield Refusal(
+            kind="slurm_alone",
+            sentence=f"{options}: for Slurm, {case.cluster.title} has Grid Engine",
+            source=case.cluster.dialect.source,
+            instead=f"leave {options} out",
+        )
+
+
 def _gpus(case: Case) -> Iterator[Refusal]:
     request, partition, kind, shape = case.request, case.partition, case.kind, case.shape
     gpu, where, source = kind.gpu, partition.title, partition.source
@@ -100,6 +114,28 @@ def _gpus(case: Case) -> Iterator[Refusal]:
             source=source,
         )
     yield from _gpu_counts(case)
+
+
+def _untyped(case: Case) -> Iterator[Refusal]:
+    """Refuse GPUs without a type where the same words may give others that have one."""
+    gpu, partition = case.kind.gpu, case.partition
+    if gpu is None or gpu.typed or case.request.gpus == 0 or case.kind.constraint:
+        return
+    others = sorted(
+        {
+            kind.gpu.type
+            for kind in case.cluster.nodes
+            if kind.name in partition.kinds and kind.gpu and kind.gpu.typed
+        }
+    )
+    if others:
+        yield Refusal(
+            kind="untyped_gpus",
+            sentence=f"the GPUs of {case.kind.name} have no type to ask for, and without one "
+            f"{partition.title} may give {' or '.join(others)}",
+            source=case.kind.source,
+            instead=f"--gpu-type {others[0]}",
+        )
 
 
 def _gpus_per_node(case: Case) -> Iterator[Refusal]:
@@ -207,10 +243,10 @@ def _gpu_type(kind: NodeKind) -> str:
 
 def _holds(kind: NodeKind, shape: Shape) -> bool:
     """Tell whether a node of this kind has what each node of the job is to have."""
-    memory, gpus = kind.memory_gib, kind.gpu.count if kind.gpu else 0
+    memory, gpus = memory_mib(kind.memory), kind.gpu.count if kind.gpu else 0
     return (
         shape.cores_per_node <= (kind.usable_cores or kind.cores)
-        and (memory is None or (shape.memory_gib or 0) <= memory)
+        and (memory is None or (shape.memory_mib or 0) <= memory)
         and (gpus is None or shape.gpus_per_node <= gpus)
     )
 
@@ -281,7 +317,7 @@ def _cores(case: Case) -> Iterator[Refusal]:
 def _memory(case: Case) -> Iterator[Refusal]:
     partition, kind, shape, share = case.partition, case.kind, case.shape, case.share
     if "memory" in case.automatic:
-        if case.request.memory_gib is not None:
+        if case.request.memory_mib is not None:
             yield Refusal(
                 kind="memory_is_automatic",
                 sentence=f"{case.cluster.title} gives memory by itself, a request must not name it",
@@ -289,28 +325,29 @@ def _memory(case: Case) -> Iterator[Refusal]:
                 instead="leave --mem out",
             )
         return
-    memory = shape.memory_gib
+    memory = shape.memory_mib
     if memory is None:
         return
-    limits = ((partition.max_memory_gib, partition.source), (kind.memory_gib, kind.source))
-    for most, source in limits:
+    limits = ((partition.max_memory, partition.source), (kind.memory, kind.source))
+    for text, source in limits:
+        most = memory_mib(text)
         if most is not None and memory > most:
             yield Refusal(
                 kind="too_much_memory",
-                sentence=f"{memory:g} GiB on a node, jobs can have {most:g} GiB",
+                sentence=f"{format_mib(memory)} on a node, jobs can have {format_mib(most)}",
                 source=source,
+                instead=f"--mem {mib_text(most)}",
             )
             break
-    if share and share.enforced and share.memory_gib:
-        most = share.memory_gib * shape.gpus_per_node
-        if memory > most:
-            yield Refusal(
-                kind="memory_above_share",
-                sentence=f"{memory:g} GiB with {shape.gpus_per_node} GPUs, {case.cluster.title} "
-                f"gives at most {share.memory_gib:g} GiB with each",
-                source=share.source,
-                instead=f"--mem {most:g}GiB",
-            )
+    each = memory_mib(share.memory) if share and share.enforced else None
+    if share and each and memory > each * shape.gpus_per_node:
+        yield Refusal(
+            kind="memory_above_share",
+            sentence=f"{format_mib(memory)} with {shape.gpus_per_node} GPUs, {case.cluster.title} "
+            f"gives at most {format_mib(each)} with each",
+            source=share.source,
+            instead=f"--mem {mib_text(each * shape.gpus_per_node)}",
+        )
 
 
 def _memory_source(case: Case) -> str:
@@ -357,4 +394,16 @@ def _disk(case: Case) -> Iterator[Refusal]:
         )
 
 
-_CHECKS = (_purpose, _launcher, _gpus, _nodes, _time, _cores, _memory, _disk, mask_refusals)
+_CHECKS = (
+    _purpose,
+    _launcher,
+    _slurm_alone,
+    _untyped,
+    _gpus,
+    _nodes,
+    _time,
+    _cores,
+    _memory,
+    _disk,
+    mask_refusals,
+)

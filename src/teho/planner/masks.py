@@ -30,7 +30,7 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
             source=binding.source,
             instead="leave --cpu-bind out: `--launcher srun` writes the site's own masks",
         )
-    if binding.only_exclusive and not partition.exclusive:
+    if binding.only_exclusive and not case.has_whole_nodes:
         yield Refusal(
             kind="mask_on_shared_node",
             sentence=f"a mask names cores of a whole node, {partition.title} gives parts of nodes",

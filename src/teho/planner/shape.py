@@ -9,15 +9,16 @@ import msgspec
 
 from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
 from teho.model.request import DEFAULT_TIME_S, Request
-from teho.units import parse_duration
+from teho.units import parse_duration, parse_mib
 
-__all__ = ["Case", "Shape", "case_of", "fewest_nodes", "seconds"]
+__all__ = ["Case", "Shape", "case_of", "fewest_nodes", "memory_mib", "seconds"]
 
 _TASK_PER_GPU = frozenset({"launch", "srun", "horovod"})
 """Launchers whose processes the scheduler starts; the others start their own on each node."""
 
 seconds = cache(parse_duration)
 """`parse_duration`, remembered: a catalogue has few different limits and many plans."""
+_mib = cache(parse_mib)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +28,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     gpus_per_node: int
     tasks_per_node: int
     cpus_per_task: int
-    memory_gib: float | None
+    memory_mib: int | None
     """Of each node; None: the request does not name it."""
     time_s: float
 
@@ -55,16 +56,21 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def memory_is_left_to_the_site(self) -> bool:
         """Whether the request names no memory, and nothing else brings a known amount."""
-        named = self.shape.memory_gib is not None or "memory" in self.automatic
-        return not named and not self.partition.exclusive
+        named = self.shape.memory_mib is not None or "memory" in self.automatic
+        return not named and not self.has_whole_nodes
 
     @property
-    def default_memory_gib(self) -> float | None:
+    def has_whole_nodes(self) -> bool:
+        """Whether no other job can run on the nodes, so that they are given and billed whole."""
+        return self.partition.exclusive or self.request.exclusive
+
+    @property
+    def default_memory_mib(self) -> int | None:
         """Memory of each node where it is left to the site. None: not so, or not documented."""
-        each = self.cluster.dialect.default_memory_gib_per_core
+        each = self.cluster.dialect.default_memory_per_core
         if not self.memory_is_left_to_the_site or each is None:
             return None
-        return each * self.shape.cores_per_node
+        return _mib(each) * self.shape.cores_per_node
 
     @property
     def billed_memory_is_unknown(self) -> bool:
@@ -73,7 +79,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         if billing is None or not self.memory_is_left_to_the_site:
             return False
         terms = (*billing.sum, *billing.largest)
-        return self.default_memory_gib is None and any(term.of == "memory_gib" for term in terms)
+        return self.default_memory_mib is None and any(term.of == "memory_gib" for term in terms)
 
     @property
     def usable_cores(self) -> int:
@@ -98,7 +104,7 @@ def case_of(request: Request, cluster: Cluster, partition: Partition, kind: Node
         gpus_per_node=gpus_per_node,
         tasks_per_node=tasks,
         cpus_per_task=max(1, cores // tasks),
-        memory_gib=None
+        memory_mib=None
         if "memory" in automatic
         else _memory(request, partition, kind, share, gpus_per_node),
         time_s=_time(request, partition),
@@ -113,6 +119,11 @@ def case_of(request: Request, cluster: Cluster, partition: Partition, kind: Node
         most_per_node=most,
         shape=shape,
     )
+
+
+def memory_mib(text: str | None) -> int | None:
+    """Return a catalogue's amount of memory in MiB; None where it has none."""
+    return None if text is None else _mib(text)
 
 
 def fewest_nodes(gpus: int, per_node_most: int | None) -> int:
@@ -175,7 +186,7 @@ def _cores_per_node(
         return request.cpus_per_gpu * gpus_per_node
     if request.cpus is not None:
         return math.ceil(request.cpus / nodes)
-    if partition.exclusive:
+    if partition.exclusive or request.exclusive:
         return usable
     if kind.gpu is None or request.gpus == 0:
         return 1
@@ -191,13 +202,13 @@ def _memory(
     kind: NodeKind,
     share: Share | None,
     gpus_per_node: int,
-) -> float | None:
-    if request.memory_gib is not None:
-        return request.memory_gib
-    if partition.exclusive:
-        return kind.memory_gib
-    if share is not None and share.memory_gib is not None:
-        return share.memory_gib * gpus_per_node
+) -> int | None:
+    if request.memory_mib is not None:
+        return request.memory_mib
+    if partition.exclusive or request.exclusive:
+        return memory_mib(kind.memory)
+    if share is not None and share.memory is not None:
+        return _mib(share.memory) * gpus_per_node
     return None
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from teho.model.plan import Advice
 from teho.planner.cost import cost_of
-from teho.planner.shape import Case, Shape, seconds
-from teho.units import format_count, format_duration, plural
+from teho.planner.shape import Case, Shape, memory_mib, seconds
+from teho.units import format_count, format_duration, format_mib, plural
 
 __all__ = ["advice_for"]
 
@@ -120,7 +120,7 @@ def _spread(case: Case) -> Iterator[Advice]:
 
 def _share(case: Case) -> Iterator[Advice]:
     share, shape = case.share, case.shape
-    if share is None or share.enforced or case.partition.exclusive:
+    if share is None or share.enforced or case.has_whole_nodes:
         return
     gpus = shape.gpus_per_node
     each = f"the share of {gpus} GPU{'s' if gpus > 1 else ''}"
@@ -134,12 +134,12 @@ def _share(case: Case) -> Iterator[Advice]:
             f"others' GPUs may stay unused{_dearer(case, fair)}",
             source=share.source,
         )
-    memory = shape.memory_gib
-    if share.memory_gib and memory and memory > share.memory_gib * gpus:
-        fair = msgspec.structs.replace(shape, memory_gib=share.memory_gib * gpus)
+    memory, fair_mib = shape.memory_mib, memory_mib(share.memory)
+    if fair_mib and memory and memory > fair_mib * gpus:
+        fair = msgspec.structs.replace(shape, memory_mib=fair_mib * gpus)
         yield Advice(
             kind="memory_above_share",
-            sentence=f"{memory:g} GiB are more than {each} ({share.memory_gib:g} GiB each): "
+            sentence=f"{format_mib(memory)} are more than {each} ({format_mib(fair_mib)} each): "
             f"others' GPUs may stay unused{_dearer(case, fair)}",
             source=share.source,
         )
@@ -157,12 +157,12 @@ def _dearer(case: Case, fair: Shape) -> str:
 
 
 def _memory(case: Case) -> Iterator[Advice]:
-    asked, nodes = case.request.memory_gib, case.shape.nodes
+    asked, nodes = case.request.memory_mib, case.shape.nodes
     if asked is not None and nodes > 1:
         yield Advice(
             kind="memory_is_per_node",
-            sentence=f"--mem is for each node: {asked:g} GiB on each of {nodes}, "
-            f"{asked * nodes:g} GiB in all",
+            sentence=f"--mem is for each node: {format_mib(asked)} on each of {nodes}, "
+            f"{format_mib(asked * nodes)} in all",
             source="Slurm sbatch: --mem is the memory required per node",
         )
 
@@ -170,11 +170,11 @@ def _memory(case: Case) -> Iterator[Advice]:
 def _default_memory(case: Case) -> Iterator[Advice]:
     """Warn of a job that asks for no memory, where that means little, or nobody knows how much."""
     cluster, partition = case.cluster, case.partition
-    default = case.default_memory_gib
+    default = case.default_memory_mib
     if default is not None:
         yield Advice(
             kind="default_memory",
-            sentence=f"without `--mem` the job gets {default:g} GiB on each node",
+            sentence=f"without `--mem` the job gets {format_mib(default)} on each node",
             source=cluster.dialect.source,
         )
     elif case.billed_memory_is_unknown:
@@ -188,7 +188,7 @@ def _default_memory(case: Case) -> Iterator[Advice]:
 
 def _exclusive(case: Case) -> Iterator[Advice]:
     gpu, partition = case.kind.gpu, case.partition
-    if partition.exclusive and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
+    if case.has_whole_nodes and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
         yield Advice(
             kind="whole_nodes_billed",
             sentence=f"{partition.title} gives and bills whole nodes: {gpu.count} GPUs each, "

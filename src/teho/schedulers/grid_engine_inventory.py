@@ -22,7 +22,7 @@ from teho.model.cluster import (
     Partition,
     Source,
 )
-from teho.schedulers.inventory import Ask, Host, asked, kinds_of, length, size_gib
+from teho.schedulers.inventory import Ask, Host, asked, kinds_of, length
 from teho.units import parse_bytes, parse_duration
 
 __all__ = ["grid_engine_cluster"]
@@ -205,7 +205,7 @@ def _place(told: _Asked, gpus: Mapping[str, str], queue: str, host: str) -> Host
         cores=cores,
         usable_cores=slots or cores,
         sockets=_number(loads.get("m_socket", "")) or None,
-        memory_gib=size_gib(memory / 1024**2) if memory else None,
+        memory_mib=int(memory) // 1024**2 if memory else None,
         gpus=tuple(counts),
         arch=_ARCHES.get(arch, arch or "x86_64"),
         partitions=(queue,),

@@ -12,10 +12,20 @@ import msgspec
 from teho.errors import RefusedError
 from teho.model.cluster import Gpu, NodeKind
 from teho.schedulers.command import Completed, said
+from teho.units import mib_text
 
-__all__ = ["Ask", "Host", "asked", "gpu_of", "kinds_of", "length", "size_gib"]
+__all__ = ["UNTYPED", "Ask", "Host", "asked", "gpu_of", "kinds_of", "length", "size_gib"]
 
-_SLICE = re.compile(r"(?:(?P<whole>.*?)[_-])?\d+g\.(?P<gib>\d+)gb(?:\+.*)?")
+_SLICE = re.compile(
+    r"(?:(?P<whole>.*?)[_.-])?(?:mig[_.-]?)?[1-8]g(?:\.(?P<gib>\d+)gb)?(?:\+.*)?", re.IGNORECASE
+)
+_WHOLE = re.compile(
+    r"(?:nvidia[_-])?(?:tesla[_-]|geforce[_-]|quadro[_-])?"
+    r"(?:[kp]\d{2,4}|v100\w*|t4|[ab]\d{2,4}\w*|g?h\d{2,3}\w*|gb\d{2,3}\w*|l4|l40\w*|rtx\w*|gtx\w*|titan\w*)"
+    r"(?:[_-](?:sxm\d?|pcie|nvl|\d+gb?|hbm\w*|ti|super|ada|pro|\d{4}\w*)*)*",
+    re.IGNORECASE,
+)
+"""Names of whole products; what is not one of these may be a slice."""
 _AMD = re.compile(r"mi\d{2,3}|amd|gfx\d+|radeon|instinct", re.IGNORECASE)
 _LENGTHS = ((86400, "d"), (3600, "h"), (60, "min"))
 _TIMEOUT_S = 60.0
@@ -23,6 +33,10 @@ _TIMEOUT_S = 60.0
 _MOST_FEATURE_SETS = 4
 """Nodes that are alike but for more sets of features than this are told apart by place (racks,
 switches), not by kind."""
+
+
+UNTYPED = "gpu"
+"""Type of GPUs for which the scheduler has no name."""
 
 
 class Ask(Protocol):
@@ -42,7 +56,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_core: int = 1
     """CPUs that the scheduler counts for a core."""
     sockets: int | None = None
-    memory_gib: float | None = None
+    memory_mib: int | None = None
     local_disk_gib: float | None = None
     gpus: tuple[tuple[str, int], ...] = ()
     """Types, each with its count."""
@@ -70,7 +84,8 @@ def gpu_of(gpu_type: str, count: int | None) -> Gpu:
     """Return the GPUs of a node, with what their type's name says.
 
     The vendor is AMD where the name says so (`mi250`), else NVIDIA; a slice (MIG) has
-    its memory and the GPU that it is a part of in its name: `a100_1g.5gb`.
+    its memory and the GPU that it is a part of in its name: `a100_1g.5gb`, `h100_1g`. A name that
+    is no known product's may be a slice's.
     """
     part = _SLICE.fullmatch(gpu_type)
     vendor: Literal["nvidia", "amd"] = "amd" if _AMD.match(gpu_type) else "nvidia"
@@ -79,9 +94,15 @@ def gpu_of(gpu_type: str, count: int | None) -> Gpu:
         count=count,
         vendor=vendor,
         model=gpu_type,
-        memory_gib=float(part["gib"]) if part else None,
+        typed=gpu_type != UNTYPED,
+        memory_gib=float(part["gib"]) if part and part["gib"] else None,
         part_of=(part["whole"] or "gpu") if part else "",
+        may_be_slice=not (part or _is_product(gpu_type)),
     )
+
+
+def _is_product(gpu_type: str) -> bool:
+    return bool(_WHOLE.fullmatch(gpu_type) or _AMD.match(gpu_type) or gpu_type == UNTYPED)
 
 
 def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, ...]]:
@@ -120,7 +141,7 @@ def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, .
             usable_cores=host.usable_cores if host.usable_cores != host.cores else None,
             reserved_cores=host.reserved_cores,
             sockets=host.sockets,
-            memory_gib=host.memory_gib,
+            memory=mib_text(host.memory_mib) if host.memory_mib else None,
             local_disk_gib=host.local_disk_gib,
             gpu=gpu_of(*gpu) if gpu else None,
             arch=host.arch,
@@ -155,7 +176,7 @@ def _names(parts: list[tuple[Host, tuple[str, int] | None, frozenset[str]]]) -> 
     """Name each kind by what it has, no longer than it takes to tell them apart."""
     forms = []
     for host, gpu, features in parts:
-        memory = f"-{host.memory_gib:.0f}g" if host.memory_gib else ""
+        memory = f"-{host.memory_mib / 1024:.0f}g" if host.memory_mib else ""
         base = gpu[0] if gpu else "cpu"
         count = f"-x{gpu[1]}" if gpu else ""
         cores = f"-{host.usable_cores}c"

@@ -35,7 +35,7 @@ _GRACE_S = 10.0
 """Between asking a program to end and ending it."""
 _LONGEST_PAUSE_S = 3600.0
 _LOOK_S = 0.02
-_GIB = 1024**3
+_MIB = 1024**2
 _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
@@ -145,7 +145,7 @@ def _job(number: str, task: str | None, submission: Submission) -> Job:
         job,
         cores=option.nodes * option.tasks_per_node * option.cpus_per_task,
         gpus=option.nodes * option.gpus_per_node,
-        memory_bytes=round(option.memory_gib * _GIB) if option.memory_gib else None,
+        memory_bytes=option.memory_mib * _MIB if option.memory_mib else None,
         time_limit_s=option.time_s,
     )
 

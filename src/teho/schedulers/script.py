@@ -288,7 +288,7 @@ def _masks(option: Option, cluster: Cluster) -> str:
     binding = cluster.binding
     if binding is None or option.request.launcher not in {"srun", "horovod"}:
         return ""
-    whole = any(
+    whole = option.request.exclusive or any(
         partition.exclusive and partition.name == option.partition
         for partition in cluster.partitions
     )

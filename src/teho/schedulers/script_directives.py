@@ -51,8 +51,14 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         yield f"{cluster.account.option}={slurm_value(option.account, '--account')}"
     if option.partition:
         yield f"--partition={slurm_value(option.partition, 'partition')}"
+    request = option.request
+    for name in ("qos", "reservation", "licenses"):
+        if value := getattr(request, name):
+            yield f"--{name}={slurm_value(value, f'--{name}')}"
     if option.constraint:
         yield dialect.constraint.format(constraint=option.constraint)
+    if request.exclusive:
+        yield "--exclusive"
     yield f"--nodes={option.nodes}"
     if option.nodes * option.tasks_per_node == 1:
         yield "--ntasks=1"
@@ -60,8 +66,8 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         yield f"--ntasks-per-node={option.tasks_per_node}"
     if "cores" not in option.automatic:
         yield f"--cpus-per-task={option.cpus_per_task}"
-    if option.memory_gib is not None and "memory" not in option.automatic:
-        yield f"--mem={_memory(option.memory_gib)}"
+    if option.memory_mib is not None and "memory" not in option.automatic:
+        yield f"--mem={_memory(option.memory_mib)}"
     yield from _gpus_and_disk(option, cluster)
     yield f"--time={_slurm_time(option.time_s)}"
     if options.log:
@@ -76,6 +82,9 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         yield f"--signal={whom}USR1@{options.notice_s(option)}"
     if options.requeue:
         yield from ("--requeue", "--open-mode=append")
+    else:
+        # Slurm's default is to run a job again from its beginning if a node fails (JobRequeue=1).
+        yield "--no-requeue"
 
 
 def _gpus_and_disk(option: Option, cluster: Cluster) -> Iterator[str]:
@@ -101,10 +110,10 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
         yield dialect.constraint.format(constraint=option.constraint)
     if "cores" not in option.automatic and (dialect.cores or cores > 1):
         yield (dialect.cores or "-pe smp {cores}").format(cores=cores)
-    if option.memory_gib is not None and "memory" not in option.automatic:
-        memory = _memory(option.memory_gib)
+    if option.memory_mib is not None and "memory" not in option.automatic:
+        memory = _memory(option.memory_mib)
         if dialect.memory == "core":
-            memory = f"{math.floor(_part(option.memory_gib * 1024, cores))}M"
+            memory = f"{option.memory_mib // cores}M"
         yield f"-l h_vmem={memory}"
     yield from filter(None, (_gpus(option, cluster), _disk(option, cluster)))
     yield f"-l h_rt={_clock(option.time_s)}"
@@ -124,7 +133,10 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
 def _gpus(option: Option, cluster: Cluster) -> str:
     if not option.gpus_per_node:
         return ""
-    return cluster.dialect.gpus.format(type=option.gpu_type, count=option.gpus_per_node)
+    words = cluster.dialect.gpus
+    if not option.gpu_is_typed:
+        words = words.replace("{type}:", "")
+    return words.format(type=option.gpu_type, count=option.gpus_per_node)
 
 
 def _disk(option: Option, cluster: Cluster) -> str:
@@ -142,9 +154,8 @@ def _part(amount: float, cores: int) -> float:
     return round(amount / cores, 6)
 
 
-def _memory(gib: float) -> str:
-    """Write memory in whole GiB or, where it is none, in whole MiB, rounded up."""
-    mib = math.ceil(round(gib * 1024, 6))
+def _memory(mib: int) -> str:
+    """Write memory in whole GiB or, where it is none, in MiB."""
     return f"{mib}M" if mib % 1024 else f"{mib // 1024}G"
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from teho.errors import UnitError
 from teho.model.cluster import Billing, Share, Term
-from teho.schedulers.inventory import Host, size_gib
+from teho.schedulers.inventory import Host
 from teho.schedulers.slurm_rows import Row
-from teho.units import parse_bytes
+from teho.units import mib_text, parse_bytes, parse_mib
 
 __all__ = ["billing_of", "defaults_of"]
 
@@ -73,7 +73,7 @@ def defaults_of(partitions: Sequence[Row], hosts: Sequence[Host]) -> tuple[Share
 
     Of `DefCpuPerGPU` and `DefMemPerGPU` (slurm.conf(5), JobDefaults).
     """
-    found: dict[str, set[tuple[int | None, float | None]]] = {}
+    found: dict[str, set[tuple[int | None, str | None]]] = {}
     for row in partitions:
         name = row.get("PartitionName", "")
         for host in hosts:
@@ -84,26 +84,26 @@ def defaults_of(partitions: Sequence[Row], hosts: Sequence[Host]) -> tuple[Share
         Share(
             gpu=gpu_type,
             cores=cores,
-            memory_gib=memory_gib,
+            memory=memory,
             source="SLURM scontrol show partition: JobDefaults, what a job has that does not ask",
         )
         for gpu_type, sets in found.items()
         if len(sets) == 1
-        for cores, memory_gib in sets
-        if cores is not None or memory_gib is not None
+        for cores, memory in sets
+        if cores is not None or memory is not None
     )
 
 
-def _default(row: Row, cpus_per_core: int) -> tuple[int | None, float | None]:
+def _default(row: Row, cpus_per_core: int) -> tuple[int | None, str | None]:
     pairs = dict(re.findall(r"(Def\w+PerGPU)=(\w+)", row.get("JobDefaults", "")))
     cores, memory = pairs.get("DefCpuPerGPU"), pairs.get("DefMemPerGPU")
     try:
-        memory_mib = None if memory is None else parse_bytes(
+        memory_mib = None if memory is None else parse_mib(
             memory if not memory.isdecimal() else f"{memory}M"
-        ) / 1024**2  # fmt: skip
+        )  # fmt: skip
     except UnitError:
         memory_mib = None
     return (
         int(cores) // cpus_per_core if cores and cores.isdecimal() else None,
-        size_gib(memory_mib) if memory_mib else None,
+        mib_text(memory_mib) if memory_mib else None,
     )

@@ -21,7 +21,7 @@ from teho.model.cluster import (
     Partition,
     Source,
 )
-from teho.schedulers.inventory import Ask, Host, asked, kinds_of, length, size_gib
+from teho.schedulers.inventory import UNTYPED, Ask, Host, asked, kinds_of, length, size_gib
 from teho.schedulers.slurm_billing import billing_of, defaults_of
 from teho.schedulers.slurm_rows import (
     QOS_COLUMNS,
@@ -31,7 +31,7 @@ from teho.schedulers.slurm_rows import (
     settings,
     text_rows,
 )
-from teho.units import parse_bytes, parse_duration
+from teho.units import mib_text, parse_bytes, parse_duration
 
 __all__ = ["slurm_cluster"]
 
@@ -151,7 +151,7 @@ def _host(row: Row) -> Host:
         reserved_cores=tuple(sorted(reserved)),
         cpus_per_core=cpus_per_core,
         sockets=_count(row, "Sockets", 1),
-        memory_gib=size_gib(_count(row, "RealMemory", 0) - _count(row, "MemSpecLimit", 0)),
+        memory_mib=_count(row, "RealMemory", 0) - _count(row, "MemSpecLimit", 0),
         # 0 is also what Slurm says where the administrator said nothing.
         local_disk_gib=size_gib(disk_mib) if disk_mib else None,
         gpus=_gpus(row.get("Gres", "")),
@@ -169,7 +169,7 @@ def _gpus(gres: str) -> tuple[tuple[str, int], ...]:
         if name != "gpu":
             continue
         count = int(words.pop()) if words and words[-1].isdecimal() else 1
-        gpu_type = words[0] if words else "gpu"
+        gpu_type = words[0] if words else UNTYPED
         found[gpu_type] = found.get(gpu_type, 0) + count
     return tuple((gpu_type, count) for gpu_type, count in found.items() if count)
 
@@ -229,7 +229,7 @@ def _partition(
         max_gpus=_gpu_limit(job, types),
         max_cores=_cores(job.get("cpu"), per_core),
         max_cores_per_node=_cores(_least(_limit(row, "MaxCPUsPerNode"), node.get("cpu")), per_core),
-        max_memory_gib=size_gib(limit_mib) if limit_mib else None,
+        max_memory=mib_text(limit_mib) if limit_mib else None,
         exclusive=row.get("OverSubscribe") == "EXCLUSIVE" or row.get("Exclusive") == "NODE",
         max_jobs=_limit(rules, "MaxSubmitPU"),
         max_running_jobs=_limit(rules, "MaxJobsPU"),
@@ -262,7 +262,7 @@ def _remarks(row: Row, nodes: int) -> Iterator[str]:
 
 
 def _dialect(config: Row, partitions: Sequence[Row], hosts: Sequence[Host]) -> Dialect:
-    typed = all(gpu_type != "gpu" for host in hosts for gpu_type, _ in host.gpus)
+    typed = any(gpu_type != UNTYPED for host in hosts for gpu_type, _ in host.gpus)
     default = [row["PartitionName"] for row in partitions if row.get("Default") == "YES"]
     return Dialect(
         gpus="--gpus-per-node={type}:{count}" if typed else "--gpus-per-node={count}",

@@ -16,9 +16,12 @@ from rich.text import Text
 from teho.model.cluster import Cluster, Dialect, Gpu, Term
 from teho.show.cells import plain
 from teho.show.flow import dotted, flow, printed, words
+from teho.units import format_mib, parse_mib
 
 __all__ = ["render_cluster", "render_clusters"]
 
+_MEMORIES = frozenset({"memory", "max_memory", "default_memory_per_core"})
+"""The dialect has a `memory` too, which is a word."""
 _SCHEDULERS = {"slurm": "Slurm", "grid_engine": "Grid Engine"}
 _TITLES = {
     "nodes": "Nodes",
@@ -180,6 +183,8 @@ def _fact(key: str, value: Any) -> Iterator[Text]:
         yield Text(_gpu(value))
     elif isinstance(value, bool):
         yield Text(_spoken(key)) if value else _labelled(_spoken(key), "no")
+    elif key in _MEMORIES and value[:1].isdigit():
+        yield _labelled(_spoken(key), format_mib(parse_mib(value)))
     elif key.endswith("_gib"):
         yield _labelled(_spoken(key.removesuffix("_gib")), f"{value:g} GiB")
     elif isinstance(value, dict):

@@ -14,7 +14,7 @@ from teho.model.plan import Advice, Answer, Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import format_moment, plain, quantity
 from teho.show.flow import dotted, flow, printed, sentence, words
-from teho.units import format_count, format_duration, plural
+from teho.units import format_count, format_duration, format_mib, plural
 
 __all__ = ["option_sentence", "render_plan"]
 
@@ -88,7 +88,7 @@ def _asked(request: Request) -> list[Text]:
         _counted(request.nodes, "node") if request.nodes else "",
         f"{_counted(request.cpus_per_gpu, 'core')} a GPU" if request.cpus_per_gpu else "",
         _counted(request.cpus, "core") if request.cpus else "",
-        f"{_gib(request.memory_gib)} a node" if request.memory_gib else "",
+        f"{format_mib(request.memory_mib)} a node" if request.memory_mib else "",
         f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
         format_duration(request.time_s)
         if request.time_s
@@ -196,8 +196,8 @@ def _resources(option: Option) -> str:
     cores = _counted(option.cpus_per_task, "core")
     tasks = option.tasks_per_node
     parts.append(f"{tasks} tasks of {cores}" if tasks > 1 else cores)
-    if option.memory_gib is not None:
-        parts.append(f"{_gib(option.memory_gib)} memory")
+    if option.memory_mib is not None:
+        parts.append(f"{format_mib(option.memory_mib)} memory")
     if option.local_disk_gib is not None:
         parts.append(f"{_gib(option.local_disk_gib)} disk")
     kind = "" if option.gpus_per_node else f" of kind {option.node_kind}"

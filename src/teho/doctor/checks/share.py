@@ -7,7 +7,7 @@ from teho.doctor.scene import Scene
 from teho.model.cluster import Cluster, Share
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
-from teho.units import GIB
+from teho.units import GIB, parse_mib
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "look"]
 
@@ -37,12 +37,12 @@ def look(scene: Scene) -> Outcome:
         seen.append(f"{each:g} of {share.cores} cores")
         found += _judged(scene, share, "cores", each, share.cores, "cores")
     limit = given.memory_limit_bytes
-    if share.memory_gib and limit and "memory" not in share.automatic:
+    if share.memory and limit and "memory" not in share.automatic:
         if given.memory_limit_source == "node":
             return found or unknown("the memory that the job may use is not known")
-        each = limit / GIB / given.gpus_held
-        seen.append(f"{each:.3g} of {share.memory_gib:g} GiB")
-        found += _judged(scene, share, "memory", each, share.memory_gib, "GiB")
+        each, fair = limit / GIB / given.gpus_held, parse_mib(share.memory) / 1024
+        seen.append(f"{each:.3g} of {fair:g} GiB")
+        found += _judged(scene, share, "memory", each, fair, "GiB")
     if found:
         return found
     if not seen:

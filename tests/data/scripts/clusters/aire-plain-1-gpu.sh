@@ -9,6 +9,7 @@
 #SBATCH --mem=85G
 #SBATCH --gres=gpu:1
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module load miniforge

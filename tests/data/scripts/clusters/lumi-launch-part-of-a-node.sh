@@ -10,6 +10,7 @@
 #SBATCH --mem=240G
 #SBATCH --gpus-per-node=4
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

@@ -10,6 +10,7 @@
 #SBATCH --mem=60G
 #SBATCH --gpus-per-node=1
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

@@ -10,6 +10,7 @@
 #SBATCH --mem=480G
 #SBATCH --gpus-per-node=8
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

@@ -8,6 +8,7 @@
 #SBATCH --cpus-per-task=64
 #SBATCH --gres=gpu:a100:2
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

@@ -7,6 +7,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --mem=32000M
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module load StdEnv/2023 python

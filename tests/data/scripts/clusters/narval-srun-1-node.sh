@@ -9,6 +9,7 @@
 #SBATCH --gpus-per-node=a100:4
 #SBATCH --time=1:00:00
 #SBATCH --signal=USR1@60
+#SBATCH --no-requeue
 
 # The software.
 module load StdEnv/2023 python

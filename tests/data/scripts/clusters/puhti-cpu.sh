@@ -9,6 +9,7 @@
 #SBATCH --cpus-per-task=8
 #SBATCH --mem=8704M
 #SBATCH --time=2:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

@@ -10,6 +10,7 @@
 #SBATCH --mem=93G
 #SBATCH --gres=gpu:v100:1
 #SBATCH --time=2:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

@@ -10,6 +10,7 @@
 #SBATCH --mem=372G
 #SBATCH --gres=gpu:v100:4
 #SBATCH --time=2:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

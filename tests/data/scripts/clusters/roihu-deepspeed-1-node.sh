@@ -8,6 +8,7 @@
 #SBATCH --cpus-per-task=288
 #SBATCH --gres=gpu:gh200:4
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module purge

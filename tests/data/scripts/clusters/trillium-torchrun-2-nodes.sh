@@ -7,6 +7,7 @@
 #SBATCH --cpus-per-task=96
 #SBATCH --gpus-per-node=4
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module load StdEnv/2023 cuda/12.6 python/3.11.5

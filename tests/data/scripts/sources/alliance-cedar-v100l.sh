@@ -7,6 +7,7 @@
 #SBATCH --cpus-per-task=8
 #SBATCH --gres=gpu:v100l:1
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module load StdEnv/2023 python

@@ -9,6 +9,7 @@
 #SBATCH --mem=8000M
 #SBATCH --gpus-per-node=a100:1
 #SBATCH --time=1:00:00
+#SBATCH --no-requeue
 
 # The software.
 module load StdEnv/2023 python
