@@ -12,7 +12,7 @@ from teho.model.run import Run
 from teho.model.watched import Raised, WatchedProcess
 from teho.store.layout import output_file
 
-__all__ = ["exception_in", "last_exceptions"]
+__all__ = ["exception_in", "last_exceptions", "shortened"]
 
 _OF_LAUNCHERS = ("ChildFailedError", "CalledProcessError", "ProcessRaisedException")
 """They say only that another process failed: its exception is the one to name."""
@@ -107,9 +107,10 @@ def exception_in(printed: str) -> str:
     for place in range(heads[-1] + 1, len(lines)):
         if _NAMED.match(lines[place]):
             went_on = len(lines) - place - 1 > _LINES_AFTER
-            return "" if went_on else _short(masked_text(lines[place]))
+            return "" if went_on else shortened(masked_text(lines[place]))
     return ""
 
 
-def _short(line: str) -> str:
+def shortened(line: str) -> str:
+    """Return an exception as it stands in a sentence."""
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1].rstrip()}…"

@@ -74,7 +74,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     part_of: str = ""
     """For a slice (MIG): the type that it is a slice of."""
     may_be_slice: bool = False
-    """Whether its name does not tell if it is a whole GPU."""
+    """Whether its name does not say if it is a whole GPU."""
 
 
 class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

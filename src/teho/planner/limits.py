@@ -71,7 +71,7 @@ def _slurm_alone(case: Case) -> Iterator[Refusal]:
         options = ", ".join(f"--{name}" for name in asked)
         yield Refusal(
             kind="slurm_alone",
-            sentence=f"{options}: for Slurm, {case.cluster.title} has Grid Engine",
+            sentence=f"{options} for Slurm alone, {case.cluster.title} has Grid Engine",
             source=case.cluster.dialect.source,
             instead=f"leave {options} out",
         )

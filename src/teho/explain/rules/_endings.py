@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import NamedTuple
 
+from teho.explain.exception import shortened
 from teho.explain.step import ending
 from teho.model.finding import Severity
 from teho.model.run import End
@@ -30,9 +31,6 @@ _OF_EXCEPTIONS = {
     "ModuleNotFoundError": "Activate the environment that has the module, or install the module.",
     "KeyboardInterrupt": "If you did not press Ctrl-C, look for what sent SIGINT.",
 }
-
-_SHOWN = 80
-"""Characters of an exception in a sentence: a message can be as long as a page."""
 
 
 class Seen(NamedTuple):
@@ -165,9 +163,7 @@ def named(seen: Seen) -> str:
     """Return the exception and its place, to go behind what was said; empty if it is not known."""
     if not seen.exception:
         return ""
-    text = seen.exception
-    short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rstrip()}…"
-    return f": {short}{f' ({seen.place})' if seen.place else ''}"
+    return f": {shortened(seen.exception)}{f' ({seen.place})' if seen.place else ''}"
 
 
 def _read(seen: Seen) -> str:
