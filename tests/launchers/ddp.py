@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from noting import NOTES, STEPS, note_environment
+from noting import NOTES, STEPS, leave, note_environment
 
 if __name__ == "__main__":
     import train_ddp
@@ -12,3 +12,4 @@ if __name__ == "__main__":
     note_environment()
     sys.argv[1:] = ["--steps", str(STEPS), "--gradients", str(NOTES)]
     train_ddp.main()
+    leave()

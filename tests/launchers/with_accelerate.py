@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from accelerate import Accelerator
-from noting import NOTES, STEPS, note_environment
+from noting import NOTES, STEPS, leave, note_environment
 from train_ddp import batches, build, gradient, load, share_of_loss
 
 if __name__ == "__main__":
@@ -22,3 +22,4 @@ if __name__ == "__main__":
         optimizer.step()
     np.save(NOTES / f"{rank}.npy", gradient(model))
     accelerator.end_training()
+    leave()

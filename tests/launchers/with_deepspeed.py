@@ -5,7 +5,7 @@ from __future__ import annotations
 import deepspeed
 import numpy as np
 import torch
-from noting import NOTES, STEPS, note_environment
+from noting import NOTES, STEPS, leave, note_environment
 from train_ddp import BATCH, batches, build, gradient, load, share_of_loss
 
 if __name__ == "__main__":
@@ -27,3 +27,4 @@ if __name__ == "__main__":
         engine.step()
     np.save(NOTES / f"{rank}.npy", last)
     deepspeed.comm.destroy_process_group()
+    leave()
