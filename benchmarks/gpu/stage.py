@@ -1,7 +1,7 @@
 """One stage: pieces that are done one after the other until the time is used up.
 
-`day.py` runs this file once for each stage. A piece yields rows; each is in the stage's file as soon
-as it is there, so that a machine that is taken away leaves what was measured.
+A piece yields rows; each is in the stage's file as soon as it is there, so that a machine that is
+taken away leaves what was measured.
 """
 
 from __future__ import annotations
@@ -13,31 +13,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-_HERE = Path(__file__).resolve().parent
-_FAULTS = _HERE.parent / "faults"
-# The first wins: stage modules before those of other benchmarks.
-sys.path[:0] = [str(_HERE), str(_HERE.parent), str(_FAULTS)]
+from common import SCRIPTS, machine
+from result import Piece, Result, Row, StageState, write_result
 
-from common import SCRIPTS, environment, machine  # noqa: E402 - the path above leads to it
-from result import STAGES, Piece, Result, Row, StageState, write_result  # noqa: E402
-
-__all__ = ["LackingError", "OutOfTimeError", "Rows", "Stage", "missing_words"]
+__all__ = ["PROGRAMS", "LackingError", "OutOfTimeError", "Rows", "Stage", "missing_words"]
 
 Rows = Iterable[Row]
-PROGRAMS = _HERE / "programs"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
 _LEAST_FREE_BYTES = 2**30
-_END_S = 8.0
-"""What is left of a stage's time for its end."""
-_KEPT_FROM_JOB = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONPATH")
-"""What says which GPU is the job's, and where a site's modules have put the frameworks."""
 _VERSIONS = """\
 import importlib.metadata as m, json, platform
 found = {"Python of the programs": platform.python_version()}
@@ -69,6 +58,8 @@ class Stage:
         work: a folder for what need not be kept.
         env: the environment of all that is started.
         devices: what `teho devices --format json` said of the GPUs.
+        no_gpu: why there is no GPU; empty if there is one.
+        last_errors: the last line that the command run last printed on stderr.
     """
 
     def __init__(
@@ -82,6 +73,7 @@ class Stage:
         self.env = dict(env)
         self.devices: dict[str, Any] = {}
         self.no_gpu = ""
+        self.last_errors = ""
         self._out: Path = options.out
         self._kept: Path = options.kept
         self._deadline_s = deadline_s
@@ -214,6 +206,7 @@ class Stage:
         except subprocess.TimeoutExpired as error:
             _end(process)
             raise OutOfTimeError(f"`{_short(words)}` was ended after {limit_s:.0f} s") from error
+        self.last_errors = (errors.strip().splitlines() or [""])[-1]
         if process.returncode not in codes:
             said = (errors.strip() or output.strip() or "it printed no error").splitlines()[-1]
             if "No module named" in said:
@@ -283,33 +276,3 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _short(words: Sequence[str]) -> str:
     return " ".join(Path(word).name if word.startswith("/") else word for word in words)[:120]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Run one stage of a GPU day.")
-    parser.add_argument("stage", choices=STAGES)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--kept", type=Path, required=True)
-    parser.add_argument("--python", required=True)
-    parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--rehearse", action="store_true")
-    options = parser.parse_args(arguments)
-    deadline_s = time.monotonic() + max(1.0, options.seconds - _END_S)
-    work = Path(tempfile.mkdtemp(dir=options.work, prefix=options.stage))
-    env = environment(work) | {
-        name: os.environ[name] for name in _KEPT_FROM_JOB if name in os.environ
-    }
-    if options.rehearse:
-        from stand_in import stand_in
-
-        env |= stand_in(work / "stand-in", env)
-    stage = Stage(options, env, work, deadline_s)
-    stage.look()
-    import_module(f"stage_{options.stage}").measure(stage)
-    stage.end()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
