@@ -245,9 +245,7 @@ def _traceml() -> Path:
     return command
 
 
-def _output(
-    argv: Sequence[str], env: Mapping[str, str] | None, limit_s: float = _LONGEST_S
-) -> str:
+def _output(argv: Sequence[str], env: Mapping[str, str] | None, limit_s: float = _LONGEST_S) -> str:
     """Return what a program prints.
 
     Raises:

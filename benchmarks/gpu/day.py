@@ -42,7 +42,7 @@ ROOT = _HERE.parents[1]
 BUILD = ROOT / "build" / "gpu"
 STAGE_S, REHEARSAL_S = 520.0, 78.0
 """What a stage may take; ten seconds later it is killed."""
-_GRACE_S = 10.0
+_GRACE_S, _LEAST_S = 10.0, 5.0
 LARGEST_BYTES = 15 * 2**20
 """Of one file that is left: what carries it away may take no more than 16 MiB."""
 _TOKEN = "GPU_DAY_TOKEN"
@@ -55,12 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rehearse", action="store_true", help="without a GPU; figures are void")
     parser.add_argument("--out", type=Path, help="folder for what is left (build/gpu/results)")
     parser.add_argument("--seconds", type=float, help="what a stage may take")
+    parser.add_argument("--within", type=float, help="what all stages may take [s]")
     parser.add_argument("--python", default=sys.executable, help="has the frameworks")
     parser.add_argument("--teho", help="a Python that has Teho; installs nothing")
     options = parser.parse_args(arguments)
     unknown = [stage for stage in options.stages if stage not in STAGES]
     if unknown:
         parser.error(f"no stage {unknown[0]!r}, expected some of {', '.join(STAGES)}")
+    began_s = time.monotonic()
     kind = "rehearsal" if options.rehearse else "results"
     kept = BUILD / f"{kind}-kept"
     out = (options.out or BUILD / kind).resolve()
@@ -69,21 +71,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         python = options.teho or str(install(Path(options.python), BUILD))
     except InstallError as error:
         sys.exit(f"Teho could not be installed: {error}")
-    seconds = options.seconds or (REHEARSAL_S if options.rehearse else STAGE_S)
-    words = ["--python", options.python, *(["--rehearse"] if options.rehearse else [])]
+    programs = Path(options.python).absolute()  # a venv's Python is a link: it stays one
+    most_s = options.seconds or (REHEARSAL_S if options.rehearse else STAGE_S)
+    until_s = began_s + (options.within or float("inf"))
+    words = ["--python", str(programs), *(["--rehearse"] if options.rehearse else [])]
     with tempfile.TemporaryDirectory(prefix="gpu-day-") as work:
         for stage in options.stages or STAGES:
             shutil.rmtree(kept / stage, ignore_errors=True)
+            seconds = min(most_s, until_s - time.monotonic() - _GRACE_S)
             argv = [python, _HERE / "one_stage.py", stage, "--out", out, "--work", work, *words]
             argv += ["--kept", kept / stage]
-            result = run_stage(stage, list(map(str, argv)), out, seconds, options.rehearse)
+            result = run_stage(
+                stage, list(map(str, argv)), out, seconds, is_rehearsal=options.rehearse
+            )
             pack(result, kept, out)
             say(result)
     return 0
 
 
 def run_stage(
-    stage: str, argv: Sequence[str], out: Path, seconds: float, is_rehearsal: bool
+    stage: str, argv: Sequence[str], out: Path, seconds: float, *, is_rehearsal: bool
 ) -> Result:
     """Run one stage to its end or its deadline, and return what it left.
 
@@ -99,6 +106,12 @@ def run_stage(
     print(f"{stage}: at most {seconds:.0f} s", file=sys.stderr, flush=True)
     token = f"{os.getpid()}-{stage}-{began_s}"
     why = ""
+    if seconds < _LEAST_S:
+        why = "it was not begun: the time of the call was used up"
+        result = Result(stage, began.isoformat(timespec="seconds"), is_rehearsal=is_rehearsal)
+        result.state, result.why = StageState.BROKEN, why
+        write_result(result, out)
+        return result
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [*argv, "--seconds", f"{seconds:g}"],

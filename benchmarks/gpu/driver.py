@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pynvml as nv
@@ -139,7 +140,7 @@ def _gpm(numbers: list[int], older: Any, newer: Any) -> dict[int, tuple[float | 
     for slot, number in zip(request.metrics, numbers, strict=False):
         if slot.nvmlReturn != nv.NVML_SUCCESS:
             found[number] = (None, str(nv.NVMLError(slot.nvmlReturn)))
-        elif slot.value != slot.value:  # noqa: PLR0124 - not a number
+        elif slot.value != slot.value:
             found[number] = (None, "not a number")
         else:
             found[number] = (slot.value, "")
@@ -216,7 +217,7 @@ def _told(changes: list[float], costs_s: list[float]) -> dict[str, Any]:
     read_ms = 1000 * statistics.median(costs_s)
     if len(changes) < _LEAST_CHANGES:
         return {"why": f"its value changed {len(changes)} times only", "read_ms": read_ms}
-    apart = [1000 * (new - old) for old, new in zip(changes, changes[1:], strict=False)]
+    apart = [1000 * (new - old) for old, new in pairwise(changes)]
     low, median, high = statistics.quantiles(apart, n=4)
     return {
         "median_ms": median, "low_ms": low, "high_ms": high,

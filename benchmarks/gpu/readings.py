@@ -40,9 +40,7 @@ def main(count: int) -> None:
         found["the binding's own call for energy"] = _wall_ms(
             lambda: [pynvml.nvmlDeviceGetTotalEnergyConsumption(one) for one in handles], 10 * count
         )
-    print(
-        json.dumps({name: [statistics.median(v), min(v), max(v)] for name, v in found.items()})
-    )
+    print(json.dumps({name: [statistics.median(v), min(v), max(v)] for name, v in found.items()}))
 
 
 def _wall_ms(read: Callable[[], object], count: int) -> list[float]:

@@ -7,7 +7,6 @@ Teho itself may not even import.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,11 @@ __all__ = [
     "Row",
     "StageState",
     "read_result",
+    "without_places",
     "write_result",
 ]
 
+_ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "teho.gpu-day/1"
 """Name and version of the shape; a change that breaks readers raises the number."""
 STAGES = ("signals", "truth", "faults", "where", "bench", "compare", "cost")
@@ -110,9 +111,17 @@ def write_result(result: Result, folder: Path) -> Path:
     path = folder / f"{result.stage}.json"
     part = path.with_suffix(".part")
     text = json.dumps(asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
-    part.write_text(text + "\n", encoding="utf-8")
-    os.replace(part, path)
+    part.write_text(without_places(text) + "\n", encoding="utf-8")
+    part.replace(path)
     return path
+
+
+def without_places(text: str) -> str:
+    """Return a text with neutral names for this machine's folders: they are no measurement."""
+    for place, word in ((_ROOT, "/teho"), (Path.home(), "/home/user")):
+        if len(place.parts) > 1:
+            text = text.replace(f"{place}/", f"{word}/")
+    return text
 
 
 def read_result(path: Path) -> Result:
@@ -123,12 +132,13 @@ def read_result(path: Path) -> Result:
     """
     try:
         told: dict[str, Any] = json.loads(path.read_bytes())
-        if told["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {told['schema']!r}, expected {SCHEMA!r}")
         pieces = [
             Piece(**{**piece, "rows": [Row(**row) for row in piece["rows"]]})
             for piece in told["pieces"]
         ]
-        return Result(**{**told, "pieces": pieces})
+        result = Result(**{**told, "pieces": pieces})
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not the result of a stage: {error}") from error
+    if result.schema != SCHEMA:
+        raise ValueError(f"{path}: its schema is {result.schema!r}, expected {SCHEMA!r}")
+    return result

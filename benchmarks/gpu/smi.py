@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 __all__ = ["dmon_figures", "query_figures"]
 
@@ -54,8 +54,8 @@ def query_figures(xml: str) -> dict[str, float | str]:
         ValueError: it is no such answer.
     """
     try:
-        gpu = ElementTree.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", xml)).find("gpu")
-    except ElementTree.ParseError as error:
+        gpu = ET.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", xml)).find("gpu")
+    except ET.ParseError as error:
         raise ValueError(f"nvidia-smi -q -x: {error}") from error
     if gpu is None:
         raise ValueError("nvidia-smi -q -x: it names no GPU")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from common import SCRIPTS, machine
-from result import Piece, Result, Row, StageState, write_result
+from result import Piece, Result, Row, StageState, without_places, write_result
 
 __all__ = ["PROGRAMS", "LackingError", "OutOfTimeError", "Rows", "Stage", "missing_words"]
 
@@ -148,13 +148,7 @@ class Stage:
         self.result.pieces.append(piece)
         began_s = time.monotonic()
         try:
-            if needs_gpu and self.no_gpu:
-                raise LackingError(f"no GPU: {self.no_gpu}")
-            if self.left_s < self.seconds(least_s, 2.0):
-                raise OutOfTimeError("the time of the stage is used up")
-            free = shutil.disk_usage(self.work).free
-            if free < _LEAST_FREE_BYTES:
-                raise LackingError(f"only {free / 2**20:.0f} MiB of disk are free, needed 1 GiB")
+            self._check(least_s, needs_gpu=needs_gpu)
             for row in measure():
                 piece.rows.append(row)
                 self._write()
@@ -168,6 +162,16 @@ class Stage:
         print(f"{self.result.stage}: {name}: {piece.state} {piece.why}", file=sys.stderr)
         self._write()
         return piece
+
+    def _check(self, least_s: float, *, needs_gpu: bool) -> None:
+        """Raise what keeps a piece from being begun."""
+        if needs_gpu and self.no_gpu:
+            raise LackingError(f"no GPU: {self.no_gpu}")
+        if self.left_s < self.seconds(least_s, 2.0):
+            raise OutOfTimeError("the time of the stage is used up")
+        free = shutil.disk_usage(self.work).free
+        if free < _LEAST_FREE_BYTES:
+            raise LackingError(f"only {free / 2**20:.0f} MiB of disk are free, needed 1 GiB")
 
     def run(
         self,
@@ -243,6 +247,9 @@ class Stage:
             shutil.copytree(path, target, dirs_exist_ok=True)
         else:
             shutil.copy(path, target)
+        for one in [target, *target.rglob("*")]:
+            if one.suffix in {".json", ".jsonl"}:
+                one.write_text(without_places(one.read_text("utf-8")), encoding="utf-8")
 
     def end(self) -> None:
         """Note that all pieces had their turn."""

@@ -51,7 +51,7 @@ def _example(stage: Stage, name: str) -> Rows:
 
 
 def _best(measured: Mapping[str, Any]) -> Rows:
-    """Yield the highest rate of each placement, library and precision, and its share of the peak."""
+    """Yield the highest rate of each placement, library and precision, and its share."""
     best: dict[tuple[str, ...], dict[str, Any]] = {}
     for timing in measured["timings"]:
         if timing["flop_per_s"] is None:

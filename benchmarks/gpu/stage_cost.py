@@ -13,10 +13,11 @@ from pathlib import Path
 
 from common import Row as BenchRow
 from common import installed, slower_by
-from devices import first_sample_ms
 from recorder import side_by_side
 from result import Row
 from stage import LackingError, Rows, Stage
+
+from devices import first_sample_ms
 
 _PEERS = ("nvitop", "codecarbon", "zeus")
 _DOSE = 10

@@ -79,9 +79,7 @@ def _periods(stage: Stage) -> Rows:
     """Yield how often each signal changes while the GPU works."""
     seconds = stage.seconds(5.0, 0.6)
     with loaded(stage):
-        told = json.loads(
-            stage.run([sys.executable, _DRIVER, "periods", str(seconds)], limit_s=90)
-        )
+        told = json.loads(stage.run([sys.executable, _DRIVER, "periods", str(seconds)], limit_s=90))
     for name, figures in told.items():
         takes = f"a reading takes {figures['read_ms']:.3g} ms" if "read_ms" in figures else ""
         if "median_ms" not in figures:
@@ -97,9 +95,7 @@ def _beside_smi(stage: Stage) -> Rows:
     with loaded(stage):
         query = query_figures(stage.run(["nvidia-smi", "-q", "-x"], limit_s=60))
         told = json.loads(stage.teho("devices", "--format", "json", limit_s=60))
-        dmon = dmon_figures(
-            stage.run(["nvidia-smi", "dmon", "-c", "5", "-s", "pucmt"], limit_s=60)
-        )
+        dmon = dmon_figures(stage.run(["nvidia-smi", "dmon", "-c", "5", "-s", "pucmt"], limit_s=60))
     source = next(one for one in told["gpus"] if one["devices"])
     signals = dict(next(iter(source["signals"].values())))
     for whose, figures in (("nvidia-smi -q", query), ("nvidia-smi dmon", dmon)):

@@ -124,9 +124,7 @@ def _rate(
     yield window.row("gpu_sm_clock_mhz", None, "the peak is at the highest clock")
 
 
-def _memory(
-    told: Mapping[str, float], window: Window, peaks: Peaks | None, model: str
-) -> Row:
+def _memory(told: Mapping[str, float], window: Window, peaks: Peaks | None, model: str) -> Row:
     achieved = told["bytes_a_call"] * told["count"] / told["elapsed_s"]
     share = 100 * achieved / peaks.memory_bytes_per_s if peaks else None
     of = f"of {peaks.memory_gb_per_s:.0f} GB/s" if peaks else f"no peak of {model} is known"

@@ -75,7 +75,7 @@ def _trainer(stage: Stage, name: str) -> Rows:
 
 
 def _both(stage: Stage, name: str, program: str) -> tuple[Any, Any, Any]:
-    """Run a program under `teho run`, and with the profiler; return what both said, and a report."""
+    """Run a program under `teho run`, then with the profiler: what both said, and the report."""
     argv = stage.program(program, name, stage.seconds(20.0, 2.0))
     run = f"where-{name}"
     path, output = stage.record(run, argv, probe="auto")
@@ -106,9 +106,7 @@ def _calls(report: Mapping[str, Any], watched: Mapping[str, Any]) -> Rows:
         share = round(100 * spent_s / elapsed_s, 1)
         yield Row(f"operators and calls, {who}", "%", other=share, whose=_PROFILER)
     starts_s = sum(s for kind, s in profiler["calls"].items() if kind.startswith("starting"))
-    yield Row(
-        "starting kernels", "%", other=round(100 * starts_s / elapsed_s, 1), whose=_PROFILER
-    )
+    yield Row("starting kernels", "%", other=round(100 * starts_s / elapsed_s, 1), whose=_PROFILER)
     busy = round(100 * profiler["device"]["busy"] / elapsed_s, 1)
     facts = {fact["key"]: fact["value"] for fact in report["facts"]}
     reported = facts.get("gpu_busy_percent")

@@ -2,6 +2,7 @@
 
 python benchmarks/gpu/wheels.py                       for Python 3.12 on x86-64
 python benchmarks/gpu/wheels.py --python 3.11 --has has.txt
+python benchmarks/gpu/wheels.py --here .frameworks/bin/python    for a rehearsal on this machine
 
 `has.txt` is what `python3 -m pip list --format freeze` prints on that machine: what it names, in a
 version that Teho takes, is not gathered. Versions are those of requirements/*.lock.
@@ -10,6 +11,7 @@ version that Teho takes, is not gathered. Versions are those of requirements/*.l
 from __future__ import annotations
 
 import argparse
+import platform
 import re
 import shutil
 import subprocess
@@ -39,8 +41,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--python", default="3.12", metavar="X.Y", help="of that machine")
     parser.add_argument("--machine", default="x86_64", choices=["x86_64", "aarch64"])
     parser.add_argument("--has", type=Path, metavar="FILE", help="what is installed there")
-    parser.add_argument("--no-peers", action="store_true", help=f"leave out {', '.join(_PEERS)}")
+    parser.add_argument(
+        "--here", metavar="PYTHON", help="for this machine's PYTHON: a rehearsal; no peers"
+    )
     options = parser.parse_args(arguments)
+    if options.here:
+        code = "import sys; print('%d.%d' % sys.version_info[:2])"
+        told = subprocess.run(
+            [options.here, "-c", code], capture_output=True, text=True, check=True
+        )
+        options.python, options.machine = told.stdout.strip(), platform.machine()
+        if any(wheels_for(options.python, BUILD).glob("*.whl")):
+            return 0
     has = has_of(options.has.read_text(encoding="utf-8")) if options.has else {}
     folder = wheels_for(options.python, BUILD)
     shutil.rmtree(folder, ignore_errors=True)
@@ -49,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         constraints = Path(name) / "versions.txt"
         constraints.write_text("\n".join(_locked()) + "\n", encoding="utf-8")
         groups = {"Teho": _needed(options.python)}
-        groups |= {} if options.no_peers else {peer: [peer] for peer in _PEERS}
+        groups |= {} if options.here else {peer: [peer] for peer in _PEERS}
         for group, names in groups.items():
             got = Path(name) / group
             try:

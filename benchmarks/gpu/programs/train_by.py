@@ -100,7 +100,7 @@ def main(which: str, seconds: float, *, watched: bool) -> None:
     logging.disable(logging.WARNING)
     told: dict[str, Any] = {}
     began_s = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, account(watched, told):
+    with tempfile.TemporaryDirectory() as folder, account(told, watched=watched):
         steps = MOST_STEPS if watched else 10**9
         {"lightning": by_lightning, "trainer": by_trainer}[which](seconds, steps, folder)
     print(json.dumps({**told, "elapsed_s": time.perf_counter() - began_s}))

@@ -143,7 +143,7 @@ def main(name: str, seconds: float, *, watched: bool) -> None:
     told: dict[str, Any] = {"first_s": time.perf_counter() - began_s, "lines": lines()}
     spent_s.clear()
     steps, began_s = 0, time.perf_counter()
-    with account(watched, told):
+    with account(told, watched=watched):
         while time.perf_counter() - began_s < seconds and not (watched and steps == MOST_STEPS):
             step()
             steps += 1

@@ -23,7 +23,7 @@ _CALLS = {
 
 
 @contextmanager
-def account(watched: bool, told: dict[str, Any]) -> Iterator[None]:
+def account(told: dict[str, Any], *, watched: bool) -> Iterator[None]:
     """Look at what runs inside, and put the profiler's account into `told`; or do nothing."""
     if not watched:
         yield
