@@ -4,13 +4,14 @@ BIN := .venv/bin
 FRAMEWORKS ?= yes
 
 # With `make gpu`: the Python that has PyTorch, stages instead of all, 1 without a GPU, a folder for
-# what is left, and how long each stage and all of them may take, in seconds.
+# what is left, how long each stage and all of them may take, in seconds, and how many pieces of each.
 GPU_PYTHON ?= $(if $(REHEARSE),.frameworks/bin/python,python3)
 STAGE ?=
 REHEARSE ?=
 OUT ?=
 EACH ?=
 WITHIN ?=
+FIRST ?=
 # With `make gpu-wheels`: the version of that Python, and a file of what is installed there.
 PY ?= 3.12
 HAS ?=
@@ -45,7 +46,8 @@ faults: .venv/dev  ## Plant faults and count who finds them, into docs/faults.md
 
 gpu:  ## Measure on a real GPU, without a network: STAGE=name, or REHEARSE=1 without a GPU.
 	$(GPU_PYTHON) benchmarks/gpu/day.py $(STAGE) $(if $(REHEARSE),--rehearse) \
-	  $(if $(OUT),--out $(OUT)) $(if $(EACH),--seconds $(EACH)) $(if $(WITHIN),--within $(WITHIN))
+	  $(if $(OUT),--out $(OUT)) $(if $(EACH),--seconds $(EACH)) $(if $(WITHIN),--within $(WITHIN)) \
+	  $(if $(FIRST),--first $(FIRST))
 
 gpu-wheels: | .venv/bin/python  ## Gather what `make gpu` installs there (PY=3.12 HAS=file), and for a rehearsal.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)

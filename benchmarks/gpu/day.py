@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="folder for what is left (build/gpu/results)")
     parser.add_argument("--seconds", type=float, help="what a stage may take")
     parser.add_argument("--within", type=float, help="what all stages may take [s]")
+    parser.add_argument("--first", type=int, help="only so many pieces, to see that it runs")
     parser.add_argument("--python", default=sys.executable, help="has the frameworks")
     parser.add_argument("--teho", help="a Python that has Teho; installs nothing")
     options = parser.parse_args(arguments)
@@ -81,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seconds = min(most_s, until_s - time.monotonic() - _GRACE_S)
             argv = [python, _HERE / "one_stage.py", stage, "--out", out, "--work", work, *words]
             argv += ["--kept", kept / stage]
+            argv += [] if options.first is None else ["--first", options.first]
             result = run_stage(
                 stage, list(map(str, argv)), out, seconds, is_rehearsal=options.rehearse
             )

@@ -21,8 +21,9 @@ from stage import Stage  # noqa: E402
 
 _END_S = 8.0
 """What is left of a stage's time for its end."""
-_KEPT_FROM_JOB = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONPATH")
-"""What says which GPU is the job's, and where a site's modules have put the frameworks."""
+_KEPT = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONPATH", "TEHO_STUB_NVML")
+"""What says which GPU is the job's, where a site's modules have put the frameworks, and what a test
+puts in the place of a driver."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,13 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kept", type=Path, required=True)
     parser.add_argument("--python", required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--first", type=int)
     parser.add_argument("--rehearse", action="store_true")
     options = parser.parse_args(arguments)
     deadline_s = time.monotonic() + max(1.0, options.seconds - _END_S)
     work = Path(tempfile.mkdtemp(dir=options.work, prefix=options.stage))
-    env = environment(work) | {
-        name: os.environ[name] for name in _KEPT_FROM_JOB if name in os.environ
-    }
+    env = environment(work) | {name: os.environ[name] for name in _KEPT if name in os.environ}
     if options.rehearse:
         from stand_in import stand_in
 

@@ -27,6 +27,8 @@ __all__ = ["PROGRAMS", "LackingError", "OutOfTimeError", "Rows", "Stage", "missi
 Rows = Iterable[Row]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 _LEAST_FREE_BYTES = 2**30
+_INTERRUPTED_S = 3.0
+"""What a command has to end by itself, once it is interrupted."""
 _VERSIONS = """\
 import importlib.metadata as m, json, platform
 found = {"Python of the programs": platform.python_version()}
@@ -74,6 +76,7 @@ class Stage:
         self.devices: dict[str, Any] = {}
         self.no_gpu = ""
         self.last_errors = ""
+        self._most: int | None = options.first
         self._out: Path = options.out
         self._kept: Path = options.kept
         self._deadline_s = deadline_s
@@ -165,6 +168,8 @@ class Stage:
 
     def _check(self, least_s: float, *, needs_gpu: bool) -> None:
         """Raise what keeps a piece from being begun."""
+        if self._most is not None and len(self.result.pieces) > self._most:
+            raise LackingError(f"only the first {self._most} pieces were asked for")
         if needs_gpu and self.no_gpu:
             raise LackingError(f"no GPU: {self.no_gpu}")
         if self.left_s < self.seconds(least_s, 2.0):
@@ -269,7 +274,7 @@ def missing_words(reading: Any) -> str:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End a command and its children: as Ctrl-C does, then for good."""
-    for number, wait_s in ((signal.SIGINT, 3.0), (signal.SIGKILL, None)):
+    for number, wait_s in ((signal.SIGINT, _INTERRUPTED_S), (signal.SIGKILL, None)):
         try:
             os.killpg(process.pid, number)
             process.communicate(timeout=wait_s)

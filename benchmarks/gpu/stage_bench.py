@@ -45,7 +45,8 @@ def _example(stage: Stage, name: str) -> Rows:
             why=f"{pay_off['library']}, {pay_off['phase']}, against {pay_off['against']}",
         )  # fmt: skip
     for note in [*told["notes"], *measured["notes"]]:
-        yield Row("note", why=note)
+        if stage.python not in note:  # where the frameworks are is no measurement
+            yield Row("note", why=note)
     if not measured["timings"]:
         raise LackingError("nothing was timed: see its notes")
 

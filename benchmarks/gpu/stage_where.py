@@ -76,13 +76,13 @@ def _trainer(stage: Stage, name: str) -> Rows:
 
 def _both(stage: Stage, name: str, program: str) -> tuple[Any, Any, Any]:
     """Run a program under `teho run`, then with the profiler: what both said, and the report."""
-    argv = stage.program(program, name, stage.seconds(20.0, 2.0))
+    argv = stage.program(program, name, stage.seconds(20.0, 1.0))
     run = f"where-{name}"
     path, output = stage.record(run, argv, probe="auto")
     stage.keep(path, name)
     report = json.loads(stage.teho("report", run, "--format", "json"))
     # The profiler keeps each event in memory: a few seconds are enough.
-    short = stage.program(program, name, stage.seconds(4.0, 1.0), "--watch")
+    short = stage.program(program, name, stage.seconds(4.0, 0.3), "--watch")
     watched = json.loads(stage.run(short).splitlines()[-1])
     return json.loads(output.splitlines()[-1]), watched, report
 
