@@ -6,11 +6,14 @@ each GPU, and the time.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
 
-from zeus.monitor import ZeusMonitor
+with contextlib.redirect_stdout(sys.stderr):  # a library of it prints where it looked for AMD's
+    from zeus.monitor import ZeusMonitor
 
-monitor = ZeusMonitor(approx_instant_energy=False)
+    monitor = ZeusMonitor(approx_instant_energy=False)
 gpus = len(monitor.gpu_indices)
 print(gpus, gpus, flush=True)
 while True:

@@ -7,7 +7,9 @@ by turns drawn by chance; and collectors that run at the same time, each in a pr
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -72,14 +74,17 @@ def _first_samples(stage: Stage) -> Rows:
 
 def _beside(stage: Stage) -> Rows:
     """Yield what each collector takes of a core and of memory, all at the same time."""
-    lacking = [peer for peer in _PEERS if not installed(peer)]
-    for peer in lacking:
-        yield Row(peer, why="it is not installed here: `make gpu-wheels` tells why")
+    peers = []
+    for peer in _PEERS:
+        if why := _why_not(stage, peer):
+            yield Row(peer, why=why)
+        else:
+            peers.append(peer)
     times = (0.5, 0.5, 2) if stage.is_rehearsal else (8.0, 12.0, 5)
     gpus = len(stage.devices["devices"])
     home = {"TEHO_HOME": str(stage.work / "home-beside")}
     (percent, start_s), memory, signals = side_by_side(
-        {**stage.env, **home}, *times, gpus=gpus, peers=_PEERS
+        {**stage.env, **home}, *times, gpus=gpus, peers=peers
     )
     for what, unit, figures in (
         ("CPU, steady, of one core", "%", percent),
@@ -87,8 +92,26 @@ def _beside(stage: Stage) -> Rows:
         ("memory, proportional", "MB", memory["Pss"]),
         ("signals in each round", "", signals),
     ):
-        for peer in [peer for peer in _PEERS if peer in figures] or [""]:
+        for peer in [peer for peer in peers if peer in figures] or [""]:
             yield _row(BenchRow(what=what, unit=unit, ours=figures["teho"], peer=peer), figures)
+
+
+def _why_not(stage: Stage, peer: str) -> str:
+    """Return why a collector cannot be measured; empty if it sees the GPUs."""
+    if not installed(peer):
+        return "it is not installed here: `make gpu-wheels` tells why"
+    argv = [sys.executable, str(_HERE.parent / f"peer_{peer}.py")]
+    with subprocess.Popen(
+        argv, env=stage.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        timer = threading.Timer(stage.seconds(30.0, 10.0), process.kill)
+        timer.start()
+        assert process.stdout is not None
+        said = process.stdout.readline().strip()
+        timer.cancel()
+        process.kill()
+    seen, gpus = said.partition(" ")[0], len(stage.devices["devices"])
+    return "" if seen == str(gpus) else f"it does not work here: it said {said!r} of {gpus} GPUs"
 
 
 def _row(row: BenchRow, figures: Mapping[str, object]) -> Row:
