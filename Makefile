@@ -3,7 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 FRAMEWORKS ?= yes
 
-.PHONY: demo test check bench faults docs lock clean
+# With `make gpu`: the Python that has PyTorch, stages instead of all, 1 without a GPU, a folder for
+# what is left, how long each stage and all of them may take, in seconds, and how many pieces of each.
+GPU_PYTHON ?= $(if $(REHEARSE),.frameworks/bin/python,python3)
+STAGE ?=
+REHEARSE ?=
+OUT ?=
+EACH ?=
+WITHIN ?=
+FIRST ?=
+# With `make gpu-wheels`: the version of that Python, and a file of what is installed there.
+PY ?= 3.12
+HAS ?=
+
+.PHONY: demo test check bench faults gpu gpu-wheels docs lock clean
 
 demo: .venv/demo  ## Record a small real training of about a minute and print its report.
 	$(BIN)/teho run --name demo --report none -- $(BIN)/python examples/train_digits.py --seconds 65
@@ -30,6 +43,16 @@ bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchm
 faults: .venv/dev  ## Plant faults and count who finds them, into docs/faults.md: 25 minutes.
 	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
 	$(BIN)/python benchmarks/faults/run.py --write docs/faults.md
+
+gpu:  ## Measure on a real GPU, without a network: STAGE=name, or REHEARSE=1 without a GPU.
+	$(GPU_PYTHON) benchmarks/gpu/day.py $(STAGE) $(if $(REHEARSE),--rehearse) \
+	  $(if $(OUT),--out $(OUT)) $(if $(EACH),--seconds $(EACH)) $(if $(WITHIN),--within $(WITHIN)) \
+	  $(if $(FIRST),--first $(FIRST))
+
+gpu-wheels: | .venv/bin/python  ## Gather what `make gpu` installs there (PY=3.12 HAS=file), and for a rehearsal.
+	FRAMEWORKS=$(FRAMEWORKS) sh tests/frameworks.sh $(PYTHON)
+	$(BIN)/python benchmarks/gpu/wheels.py --python $(PY) $(if $(HAS),--has $(HAS))
+	if [ -x .frameworks/bin/python ]; then $(BIN)/python benchmarks/gpu/wheels.py --here .frameworks/bin/python; fi
 
 docs: .venv/dev .venv/docs  ## The documentation as a site, in site/.
 	$(BIN)/python docs/generate.py

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from common import SCRIPTS, Figures, Row, measure_process, say, stub_environment
@@ -32,7 +32,7 @@ def measure(*, quick: bool) -> list[Row]:
         found = {name: Figures(tuple(v)) for name, v in json.loads(ended.output).items()}
         starts = 2 if quick else _STARTS
         say(f"{starts} starts")
-        began = Figures.of(*(_first_sample_ms(env) for _ in range(starts)))
+        began = Figures.of(*(first_sample_ms(env) for _ in range(starts)))
     return [
         Row(
             what="one sample of 8 GPUs, all metrics, CPU time",
@@ -54,7 +54,8 @@ def measure(*, quick: bool) -> list[Row]:
     ]
 
 
-def _first_sample_ms(env: dict[str, str]) -> float:
+def first_sample_ms(env: Mapping[str, str]) -> float:
+    """Return the time from a program's start under `teho run` to the recorder's first readings."""
     from teho.config.settings import Settings
     from teho.show.loaded import LoadedRun
 

@@ -6,9 +6,12 @@ GPU, the CPU's load, and the memory in use, in bytes and in per cent.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
 
-from codecarbon import OfflineEmissionsTracker
+with contextlib.redirect_stdout(sys.stderr):  # AMD's library prints where it was looked for
+    from codecarbon import OfflineEmissionsTracker
 
 tracker = OfflineEmissionsTracker(
     country_iso_code="FIN",

@@ -80,7 +80,7 @@ def signals_recorded(env: Mapping[str, str]) -> int:
 def measure(*, quick: bool) -> list[Row]:
     warm_s, window_s, windows = (0.5, 0.5, 2) if quick else (10.0, 30.0, 6)
     with stub_environment() as env:
-        figures, memory, signals = _side_by_side(env, warm_s, window_s, windows)
+        figures, memory, signals = side_by_side(env, warm_s, window_s, windows)
     whole = _whole_run("1s", 1 if quick else 30)
     # As many samples as a run of a quarter of an hour takes: the journal has its stream packed
     # in the midst of it.
@@ -172,8 +172,14 @@ def _peaks(every: str, seconds: int) -> tuple[int, int]:
     return recorder_bytes, usage.ru_maxrss * 1024
 
 
-def _side_by_side(
-    env: Mapping[str, str], warm_s: float, window_s: float, windows: int
+def side_by_side(
+    env: Mapping[str, str],
+    warm_s: float,
+    window_s: float,
+    windows: int,
+    *,
+    gpus: int = _GPUS,
+    peers: Sequence[str] = _PEERS,
 ) -> tuple[
     tuple[dict[str, Figures], dict[str, Figures]],
     dict[str, dict[str, Figures]],
@@ -190,15 +196,15 @@ def _side_by_side(
             name: stack.enter_context(
                 running([sys.executable, str(_HERE / f"peer_{name}.py")], env)
             )
-            for name in _PEERS
+            for name in peers
             if installed(name)
         }
         pids = {"teho": recorder_pid(Path(env["TEHO_HOME"]))}
         for name, process in processes.items():
             assert process.stdout is not None
-            gpus, count = map(int, process.stdout.readline().split())
-            if gpus != _GPUS:
-                raise RuntimeError(f"{name} sees {gpus} of the {_GPUS} GPUs")
+            seen, count = map(int, (process.stdout.readline() or "0 0").split())
+            if seen != gpus:
+                raise RuntimeError(f"{name} sees {seen} of the {gpus} GPUs")
             pids[name] = process.pid
             signals[name] = Figures.of(count)
         time.sleep(warm_s)

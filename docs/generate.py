@@ -38,6 +38,10 @@ sys.path[:0] = [str(HERE)]
 
 from notebooks import LESSONS, notebook  # noqa: E402 - the path above leads to it
 
+sys.path.append(str(HERE.parent / "benchmarks" / "gpu"))
+
+import page as gpu_page  # noqa: E402
+
 PACKAGE = HERE.parent / "src" / "teho"
 NOTE = "<!-- Made by docs/generate.py; a test holds it in step. -->\n\n"
 
@@ -223,6 +227,7 @@ SHIPPED = {
     PACKAGE / "show" / "scale.schema.json": lambda: _schema(schema_of(Scaled)),
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
+    gpu_page.PAGE: gpu_page.write_page,
 }
 
 

@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cases import TIME_CAUSES, Case, Setting
 from common import CACHE, ROOT, SCRIPTS, environment, say
-
-from memory_group import memory_group
 
 __all__ = ["Found", "Skipped", "Workshop", "found_in", "with_traceml"]
 
@@ -67,9 +64,22 @@ class Workshop:
     Args:
         home: where recordings are kept.
         seconds: how long a faulty program trains.
+        python: what runs the programs; None: that of the tests' frameworks.
+        programs: the folder of the programs; None: those beside this file.
+        env: the environment; None: this process's, in no job.
     """
 
-    def __init__(self, home: Path, seconds: float) -> None:
+    def __init__(
+        self,
+        home: Path,
+        seconds: float,
+        *,
+        python: Path | None = None,
+        programs: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._python = str(python or _FRAMEWORKS / "bin" / "python")
+        self._programs = programs or _HERE / "programs"
         self._data = CACHE / "faults"
         for folder in (home, self._data):
             folder.mkdir(parents=True, exist_ok=True)
@@ -77,14 +87,16 @@ class Workshop:
         # A user's run lasts for minutes; these would all be too short to judge.
         thresholds = home / "thresholds.toml"
         thresholds.write_text(f"[job_too_short]\nelapsed_min_s = {_SHORTEST_JOB_S}\n")
-        self._env = environment(home) | {
+        self._env = {**(environment(home) if env is None else env)} | {
             "PYTHONWARNINGS": "ignore",
             "TEHO_THRESHOLDS": str(thresholds),
         }
         self._prepared: set[str] = set()
 
-    def under_teho(self, case: Case, setting: Setting, seed: int, name: str) -> Found:
-        """Record a program and return what the report says.
+    def under_teho(
+        self, case: Case, setting: Setting, seed: int, name: str, *, limit_s: float = _LONGEST_S
+    ) -> Found:
+        """Record a program and return what the report says; it is ended after `limit_s`.
 
         Raises:
             Skipped: it cannot be run here.
@@ -92,10 +104,11 @@ class Workshop:
         """
         run = [str(SCRIPTS / "teho"), "run", "--every", "500ms", "--report", "none"]
         run += ["--probe", case.probe, "--name", name, "--"]
-        script = _HERE / "programs" / f"{case.program}.py"
-        argv = [str(_FRAMEWORKS / "bin" / "python"), *_torchrun(case), str(script)]
+        script = self._programs / f"{case.program}.py"
+        argv = [self._python, *_torchrun(case), str(script)]
         with self._place(case, setting, seed) as (prefix, words, env):
-            output = _output([*prefix, *run, *_slow_open(case, self._data), *argv, *words], env)
+            command = [*prefix, *run, *_slow_open(case, self._data), *argv, *words]
+            output = _output(command, env, min(limit_s, _LONGEST_S))
         report = self.report(name)
         for trouble in report["troubles"]:
             say(f"{name}: {trouble}")
@@ -105,6 +118,10 @@ class Workshop:
         """Return the report of a run as JSON."""
         argv = [str(SCRIPTS / "teho"), "report", str(run), "--format", "json"]
         return dict(json.loads(_output(argv, self._env)))
+
+    def path_of(self, run: str) -> Path:
+        """Return where a recording lies."""
+        return Path(_output([str(SCRIPTS / "teho"), "show", run, "--path"], self._env).strip())
 
     def under_traceml(self, case: Case, setting: Setting, seed: int) -> Found:
         """Run a program under TraceML, with the lines in it that TraceML asks for.
@@ -147,6 +164,10 @@ class Workshop:
         if setting.memory_mb is None:
             yield [], words, env
             return
+        import pytest
+
+        from memory_group import memory_group
+
         self._forget()
         try:
             with memory_group(setting.memory_mb * 10**6) as members:
@@ -163,9 +184,8 @@ class Workshop:
         """Have the program generate its data, where it has not yet."""
         key = " ".join([program, *words])
         if key not in self._prepared:
-            script = str(_HERE / "programs" / f"{program}.py")
-            python = str(_FRAMEWORKS / "bin" / "python")
-            _output([python, script, *words, "--seconds", "0"], self._env)
+            script = str(self._programs / f"{program}.py")
+            _output([self._python, script, *words, "--seconds", "0"], self._env)
             self._prepared.add(key)
 
     def _forget(self) -> None:
@@ -225,7 +245,7 @@ def _traceml() -> Path:
     return command
 
 
-def _output(argv: Sequence[str], env: Mapping[str, str] | None) -> str:
+def _output(argv: Sequence[str], env: Mapping[str, str] | None, limit_s: float = _LONGEST_S) -> str:
     """Return what a program prints.
 
     Raises:
@@ -241,10 +261,10 @@ def _output(argv: Sequence[str], env: Mapping[str, str] | None) -> str:
         start_new_session=True,
     ) as process:
         try:
-            output, errors = process.communicate(timeout=_LONGEST_S)
+            output, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired as error:
             os.killpg(process.pid, signal.SIGKILL)
-            raise RuntimeError(f"{argv} took longer than {_LONGEST_S} s") from error
+            raise RuntimeError(f"{argv} took longer than {limit_s:.0f} s") from error
     if process.returncode != 0:
         raise RuntimeError(f"{argv} ended with {process.returncode}: {errors[-2000:]}")
     return output

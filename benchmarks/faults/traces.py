@@ -1,11 +1,11 @@
 """Make the recordings of faults that need a GPU, on a machine without one.
 
-python benchmarks/faults/traces.py FOLDER    (two minutes; run.py does it)
+python benchmarks/faults/traces.py FOLDER [--but RECORDINGS]    (two minutes; run.py does it)
 
 Not measurements: a stand-in for NVIDIA's library plays figures such as the facts give for each
 fault, and a program passes its time in lines that read as the real one's. What is real is the way
-from there to the report: the recorder, the probe, the loader of PyTorch. Where a GPU is at hand, a
-recording of the real fault takes the place of one of these.
+from there to the report: the recorder, the probe, the loader of PyTorch. If RECORDINGS has a
+recording of the real fault (`make gpu STAGE=faults`), its trace is not made.
 """
 
 from __future__ import annotations
@@ -90,11 +90,15 @@ TRACES = (
 
 def main() -> int:
     folder = Path(sys.argv[1])
+    real = Path(sys.argv[3]) if sys.argv[2:3] == ["--but"] else None
+    traces = [trace for trace in TRACES if real is None or not (real / trace.name).exists()]
+    if not traces:
+        return 0
     with tempfile.TemporaryDirectory() as place:
         library = nvml_stub.build(Path(place) / "lib")
-        with ThreadPoolExecutor(len(TRACES)) as pool:  # they sleep
-            runs = pool.map(lambda trace: _record(trace, Path(place), library), TRACES)
-            for trace, run in zip(TRACES, runs, strict=True):
+        with ThreadPoolExecutor(len(traces)) as pool:  # they sleep
+            runs = pool.map(lambda trace: _record(trace, Path(place), library), traces)
+            for trace, run in zip(traces, runs, strict=True):
                 _keep(trace, run, folder / trace.name)
     return 0
 

@@ -1,0 +1,70 @@
+"""Keep what a GPU day brought back: results, recordings of faults, and the page of the docs.
+
+python3 benchmarks/gpu/keep.py FOLDER…
+
+Each FOLDER has the JSON files of one call, and its archive. A later folder replaces a stage of an
+earlier one. Results of a rehearsal are refused. Commit what it writes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(_HERE)]
+
+import page  # noqa: E402 - the path above leads to it
+from result import RECORDINGS, read_result, write_result  # noqa: E402
+
+ROOT = _HERE.parents[1]
+FAULTS = ROOT / "benchmarks" / "faults" / "recordings"
+_LARGEST_BYTES = 2**20
+"""Of one recording that is committed."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    if not arguments:
+        sys.exit((__doc__ or "").strip())
+    for folder in map(Path, arguments):
+        results = [read_result(path) for path in sorted(folder.glob("*.json"))]
+        if not results:
+            sys.exit(f"{folder}: no JSON file of a stage is here")
+        for result in results:
+            if result.is_rehearsal:
+                sys.exit(f"{folder}: {result.stage} is a rehearsal: its figures mean nothing")
+        page.RESULTS.mkdir(exist_ok=True)
+        for result in results:
+            print(f"kept {write_result(result, page.RESULTS)}")
+        if (folder / RECORDINGS).exists():
+            _keep_faults(folder / RECORDINGS)
+    page.PAGE.write_text(page.write_page(), encoding="utf-8")
+    print(f"wrote {page.PAGE}")
+    return 0
+
+
+def _keep_faults(archive: Path) -> None:
+    """Put the recordings of faults where `make faults` looks for them."""
+    with tempfile.TemporaryDirectory() as name:
+        with tarfile.open(archive) as packed:
+            members = [one for one in packed.getmembers() if one.isfile() or one.isdir()]
+            safe = [one for one in members if not one.name.startswith("/")]
+            packed.extractall(
+                name, [one for one in safe if ".." not in Path(one.name).parts], filter="data"
+            )
+        for source in sorted(Path(name).glob("faults/*")):
+            size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
+            if not (source / "expected.json").exists() or size > _LARGEST_BYTES:
+                print(f"left out {source.name}: {size} bytes, or it says not what is expected")
+                continue
+            shutil.rmtree(FAULTS / source.name, ignore_errors=True)
+            shutil.copytree(source, FAULTS / source.name)
+            print(f"kept {FAULTS / source.name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

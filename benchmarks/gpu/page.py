@@ -1,0 +1,175 @@
+"""Write docs/gpu.md from the JSON files of real stages; a rehearsal never gets there.
+
+python benchmarks/gpu/page.py    (docs/generate.py does it too)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(_HERE)]
+
+from result import STAGES, Piece, Result, Row, StageState, read_result  # noqa: E402
+
+__all__ = ["PAGE", "RESULTS", "page", "section", "write_page"]
+
+RESULTS = _HERE / "results"
+"""The results that were brought back, one file a stage."""
+PAGE = _HERE.parents[1] / "docs" / "gpu.md"
+_TITLES = {
+    "signals": "What the driver gives",
+    "truth": "Workloads whose answer is known",
+    "faults": "Planted faults",
+    "where": "Where the time goes",
+    "bench": "CPU against GPU",
+    "compare": "Comparing and tuning beside a GPU",
+    "cost": "What Teho costs",
+}
+_HEADS = ("What", "Unit", "Teho", "Compared with", "Difference", "Remark")
+_PREFACE = """\
+# On a real GPU
+
+<!-- Written by benchmarks/gpu/page.py; do not edit. -->
+
+`make gpu` measures on a real data-centre GPU what Teho reports of it, in seven stages of at most
+nine minutes each. Code writes the figures on this page from the files that the stages leave.
+"""
+_NONE = """\
+**No stage has been run on a real GPU yet.** What Teho reports of GPUs was tested over a
+[stand-in](signals.md) for NVIDIA's library, and over recordings that were made without a GPU. No
+figure of a rehearsal is ever shown here.
+"""
+_HOW = """\
+## How to run it on a cluster
+
+You need one GPU for 30 minutes, Linux on x86-64, and a Python from 3.10 on that has PyTorch for the
+GPU. JAX, CuPy, Lightning and Transformers are used if they are there. Compute nodes need no
+network.
+
+**1. On the login node**, get the repository, and the packages that the cluster's Python lacks:
+
+```bash
+module load pytorch                        # or activate your environment
+python3 -m pip list --format freeze > has.txt
+make gpu-wheels FRAMEWORKS=no PY=3.12 HAS=has.txt    # PY: the version of that Python
+```
+
+**2. Submit a job of 30 minutes.** For Slurm, with your own account and partition:
+
+```bash
+#!/bin/bash
+#SBATCH --account=project_2001234
+#SBATCH --partition=gpu
+#SBATCH --gpus=1
+#SBATCH --cpus-per-task=16
+#SBATCH --mem=64G
+#SBATCH --time=00:30:00
+module load pytorch
+make gpu STAGE="signals truth faults where" WITHIN=1740
+```
+
+The stages come in the order that matters. If the job ends early, the files of earlier stages are
+complete, and the file of the stage that was cut off has the pieces that were done. Run the others
+in a second job: `bench`, `compare` and `cost`.
+
+**3. Write this page again** from what the job left in `build/gpu/results/`:
+
+```bash
+python3 benchmarks/gpu/keep.py build/gpu/results
+```
+
+It copies the results to `benchmarks/gpu/results/`, the recordings of the faults to
+`benchmarks/faults/recordings/`, and writes `docs/gpu.md`. It refuses the results of a rehearsal.
+
+## What may be missing
+
+| what | what then |
+|---|---|
+| no GPU, or the driver hangs | each piece that needs one is skipped, with the reason |
+| no peak of this GPU is known | the rate is shown, the share of the peak is not |
+| MIG, or no permission for GPM | those signals are missing, with the driver's reason |
+| PyTorch, Lightning or Transformers is missing | its pieces are skipped |
+| time or disk is used up | the pieces that were not begun say so |
+
+`make gpu REHEARSE=1` runs the code of all stages without a GPU, in about ten minutes at most. The
+shape of the files is described in `benchmarks/gpu/README.md`.
+"""
+
+
+def page(results: Sequence[Result]) -> str:
+    """Return the page.
+
+    Raises:
+        ValueError: one of the results is of a rehearsal.
+    """
+    rehearsed = [result.stage for result in results if result.is_rehearsal]
+    if rehearsed:
+        raise ValueError(f"{', '.join(rehearsed)}: a rehearsal, its figures mean nothing")
+    ordered = sorted(results, key=lambda result: STAGES.index(result.stage))
+    parts = [_PREFACE, *([section(result) for result in ordered] or [_NONE])]
+    lacking = [stage for stage in STAGES if stage not in {result.stage for result in results}]
+    if results and lacking:
+        parts.append(f"Not run yet: {', '.join(f'`{stage}`' for stage in lacking)}.\n")
+    return "\n".join([*parts, _HOW])
+
+
+def section(result: Result) -> str:
+    """Return a stage's section: its machine, and a table for each piece."""
+    lines = [f"## {_TITLES[result.stage]}", ""]
+    facts = [f"{name}: {words}" for name, words in result.machine.items() if name != "date"]
+    lines += [f"*`{result.stage}`, {result.began[:10]}; {'; '.join(facts)}*", ""]
+    if result.state != StageState.ENDED:
+        why = f": {result.why}" if result.why else ""
+        lines += [f"**This stage is {result.state}{why}.** What it had measured by then:", ""]
+    for piece in result.pieces:
+        lines += _piece(piece)
+    left_out = [name for name, size in result.files.items() if size < 0]
+    if left_out:
+        lines += [f"Recordings left out for lack of room: {', '.join(left_out)}.", ""]
+    return "\n".join(lines)
+
+
+def _piece(piece: Piece) -> list[str]:
+    lines = [f"### {piece.name}", ""]
+    if piece.state != "done":
+        lines += [f"{piece.state.capitalize()}: {_plain(piece.why)}", ""]
+    if piece.rows:
+        lines += [_line(_HEADS), _line(["---"] * len(_HEADS))]
+        lines += [_line(_cells(row)) for row in piece.rows] + [""]
+    return lines
+
+
+def _cells(row: Row) -> Iterable[str]:
+    other = _figure(row.other)
+    beside = f"{row.whose}: {other}" if row.whose and other else other
+    difference = "" if row.difference is None else f"{row.difference:+.4g}"
+    return row.what, row.unit, _figure(row.teho), beside, difference, row.why
+
+
+def _figure(value: float | str | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.5g}" if abs(value) < 1e5 else f"{value:.0f}"
+    return str(value)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(_plain(cell) for cell in cells)} |"
+
+
+def _plain(text: str) -> str:
+    """Return a text for a cell of a table: on one line, and without what Markdown or HTML reads."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def write_page() -> str:
+    """Return the page of the results that are kept."""
+    return page([read_result(path) for path in sorted(RESULTS.glob("*.json"))])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(write_page(), encoding="utf-8")

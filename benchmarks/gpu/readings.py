@@ -1,0 +1,56 @@
+"""What one reading takes on a real driver; a child of the stage `cost`.
+
+python readings.py COUNT    prints median, least and most of each kind of reading, as JSON
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import pynvml
+
+import teho
+from teho.devices.nvidia import NvidiaSource
+
+
+def main(count: int) -> None:
+    source = NvidiaSource(dict(os.environ))
+    pids = frozenset({os.getpid()})
+    wall_ms, cpu_ms = [], []
+    for _ in range(count):
+        began_s, cpu_began_s = time.perf_counter(), time.process_time()
+        source.read(pids)
+        wall_ms.append(1000 * (time.perf_counter() - began_s))
+        cpu_ms.append(1000 * (time.process_time() - cpu_began_s))
+        time.sleep(0.11)  # which GPM wants between two samples
+    gpus = len(source.devices)
+    source.close()
+    found = {"one sample of all GPUs, wall time": wall_ms, "one sample of all GPUs, CPU": cpu_ms}
+    pynvml.nvmlInit()
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(gpus)]
+    with teho.energy() as energy:
+        found["teho.energy(), one reading"] = _wall_ms(energy.read, 10 * count)
+    with contextlib.suppress(pynvml.NVMLError):
+        found["the binding's own call for energy"] = _wall_ms(
+            lambda: [pynvml.nvmlDeviceGetTotalEnergyConsumption(one) for one in handles], 10 * count
+        )
+    print(json.dumps({name: [statistics.median(v), min(v), max(v)] for name, v in found.items()}))
+
+
+def _wall_ms(read: Callable[[], object], count: int) -> list[float]:
+    times_ms = []
+    for _ in range(count):
+        began_s = time.perf_counter()
+        read()
+        times_ms.append(1000 * (time.perf_counter() - began_s))
+    return times_ms
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,84 @@
+"""`teho bench` on CPU and GPU: verdicts, crossovers, and the share of the device's limit.
+
+What it measured is kept as it was written: `teho bench --from FILE --plot` draws it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from result import Row
+from stage import LackingError, Rows, Stage
+
+EXAMPLES = {"matmul": 110.0, "solve": 90.0, "regression": 90.0, "cnn": 100.0, "resnet152": 110.0}
+"""In this order, and what each may take [s]."""
+
+
+def measure(stage: Stage) -> None:
+    """Do a piece for each example; they are begun if half of their time is left."""
+    for name, seconds in EXAMPLES.items():
+        stage.piece(name, lambda name=name: _example(stage, name), least_s=seconds / 2)
+
+
+def _example(stage: Stage, name: str) -> Rows:
+    # What it takes beyond its own limit: the start of each library, and the last point.
+    for_s = stage.seconds(min(EXAMPLES[name], stage.left_s - 30), 5.0)
+    places = "cpu:1" if stage.is_rehearsal else "cpu:1,cpu:all,gpu:1"
+    words = ["--on", places, "--python", stage.python, "--for", f"{for_s:.0f}s", "--format", "json"]
+    if stage.is_rehearsal:
+        words += ["--quick", "--library", "torch"]
+    limit_s = stage.seconds(for_s + 60, 25.0)
+    output = stage.teho("bench", name, *words, limit_s=limit_s, codes=(0, 1))
+    told = json.loads(output)
+    file = stage.work / f"{name}.json"
+    file.write_text(output, encoding="utf-8")
+    stage.keep(file, f"{name}.json")
+    (measured,) = told["results"]
+    yield Row("verdict", teho=measured["verdict"])
+    yield from _best(measured)
+    yield from _crossovers(measured)
+    for pay_off in measured["pay_offs"]:
+        yield Row(
+            f"{pay_off['group']}: made up for its start", "runs", teho=round(pay_off["runs"], 1),
+            why=f"{pay_off['library']}, {pay_off['phase']}, against {pay_off['against']}",
+        )  # fmt: skip
+    for note in [*told["notes"], *measured["notes"]]:
+        if stage.python not in note:  # where the frameworks are is no measurement
+            yield Row("note", why=note)
+    if not measured["timings"]:
+        raise LackingError("nothing was timed: see its notes")
+
+
+def _best(measured: Mapping[str, Any]) -> Rows:
+    """Yield the highest rate of each placement, library and precision, and its share."""
+    best: dict[tuple[str, ...], dict[str, Any]] = {}
+    for timing in measured["timings"]:
+        if timing["flop_per_s"] is None:
+            continue
+        precision = str(timing["point"].get("precision", ""))
+        key = (timing["placement"], timing["library"], precision)
+        if key not in best or timing["flop_per_s"] > best[key]["flop_per_s"]:
+            best[key] = timing
+    for key, timing in best.items():
+        share = timing["peak_percent"]
+        limited = timing["power_throttle_percent"]
+        whys = [f"point {json.dumps(timing['point'])}"]
+        whys += [] if share is not None else ["no peak of this device is known"]
+        whys += [f"slowed by the power cap in {limited:.0f} % of the samples"] if limited else []
+        yield Row(
+            f"highest rate, {' '.join(key).strip()}", "TFLOP/s",
+            teho=round(timing["flop_per_s"] / 1e12, 3), why="; ".join(whys),
+        )  # fmt: skip
+        if share is not None:
+            yield Row(f"share of the peak, {' '.join(key).strip()}", "%", teho=round(share, 1))
+
+
+def _crossovers(measured: Mapping[str, Any]) -> Rows:
+    for one in measured["crossovers"]:
+        what = f"{one['phase']} {one['group']}: {one['fast']} faster than {one['slow']}".strip()
+        words = {"always": "at every size", "never": "at no size"}.get(one["outcome"])
+        at = words or f"from {one['high']:g} on"
+        why = f"{one['times']:.3g} times as fast at {one['last']:g}; {', '.join(one['libraries'])}"
+        yield Row(f"{what}, by {measured['axis']}", teho=at, why=why)

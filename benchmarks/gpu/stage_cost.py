@@ -1,0 +1,122 @@
+"""What the recorder and the probe cost on a real driver, beside nvitop, codecarbon and Zeus.
+
+The method is that of docs/benchmarks.md: the same process with what watches it awake and stopped,
+by turns drawn by chance; and collectors that run at the same time, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from common import Row as BenchRow
+from common import installed, slower_by
+from recorder import side_by_side
+from result import Row
+from stage import LackingError, Rows, Stage
+
+from devices import first_sample_ms
+
+_PEERS = ("nvitop", "codecarbon", "zeus")
+_DOSE = 10
+"""Samples a second: as many times as usual, and so many times the cost."""
+_BUDGET_PERCENT = 0.5
+_HERE = Path(__file__).resolve().parent
+
+
+def measure(stage: Stage) -> None:
+    """Do the pieces."""
+    stage.piece("recorder, slowdown of a training", lambda: _slowdown(stage, "off"), least_s=100)
+    stage.piece("with the probe, slowdown", lambda: _slowdown(stage, "auto"), least_s=60)
+    stage.piece("one reading", lambda: _readings(stage), least_s=30)
+    stage.piece("first sample", lambda: _first_samples(stage), least_s=30)
+    stage.piece("recorder beside others", lambda: _beside(stage), least_s=110)
+
+
+def _slowdown(stage: Stage, probe: str) -> Rows:
+    """Yield what a training lost to what watches it."""
+    windows, window_s = (4, 0.2) if stage.is_rehearsal else (70, 0.8)
+    # The sampler of stacks keeps to its own share of a core: it is not multiplied.
+    dose, every = (_DOSE, f"{1000 // _DOSE}ms") if probe == "off" else (1, "1s")
+    home = stage.work / f"home-{probe}"
+    output = stage.teho(
+        "run", "--quiet", "--every", every, "--probe", probe, "--",
+        *stage.program("paced", windows, window_s, dose), env={"TEHO_HOME": str(home)},
+    )  # fmt: skip
+    told = json.loads(output.splitlines()[-1])
+    row = slower_by("training", told["awake"], told["again"], _BUDGET_PERCENT)
+    yield Row(
+        "slower by", "%", teho=row.ours_text, other=row.theirs_text, whose="itself, stopped",
+        why=f"{row.verdict}; {told['watchers']} watchers; {told['steps_per_s']:.0f} steps/s; "
+        f"{dose} samples a second, divided by {dose}".lstrip("; "),
+    )  # fmt: skip
+
+
+def _readings(stage: Stage) -> Rows:
+    count = 5 if stage.is_rehearsal else 100
+    told = json.loads(stage.run([sys.executable, _HERE / "readings.py", str(count)], limit_s=90))
+    for name, (median, least, most) in told.items():
+        yield Row(name, "ms", teho=round(median, 4), why=f"{least:.3g} to {most:.3g}")
+
+
+def _first_samples(stage: Stage) -> Rows:
+    """Yield the time from a program's start to the recorder's first readings."""
+    found = sorted(first_sample_ms(stage.env) for _ in range(1 if stage.is_rehearsal else 7))
+    if stage.left_s < 0:
+        raise LackingError("no time was left")
+    why = f"{found[0]:.0f} to {found[-1]:.0f}, {len(found)} starts"
+    yield Row("first sample after", "ms", teho=round(found[len(found) // 2]), why=why)
+
+
+def _beside(stage: Stage) -> Rows:
+    """Yield what each collector takes of a core and of memory, all at the same time."""
+    peers = []
+    for peer in _PEERS:
+        if why := _why_not(stage, peer):
+            yield Row(peer, why=why)
+        else:
+            peers.append(peer)
+    times = (0.5, 0.5, 2) if stage.is_rehearsal else (8.0, 12.0, 5)
+    gpus = len(stage.devices["devices"])
+    home = {"TEHO_HOME": str(stage.work / "home-beside")}
+    (percent, start_s), memory, signals = side_by_side(
+        {**stage.env, **home}, *times, gpus=gpus, peers=peers
+    )
+    for what, unit, figures in (
+        ("CPU, steady, of one core", "%", percent),
+        ("CPU time to start", "s", start_s),
+        ("memory, proportional", "MB", memory["Pss"]),
+        ("signals in each round", "", signals),
+    ):
+        for peer in [peer for peer in peers if peer in figures] or [""]:
+            yield _row(BenchRow(what=what, unit=unit, ours=figures["teho"], peer=peer), figures)
+
+
+def _why_not(stage: Stage, peer: str) -> str:
+    """Return why a collector cannot be measured; empty if it sees the GPUs."""
+    if not installed(peer):
+        return "it is not installed here: `make gpu-wheels` tells why"
+    argv = [sys.executable, str(_HERE.parent / f"peer_{peer}.py")]
+    with subprocess.Popen(
+        argv, env=stage.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        timer = threading.Timer(stage.seconds(30.0, 10.0), process.kill)
+        timer.start()
+        assert process.stdout is not None
+        said = process.stdout.readline().strip()
+        timer.cancel()
+        process.kill()
+    seen, gpus = said.partition(" ")[0], len(stage.devices["devices"])
+    return "" if seen == str(gpus) else f"it does not work here: it said {said!r} of {gpus} GPUs"
+
+
+def _row(row: BenchRow, figures: Mapping[str, object]) -> Row:
+    theirs = figures.get(row.peer)
+    return Row(
+        row.what, row.unit, teho=str(row.ours), other=None if theirs is None else str(theirs),
+        whose=row.peer, why="median, with the least and the most",
+    )  # fmt: skip
