@@ -2,8 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FRAMEWORKS ?= yes
+SITES ?= 200
+REQUESTS ?= 40
+SEED ?= 1
 
-.PHONY: demo test check bench faults docs lock clean
+.PHONY: demo test check soak bench faults docs lock clean
 
 demo: .venv/demo  ## Record a small real training of about a minute and print its report.
 	$(BIN)/teho run --name demo --report none -- $(BIN)/python examples/train_digits.py --seconds 65
@@ -23,6 +26,10 @@ check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
 	$(BIN)/lint-imports
 	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject src/teho/bench/programs src/teho/doctor/programs \
 	  src/teho/software/what_is_installed.py
+
+soak: .venv/dev  ## Plans on random sites against a real Slurm; SITES, REQUESTS, SEED: an hour.
+	sh tests/debian-packages.sh
+	$(BIN)/python tests/sites/soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
 	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md
