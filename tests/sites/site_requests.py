@@ -226,6 +226,8 @@ def _script(part: Part, kind: Kind, request: Request, nodes: int) -> str:
     lines += [f"--mem={memory_mib}M"] if memory_mib else []
     lines += [f"--tmp={request.local_disk_gib * 1024:.0f}"] if request.local_disk_gib else []
     lines += [f"--account={request.account}"] if request.account else []
-    lines.append(f"--time={math.ceil((request.time_s or 3600.0) / 60)}")
+    longest = minutes_of(part.words.get("MaxTime", "UNLIMITED")) or 60
+    minutes = math.ceil(request.time_s / 60) if request.time_s else min(60, int(longest))
+    lines.append(f"--time={minutes}")
     directives = "".join(f"#SBATCH {line}\n" for line in lines)
     return f"#!/bin/bash\n{directives}sleep 20\n"

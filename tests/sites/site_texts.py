@@ -61,15 +61,21 @@ def sacctmgr_lines(site: Site, name: str) -> list[str]:
     """Return what sacctmgr is to do once the TRES of GPUs are known."""
     lines = [f"add cluster {name}"]
     lines += [f"add qos {one.name}_{name} {_words(site, name, one.words)}" for one in site.qos]
+    # sacctmgr is slow: accounts with the same limits go together.
+    groups: dict[str, list[str]] = {}
+    users: dict[str, list[str]] = {}
     for account in site.accounts:
-        lines.append(
-            f"add account {account.name} cluster={name} {_words(site, name, account.words)}"
-        )
-        own = f"account={account.name} cluster={name}"
         limits = {key: value for key, value in account.user_words.items() if "QOS" not in key}
-        lines.append(f"add user {USER} {own} {_words(site, name, limits)}")
+        groups.setdefault(_words(site, name, account.words), []).append(account.name)
+        users.setdefault(_words(site, name, limits), []).append(account.name)
+    lines += [f"add account {','.join(own)} cluster={name} {key}" for key, own in groups.items()]
+    lines += [
+        f"add user {USER} account={','.join(own)} cluster={name} {key}"
+        for key, own in users.items()
+    ]
     first = site.accounts[0].name
-    lines.append(f"modify user where name={USER} cluster={name} set defaultaccount={first}")
+    if len(site.accounts) > 1:
+        lines.append(f"modify user where name={USER} cluster={name} set defaultaccount={first}")
     for account in site.accounts:
         choice = {key: value for key, value in account.user_words.items() if "QOS" in key}
         if choice:

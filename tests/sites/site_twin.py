@@ -37,8 +37,12 @@ __all__ = ["Ground", "Job", "SiteTwin"]
 _REFUSED = re.compile(
     r"error|problem|unknown|invalid|can't|doesn't exist|nothing modified", re.IGNORECASE
 )
+_GPUS = re.compile(r"gpu(?::([^:(,]+))?(?::(\d+)\(IDX|\(CNT:(\d+)\))")
 _BEGUN = {"CONFIGURING", "RUNNING", "COMPLETING", "COMPLETED", "FAILED"}
+_LASTING = ("Assoc", "Partition", "QOS", "Invalid", "Bad")
+"""How reasons begin that do not go away by themselves on an idle site."""
 _PATIENCE_S = 2.5
+_PATIENCE_FOR_END_S = 12.0
 _PORTS_PER_SITE = 8
 _FIXED = """\
 SlurmUser=root
@@ -97,6 +101,7 @@ class Ground:
         self.directory = directory
         self.database = SlurmDatabase(directory / "db")
         self._count = 0
+        self._names: dict[str, str] = {}
         self._ports = free_ports(8 * _PORTS_PER_SITE)
 
     def __enter__(self) -> Ground:  # noqa: PYI034 - Self is not in Python 3.10
@@ -113,16 +118,20 @@ class Ground:
 
     @contextmanager
     def started(self, site: Site, *, live: bool = False) -> Iterator[SiteTwin]:
-        """Start a site and end it again; each start has a new name."""
+        """Start a site and end it again."""
         self._count += 1
-        name = f"s{self._count}"
+        # What a cluster has in the database serves every site with the same QOS and accounts.
+        limits = repr((site.qos, site.accounts))
+        known = self._names.get(limits)
+        name = known or f"s{self._count}"
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=self.directory) as folder:
             # One after the other: a site finds the ports of the last but seven free.
             begin = self._ports.start + _PORTS_PER_SITE * (self._count % 8)
             ports = range(begin, begin + _PORTS_PER_SITE)
             twin = SiteTwin(site, name, Path(folder), self.database, ports, live=live)
             try:
-                twin.start()
+                twin.start(known=known is not None)
+                self._names[limits] = name
                 yield twin
             finally:
                 twin.stop()
@@ -182,13 +191,15 @@ class SiteTwin:
             "LOGNAME": USER,
         }
 
-    def start(self) -> None:
+    def start(self, *, known: bool) -> None:
+        """Start the controller, and nodes; `known`: the database has QOS and accounts already."""
         self.directory.chmod(0o755)
         for folder in ("state", "spool", "log", "home"):
             (self.directory / folder).mkdir()
         os.chown(self.home, *self._ids)
         self._write_files()
-        self._sacctmgr()
+        if not known:
+            self._sacctmgr()
         self._daemon("slurmctld", ["slurmctld", "-D", "-i"])
         wait_until(self._answers, self._daemons, "slurmctld")
         if self.live:
@@ -263,13 +274,14 @@ class SiteTwin:
             record = self.as_root("scontrol", "show", "job", "-d", number).stdout
             words = dict(re.findall(r"(\w+)=(\S*)", record))
             begun = words.get("JobState") in _BEGUN
-            if begun or time.monotonic() > end_s:
+            stuck = words.get("Reason", "").startswith(_LASTING)
+            if begun or stuck or time.monotonic() > end_s:
                 return _job(number, words, record, begun=begun)
             time.sleep(0.1)
 
     def _until_gone(self) -> None:
         """Wait until no job holds a node, so that the next finds the site idle."""
-        end_s = time.monotonic() + _PATIENCE_S
+        end_s = time.monotonic() + _PATIENCE_FOR_END_S
         while time.monotonic() < end_s:
             if not self.as_root("squeue", "-h", "-a").stdout.strip():
                 return
@@ -341,9 +353,9 @@ def _job(number: str, words: Mapping[str, str], record: str, *, begun: bool) -> 
     ):
         count = _nodes_in(nodes)
         memory_mib += count * int(memory)
-        for kind, each in re.findall(r"gpu(?::([^:(,]+))?:(\d+)", gres):
-            name = "" if kind in {"", "(null)"} else kind
-            gpus[name] = gpus.get(name, 0) + count * int(each)
+        # Nodes that run no job have no devices, and count.
+        for kind, used, counted in re.findall(_GPUS, gres):
+            gpus[kind] = gpus.get(kind, 0) + count * int(used or counted)
     many = words.get("NumNodes", "0").split("-")[0]
     return Job(
         number=number,

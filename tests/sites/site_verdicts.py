@@ -228,8 +228,7 @@ def _less_than_asked(site: Site, request: Request, job: Job) -> Iterator[str]:
     counted = "Memory" in site.words["SelectTypeParameters"]
     if memory_mib and counted and job.memory_mib < memory_mib * job.nodes:
         yield "less memory than asked"
-    asked_min = math.ceil((request.time_s or 3600.0) / 60)
-    if _minutes(job.time_min) < asked_min:
+    if request.time_s and _minutes(job.time_min) < math.ceil(request.time_s / 60):
         yield "less time than asked"
 
 
