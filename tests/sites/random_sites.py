@@ -175,6 +175,9 @@ def draw_site(seed: str | int) -> Site:
     draw.strictness = draw.choice((0.25, 0.5, 0.5, 1.0))
     kinds = tuple(_kind(draw, number) for number in range(draw.choice((1, 2, 2, 3, 4))))
     words = _general(draw, kinds)
+    if "Socket" in words["SelectTypeParameters"]:
+        for kind in kinds:  # slurmctld does not start with both
+            kind.words.pop("CoreSpecCount", None)
     tracked = tuple(filter(None, words.get("AccountingStorageTRES", "").split(",")))
     uses_qos = "qos" in words.get("AccountingStorageEnforce", "")
     count = draw.choice((1, 2, 3)) if uses_qos else draw.choice((0, 0, 1))
@@ -281,7 +284,8 @@ def _general(draw: _Draw, kinds: Iterable[Kind]) -> dict[str, str]:
     if _sometimes(draw, 0.1):
         words["MaxMemPerCPU"] = draw.choice(("4000", "8000"))
     if _sometimes(draw, 0.1):
-        words["JobDefaults"] = draw.choice(("DefCpuPerGPU=4", "DefMemPerGPU=16000"))
+        option, value = draw.choice((("DefCpuPerGPU", "4"), ("DefMemPerGPU", "16000")))
+        words[option] = value
     if _sometimes(draw, 0.15):
         words["PrivateData"] = "cloud,accounts,jobs,usage,users"
     return words

@@ -54,7 +54,12 @@ def gres_text(site: Site, device: str, *, live: bool) -> str:
 
 def live_names(site: Site) -> list[tuple[int, str]]:
     """Return the nodes that have a slurmd if the site is live, with the places of their ports."""
-    return [(n, f"{kind.name}-n1") for n, kind in enumerate(site.kinds) if _can_live(kind)]
+    used = {name for part in site.parts for name in part.kinds}
+    return [
+        (number, f"{kind.name}-n1")
+        for number, kind in enumerate(site.kinds)
+        if _can_live(kind) and kind.name in used
+    ]
 
 
 def sacctmgr_lines(site: Site, name: str) -> list[str]:

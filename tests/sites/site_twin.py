@@ -41,7 +41,7 @@ _GPUS = re.compile(r"gpu(?::([^:(,]+))?(?::(\d+)\(IDX|\(CNT:(\d+)\))")
 _BEGUN = {"CONFIGURING", "RUNNING", "COMPLETING", "COMPLETED", "FAILED"}
 _LASTING = ("Assoc", "Partition", "QOS", "Invalid", "Bad")
 """How reasons begin that do not go away by themselves on an idle site."""
-_PATIENCE_S = 2.5
+_PATIENCE_S = 8.0
 _PATIENCE_FOR_END_S = 12.0
 _PORTS_PER_SITE = 8
 _FIXED = """\

@@ -29,6 +29,8 @@ from teho.schedulers.script import write_script
 
 __all__ = ["Case", "Tally", "judge", "judge_site"]
 
+_PASSING = ("None", "Priority", "Resources", "BeginTime")
+"""Reasons of a waiting job that say nothing of its request."""
 _MOST_JUDGED_BY_A_JOB = 4
 """Of one site and one kind of refusal: each costs a real job."""
 
@@ -191,6 +193,10 @@ def _judge_job(bench: Bench, option: Option, script: str) -> None:
     bench.tally.counts["jobs"] += 1
     job = bench.twin.submitted(script)
     rest = {"part": option.partition, "teho": _option_text(option), "script": script}
+    if not job.begun and job.said in _PASSING:
+        # The nodes of the job before may still be coming to rest.
+        bench.tally.counts["jobs that waited for nodes, not judged"] += 1
+        return
     if not job.begun:
         what = "taken, never begins" if job.number else "refused without --test-only"
         said = _plain_words(job.said)

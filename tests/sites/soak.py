@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument(
         "--shrink", type=float, default=10.0, metavar="MINUTES", help="0: not at all"
     )
+    parser.add_argument("--cases", type=Path, metavar="FILE", help="write every case there")
     parser.add_argument("--pause-while", type=Path, metavar="FILE", help="wait while FILE exists")
     options = parser.parse_args()
     reason = why_not()
@@ -93,6 +94,9 @@ def main() -> int:
             tally.add(own)
             spent_s = time.monotonic() - begin_s
             print(f"{spent_s:5.0f} s  site {site.seed}: {len(own.cases)} cases", file=sys.stderr)
+        if options.cases:
+            told = (f"## {case.verdict}: {case.what}\n{case.told()}\n" for case in tally.cases)
+            options.cases.write_text("\n".join(told))
         print(_report(base, tally, options.shrink * 60.0))
     return 1 if tally.cases else 0
 

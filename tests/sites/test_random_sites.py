@@ -12,9 +12,9 @@ from soak import ground, judged
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
-SEEDS = (1, 2, 3, 5, 8)
-REQUESTS = 8
-JOBS = 3
+SEEDS = (2, 3, 5, 8)
+REQUESTS = 6
+JOBS = 2
 
 
 @pytest.fixture(scope="module")
