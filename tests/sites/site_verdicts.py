@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from random_sites import Kind, Part, Site
-from site_requests import by_hand, memory_mib_of
+from site_requests import ByHand, by_hand, memory_mib_of
 from site_texts import lines_of
 from site_twin import Job, SiteTwin
 
@@ -29,8 +29,6 @@ from teho.schedulers.script import write_script
 
 __all__ = ["Case", "Tally", "judge", "judge_site"]
 
-_PASSING = ("None", "Priority", "Resources", "BeginTime")
-"""Reasons of a waiting job that say nothing of its request."""
 _MOST_JUDGED_BY_A_JOB = 4
 """Of one site and one kind of refusal: each costs a real job."""
 
@@ -79,12 +77,23 @@ class Tally(msgspec.Struct):
         self.cases += other.cases
 
 
+class Doubt(msgspec.Struct, frozen=True):
+    """A refusal of a plan for which Slurm takes scripts by hand."""
+
+    request: Request
+    part: Part
+    kinds: str
+    said: str
+    scripts: tuple[ByHand, ...]
+
+
 class Bench:
     """One running site with what Teho has discovered of it."""
 
     def __init__(self, twin: SiteTwin, cluster: Cluster, tally: Tally) -> None:
         self.twin, self.cluster, self.tally = twin, cluster, tally
         self.site = twin.site
+        self.doubts: list[Doubt] = []
 
     def case(self, verdict: str, what: str, request: Request | None, **rest: str) -> None:
         self.tally.cases.append(
@@ -117,7 +126,10 @@ def judge_site(twin: SiteTwin, requests: Iterable[Request], *, jobs: int) -> Tal
         )
         return tally
     bench = Bench(twin, cluster, tally)
+    # No job before the last question: what a cancelled job leaves behind changes Slurm's answers.
     taken = [pair for request in requests for pair in judge(bench, request)]
+    for doubt in bench.doubts:
+        _judge_refusal(bench, doubt)
     draw = random.Random(f"sample {twin.site.seed}")
     for option, script in draw.sample(taken, min(jobs, len(taken))):
         _judge_job(bench, option, script)
@@ -150,53 +162,59 @@ def judge(bench: Bench, request: Request) -> list[tuple[Option, str]]:
     planned = {option.partition for option in found.options}
     for part in bench.site.parts:
         if request.partition in {None, part.name} and part.name not in planned:
-            _judge_refusal(bench, request, part, found)
+            _doubt(bench, request, part, found)
     return taken
 
 
-def _judge_refusal(bench: Bench, request: Request, part: Part, found: Answer) -> None:
-    tally = bench.tally
-    tally.counts["refusals"] += 1
+def _doubt(bench: Bench, request: Request, part: Part, found: Answer) -> None:
+    """Keep a refusal of a plan for judgement by a job if Slurm would take the request."""
+    bench.tally.counts["refusals"] += 1
     own = [one for one in found.unfit if part.name in {one.partition, one.label}]
     own = own or [one for one in found.unfit if not one.partition and not one.label]
     refusals = [refusal for one in own for refusal in one.refusals]
     kinds = " + ".join(sorted({refusal.kind for refusal in refusals})) or "not named"
-    for one in by_hand(bench.site, part, request):
-        text = _with_own_qos(one.text, bench)
-        if bench.twin.refuses(text):
-            continue
-        what = f"{kinds}{f' (with {one.means})' if one.means else ''}"
-        counted = f"  judged by a job: {bench.site.seed} {what}"
-        if tally.counts[counted] >= _MOST_JUDGED_BY_A_JOB:
-            tally.counts["refusals that Slurm would take, not judged by a job"] += 1
-            return
-        tally.counts[counted] += 1
-        job = bench.twin.submitted(text)
-        if not job.begun:
-            tally.counts[f"refused by plan, taken by Slurm, never begins: {job.said}"] += 1
-            continue
-        less = list(_less_than_asked(bench.site, request, job))
-        if less:
-            tally.counts[f"refused by plan, Slurm gives less than asked: {less[0]}"] += 1
-            continue
-        said = "; ".join(refusal.sentence for refusal in refusals)
-        bench.case(
-            "false no", what, request,
-            part=part.name, teho=said or "no word of this partition",
-            slurm=f"begins, with {_job_text(job)}", script=text,
-        )  # fmt: skip
+    said = "; ".join(refusal.sentence for refusal in refusals) or "no word of this partition"
+    own_words = [
+        ByHand(_with_own_qos(one.text, bench), one.means)
+        for one in by_hand(bench.site, part, request)
+    ]
+    scripts = tuple(one for one in own_words if not bench.twin.refuses(one.text))
+    if scripts:
+        bench.doubts.append(Doubt(request, part, kinds, said, scripts))
+    else:
+        bench.tally.counts["refusals that Slurm shares"] += 1
+
+
+def _judge_refusal(bench: Bench, doubt: Doubt) -> None:
+    counts = bench.tally.counts
+    counted = f"  judged by a job: {bench.site.seed} {doubt.kinds}"
+    if counts[counted] >= _MOST_JUDGED_BY_A_JOB:
+        counts["refusals that Slurm would take, not judged by a job"] += 1
         return
-    tally.counts["refusals that Slurm shares"] += 1
+    counts[counted] += 1
+    for one in doubt.scripts[:3]:
+        job = bench.twin.submitted(one.text)
+        less = list(_less_than_asked(bench.site, doubt.request, job)) if job.begun else []
+        if job.begun and not less:
+            bench.case(
+                "false no",
+                f"{doubt.kinds}{f' (with {one.means})' if one.means else ''}",
+                doubt.request,
+                part=doubt.part.name,
+                teho=doubt.said,
+                slurm=f"begins, with {_job_text(job)}",
+                script=one.text,
+            )
+            return
+        why = f"gives less: {less[0]}" if less else f"never begins: {_plain_words(job.said)}"
+        counts[f"scripts by hand that Slurm takes with --test-only: {why}"] += 1
+    counts["refusals that Slurm shares"] += 1
 
 
 def _judge_job(bench: Bench, option: Option, script: str) -> None:
     bench.tally.counts["jobs"] += 1
     job = bench.twin.submitted(script)
     rest = {"part": option.partition, "teho": _option_text(option), "script": script}
-    if not job.begun and job.said in _PASSING:
-        # The nodes of the job before may still be coming to rest.
-        bench.tally.counts["jobs that waited for nodes, not judged"] += 1
-        return
     if not job.begun:
         what = "taken, never begins" if job.number else "refused without --test-only"
         said = _plain_words(job.said)
