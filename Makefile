@@ -2,6 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FRAMEWORKS ?= yes
+# With `make soak`: how many sites, how many requests of each, and which ones.
+SITES ?= 200
+REQUESTS ?= 50
+SEED ?= 1
 
 # With `make gpu`: the Python that has PyTorch, stages instead of all, 1 without a GPU, a folder for
 # what is left, how long each stage and all of them may take, in seconds, and how many pieces of each.
@@ -16,7 +20,7 @@ FIRST ?=
 PY ?= 3.12
 HAS ?=
 
-.PHONY: demo test check bench faults gpu gpu-wheels docs lock clean
+.PHONY: demo test check soak bench faults gpu gpu-wheels docs lock clean
 
 demo: .venv/demo  ## Record a small real training of about a minute and print its report.
 	$(BIN)/teho run --name demo --report none -- $(BIN)/python examples/train_digits.py --seconds 65
@@ -36,6 +40,10 @@ check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
 	$(BIN)/lint-imports
 	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject src/teho/bench/programs src/teho/doctor/programs \
 	  src/teho/software/what_is_installed.py
+
+soak: .venv/dev  ## Plans on random sites against a real Slurm; SITES, REQUESTS, SEED: an hour.
+	sh tests/debian-packages.sh
+	$(BIN)/python tests/sites/soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
 	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md

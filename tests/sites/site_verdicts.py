@@ -1,0 +1,350 @@
+"""What Teho plans for a site, compared with what its Slurm does.
+
+A *false yes* is an option of a plan that Slurm refuses, or takes and never begins. A *false
+no* is a partition that a plan refuses though a script by hand is taken there, begins on the
+idle site, and has what the request says. A *figure* is an option that begins with other
+figures than the plan announced.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from random_sites import Kind, Part, Site
+from site_requests import ByHand, by_hand
+from site_texts import lines_of
+from site_twin import Job, SiteTwin
+
+from teho.errors import TehoError
+from teho.model.cluster import Cluster
+from teho.model.plan import Answer, Option
+from teho.model.request import Request
+from teho.planner.answer import answer
+from teho.schedulers.script import write_script
+
+__all__ = ["Case", "Tally", "judge", "judge_site"]
+
+_MOST_JUDGED_BY_A_JOB = 4
+"""Of one site and one kind of refusal: each costs a real job."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A disagreement."""
+
+    verdict: str
+    """`false yes`, `false no`, `figure` or `crash`."""
+    what: str
+    """Its category."""
+    site: Site
+    request: Request | None
+    part: str = ""
+    teho: str
+    slurm: str
+    script: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.verdict, self.what
+
+    def told(self) -> str:
+        """Return the case as text."""
+        request = _request_text(self.request) if self.request else ""
+        script = "\n".join(re.findall(r"^#SBATCH .*", self.script, re.MULTILINE))
+        rows = (
+            lines_of(self.site),
+            f"Request: {request}",
+            f"Partition: {self.part}" if self.part else "",
+            f"Teho: {self.teho}",
+            script,
+            f"Slurm: {self.slurm}",
+        )
+        return "\n".join(row for row in rows if row)
+
+
+class Tally(msgspec.Struct):
+    """Counts and disagreements."""
+
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    cases: list[Case] = msgspec.field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.counts.update(other.counts)
+        self.cases += other.cases
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """A refusal of a plan for which Slurm takes scripts by hand."""
+
+    request: Request
+    part: Part
+    kinds: str
+    said: str
+    scripts: tuple[ByHand, ...]
+
+
+class Bench:
+    """One running site with what Teho has discovered of it."""
+
+    def __init__(self, twin: SiteTwin, cluster: Cluster, tally: Tally) -> None:
+        self.twin, self.cluster, self.tally = twin, cluster, tally
+        self.site = twin.site
+        self.doubts: list[Doubt] = []
+
+    def case(self, verdict: str, what: str, request: Request | None, **rest: str) -> None:
+        self.tally.cases.append(
+            Case(verdict=verdict, what=what, site=self.site, request=request, **rest)
+        )
+
+
+def judge_site(twin: SiteTwin, requests: Iterable[Request], *, jobs: int) -> Tally:
+    """Return how plan and Slurm differ on a running site.
+
+    Args:
+        twin: the site.
+        requests: to be planned.
+        jobs: the number of a plan's options that are really submitted.
+    """
+    tally = Tally()
+    try:
+        cluster = twin.discovered()
+    except TehoError as error:
+        what = _plain_words(str(error).splitlines()[-1])
+        tally.cases.append(
+            Case(
+                verdict="crash",
+                what=f"discover: {what}",
+                site=twin.site,
+                request=None,
+                teho=str(error),
+                slurm="the site runs",
+            )
+        )
+        return tally
+    bench = Bench(twin, cluster, tally)
+    # No job before the last question: what a cancelled job leaves behind changes Slurm's answers.
+    taken = [pair for request in requests for pair in judge(bench, request)]
+    for doubt in bench.doubts:
+        _judge_refusal(bench, doubt)
+    draw = random.Random(f"sample {twin.site.seed}")
+    for option, script in draw.sample(taken, min(jobs, len(taken))):
+        _judge_job(bench, option, script)
+    return tally
+
+
+def judge(bench: Bench, request: Request) -> list[tuple[Option, str]]:
+    """Compare a plan with Slurm's answers; return the options that both take, with scripts."""
+    tally = bench.tally
+    tally.counts["requests"] += 1
+    try:
+        found = answer(request, [bench.cluster])
+        scripts = [(one, write_script(one, bench.cluster).text) for one in found.options]
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+        what = f"{type(error).__name__}: {_plain_words(str(error))}"
+        bench.case("crash", f"plan: {what}", request, teho=repr(error), slurm="not asked")
+        return []
+    taken = []
+    for option, text in scripts:
+        why = bench.twin.refuses(text)
+        tally.counts["options"] += 1
+        if why:
+            bench.case(
+                "false yes", _plain_words(why), request,
+                part=option.partition, teho=_option_text(option), slurm=why, script=text,
+            )  # fmt: skip
+        else:
+            tally.counts["options that Slurm takes"] += 1
+            taken.append((option, text))
+    planned = {option.partition for option in found.options}
+    for part in bench.site.parts:
+        if request.partition in {None, part.name} and part.name not in planned:
+            _doubt(bench, request, part, found)
+    return taken
+
+
+def _doubt(bench: Bench, request: Request, part: Part, found: Answer) -> None:
+    """Keep a refusal of a plan for judgement by a job if Slurm would take the request."""
+    bench.tally.counts["refusals"] += 1
+    own = [one for one in found.unfit if part.name in {one.partition, one.label}]
+    own = own or [one for one in found.unfit if not one.partition and not one.label]
+    refusals = [refusal for one in own for refusal in one.refusals]
+    kinds = " + ".join(sorted({refusal.kind for refusal in refusals})) or "not named"
+    said = "; ".join(refusal.sentence for refusal in refusals) or "no word of this partition"
+    own_words = [
+        ByHand(_with_own_qos(one.text, bench), one.means)
+        for one in by_hand(bench.site, part, request)
+    ]
+    scripts = tuple(one for one in own_words if not bench.twin.refuses(one.text))
+    if scripts:
+        bench.doubts.append(Doubt(request, part, kinds, said, scripts))
+    else:
+        bench.tally.counts["refusals that Slurm shares"] += 1
+
+
+def _judge_refusal(bench: Bench, doubt: Doubt) -> None:
+    counts = bench.tally.counts
+    counted = f"  judged by a job: {bench.site.seed} {doubt.kinds}"
+    if counts[counted] >= _MOST_JUDGED_BY_A_JOB:
+        counts["refusals that Slurm would take, not judged by a job"] += 1
+        return
+    counts[counted] += 1
+    for one in doubt.scripts[:3]:
+        job = bench.twin.submitted(one.text)
+        less = list(_less_than_asked(bench.site, doubt.request, job)) if job.begun else []
+        if job.begun and not less:
+            bench.case(
+                "false no",
+                f"{doubt.kinds}{f' (with {one.means})' if one.means else ''}",
+                doubt.request,
+                part=doubt.part.name,
+                teho=doubt.said,
+                slurm=f"begins, with {_job_text(job)}",
+                script=one.text,
+            )
+            return
+        why = f"gives less: {less[0]}" if less else f"never begins: {_plain_words(job.said)}"
+        counts[f"scripts by hand that Slurm takes with --test-only: {why}"] += 1
+    counts["refusals that Slurm shares"] += 1
+
+
+def _judge_job(bench: Bench, option: Option, script: str) -> None:
+    bench.tally.counts["jobs"] += 1
+    job = bench.twin.submitted(script)
+    rest = {"part": option.partition, "teho": _option_text(option), "script": script}
+    if not job.begun:
+        what = "taken, never begins" if job.number else "refused without --test-only"
+        said = _plain_words(job.said)
+        bench.case("false yes", f"{what}: {said}", option.request, slurm=job.said, **rest)
+        return
+    differing = [
+        *_less_than_asked(bench.site, option.request, job),
+        *_differing(bench, option, job),
+    ]
+    for what in differing:
+        bench.case("figure", what, option.request, slurm=_job_text(job), **rest)
+    bench.tally.counts["jobs as announced"] += not differing
+
+
+def _kinds_of(site: Site, job: Job) -> list[Kind]:
+    names = re.findall(r"^\s+Nodes=(\S+)", job.record, re.MULTILINE)
+    held = {name for text in names for name in re.findall(r"\b([gc]\d+)-n", text)}
+    return [kind for kind in site.kinds if kind.name in held]
+
+
+def _less_than_asked(site: Site, request: Request, job: Job) -> Iterator[str]:
+    gpus = sum(job.gpus.values())
+    typed = job.gpus.get(request.gpu_type, 0) if request.gpu_type else gpus
+    cores = job.cpus / max((kind.cpus_per_core for kind in _kinds_of(site, job)), default=1)
+    asked_cores = request.cpus or (request.cpus_per_gpu or 0) * request.gpus
+    memory_mib = request.memory_mib
+    if gpus < request.gpus:
+        yield "fewer GPUs than asked"
+    elif typed < request.gpus:
+        yield "another type of GPU than asked"
+    if cores < asked_cores:
+        yield "fewer cores than asked"
+    if request.nodes and job.nodes != request.nodes:
+        yield "other nodes than asked"
+    counted = "Memory" in site.words["SelectTypeParameters"]
+    if memory_mib and counted and job.memory_mib < memory_mib * job.nodes:
+        yield "less memory than asked"
+    if request.time_s and _minutes(job.time_min) < math.ceil(request.time_s / 60):
+        yield "less time than asked"
+
+
+def _differing(bench: Bench, option: Option, job: Job) -> Iterator[str]:
+    site, part = bench.site, bench.site.part(option.partition)
+    if option.nodes != job.nodes:
+        yield "nodes: other than announced"
+    gpus = sum(job.gpus.values())
+    yield from _sign("GPUs", option.nodes * option.gpus_per_node, gpus)
+    known = {one.type for kind in site.kinds for one in kind.gpus if one.type}
+    if option.gpus_per_node and option.gpu_type in known and set(job.gpus) != {option.gpu_type}:
+        yield "GPU type: other than announced"
+    each = max((kind.cpus_per_core for kind in _kinds_of(site, job)), default=1)
+    cores = option.nodes * option.tasks_per_node * option.cpus_per_task
+    whole = part.words.get("OverSubscribe") == "EXCLUSIVE"
+    if not whole or job.cpus / each < cores:
+        yield from _sign("cores", cores, job.cpus / each)
+    if option.memory_mib is not None and "Memory" in site.words["SelectTypeParameters"]:
+        announced_mib = option.nodes * option.memory_mib
+        yield from _sign("memory", announced_mib, job.memory_mib, option.nodes)
+    if _minutes(job.time_min) != math.ceil(option.time_s / 60):
+        yield "time limit: other than announced"
+    if "TRESBillingWeights" in part.words and job.billing is not None:
+        if option.cost is None:
+            yield "cost: not announced, though the partition has weights"
+        else:
+            rate = option.cost.amount / (option.time_s / 3600)
+            yield from _sign("cost", rate, job.billing, 1 + 0.005 * job.billing)
+
+
+def _sign(what: str, announced: float, given: float, tolerance: float = 0.01) -> Iterator[str]:
+    if given < announced - tolerance:
+        yield f"{what}: Slurm gives less than announced"
+    elif given > announced + tolerance:
+        yield f"{what}: Slurm gives more than announced"
+
+
+def _minutes(text: str) -> float:
+    if text == "UNLIMITED":
+        return math.inf
+    days, _, rest = text.rpartition("-")
+    hours, minutes, _ = (*map(int, rest.split(":")), 0, 0, 0)[:3] if rest else (0, 0, 0)
+    return int(days or 0) * 1440 + hours * 60 + minutes
+
+
+def _with_own_qos(text: str, bench: Bench) -> str:
+    known = {one.name for one in bench.site.qos}
+
+    def real(found: re.Match[str]) -> str:
+        name = found.group(1)
+        return f"{name}_{bench.twin.name}" if name in known else name
+
+    return re.sub(r"\{qos:(\w+)\}", real, text)
+
+
+def _plain_words(said: str) -> str:
+    """Return Slurm's or Teho's words without numbers and names, one category for all alike."""
+    lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in said.splitlines()]
+    text = " / ".join(dict.fromkeys(line for line in lines if line))
+    text = re.sub(r"(?<!\S)/\S+", "PATH", text)
+    return re.sub(r"\d+", "N", text.removeprefix("allocation failure: "))
+
+
+def _option_text(option: Option) -> str:
+    memory = f", {option.memory_mib} MiB a node" if option.memory_mib else ""
+    cost = (
+        f"; costs {option.cost.amount:g} {option.cost.unit}: {option.cost.sum}"
+        if option.cost
+        else ""
+    )
+    return (
+        f"takes it on {option.node_kind}: {option.nodes} nodes with {option.gpus_per_node} "
+        f"{option.gpu_type or 'GPUs'}, {option.tasks_per_node} × {option.cpus_per_task} cores"
+        f"{memory}, {option.time_s / 60:g} min{cost}"
+    )
+
+
+def _job_text(job: Job) -> str:
+    gpus = ", ".join(f"{count} × {name or 'gpu'}" for name, count in job.gpus.items())
+    return (
+        f"{job.nodes} nodes, {job.cpus} CPUs, {job.memory_mib:.0f} MiB, GPUs: {gpus or 'none'}, "
+        f"{job.time_min}, billing {job.billing}"
+    )
+
+
+def _request_text(request: Request) -> str:
+    names: Sequence[str] = request.__struct_fields__
+    said = {name: getattr(request, name) for name in names if name != "command"}
+    plain = Request()
+    return (
+        ", ".join(
+            f"{name}={value}" for name, value in said.items() if value != getattr(plain, name)
+        )
+        or "gpus=1"
+    )
