@@ -15,6 +15,7 @@ __all__ = [
     "GPU_MEMORY_GIB",
     "GROUP",
     "USER",
+    "WHOLE",
     "Account",
     "Gpus",
     "Kind",
@@ -46,6 +47,8 @@ GPU_MEMORY_GIB: dict[str, tuple[float, float]] = {
 """Least and most memory of a GPU, by its type's name; a name that is not here says nothing."""
 
 _FULL = ("h100", "a100", "v100", "l40s", "A100-SXM4-80GB", "rtx_a6000", "tesla_t4", "blue")
+WHOLE = frozenset({*_FULL, ""} - {"blue"})
+"""Types of whole GPUs by their names; of those without a type nothing else is known."""
 _SLICES = ("h100_1g", "1g.10gb", "2g.20gb", "a100_3g.20gb", "h100_3g.40gb", "small")
 _MEMORY_MIB = (
     7800, 31900, 61500, 64000, 95000, 128000, 187392, 191845, 257500, 384000, 515000, 1031517,

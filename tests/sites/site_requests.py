@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 
 import msgspec
-from random_sites import GPU_MEMORY_GIB, Kind, Part, Site, minutes_of, number_in
+from random_sites import GPU_MEMORY_GIB, WHOLE, Kind, Part, Site, minutes_of, number_in
 
 from teho.model.request import Launcher, Request
 
@@ -196,9 +196,12 @@ def _for_kind(part: Part, kind: Kind, request: Request) -> Iterator[str]:
 def _has(kind: Kind, request: Request) -> bool:
     if not kind.gpus_of(request.gpu_type):
         return False
+    types = [one.type for one in kind.gpus if request.gpu_type in {None, one.type}]
+    one = request.gpus == 1 and request.gpu_memory_gib is not None
+    if request.gpu_type is None and not one and any(name not in WHOLE for name in types):
+        return False  # what is no whole GPU, or may be none, is meant by its name alone
     if request.gpu_memory_gib is None:
         return True
-    types = [one.type for one in kind.gpus if request.gpu_type in {None, one.type}]
     return all(GPU_MEMORY_GIB.get(one, (0, 0))[0] >= request.gpu_memory_gib for one in types)
 
 

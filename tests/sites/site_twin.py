@@ -7,6 +7,7 @@ twins' own, and processes end by their ids, so that other tests may run at the s
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 import re
@@ -30,8 +31,10 @@ from slurm_database import SlurmDatabase
 from teho.clusters.catalogue import read_cluster
 from teho.clusters.write import cluster_text
 from teho.model.cluster import Cluster
+from teho.model.member import Live
 from teho.schedulers.command import Completed, run
 from teho.schedulers.slurm_inventory import slurm_cluster
+from teho.schedulers.slurm_live import slurm_live
 
 __all__ = ["Ground", "Job", "SiteTwin"]
 
@@ -253,17 +256,23 @@ class SiteTwin:
             TehoError: it does not discover it, or the file does not read.
         """
 
-        def as_user(argv: Sequence[str], **how: Any) -> Completed:
-            own = [f"{key}={value}" for key, value in self._user_environment.items()]
-            return run([*self._as_user, "env", *own, *argv], **how)
-
-        # In this process: its Python may be where no ordinary user finds it.
         found = slurm_cluster(
-            as_user, user=USER, host="login1", today=datetime.now(timezone.utc).date()
+            self._ask, user=USER, host="login1", today=datetime.now(timezone.utc).date()
         )
         path = self.directory / f"{found.name}.toml"
         path.write_text(cluster_text(found))
         return read_cluster(path)
+
+    def rights(self) -> Live:
+        """Return what Teho learns of the site as it runs, asked by its user."""
+        own = pwd.getpwnam(USER)
+        groups = [grp.getgrgid(one).gr_name for one in os.getgrouplist(USER, own.pw_gid)]
+        return slurm_live(self._ask, user=USER, groups=groups)
+
+    def _ask(self, argv: Sequence[str], /, **how: Any) -> Completed:
+        # In this process: its Python may be where no ordinary user finds it.
+        own = [f"{key}={value}" for key, value in self._user_environment.items()]
+        return run([*self._as_user, "env", *own, *argv], **how)
 
     def refuses(self, script: str) -> str:
         """Return why Slurm does not take a script; empty where it does."""

@@ -92,6 +92,7 @@ class Bench:
 
     def __init__(self, twin: SiteTwin, cluster: Cluster, tally: Tally) -> None:
         self.twin, self.cluster, self.tally = twin, cluster, tally
+        self.live = {cluster.name: twin.rights()}
         self.site = twin.site
         self.doubts: list[Doubt] = []
 
@@ -141,7 +142,7 @@ def judge(bench: Bench, request: Request) -> list[tuple[Option, str]]:
     tally = bench.tally
     tally.counts["requests"] += 1
     try:
-        found = answer(request, [bench.cluster])
+        found = answer(request, [bench.cluster], live=bench.live)
         scripts = [(one, write_script(one, bench.cluster).text) for one in found.options]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         what = f"{type(error).__name__}: {_plain_words(str(error))}"
@@ -260,24 +261,30 @@ def _differing(bench: Bench, option: Option, job: Job) -> Iterator[str]:
     site, part = bench.site, bench.site.part(option.partition)
     if option.nodes != job.nodes:
         yield "nodes: other than announced"
+    given = option.given
+    if given is None:
+        yield "nothing announced"
+        return
     gpus = sum(job.gpus.values())
-    yield from _sign("GPUs", option.nodes * option.gpus_per_node, gpus)
-    known = {one.type for kind in site.kinds for one in kind.gpus if one.type}
-    if option.gpus_per_node and option.gpu_type in known and set(job.gpus) != {option.gpu_type}:
-        yield "GPU type: other than announced"
+    if given.gpus is not None:
+        yield from _sign("GPUs", option.nodes * sum(n for _, n in given.gpus), gpus)
+        known = {one.type for kind in site.kinds for one in kind.gpus if one.type}
+        announced = {name for name, _ in given.gpus}
+        if announced and announced <= known and set(job.gpus) != announced:
+            yield "GPU type: other than announced"
     each = max((kind.cpus_per_core for kind in _kinds_of(site, job)), default=1)
-    cores = option.nodes * option.tasks_per_node * option.cpus_per_task
-    whole = part.words.get("OverSubscribe") == "EXCLUSIVE"
-    if not whole or job.cpus / each < cores:
-        yield from _sign("cores", cores, job.cpus / each)
-    if option.memory_mib is not None and "Memory" in site.words["SelectTypeParameters"]:
-        announced_mib = option.nodes * option.memory_mib
+    if given.cores is not None:
+        yield from _sign("cores", option.nodes * given.cores, job.cpus / each)
+    if given.cpus is not None:
+        yield from _sign("CPUs", option.nodes * given.cpus, job.cpus)
+    if given.memory_mib is not None and "Memory" in site.words["SelectTypeParameters"]:
+        announced_mib = option.nodes * given.memory_mib
         yield from _sign("memory", announced_mib, job.memory_mib, option.nodes)
     if _minutes(job.time_min) != math.ceil(option.time_s / 60):
         yield "time limit: other than announced"
     if "TRESBillingWeights" in part.words and job.billing is not None:
         if option.cost is None:
-            yield "cost: not announced, though the partition has weights"
+            bench.tally.counts["jobs whose cost is not announced, though it has weights"] += 1
         else:
             rate = option.cost.amount / (option.time_s / 3600)
             yield from _sign("cost", rate, job.billing, 1 + 0.005 * job.billing)

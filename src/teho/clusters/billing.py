@@ -17,9 +17,12 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     """What a job holds, on all its nodes together."""
 
     nodes: int
-    gpus: int = 0
+    gpus: tuple[tuple[str, int], ...] = ()
+    """Types, each with its count."""
     gpu_weight: float = 1.0
     cores: int = 0
+    cpus: int = 0
+    """As the scheduler counts them."""
     memory_gib: float = 0.0
     local_disk_gib: float = 0.0
     hours: float
@@ -30,6 +33,7 @@ _WORDS = {
     "gpus": ("GPU", "GPUs"),
     "weighted_gpus": ("GPU weight", "GPU weight"),
     "cores": ("core", "cores"),
+    "cpus": ("CPU", "CPUs"),
     "memory_gib": ("GiB memory", "GiB memory"),
     "local_disk_gib": ("GiB disk", "GiB disk"),
 }
@@ -57,8 +61,11 @@ def bill(billing: Billing, use: Use) -> Cost:
 
 
 def _quantity(term: Term, use: Use) -> float:
+    if term.of == "gpus":
+        own = (count for name, count in use.gpus if term.gpu_type in {"", name})
+        return float(sum(own))
     if term.of == "weighted_gpus":
-        return use.gpus * use.gpu_weight
+        return sum(count for _, count in use.gpus) * use.gpu_weight
     return float(getattr(use, term.of))
 
 
@@ -102,7 +109,8 @@ def _written(
 
 def _term(term: Term, use: Use) -> str:
     amount = _quantity(term, use)
-    text = f"{_number(amount)} {_WORDS[term.of][amount != 1]}"
+    words = f"{term.gpu_type} {_WORDS[term.of][amount != 1]}".strip()
+    text = f"{_number(amount)} {words}"
     if term.per != 1:
         text += f" / {_number(term.per)}"
         text = f"⌈{text}⌉" if term.up else text

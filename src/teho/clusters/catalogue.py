@@ -14,6 +14,14 @@ from teho.units import parse_duration, parse_mib
 
 __all__ = ["cluster_files", "load_catalogue", "load_cluster", "read_cluster"]
 
+_MEMORIES_OF_PARTITION = (
+    "max_memory",
+    "max_memory_per_cpu",
+    "default_memory_per_cpu",
+    "default_memory_per_gpu",
+    "default_memory_per_node",
+)
+
 
 def cluster_files(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
     """Return every cluster's file by name; a site's hides Teho's own, and a user's hides both.
@@ -77,6 +85,9 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     for kind in cluster.nodes:
         _check_memory(kind.memory, f"node kind {kind.name!r}, memory")
     _check_memory(cluster.dialect.default_memory_per_core, "dialect, default_memory_per_core")
+    for name, qos in cluster.qos.items():
+        if qos.max_time is not None:
+            parse_duration(qos.max_time, f"qos {name!r}, max_time")
     types = {kind.gpu.type for kind in cluster.nodes if kind.gpu}
     for share in cluster.shares:
         _check_memory(share.memory, f"share of GPU {share.gpu!r}, memory")
@@ -103,7 +114,8 @@ def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str,
         text = getattr(partition, key)
         if text is not None:
             parse_duration(text, f"partition {partition.title!r}, {key}")
-    _check_memory(partition.max_memory, f"partition {partition.title!r}, max_memory")
+    for key in _MEMORIES_OF_PARTITION:
+        _check_memory(getattr(partition, key), f"partition {partition.title!r}, {key}")
     for key in partition.unknown:
         if key not in Partition.__struct_fields__:
             yield f"unknown = {key!r}{did_you_mean(key, Partition.__struct_fields__)}", ""
@@ -128,6 +140,7 @@ def _sources(cluster: Cluster) -> Iterator[str]:
         cluster.partitions,
         cluster.shares,
         cluster.billing.values(),
+        cluster.qos.values(),
         cluster.software,
         cluster.environment,
     ):

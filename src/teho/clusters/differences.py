@@ -151,7 +151,8 @@ def _covering(name: str, gpu_types: frozenset[str], live: Cluster) -> list[Parti
     return [
         one
         for one in live.partitions
-        if name in {"", one.name} and one.purpose != "restricted" and not one.needs
+        if name in {"", one.name} and one.purpose != "restricted"
+        if not (one.needs or one.accounts or one.groups)
         if gpu_types & _gpu_types(live, one)
     ]
 

@@ -26,7 +26,9 @@ __all__ = [
     "GpuDriver",
     "LocalDisk",
     "NodeKind",
+    "OtherGpus",
     "Partition",
+    "Qos",
     "Share",
     "Software",
     "Source",
@@ -39,8 +41,11 @@ Automatic = Literal["cores", "memory"]
 EnvironmentKind = Literal["module", "conda", "venv", "container"]
 """How software is had: the site's own module, or an environment of one's own of either kind."""
 
-Quantity = Literal["nodes", "gpus", "weighted_gpus", "cores", "memory_gib", "local_disk_gib"]
-"""What a bill can count. `weighted_gpus`: each GPU counts as its type's `weight`."""
+Quantity = Literal[
+    "nodes", "gpus", "weighted_gpus", "cores", "cpus", "memory_gib", "local_disk_gib"
+]
+"""What a bill can count. `weighted_gpus`: each GPU counts as its type's `weight`; `cpus`: as the
+scheduler counts them, threads where it counts threads."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +82,13 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether its name does not say if it is a whole GPU."""
 
 
+class OtherGpus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """GPUs of another type in the same node."""
+
+    type: str
+    count: int
+
+
 class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Nodes that are alike."""
 
@@ -88,12 +100,16 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Cores that a job may ask for; None: all."""
     reserved_cores: tuple[int, ...] = ()
     """Cores that are kept for the system: nothing may be bound to them."""
+    threads_per_core: int = 1
+    """CPUs that the scheduler counts for a core."""
     sockets: int | None = None
     memory: str | None = None
     """Memory that jobs can ask for, in whole MiB: `498GiB`, `61500MiB`."""
     local_disk_gib: float | None = None
     """Disk of the node that a job can use; 0: the node has none."""
     gpu: Gpu | None = None
+    other_gpus: tuple[OtherGpus, ...] = ()
+    """GPUs of other types in the same node."""
     arch: str = "x86_64"
     constraint: str = ""
     """Value of `--constraint` that picks these nodes, where the request needs one."""
@@ -125,6 +141,10 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What Teho calls it where the name is empty, such as `GPU nodes`."""
     kinds: tuple[str, ...]
     """Names of its node kinds."""
+    node_counts: dict[str, int] = {}
+    """How many nodes of a kind it has, where these are not all of them."""
+    takes_cpu_jobs: bool = False
+    """Whether jobs without GPUs are taken on nodes that have them."""
     max_time: str | None = None
     """Such as `36h` or `3d`."""
     min_time: str | None = None
@@ -148,6 +168,16 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_cores: int | None = None
     """Of the whole job."""
     max_cores_per_node: int | None = None
+    max_cpus_per_node: int | None = None
+    """The same in CPUs as the scheduler counts them, threads where it counts threads."""
+    default_cpus_per_gpu: int | None = None
+    """What a job that does not say has with each GPU, in CPUs as the scheduler counts them."""
+    default_memory_per_gpu: str | None = None
+    default_memory_per_cpu: str | None = None
+    default_memory_per_node: str | None = None
+    """What a job has that names no memory: by its GPUs or its CPUs, else on each node."""
+    max_memory_per_cpu: str | None = None
+    """A job that asks for more is given more CPUs."""
     max_memory: str | None = None
     """Of each node, where it is less than the node has."""
     max_local_disk_gib: float | None = None
@@ -163,6 +193,18 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`restricted`: by invitation alone."""
     needs: str = ""
     """What a project must have first, such as `an accepted scalability test`."""
+    needs_reservation: bool = False
+    """Whether jobs must name a reservation."""
+    accounts: tuple[str, ...] = ()
+    """The only accounts that may use it; none: all but `denied_accounts`."""
+    denied_accounts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """The only Unix groups that may use it; none: all."""
+    allowed_qos: tuple[str, ...] = ()
+    """The only QOS that jobs may have; none: all but `denied_qos`."""
+    denied_qos: tuple[str, ...] = ()
+    qos: str = ""
+    """The QOS that is bound to it, whose limits hold for its jobs."""
     billing: str = ""
     """Name of one of the file's `billing` tables; empty: no charge, unless `unknown` has it."""
     source: str
@@ -229,6 +271,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Option that picks a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
     """Memory is asked for a node, never (it comes with GPUs, cores or nodes), or for a core."""
+    memory_is_counted: bool | None = None
+    """Whether the scheduler sets memory aside for jobs, so that each must ask for it or be given
+    a default. None: not documented, and none is asked for unless the user does."""
+    gives_whole: Literal["cores", "sockets", "cpus"] = "cores"
+    """What a job is given no part of. `cpus`: single threads of a core may be given."""
     default_memory_per_core: str | None = None
     """What a job gets with each core where it asks for no memory. None: not documented."""
     time_required: bool = True
@@ -244,6 +291,8 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One term of a bill: `quantity × times ÷ per`, rounded up where `up` says so."""
 
     of: Quantity
+    gpu_type: str = ""
+    """With `gpus`: those of this type alone; empty: of any."""
     times: float = 1.0
     per: float = 1.0
     up: bool = False
@@ -261,6 +310,24 @@ class Billing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     scale: float = 1.0
     source: str
     notes: str = ""
+
+
+class Qos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of a quality of service of Slurm's, by its trackable resources (TRES).
+
+    `cpu` (as Slurm counts them), `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:a100`, `billing`.
+    """
+
+    max_of_job: dict[str, int] = {}
+    max_of_node: dict[str, int] = {}
+    min_of_job: dict[str, int] = {}
+    max_of_user: dict[str, int] = {}
+    """Of all running jobs of a user."""
+    max_of_all: dict[str, int] = {}
+    """Of all running jobs together."""
+    max_time: str | None = None
+    flags: tuple[str, ...] = ()
+    source: str
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -369,6 +436,12 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     account: Account
     local_disk: LocalDisk | None = None
     billing: dict[str, Billing] = {}
+    qos: dict[str, Qos] = {}
+    enforced: tuple[str, ...] = ()
+    """What Slurm's accounting holds jobs to (AccountingStorageEnforce): `associations`, `limits`,
+    `qos`, `safe`."""
+    counted_gpus: tuple[str, ...] = ()
+    """Types of GPUs that Slurm counts one by one in limits and bills (AccountingStorageTRES)."""
     binding: Binding | None = None
     driver: GpuDriver | None = None
     """None: not documented."""

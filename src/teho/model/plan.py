@@ -9,7 +9,7 @@ import msgspec
 from teho.model.cluster import Automatic
 from teho.model.request import Request
 
-__all__ = ["Advice", "Answer", "Cost", "Option", "Refusal", "Unfit"]
+__all__ = ["Advice", "Answer", "Cost", "Given", "Option", "Refusal", "Unfit"]
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +35,21 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scheduler gives and bills on each node: what was asked for, or more.
+
+    None: it depends on which of several kinds of node the job comes to.
+    """
+
+    cores: int | None
+    cpus: int | None
+    """As the scheduler counts them: threads where it counts threads."""
+    gpus: tuple[tuple[str, int], ...] | None
+    """Types, each with its count."""
+    memory_mib: int | None
+    """None too if the site's default is not documented."""
+
+
 class Option(msgspec.Struct, frozen=True, kw_only=True):
     """One way to run the program: everything that the script and the submission need."""
 
@@ -55,8 +70,14 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     gpu_memory_gib: float | None = None
     tasks_per_node: int
     cpus_per_task: int
+    cpus_per_core: int = 1
+    """CPUs that the scheduler counts for a core, and the script asks for."""
+    one_thread: bool = False
+    """Whether the script asks for one CPU of each core, as kinds of node differ in their number."""
     memory_mib: int | None = None
     """Of each node, and to be named; None: it comes by itself or is left to the site."""
+    given: Given | None = None
+    """None: in plans of an older Teho."""
     automatic: tuple[Automatic, ...] = ()
     """What comes by itself: the script must not name it."""
     local_disk_gib: float | None = None
@@ -69,6 +90,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """When the scheduler would start it, were it submitted now; UTC. None: not asked, not told."""
     refused: str = ""
     """The scheduler's own words where it was asked and would not take it."""
+    unknown: tuple[str, ...] = ()
+    """What could refuse or change the job and cannot be known, such as `limits of your account`."""
     request: Request
 
 

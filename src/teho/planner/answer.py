@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Gpu, NodeKind, Partition
+from teho.model.member import Live
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
+from teho.planner.allocated import given_to, kinds_that_may_come
 from teho.planner.cost import cost_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Case, case_of, memory_mib, seconds
+from teho.planner.shape import Case, case_of, memory_mib, node_counts, seconds
+from teho.planner.slurm_rules import unknown_of
 from teho.planner.traps import advice_for
 
 __all__ = ["answer", "kinds_for", "option_of"]
+
+_NOTHING_LIVE: Mapping[str, Live] = {}
 
 
 class _Held(msgspec.Struct, frozen=True):
@@ -29,7 +34,11 @@ class _Held(msgspec.Struct, frozen=True):
 
 
 def answer(
-    request: Request, clusters: Iterable[Cluster], *, even_if_retired: bool = False
+    request: Request,
+    clusters: Iterable[Cluster],
+    *,
+    even_if_retired: bool = False,
+    live: Mapping[str, Live] = _NOTHING_LIVE,
 ) -> Answer:
     """Return every option that fits and, for everything else, the limits that it breaks.
 
@@ -41,6 +50,7 @@ def answer(
         request: what the program needs.
         clusters: the clusters to consider.
         even_if_retired: plan for retired clusters too, for study.
+        live: what running schedulers say of partitions and of the user, by cluster.
 
     Raises:
         InputError: a number of the request can be no one's need, such as no nodes.
@@ -52,7 +62,7 @@ def answer(
         if cluster.status == "retired" and not even_if_retired:
             unfit.append(_retired(cluster))
             continue
-        fitting, failing = _of_cluster(request, cluster)
+        fitting, failing = _of_cluster(request, cluster, live.get(cluster.name))
         groups += [fitting] if fitting else []
         unfit += failing
     groups.sort(key=_group_order)
@@ -93,13 +103,15 @@ def _retired(cluster: Cluster) -> Unfit:
     return Unfit(cluster=cluster.name, partition="", refusals=(refusal,))
 
 
-def _of_cluster(request: Request, cluster: Cluster) -> tuple[list[Option], list[Unfit]]:
+def _of_cluster(
+    request: Request, cluster: Cluster, live: Live | None
+) -> tuple[list[Option], list[Unfit]]:
     misnamed = _misnamed(request.partition, cluster)
     if misnamed is not None:
         named = request.partition or ""
         return [], [Unfit(cluster=cluster.name, partition=named, label=named, refusals=(misnamed,))]
     # All are held, the one that is named or not: what fits elsewhere is worth saying.
-    held = [_hold(request, cluster, partition) for partition in cluster.partitions]
+    held = [_hold(request, cluster, partition, live) for partition in cluster.partitions]
     kinds = {kind.name: kind for kind in cluster.nodes}
     ranks = [
         (_rank(one.partition, kinds[option.node_kind], option), option)
@@ -150,6 +162,7 @@ def _rank(partition: Partition, kind: NodeKind, option: Option) -> tuple[Any, ..
     return (
         partition.purpose != "production",
         partition.needs != "",
+        kind.gpu is not None and not option.gpu_type,
         _or_last(option.cost.amount if option.cost else None),
         _or_last(option.gpu_memory_gib),
         option.constraint != "",
@@ -179,13 +192,12 @@ def _elsewhere(
             yield msgspec.structs.replace(refusal, instead=instead)
 
 
-def _hold(request: Request, cluster: Cluster, partition: Partition) -> _Held:
+def _hold(request: Request, cluster: Cluster, partition: Partition, live: Live | None) -> _Held:
     options: dict[Option, Option] = {}
     refused: dict[Refusal, None] = {}
     kinds = list(kinds_for(request, cluster, partition))
     for kind in kinds:
-        case = case_of(request, cluster, partition, kind)
-        refusals = refusals_of(case)
+        case, refusals = _laid_out(request, cluster, partition, kind, live)
         if refusals:
             refused.update(dict.fromkeys(refusals))
         else:
@@ -198,6 +210,20 @@ def _hold(request: Request, cluster: Cluster, partition: Partition) -> _Held:
     return _Held(partition, tuple(options.values()), tuple(refused))
 
 
+def _laid_out(
+    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, live: Live | None
+) -> tuple[Case, tuple[Refusal, ...]]:
+    """Lay a request out on as few nodes as it fits; where it fits on none, on the fewest."""
+    found = []
+    for nodes in node_counts(request, partition, kind):
+        case = case_of(request, cluster, partition, kind, live, nodes)
+        refusals = refusals_of(case)
+        if not refusals:
+            return case, ()
+        found.append((case, refusals))
+    return found[0]
+
+
 def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Iterator[NodeKind]:
     """Yield the node kinds of a partition that have what is asked for: such GPUs, or none."""
     for kind in cluster.nodes:
@@ -205,7 +231,7 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
             continue
         gpu, wanted = kind.gpu, request.gpu_type
         if request.gpus == 0 or gpu is None:
-            fits = request.gpus == 0 and gpu is None
+            fits = request.gpus == 0 and (gpu is None or partition.takes_cpu_jobs)
         elif wanted is None:
             fits = _is_meant(request, gpu)
         else:
@@ -226,20 +252,30 @@ def _is_meant(request: Request, gpu: Gpu) -> bool:
 
 
 def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> Refusal:
+    instead = ""
     if request.gpus == 0:
         sentence = f"no GPU is asked for, only GPU jobs in {partition.title}"
     else:
-        kinds = [kind for kind in cluster.nodes if kind.name in partition.kinds]
-        types = sorted({kind.gpu.type for kind in kinds if kind.gpu})
+        gpus = [kind.gpu for kind in cluster.nodes if kind.name in partition.kinds and kind.gpu]
+        types = sorted({gpu.type for gpu in gpus})
         have = f"only {', '.join(types)}" if types else "none"
         what = f"GPUs of type {request.gpu_type}" if request.gpu_type else "whole GPUs"
         sentence = f"{what} are asked for, {have} in {partition.title}"
-    return Refusal(kind="no_such_nodes", sentence=sentence, source=partition.source)
+        unsure = sorted({gpu.type for gpu in gpus if gpu.may_be_slice})
+        if unsure and not request.gpu_type:
+            sentence += ", and its name does not say whether it is a whole GPU"
+            instead = f"--gpu-type {unsure[0]}"
+    return Refusal(
+        kind="no_such_nodes", sentence=sentence, source=partition.source, instead=instead
+    )
 
 
 def option_of(case: Case) -> Option:
     """Return what to ask for, whether it fits or not: `refusals_of` says that."""
     request, kind, shape = case.request, case.kind, case.shape
+    gpu = kind.gpu if request.gpus else None
+    threads = {one.threads_per_core for one in kinds_that_may_come(case)}
+    one_thread = len(threads) > 1
     return Option(
         cluster=case.cluster.name,
         scheduler=case.cluster.scheduler,
@@ -249,17 +285,21 @@ def option_of(case: Case) -> Option:
         constraint=kind.constraint,
         nodes=shape.nodes,
         gpus_per_node=shape.gpus_per_node,
-        gpu_type=kind.gpu.type if kind.gpu else "",
-        gpu_is_typed=kind.gpu.typed if kind.gpu else True,
-        gpu_memory_gib=kind.gpu.memory_gib if kind.gpu else None,
+        gpu_type=gpu.type if gpu else "",
+        gpu_is_typed=gpu.typed if gpu else True,
+        gpu_memory_gib=gpu.memory_gib if gpu else None,
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,
+        cpus_per_core=1 if one_thread else kind.threads_per_core,
+        one_thread=one_thread,
         memory_mib=shape.memory_mib,
+        given=given_to(case),
         automatic=case.automatic,
         local_disk_gib=request.local_disk_gib,
         time_s=shape.time_s,
         account=request.account or "",
         cost=cost_of(case),
         advice=advice_for(case),
+        unknown=unknown_of(case.cluster, case.partition, case.live),
         request=request,
     )

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from teho.clusters.billing import Use, bill
 from teho.model.cluster import Cluster
 from teho.model.plan import Cost, Option
+from teho.planner.allocated import given_to
 from teho.planner.shape import Case, case_of
-from teho.planner.shape import memory_mib as catalogue_mib
 
 __all__ = ["cost_of", "cost_of_use"]
 
@@ -32,7 +32,7 @@ def cost_of_use(
         for kind in cluster.nodes:
             planned = (partition.name, partition.title) == (option.partition, option.label)
             if planned and kind.name == option.node_kind:
-                case = case_of(option.request, cluster, partition, kind)
+                case = case_of(option.request, cluster, partition, kind, nodes=option.nodes)
                 if memory_mib is not None and case.memory_is_left_to_the_site:
                     shape = replace(case.shape, memory_mib=memory_mib // case.shape.nodes)
                     case = replace(case, shape=shape)
@@ -45,31 +45,34 @@ def cost_of_use(
 def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
     """Return the bill of a job that runs for some time; None: for all the time it asks for.
 
-    None where the site's formula is not documented; an amount of 0 without a unit
-    where the site charges nothing.
+    None where the site's formula is not documented, or bills what depends on the node that the
+    job comes to; an amount of 0 without a unit where the site charges nothing.
     """
     partition, kind, shape = case.partition, case.kind, case.shape
     if not partition.billing:
         if "billing" in partition.unknown:
             return None
         return Cost(amount=0.0, unit="", sum="", source=partition.source)
-    gpus, cores, memory = shape.gpus_per_node, shape.cores_per_node, shape.memory_mib
-    if case.has_whole_nodes:
-        gpus = (kind.gpu.count or gpus) if kind.gpu else 0
-        cores, memory = case.usable_cores, catalogue_mib(kind.memory)
-    elif memory is None and case.share and case.share.memory and "memory" in case.automatic:
-        memory = (catalogue_mib(case.share.memory) or 0) * gpus
-    elif memory is None:
-        memory = case.default_memory_mib
+    given = given_to(case)
+    billing = case.cluster.billing[partition.billing]
+    needed = {term.of for term in (*billing.sum, *billing.largest)}
+    if (
+        ("cores" in needed and given.cores is None)
+        or ("cpus" in needed and given.cpus is None)
+        or (needed & {"gpus", "weighted_gpus"} and given.gpus is None)
+    ):
+        return None
+    nodes = shape.nodes
     return bill(
-        case.cluster.billing[partition.billing],
+        billing,
         Use(
-            nodes=shape.nodes,
-            gpus=gpus * shape.nodes,
+            nodes=nodes,
+            gpus=tuple((gpu_type, count * nodes) for gpu_type, count in given.gpus or ()),
             gpu_weight=kind.gpu.weight if kind.gpu else 1.0,
-            cores=cores * shape.nodes,
-            memory_gib=(memory or 0) / 1024 * shape.nodes,
-            local_disk_gib=(case.request.local_disk_gib or 0.0) * shape.nodes,
+            cores=(given.cores or 0) * nodes,
+            cpus=(given.cpus or 0) * nodes,
+            memory_gib=(given.memory_mib or 0) / 1024 * nodes,
+            local_disk_gib=(case.request.local_disk_gib or 0.0) * nodes,
             hours=(shape.time_s if elapsed_s is None else elapsed_s) / 3600,
         ),
     )

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from teho.model.cluster import NodeKind, Partition
+from teho.model.cluster import Partition
 from teho.model.plan import Refusal
+from teho.planner.allocated import given_to, kinds_that_may_come
 from teho.planner.masks import mask_refusals
-from teho.planner.shape import Case, Shape, fewest_nodes, memory_mib, seconds
-from teho.units import format_duration, format_mib, mib_text
+from teho.planner.shape import Case, fewest_nodes, memory_mib, seconds
+from teho.planner.slurm_rules import access_refusals
+from teho.units import format_duration, format_mib, mib_text, plural
 
 __all__ = ["refusals_of"]
+
+_LIMITS = "Slurm sacctmgr show qos, show associations"
 
 
 def refusals_of(case: Case) -> tuple[Refusal, ...]:
@@ -19,6 +23,8 @@ def refusals_of(case: Case) -> tuple[Refusal, ...]:
     refusals: list[Refusal] = []
     for check in _CHECKS:
         refusals += check(case)
+    if not refusals:  # what breaks a partition's own limit is told by that
+        refusals += _resources(case)
     if not refusals or all(refusal.kind != "too_many_gpus" for refusal in refusals):
         return tuple(refusals)
     # Too many GPUs lead to too many nodes and cores: told only to those who asked for them.
@@ -51,6 +57,10 @@ def _purpose(case: Case) -> Iterator[Refusal]:
             sentence=f"{case.partition.title} is open by invitation alone",
             source=case.partition.source,
         )
+
+
+def _access(case: Case) -> Iterator[Refusal]:
+    yield from access_refusals(case.request, case.cluster, case.partition, case.live)
 
 
 def _launcher(case: Case) -> Iterator[Refusal]:
@@ -195,7 +205,7 @@ def _next_count(case: Case, multiple: int) -> str:
 
 def _nodes(case: Case) -> Iterator[Refusal]:
     partition, kind, nodes = case.partition, case.kind, case.shape.nodes
-    there = kind.count
+    there = partition.node_counts.get(kind.name, kind.count)
     if there is not None and nodes > there:
         there = _nodes_there(case)
     limits = ((_most_nodes(case), partition.source), (there, kind.source))
@@ -225,36 +235,30 @@ def _nodes_there(case: Case) -> int | None:
 
     Kinds that are asked for in the same words are one to the scheduler.
     """
-    counts = [
-        kind.count
-        for kind in case.cluster.nodes
-        if kind.name in case.partition.kinds
-        and kind.constraint == case.kind.constraint
-        and _gpu_type(kind) == _gpu_type(case.kind)
-        and _holds(kind, case.shape)
-    ]
-    known = [count for count in counts if count is not None]
-    return sum(known) if counts and len(known) == len(counts) else None
-
-
-def _gpu_type(kind: NodeKind) -> str:
-    return kind.gpu.type if kind.gpu else ""
-
-
-def _holds(kind: NodeKind, shape: Shape) -> bool:
-    """Tell whether a node of this kind has what each node of the job is to have."""
-    memory, gpus = memory_mib(kind.memory), kind.gpu.count if kind.gpu else 0
-    return (
-        shape.cores_per_node <= (kind.usable_cores or kind.cores)
-        and (memory is None or (shape.memory_mib or 0) <= memory)
-        and (gpus is None or shape.gpus_per_node <= gpus)
-    )
+    total = 0
+    for kind in kinds_that_may_come(case):
+        types = [kind.gpu.type, *(other.type for other in kind.other_gpus)] if kind.gpu else []
+        if not case.request.gpus and kind.gpu and kind.gpu.type != min(types):
+            continue  # nodes with GPUs of several types are of several kinds
+        count = case.partition.node_counts.get(kind.name, kind.count)
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 def _time(case: Case) -> Iterator[Refusal]:
-    partition, asked_s = case.partition, case.shape.time_s
-    if partition.max_time and asked_s > seconds(partition.max_time):
-        yield _time_refusal("too_long", asked_s, partition, "at most", partition.max_time)
+    partition, asked_s, limits = case.partition, case.shape.time_s, case.limits
+    if limits.time_s is not None and asked_s > limits.time_s:
+        yield Refusal(
+            kind="too_long",
+            sentence=f"{format_duration(asked_s)}, at most {format_duration(limits.time_s)} "
+            f"({limits.time_setter})",
+            source=_LIMITS,
+        )
+    most = partition.max_time if limits.partition_time_holds else None
+    if most and asked_s > seconds(most):
+        yield _time_refusal("too_long", asked_s, partition, "at most", most)
     if partition.min_time and asked_s < seconds(partition.min_time):
         yield _time_refusal("too_short", asked_s, partition, "at least", partition.min_time)
 
@@ -286,7 +290,7 @@ def _cores(case: Case) -> Iterator[Refusal]:
         kept = f" ({kind.cores} in all, the rest is the system's)" if usable < kind.cores else ""
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"{cores} cores on a node, jobs can have {usable}{kept}",
+            sentence=f"{cores} cores on a node{_for_memory(case)}, jobs can have {usable}{kept}",
             source=kind.source,
             instead=f"--cpus-per-gpu {fair}" if fair else "",
         )
@@ -294,6 +298,14 @@ def _cores(case: Case) -> Iterator[Refusal]:
         yield Refusal(
             kind="too_many_cores_per_node",
             sentence=f"{cores} cores on a node, at most {partition.max_cores_per_node} "
+            f"in {partition.title}",
+            source=partition.source,
+        )
+    cpus = cores * kind.threads_per_core
+    if partition.max_cpus_per_node is not None and cpus > partition.max_cpus_per_node:
+        yield Refusal(
+            kind="too_many_cores_per_node",
+            sentence=f"{_cpus(case, cpus)} on a node, at most {partition.max_cpus_per_node} "
             f"in {partition.title}",
             source=partition.source,
         )
@@ -312,6 +324,75 @@ def _cores(case: Case) -> Iterator[Refusal]:
             source=share.source,
             instead=f"--cpus-per-gpu {share.cores}",
         )
+
+
+def _for_memory(case: Case) -> str:
+    """Say that so many cores come of the memory, where they do."""
+    each, memory = memory_mib(case.partition.max_memory_per_cpu), case.request.memory_mib
+    if each is None or memory is None or case.has_whole_nodes:
+        return ""
+    needed = math.ceil(memory / each / case.kind.threads_per_core)
+    if needed < case.shape.cores_per_node - case.shape.tasks_per_node:
+        return ""
+    return f" for {format_mib(memory)}, at {format_mib(each)} for each CPU"
+
+
+def _cpus(case: Case, cpus: int) -> str:
+    """Write CPUs as the scheduler counts them."""
+    threads = case.kind.threads_per_core
+    return f"{cpus} CPUs, {threads} for each core," if threads > 1 else f"{cpus} CPUs"
+
+
+def _resources(case: Case) -> Iterator[Refusal]:
+    """Yield the limits of QOS and associations that the job as it is given breaks."""
+    limits, nodes = case.limits, case.shape.nodes
+    of_node = _resources_of_node(case)
+    of_job = {what: number * nodes for what, number in of_node.items()} | {"node": nodes}
+    for asked, most, where in (
+        (of_job, limits.job, "a job"),
+        (of_node, limits.node, "a node"),
+    ):
+        for what, limit in most.items():
+            if asked.get(what, 0) > limit.most:
+                yield Refusal(
+                    kind="limit",
+                    sentence=f"{_amount(what, asked[what])}, at most "
+                    f"{_amount(what, limit.most)} {where} ({limit.setter})",
+                    source=_LIMITS,
+                )
+    for what, limit in limits.least.items():
+        if what in of_job and of_job[what] < limit.most:
+            yield Refusal(
+                kind="limit",
+                sentence=f"{_amount(what, of_job[what])}, {_amount(what, limit.most)} or more "
+                f"({limit.setter})",
+                source=_LIMITS,
+            )
+
+
+def _resources_of_node(case: Case) -> dict[str, int]:
+    """Return what Slurm counts for each node, by trackable resource."""
+    given, shape = given_to(case), case.shape
+    cpus = given.cpus
+    gpus = given.gpus or ()
+    counted = case.cluster.counted_gpus
+    found = {
+        "cpu": shape.cores_per_node * case.kind.threads_per_core if cpus is None else cpus,
+        "mem": given.memory_mib or shape.memory_mib or 0,
+        "gres/gpu": sum(count for _, count in gpus),
+    }
+    for gpu_type in counted:
+        found[f"gres/gpu:{gpu_type}"] = sum(n for name, n in gpus if name == gpu_type)
+    return found
+
+
+def _amount(what: str, number: int) -> str:
+    if what == "mem":
+        return format_mib(number)
+    name = {"cpu": "CPU", "node": "node", "gres/gpu": "GPU"}.get(what)
+    if name is None:
+        name = what.removeprefix("gres/gpu:") + " GPU" * what.startswith("gres/gpu:")
+    return f"{number} {plural(name, number)}"
 
 
 def _memory(case: Case) -> Iterator[Refusal]:
@@ -377,8 +458,10 @@ def _disk(case: Case) -> Iterator[Refusal]:
         (kind.local_disk_gib, kind.source),
         (disk.max_gib, disk.source),
     )
+    # Options take whole GiB, and the script rounds up.
+    written = wanted if disk.per_core else math.ceil(wanted)
     for most, source in limits:
-        if most is not None and wanted > most:
+        if most is not None and written > most:
             yield Refusal(
                 kind="too_much_local_disk",
                 sentence=f"{wanted:g} GiB of local disk, a job can have {most:g} GiB on a node",
@@ -396,6 +479,7 @@ def _disk(case: Case) -> Iterator[Refusal]:
 
 _CHECKS = (
     _purpose,
+    _access,
     _launcher,
     _slurm_alone,
     _untyped,

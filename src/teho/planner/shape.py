@@ -8,13 +8,19 @@ from functools import cache
 import msgspec
 
 from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
+from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
+from teho.planner.slurm_rules import Limits, limits_for
 from teho.units import parse_duration, parse_mib
 
-__all__ = ["Case", "Shape", "case_of", "fewest_nodes", "memory_mib", "seconds"]
+__all__ = ["Case", "Shape", "case_of", "fewest_nodes", "memory_mib", "node_counts", "seconds"]
 
 _TASK_PER_GPU = frozenset({"launch", "srun", "horovod"})
 """Launchers whose processes the scheduler starts; the others start their own on each node."""
+
+_ONE_PROCESS = frozenset({"plain"})
+"""Launchers that start one process, which has no use for a second node."""
+_MOST_LAYOUTS = 4
 
 seconds = cache(parse_duration)
 """`parse_duration`, remembered: a catalogue has few different limits and many plans."""
@@ -51,6 +57,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """What comes by itself and must not be named."""
     most_per_node: int | None
     """GPUs that a job can have on one node. None: not documented."""
+    limits: Limits
+    live: Live | None
     shape: Shape
 
     @property
@@ -76,7 +84,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def billed_memory_is_unknown(self) -> bool:
         """Whether the site bills memory, and nobody knows how much this job will have."""
         billing = self.cluster.billing.get(self.partition.billing)
-        if billing is None or not self.memory_is_left_to_the_site:
+        counted = self.cluster.dialect.memory_is_counted
+        if billing is None or counted is not None or not self.memory_is_left_to_the_site:
             return False
         terms = (*billing.sum, *billing.largest)
         return self.default_memory_mib is None and any(term.of == "memory_gib" for term in terms)
@@ -87,27 +96,41 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind.usable_cores or self.kind.cores
 
 
-def case_of(request: Request, cluster: Cluster, partition: Partition, kind: NodeKind) -> Case:
+def case_of(
+    request: Request,
+    cluster: Cluster,
+    partition: Partition,
+    kind: NodeKind,
+    live: Live | None = None,
+    nodes: int | None = None,
+) -> Case:
     """Lay a request out on a kind of node, filling what it does not say with the fair share.
 
-    Limits are not looked at: what comes out may be too large for the partition.
+    Limits are not looked at, but for what is filled in: what comes out may be too large for the
+    partition.
+
+    Args:
+        request: what the program needs.
+        cluster: where.
+        partition: of that cluster.
+        kind: one of the partition's.
+        live: what the running scheduler says. None: it was not asked.
+        nodes: how many; None: as few as the GPUs lie on evenly.
     """
     share = _share_of(cluster, kind)
-    automatic = _automatic(cluster, partition, share)
     most = _most_per_node(partition, kind)
-    nodes = request.nodes or fewest_nodes(request.gpus, most)
-    gpus_per_node = math.ceil(request.gpus / nodes)
-    tasks = _tasks_per_node(request, cluster, gpus_per_node)
-    cores = _cores_per_node(request, partition, kind, share, nodes, gpus_per_node)
-    shape = Shape(
+    nodes = nodes or request.nodes or fewest_nodes(request.gpus, most)
+    limits = limits_for(request, cluster, partition, live)
+    laid = _Layout(
+        request=request,
+        cluster=cluster,
+        partition=partition,
+        kind=kind,
+        share=share,
+        automatic=_automatic(cluster, partition, share),
+        limits=limits,
         nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        tasks_per_node=tasks,
-        cpus_per_task=max(1, cores // tasks),
-        memory_mib=None
-        if "memory" in automatic
-        else _memory(request, partition, kind, share, gpus_per_node),
-        time_s=_time(request, partition),
+        gpus=math.ceil(request.gpus / nodes),
     )
     return Case(
         request=request,
@@ -115,10 +138,28 @@ def case_of(request: Request, cluster: Cluster, partition: Partition, kind: Node
         partition=partition,
         kind=kind,
         share=share,
-        automatic=automatic,
+        automatic=laid.automatic,
         most_per_node=most,
-        shape=shape,
+        limits=limits,
+        live=live,
+        shape=laid.shape(),
     )
+
+
+def node_counts(request: Request, partition: Partition, kind: NodeKind) -> tuple[int, ...]:
+    """Return on how many nodes a request may be laid out, the fewest first."""
+    if request.nodes is not None:
+        return (request.nodes,)
+    least = partition.min_nodes
+    if request.gpus == 0:
+        if request.launcher in _ONE_PROCESS or request.cpus is None:
+            return (1,)
+        usable = kind.usable_cores or kind.cores
+        return (max(least, math.ceil(request.cpus / usable)),)
+    fewest = fewest_nodes(request.gpus, _most_per_node(partition, kind))
+    small = [count for count in range(1, math.isqrt(request.gpus) + 1) if request.gpus % count == 0]
+    even = sorted({n for count in small for n in (count, request.gpus // count) if n > fewest})
+    return (fewest, *(n for n in even[:_MOST_LAYOUTS] if n >= least))
 
 
 def memory_mib(text: str | None) -> int | None:
@@ -136,6 +177,145 @@ def fewest_nodes(gpus: int, per_node_most: int | None) -> int:
     return min(n for count in small for n in (count, gpus // count) if n >= fewest)
 
 
+class _Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """A request on some nodes of a kind, while it is laid out."""
+
+    request: Request
+    cluster: Cluster
+    partition: Partition
+    kind: NodeKind
+    share: Share | None
+    automatic: tuple[Automatic, ...]
+    limits: Limits
+    nodes: int
+    gpus: int
+    """Of each node."""
+
+    @property
+    def whole(self) -> bool:
+        return self.partition.exclusive or self.request.exclusive
+
+    @property
+    def usable(self) -> int:
+        return self.kind.usable_cores or self.kind.cores
+
+    def shape(self) -> Shape:
+        tasks = self.tasks()
+        cpus_per_task = max(1, self.cores() // tasks)
+        memory = None if "memory" in self.automatic else self.memory(tasks * cpus_per_task)
+        each = memory_mib(self.partition.max_memory_per_cpu)
+        if memory and each and not self.whole:
+            # Slurm gives a job that asks for more memory than its CPUs may have more CPUs.
+            cpus = math.ceil(memory / each)
+            cores = math.ceil(cpus / self.kind.threads_per_core)
+            cpus_per_task = max(cpus_per_task, math.ceil(cores / tasks))
+        return Shape(
+            nodes=self.nodes,
+            gpus_per_node=self.gpus,
+            tasks_per_node=tasks,
+            cpus_per_task=cpus_per_task,
+            memory_mib=memory,
+            time_s=self.time_s(),
+        )
+
+    def tasks(self) -> int:
+        launcher = self.request.launcher
+        if launcher == "launch" and self.cluster.scheduler != "slurm":
+            return 1  # Grid Engine starts the script, and nothing there starts tasks
+        return self.gpus if launcher in _TASK_PER_GPU and self.gpus else 1
+
+    def cores(self) -> int:
+        """Return the cores of each node: what is asked for, or the fair share within limits."""
+        request = self.request
+        if request.gpus and request.cpus_per_gpu is not None:
+            return request.cpus_per_gpu * self.gpus
+        if request.cpus is not None:
+            return math.ceil(request.cpus / self.nodes)
+        most = self.most_cores()
+        fair = self.fair_cores()
+        return fair if most is None else max(1, min(fair, most))
+
+    def fair_cores(self) -> int:
+        kind, share, gpus = self.kind, self.share, self.gpus
+        if self.whole:
+            return self.usable
+        if kind.gpu is None or gpus == 0:
+            return 1
+        if share is not None and share.cores is not None:
+            return share.cores * gpus
+        if self.partition.default_cpus_per_gpu is not None:
+            cpus = self.partition.default_cpus_per_gpu * gpus
+            return min(self.usable, max(1, cpus // kind.threads_per_core))
+        # A slice's part of a node is not known: one core is what no site refuses.
+        return max(1, self.usable * gpus // kind.gpu.count) if kind.gpu.count else 1
+
+    def most_cores(self) -> int | None:
+        """Return the most cores of each node that are filled in. None: there is no limit."""
+        partition, threads, limits = self.partition, self.kind.threads_per_core, self.limits
+        in_cpus = [partition.max_cpus_per_node, limits.node_most("cpu")]
+        job = limits.job_most("cpu")
+        in_cpus.append(None if job is None else job // self.nodes)
+        in_cores = [partition.max_cores_per_node]
+        in_cores.append(partition.max_cores // self.nodes if partition.max_cores else None)
+        known = [number for number in in_cores if number is not None]
+        known += [number // threads for number in in_cpus if number is not None]
+        return min(known, default=None)
+
+    def memory(self, cores: int) -> int | None:
+        """Return the memory of each node that the job asks for. None: it asks for none."""
+        share = self.share
+        if self.request.memory_mib is not None:
+            return self.request.memory_mib
+        if self.whole:
+            return _least(memory_mib(self.kind.memory), *self.most_memory(self.usable))
+        if share is not None and share.memory is not None:
+            return _mib(share.memory) * self.gpus
+        if not self.cluster.dialect.memory_is_counted:
+            return None
+        fair = self.fair_memory(cores)
+        return _least(fair, memory_mib(self.kind.memory), *self.most_memory(cores))
+
+    def fair_memory(self, cores: int) -> int | None:
+        """Return what the partition gives a job that names no memory, or its share of the node.
+
+        Slurm's own default where a partition has none is all of the node's memory.
+        """
+        partition, whole = self.partition, memory_mib(self.kind.memory)
+        if self.gpus and partition.default_memory_per_gpu is not None:
+            return _mib(partition.default_memory_per_gpu) * self.gpus
+        if partition.default_memory_per_cpu is not None:
+            return _mib(partition.default_memory_per_cpu) * cores * self.kind.threads_per_core
+        if partition.default_memory_per_node is not None:
+            return _mib(partition.default_memory_per_node)
+        return None if whole is None else max(1, whole * cores // self.usable)
+
+    def most_memory(self, cores: int) -> tuple[int | None, ...]:
+        """Return limits on the memory of each node that is filled in."""
+        partition, limits = self.partition, self.limits
+        each, job = memory_mib(partition.max_memory_per_cpu), limits.job_most("mem")
+        return (
+            memory_mib(partition.max_memory),
+            None if each is None else each * cores * self.kind.threads_per_core,
+            limits.node_most("mem"),
+            None if job is None else job // self.nodes,
+        )
+
+    def time_s(self) -> float:
+        """Return the time to plan: what is asked for, or an hour where the limits allow it."""
+        if self.request.time_s is not None:
+            return self.request.time_s
+        limits, most = self.limits, [DEFAULT_TIME_S]
+        if self.partition.max_time is not None and limits.partition_time_holds:
+            most.append(seconds(self.partition.max_time))
+        if limits.time_s is not None:
+            most.append(limits.time_s)
+        return min(most)
+
+
+def _least(*numbers: int | None) -> int | None:
+    return min((number for number in numbers if number is not None), default=None)
+
+
 def _share_of(cluster: Cluster, kind: NodeKind) -> Share | None:
     if kind.gpu is None:
         return None
@@ -143,12 +323,6 @@ def _share_of(cluster: Cluster, kind: NodeKind) -> Share | None:
         if share.gpu == kind.gpu.type:
             return share
     return None
-
-
-def _tasks_per_node(request: Request, cluster: Cluster, gpus_per_node: int) -> int:
-    if request.launcher == "launch" and cluster.scheduler != "slurm":
-        return 1  # Grid Engine starts the script, and nothing there starts tasks
-    return gpus_per_node if request.launcher in _TASK_PER_GPU and gpus_per_node else 1
 
 
 def _automatic(
@@ -171,50 +345,3 @@ def _most_per_node(partition: Partition, kind: NodeKind) -> int | None:
         if count is not None
     ]
     return min(known, default=None)
-
-
-def _cores_per_node(
-    request: Request,
-    partition: Partition,
-    kind: NodeKind,
-    share: Share | None,
-    nodes: int,
-    gpus_per_node: int,
-) -> int:
-    usable = kind.usable_cores or kind.cores
-    if request.gpus and request.cpus_per_gpu is not None:
-        return request.cpus_per_gpu * gpus_per_node
-    if request.cpus is not None:
-        return math.ceil(request.cpus / nodes)
-    if partition.exclusive or request.exclusive:
-        return usable
-    if kind.gpu is None or request.gpus == 0:
-        return 1
-    if share is not None and share.cores is not None:
-        return share.cores * gpus_per_node
-    # A slice's part of a node is not known: one core is what no site refuses.
-    return max(1, usable * gpus_per_node // kind.gpu.count) if kind.gpu.count else 1
-
-
-def _memory(
-    request: Request,
-    partition: Partition,
-    kind: NodeKind,
-    share: Share | None,
-    gpus_per_node: int,
-) -> int | None:
-    if request.memory_mib is not None:
-        return request.memory_mib
-    if partition.exclusive or request.exclusive:
-        return memory_mib(kind.memory)
-    if share is not None and share.memory is not None:
-        return _mib(share.memory) * gpus_per_node
-    return None
-
-
-def _time(request: Request, partition: Partition) -> float:
-    """Return the time to plan: what is asked for, or an hour where the partition allows it."""
-    if request.time_s is not None:
-        return request.time_s
-    most = partition.max_time
-    return DEFAULT_TIME_S if most is None else min(DEFAULT_TIME_S, seconds(most))

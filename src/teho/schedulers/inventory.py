@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
 from teho.errors import RefusedError
-from teho.model.cluster import Gpu, NodeKind
+from teho.model.cluster import Gpu, NodeKind, OtherGpus
 from teho.schedulers.command import Completed, said
 from teho.units import mib_text
 
@@ -30,9 +29,6 @@ _AMD = re.compile(r"mi\d{2,3}|amd|gfx\d+|radeon|instinct", re.IGNORECASE)
 _LENGTHS = ((86400, "d"), (3600, "h"), (60, "min"))
 _TIMEOUT_S = 60.0
 """A busy scheduler takes its time over thousands of nodes."""
-_MOST_FEATURE_SETS = 4
-"""Nodes that are alike but for more sets of features than this are told apart by place (racks,
-switches), not by kind."""
 
 
 UNTYPED = "gpu"
@@ -109,23 +105,17 @@ def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, .
     """Group nodes that are alike; each kind with its nodes.
 
     A node with GPUs of several types is of several kinds, one a type, as a request
-    names one type.
+    names one type. Nodes that differ in their features alone are alike: a job has what it
+    asks for on any of them.
     """
     alike: dict[Host, list[Host]] = {}
     for host in hosts:
         bare = msgspec.structs.replace(host, name="", partitions=(), features=frozenset())
         alike.setdefault(bare, []).append(host)
-    groups: list[tuple[Host, list[Host], frozenset[str]]] = []
-    for members in alike.values():
-        sets = Counter(host.features for host in members)
-        if len(sets) > _MOST_FEATURE_SETS:
-            common = frozenset.intersection(*sets)
-            groups.append((members[0], members, common))
-        else:
-            groups += [
-                (members[0], [host for host in members if host.features == features], features)
-                for features in sets
-            ]
+    groups = [
+        (members[0], members, frozenset.intersection(*(host.features for host in members)))
+        for members in alike.values()
+    ]
     parts = [
         (host, members, features, gpu, len(host.gpus) > 1)
         for host, members, features in groups
@@ -140,26 +130,22 @@ def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, .
             cores=host.cores,
             usable_cores=host.usable_cores if host.usable_cores != host.cores else None,
             reserved_cores=host.reserved_cores,
+            threads_per_core=host.cpus_per_core,
             sockets=host.sockets,
             memory=mib_text(host.memory_mib) if host.memory_mib else None,
             local_disk_gib=host.local_disk_gib,
             gpu=gpu_of(*gpu) if gpu else None,
+            other_gpus=tuple(
+                OtherGpus(type=name, count=count)
+                for name, count in host.gpus
+                if gpu and name != gpu[0]
+            ),
             arch=host.arch,
-            constraint=_constraint(host, features, groups),
             source=source,
             notes=_notes(host, features, mixed=mixed),
         )
         found[kind] = tuple(members)
     return found
-
-
-def _constraint(
-    host: Host, features: frozenset[str], groups: Iterable[tuple[Host, list[Host], frozenset[str]]]
-) -> str:
-    """Return the feature that tells nodes from others of the same hardware; empty if none need."""
-    twins = [other for first, _, other in groups if first is host and other != features]
-    telling = sorted(feature for feature in features if all(feature not in twin for twin in twins))
-    return telling[0] if twins and telling else ""
 
 
 def _notes(host: Host, features: frozenset[str], *, mixed: bool) -> str:

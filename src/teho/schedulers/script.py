@@ -258,10 +258,11 @@ def _threads(option: Option, processes: int) -> str:
     if option.request.launcher == "launch":
         return ""
     if option.scheduler == "slurm" and "cores" not in option.automatic:
-        if processes == 1:
+        shares = processes * option.cpus_per_core
+        if shares == 1:
             return "$SLURM_CPUS_PER_TASK"
         fits = option.cpus_per_task >= processes
-        return f"$((SLURM_CPUS_PER_TASK / {processes}))" if fits else "1"
+        return f"$((SLURM_CPUS_PER_TASK / {shares}))" if fits else "1"
     if option.scheduler == "local":
         return str(max(1, option.cpus_per_task // processes))
     cores = "SLURM_CPUS_ON_NODE" if option.scheduler == "slurm" else "NSLOTS"

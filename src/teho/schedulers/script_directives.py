@@ -65,7 +65,10 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
     else:
         yield f"--ntasks-per-node={option.tasks_per_node}"
     if "cores" not in option.automatic:
-        yield f"--cpus-per-task={option.cpus_per_task}"
+        # What Slurm calls a CPU is a thread where it counts threads.
+        yield f"--cpus-per-task={option.cpus_per_task * option.cpus_per_core}"
+    if option.one_thread:
+        yield "--threads-per-core=1"
     if option.memory_mib is not None and "memory" not in option.automatic:
         yield f"--mem={_memory(option.memory_mib)}"
     yield from _gpus_and_disk(option, cluster)

@@ -1,17 +1,16 @@
-"""What Slurm bills for a job, and what a job has for each GPU that does not ask."""
+"""What Slurm bills for a job."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from teho.errors import UnitError
-from teho.model.cluster import Billing, Share, Term
+from teho.model.cluster import Billing, Term
 from teho.schedulers.inventory import Host
 from teho.schedulers.slurm_rows import Row
-from teho.units import mib_text, parse_bytes, parse_mib
+from teho.units import parse_bytes
 
-__all__ = ["billing_of", "defaults_of"]
+__all__ = ["billing_of"]
 
 _WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 
@@ -53,57 +52,19 @@ def _term(item: str, hosts: Sequence[Host]) -> Term | None:
     if match is None:
         return None
     name, weight = match[1].lower(), float(match[2])
-    threads = {host.cpus_per_core for host in hosts}
-    types = {gpu_type.lower() for host in hosts for gpu_type, _ in host.gpus}
-    if name == "cpu" and len(threads) == 1:
-        return Term(of="cores", times=weight * threads.pop())
+    if name == "cpu":
+        threads = any(host.cpus_per_core > 1 for host in hosts)
+        return Term(of="cpus" if threads else "cores", times=weight)
     if name == "mem":
         # A weight counts for each MiB, or for each of the unit behind it.
         per_mib = parse_bytes(f"1{match[3] or 'M'}") / 1024**2
         return Term(of="memory_gib", times=weight * 1024 / per_mib)
     if name == "node":
         return Term(of="nodes", times=weight)
-    if name == "gres/gpu" or types == {name.removeprefix("gres/gpu:")}:
+    if name == "gres/gpu":
         return Term(of="gpus", times=weight, gpu_part=True)
+    if name.startswith("gres/gpu:"):
+        own = {gpu_type.lower(): gpu_type for host in hosts for gpu_type, _ in host.gpus}
+        gpu_type = name.removeprefix("gres/gpu:")
+        return Term(of="gpus", gpu_type=own.get(gpu_type, gpu_type), times=weight, gpu_part=True)
     return None
-
-
-def defaults_of(partitions: Sequence[Row], hosts: Sequence[Host]) -> tuple[Share, ...]:
-    """Return what a job has for a GPU when it does not say, where all partitions agree on it.
-
-    Of `DefCpuPerGPU` and `DefMemPerGPU` (slurm.conf(5), JobDefaults).
-    """
-    found: dict[str, set[tuple[int | None, str | None]]] = {}
-    for row in partitions:
-        name = row.get("PartitionName", "")
-        for host in hosts:
-            if name in host.partitions:
-                for gpu_type, _ in host.gpus:
-                    found.setdefault(gpu_type, set()).add(_default(row, host.cpus_per_core))
-    return tuple(
-        Share(
-            gpu=gpu_type,
-            cores=cores,
-            memory=memory,
-            source="SLURM scontrol show partition: JobDefaults, what a job has that does not ask",
-        )
-        for gpu_type, sets in found.items()
-        if len(sets) == 1
-        for cores, memory in sets
-        if cores is not None or memory is not None
-    )
-
-
-def _default(row: Row, cpus_per_core: int) -> tuple[int | None, str | None]:
-    pairs = dict(re.findall(r"(Def\w+PerGPU)=(\w+)", row.get("JobDefaults", "")))
-    cores, memory = pairs.get("DefCpuPerGPU"), pairs.get("DefMemPerGPU")
-    try:
-        memory_mib = None if memory is None else parse_mib(
-            memory if not memory.isdecimal() else f"{memory}M"
-        )  # fmt: skip
-    except UnitError:
-        memory_mib = None
-    return (
-        int(cores) // cpus_per_core if cores and cores.isdecimal() else None,
-        mib_text(memory_mib) if memory_mib else None,
-    )

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import Literal
 
 import msgspec
 
@@ -19,21 +18,15 @@ from teho.model.cluster import (
     LocalDisk,
     NodeKind,
     Partition,
+    Qos,
     Source,
 )
 from teho.schedulers.inventory import UNTYPED, Ask, Host, asked, kinds_of, length, size_gib
-from teho.schedulers.slurm_billing import billing_of, defaults_of
-from teho.schedulers.slurm_rows import (
-    QOS_COLUMNS,
-    Row,
-    columns,
-    json_rows,
-    settings,
-    text_rows,
-)
+from teho.schedulers.slurm_billing import billing_of
+from teho.schedulers.slurm_rows import QOS_COLUMNS, Row, columns, settings, text_rows
 from teho.units import mib_text, parse_bytes, parse_duration
 
-__all__ = ["slurm_cluster"]
+__all__ = ["slurm_cluster", "tres_limits"]
 
 _LIMITS_OF_QOS = (
     "min_gpus",
@@ -96,40 +89,60 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
             )
         },
         nodes=tuple(kinds),
-        partitions=tuple(_partition(row, kinds, qos, billing) for row in partitions),
-        shares=defaults_of(partitions, hosts),
+        partitions=tuple(_partition(row, config, kinds, qos, billing) for row in partitions),
         dialect=_dialect(config, partitions, hosts),
         account=_account(ask, config, user),
         local_disk=_local_disk(config, hosts),
         billing=billing,
+        qos={key: _qos_limits(key, row) for key, row in qos.items() if key},
+        enforced=_names(config.get("AccountingStorageEnforce", "")),
+        counted_gpus=tuple(
+            name.removeprefix("gres/gpu:")
+            for name in config.get("AccountingStorageTRES", "").split(",")
+            if name.startswith("gres/gpu:")
+        ),
         notes=tuple(_notes(config, nodes, hosts, unseen)),
     )
 
 
-def _scontrol(ask: Ask, what: Literal["nodes", "partitions"]) -> list[Row]:
-    """Ask for all nodes or partitions, hidden ones too: as JSON where that tells all, else text."""
-    rows = _as_json(ask, what, "scontrol", "-a", "--json", "show", what)
-    return text_rows(asked(ask, "scontrol", "-a", "-o", "show", what)) if rows is None else rows
+def _scontrol(ask: Ask, what: str) -> list[Row]:
+    """Ask for all nodes or partitions, hidden ones too."""
+    return text_rows(asked(ask, "scontrol", "-a", "-o", "show", what))
 
 
 def _qos(ask: Ask) -> dict[str, Row]:
     """Return every QOS by name; none where accounting cannot be asked."""
-    rows = _as_json(ask, "qos", "sacctmgr", "--json", "show", "qos")
-    if rows is None:
-        argv = ("sacctmgr", "-nP", "show", "qos", f"format={','.join(QOS_COLUMNS)}")
-        try:
-            rows = columns(asked(ask, *argv), QOS_COLUMNS)
-        except SchedulerError:
-            rows = []
+    argv = ("sacctmgr", "-nP", "show", "qos", f"format={','.join(QOS_COLUMNS)}")
+    try:
+        rows = columns(asked(ask, *argv), QOS_COLUMNS)
+    except SchedulerError:
+        rows = []
     return {row.get("Name", ""): row for row in rows}
 
 
-def _as_json(ask: Ask, what: Literal["nodes", "partitions", "qos"], *argv: str) -> list[Row] | None:
-    """Return None where this Slurm writes no JSON, or not all that is needed."""
-    try:
-        return json_rows(asked(ask, *argv), what)
-    except SchedulerError:
-        return None
+def _qos_limits(name: str, row: Row) -> Qos:
+    return Qos(
+        max_of_job=tres_limits(row.get("MaxTRES", "")),
+        max_of_node=tres_limits(row.get("MaxTRESPerNode", "")),
+        min_of_job=tres_limits(row.get("MinTRES", "")),
+        max_of_user=tres_limits(row.get("MaxTRESPU", "")),
+        max_of_all=tres_limits(row.get("GrpTRES", "")),
+        max_time=_shortest(row.get("MaxWall", "")),
+        flags=_names(row.get("Flags", "")),
+        source=f"SLURM sacctmgr show qos {name}",
+    )
+
+
+def tres_limits(text: str) -> dict[str, int]:
+    """Read `cpu=64,gres/gpu=2,mem=80G`: memory in MiB, the rest as numbers."""
+    return {
+        what: number // 1024**2 if what == "mem" else number for what, number in _tres(text).items()
+    }
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Read a list of names; none for Slurm's words for nothing, and for all."""
+    return tuple(one for one in text.split(",") if one.upper() not in _NONE | {"ALL"})
 
 
 def _host(row: Row) -> Host:
@@ -152,8 +165,8 @@ def _host(row: Row) -> Host:
         cpus_per_core=cpus_per_core,
         sockets=_count(row, "Sockets", 1),
         memory_mib=_count(row, "RealMemory", 0) - _count(row, "MemSpecLimit", 0),
-        # 0 is also what Slurm says where the administrator said nothing.
-        local_disk_gib=size_gib(disk_mib) if disk_mib else None,
+        # 0 too where the administrator said nothing: no job that asks for disk comes to the node.
+        local_disk_gib=size_gib(disk_mib),
         gpus=_gpus(row.get("Gres", "")),
         arch=row.get("Arch") or "x86_64",
         features=frozenset(filter(None, features.split(","))),
@@ -199,28 +212,34 @@ def _within(partition: str, hosts: Sequence[Host]) -> list[Host]:
 
 def _partition(
     row: Row,
+    config: Row,
     kinds: Mapping[NodeKind, tuple[Host, ...]],
     qos: Mapping[str, Row],
     billing: Mapping[str, Billing],
 ) -> Partition:
     name = row.get("PartitionName", "")
-    own = {kind.name: [host for host in members if name in host.partitions]
+    own = {kind: [host for host in members if name in host.partitions]
            for kind, members in kinds.items()}  # fmt: skip
+    own = {kind: members for kind, members in own.items() if members}
     hosts = {host.name: host for members in own.values() for host in members}.values()
-    per_core = max((host.cpus_per_core for host in hosts), default=1)
-    bound = row.get("QoS", "")
-    rules: Row = {}
-    unknown: tuple[str, ...] = ()
-    if bound not in _NONE:
-        rules = qos.get(bound, {})
-        unknown = () if rules else _LIMITS_OF_QOS
+    per_core = {host.cpus_per_core for host in hosts}
+    bound = row.get("QoS", "") if row.get("QoS", "") not in _NONE else ""
+    rules = qos.get(bound, {}) if bound else {}
+    unknown = _LIMITS_OF_QOS if bound and not rules else ()
     job, node = _tres(rules.get("MaxTRES", "")), _tres(rules.get("MaxTRESPerNode", ""))
     least = _tres(rules.get("MinTRES", ""))
     types = {gpu_type for host in hosts for gpu_type, _ in host.gpus}
-    limit_mib = _limit(row, "MaxMemPerNode")
+    cpus = _limit(row, "MaxCPUsPerNode")
+    defaults = _job_defaults(row) or _job_defaults(config)
     return Partition(
         name=name,
-        kinds=tuple(kind for kind, members in own.items() if members),
+        kinds=tuple(kind.name for kind in own),
+        node_counts={
+            kind.name: len(members)
+            for kind, members in own.items()
+            if kind.count is not None and len(members) != kind.count
+        },
+        takes_cpu_jobs=True,
         max_time=_shortest(row.get("MaxTime", ""), rules.get("MaxWall", "")),
         min_nodes=max(_limit(row, "MinNodes") or 1, least.get("node", 1)),
         max_nodes=_least(_limit(row, "MaxNodes"), job.get("node")),
@@ -228,13 +247,25 @@ def _partition(
         min_gpus=_gpu_limit(least, types),
         max_gpus=_gpu_limit(job, types),
         max_cores=_cores(job.get("cpu"), per_core),
-        max_cores_per_node=_cores(_least(_limit(row, "MaxCPUsPerNode"), node.get("cpu")), per_core),
-        max_memory=mib_text(limit_mib) if limit_mib else None,
+        max_cores_per_node=_cores(_least(cpus, node.get("cpu")), per_core),
+        max_cpus_per_node=cpus if len(per_core) > 1 else None,
+        default_cpus_per_gpu=_number(defaults.get("DefCpuPerGPU", "")),
+        default_memory_per_gpu=_mib(defaults.get("DefMemPerGPU", "")),
+        default_memory_per_cpu=_memory(row, config, "DefMemPerCPU", "DefMemPerNode"),
+        default_memory_per_node=_memory(row, config, "DefMemPerNode", "DefMemPerCPU"),
+        max_memory_per_cpu=_memory(row, config, "MaxMemPerCPU", "MaxMemPerNode"),
+        max_memory=_memory(row, config, "MaxMemPerNode", "MaxMemPerCPU"),
         exclusive=row.get("OverSubscribe") == "EXCLUSIVE" or row.get("Exclusive") == "NODE",
         max_jobs=_limit(rules, "MaxSubmitPU"),
         max_running_jobs=_limit(rules, "MaxJobsPU"),
-        purpose="restricted" if "YES" in (row.get("Hidden"), row.get("RootOnly")) else "production",
-        needs=_needs(row),
+        purpose="restricted" if row.get("RootOnly") == "YES" else "production",
+        needs_reservation=row.get("ReqResv") == "YES",
+        accounts=_names(row.get("AllowAccounts", "")),
+        denied_accounts=_names(row.get("DenyAccounts", "")),
+        groups=_names(row.get("AllowGroups", "")),
+        allowed_qos=_names(row.get("AllowQos", "")),
+        denied_qos=_names(row.get("DenyQos", "")),
+        qos=bound,
         billing=name if name in billing else "",
         source=f"SLURM scontrol show partition{f'; sacctmgr show qos {bound}' if rules else ''}",
         notes=" ".join(_remarks(row, _count(row, "TotalNodes", len(hosts)))),
@@ -242,14 +273,30 @@ def _partition(
     )
 
 
-def _needs(row: Row) -> str:
-    """Return who may use a partition, where not everyone."""
-    for key, what in (("AllowAccounts", "accounts"), ("AllowGroups", "Unix groups")):
-        names = [name for name in row.get(key, "").split(",") if name not in {"", "ALL"}]
-        if names:
-            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
-            return f"one of the {what} {shown}"
-    return ""
+def _job_defaults(row: Row) -> dict[str, str]:
+    return dict(re.findall(r"(Def\w+PerGPU)=(\w+)", row.get("JobDefaults", "")))
+
+
+def _memory(row: Row, config: Row, key: str, rival: str) -> str | None:
+    """Return a partition's own amount of memory, or the cluster's where it has none.
+
+    Slurm has either the one for a CPU or the one for a node (slurm.conf(5), DefMemPerCPU).
+    """
+    for place in (row, config):
+        for name in (key, rival):
+            amount = _number(place.get(name, ""))
+            if amount:
+                return mib_text(amount) if name == key else None
+    return None
+
+
+def _mib(text: str) -> str | None:
+    amount = _number(text)
+    return mib_text(amount) if amount else None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
 
 
 def _remarks(row: Row, nodes: int) -> Iterator[str]:
@@ -264,9 +311,12 @@ def _remarks(row: Row, nodes: int) -> Iterator[str]:
 def _dialect(config: Row, partitions: Sequence[Row], hosts: Sequence[Host]) -> Dialect:
     typed = any(gpu_type != UNTYPED for host in hosts for gpu_type, _ in host.gpus)
     default = [row["PartitionName"] for row in partitions if row.get("Default") == "YES"]
+    select = config.get("SelectTypeParameters", "").upper()
     return Dialect(
         gpus="--gpus-per-node={type}:{count}" if typed else "--gpus-per-node={count}",
         partition="optional" if default else "required",
+        memory_is_counted="MEMORY" in select.upper(),
+        gives_whole="sockets" if "SOCKET" in select else "cpus" if "CR_CPU" in select else "cores",
         time_required="require_timelimit" in config.get("JobSubmitPlugins", "").split(","),
         source="SLURM sbatch(1); scontrol show config: JobSubmitPlugins",
         notes=f"Without a partition jobs go to {default[0]}." if default else "",
@@ -349,8 +399,9 @@ def _least(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _cores(cpus: int | None, cpus_per_core: int) -> int | None:
-    return None if cpus is None else cpus // cpus_per_core
+def _cores(cpus: int | None, per_core: set[int]) -> int | None:
+    """Return a limit in cores. None too if a CPU is a core on some nodes, a thread on others."""
+    return cpus // min(per_core) if cpus is not None and len(per_core) == 1 else None
 
 
 def _shortest(*limits: str) -> str | None:

@@ -1,0 +1,38 @@
+"""Who plans, as the scheduler knows her, and which partitions take jobs now."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Association", "Live"]
+
+
+class Association(msgspec.Struct, frozen=True, kw_only=True):
+    """An account that the user may charge, with her limits there (sacctmgr(1), association)."""
+
+    account: str
+    partition: str = ""
+    """It holds in this partition alone; empty: in all."""
+    default_qos: str = ""
+    qos: tuple[str, ...] = ()
+    """Those that she may name."""
+    max_of_job: dict[str, int] = {}
+    """By trackable resource, in the units of `model.cluster.Qos`."""
+    max_of_node: dict[str, int] = {}
+    max_of_user: dict[str, int] = {}
+    """Of all of her running jobs under this account."""
+    max_of_account: dict[str, int] = {}
+    """Of all running jobs of the account, or of one above it."""
+    max_time_s: float | None = None
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """What only the running scheduler knows. None: it could not be asked."""
+
+    states: dict[str, str] | None = None
+    """Each partition's state, such as `UP` or `DRAIN`."""
+    user: str = ""
+    groups: tuple[str, ...] | None = None
+    default_account: str = ""
+    associations: tuple[Association, ...] | None = None
+    """None of a user whom the accounting does not know is an empty tuple."""

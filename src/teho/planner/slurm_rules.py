@@ -1,0 +1,264 @@
+"""Whom Slurm lets use a partition, and the limits of QOS and associations that then hold. Pure.
+
+Slurm looks for each limit in the partition's QOS, the job's QOS, the user's association and its
+account's, in this order, and takes the first that has it; a job's QOS with the flag OverPartQOS
+comes before the partition's (resource_limits.html, Hierarchy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from teho.model.cluster import Cluster, Partition, Qos
+from teho.model.member import Association, Live
+from teho.model.plan import Refusal
+from teho.model.request import Request
+from teho.units import parse_duration
+
+__all__ = ["Limit", "Limits", "access_refusals", "limits_for", "unknown_of"]
+
+_TAKES_JOBS = frozenset({"UP", "DOWN"})
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """A number, and who set it."""
+
+    most: int
+    setter: str
+    """Such as `QOS long`."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one job may have, by trackable resource in the units of `model.cluster.Qos`."""
+
+    job: dict[str, Limit] = {}
+    """Of the whole job: the least of what a job, a user and all of a QOS or account may have."""
+    node: dict[str, Limit] = {}
+    least: dict[str, Limit] = {}
+    time_s: float | None = None
+    time_setter: str = ""
+    partition_time_holds: bool = True
+
+    def job_most(self, what: str) -> int | None:
+        """Return the most of a resource that a job may have. None: no limit."""
+        return self.job[what].most if what in self.job else None
+
+    def node_most(self, what: str) -> int | None:
+        """Return the most of a resource that a job may have on a node. None: no limit."""
+        return self.node[what].most if what in self.node else None
+
+
+_NO_LIMITS = Limits()
+
+
+def limits_for(
+    request: Request, cluster: Cluster, partition: Partition, live: Live | None
+) -> Limits:
+    """Return the limits of QOS and associations for a job in a partition."""
+    if "limits" not in cluster.enforced and "safe" not in cluster.enforced:
+        return _NO_LIMITS
+    own = _association(request, partition, live)
+    job_qos = cluster.qos.get(_qos_name(request, own))
+    bound = cluster.qos.get(partition.qos)
+    names = [(partition.qos, bound), (_qos_name(request, own), job_qos)]
+    if job_qos and "OverPartQOS" in job_qos.flags:
+        names.reverse()
+    rules = [(f"QOS {name}", qos) for name, qos in names if qos is not None]
+    account = f"account {own.account}" if own else ""
+    jobs = [(setter, qos.max_of_job) for setter, qos in rules]
+    users = [(setter, qos.max_of_user) for setter, qos in rules]
+    groups = [(setter, qos.max_of_all) for setter, qos in rules]
+    nodes = [(setter, qos.max_of_node) for setter, qos in rules]
+    if own:
+        mine = f"your limits in {account}"
+        jobs.append((mine, own.max_of_job))
+        nodes.append((mine, own.max_of_node))
+        groups.append((mine, own.max_of_user))
+        groups.append((account, own.max_of_account))
+    least: dict[str, Limit] = {}
+    for setter, qos in rules:
+        for what, number in qos.min_of_job.items():
+            least.setdefault(what, Limit(number, setter))
+    times = [(setter, _seconds(qos)) for setter, qos in rules]
+    times += [(f"your limits in {account}", own.max_time_s)] if own else []
+    setter, time_s = next(((who, s) for who, s in times if s is not None), ("", None))
+    return Limits(
+        job=_least_of(_first(jobs), _first(users), _first(groups)),
+        node=_first(nodes),
+        least=least,
+        time_s=time_s,
+        time_setter=setter,
+        partition_time_holds=all("PartitionTimeLimit" not in qos.flags for _, qos in rules),
+    )
+
+
+def _seconds(qos: Qos) -> float | None:
+    return parse_duration(qos.max_time) if qos.max_time else None
+
+
+def _first(rules: Iterable[tuple[str, Mapping[str, int]]]) -> dict[str, Limit]:
+    """Return each resource's limit from the first that has one."""
+    found: dict[str, Limit] = {}
+    for setter, numbers in rules:
+        for what, number in numbers.items():
+            found.setdefault(what, Limit(number, setter))
+    return found
+
+
+def _least_of(*rules: Mapping[str, Limit]) -> dict[str, Limit]:
+    found: dict[str, Limit] = {}
+    for limits in rules:
+        for what, limit in limits.items():
+            if what not in found or limit.most < found[what].most:
+                found[what] = limit
+    return found
+
+
+def _account(request: Request, live: Live) -> str:
+    return request.account or live.default_account
+
+
+def _association(request: Request, partition: Partition, live: Live | None) -> Association | None:
+    """Return the user's association with the account in this partition. None: none is known."""
+    if live is None or live.associations is None:
+        return None
+    account = _account(request, live).lower()
+    own = [one for one in live.associations if one.account.lower() == account]
+    of_all = [one for one in own if not one.partition]
+    return next((one for one in own if one.partition == partition.name), next(iter(of_all), None))
+
+
+def _qos_name(request: Request, own: Association | None) -> str:
+    """Return the QOS that the job has: the one named, the default, or the only one there is."""
+    if request.qos:
+        return request.qos
+    if own is None:
+        return ""
+    return own.default_qos or (own.qos[0] if len(own.qos) == 1 else "")
+
+
+def access_refusals(
+    request: Request, cluster: Cluster, partition: Partition, live: Live | None
+) -> Iterator[Refusal]:
+    """Yield why the user's job may not use the partition at all, or not now."""
+    where, source = partition.title, partition.source
+    state = (live.states or {}).get(partition.name, "UP") if live else "UP"
+    if state != "UP":
+        what = "jobs wait, and none begins" if state in _TAKES_JOBS else "it takes no jobs"
+        if state == "DRAIN":
+            what = "it finishes its jobs and takes no new ones"
+        yield Refusal(
+            kind="partition_state",
+            sentence=f"{where} is {state} now: {what}",
+            source="Slurm scontrol show partition, asked now",
+        )
+    if partition.needs_reservation and not request.reservation:
+        yield Refusal(
+            kind="needs_reservation",
+            sentence=f"{where} takes only jobs in a reservation",
+            source=source,
+            instead="--reservation NAME",
+        )
+    if live is not None:
+        yield from _member_refusals(request, cluster, partition, live)
+
+
+def _member_refusals(
+    request: Request, cluster: Cluster, partition: Partition, live: Live
+) -> Iterator[Refusal]:
+    where, source = partition.title, partition.source
+    if partition.groups and live.groups is not None and not {*partition.groups} & {*live.groups}:
+        yield Refusal(
+            kind="group",
+            sentence=f"{where} is for the Unix group{'s' * (len(partition.groups) > 1)} "
+            f"{_some(partition.groups)}, and you are in none of them",
+            source=source,
+        )
+    if live.associations is None or not cluster.enforced:
+        return
+    account, own = _account(request, live), _association(request, partition, live)
+    accounts = sorted({one.account for one in live.associations})
+    if own is None:
+        have = f"yours: {_some(accounts)}" if accounts else "the accounting knows none of yours"
+        yield Refusal(
+            kind="account",
+            sentence=f"account {account!r} is not yours in {where} ({have})"
+            if account
+            else f"no account is named, and you have no default one ({have})",
+            source="Slurm sacctmgr show associations",
+            instead=f"--account {accounts[0]}" if accounts else "",
+        )
+        return
+    yield from _account_refusals(account, accounts, partition)
+    name = _qos_name(request, own)
+    if "qos" in cluster.enforced:
+        yield from _qos_refusals(name, own, partition)
+
+
+def _account_refusals(account: str, accounts: list[str], partition: Partition) -> Iterator[Refusal]:
+    allowed = {one.lower() for one in partition.accounts}
+    denied = {one.lower() for one in partition.denied_accounts}
+
+    def may(one: str) -> bool:
+        return (not allowed or one.lower() in allowed) and one.lower() not in denied
+
+    if not may(account):
+        whose = (
+            f"takes the accounts {_some(partition.accounts)}"
+            if allowed
+            else f"takes no jobs of the accounts {_some(partition.denied_accounts)}"
+        )
+        other = next(filter(may, accounts), "")
+        yield Refusal(
+            kind="account",
+            sentence=f"{partition.title} {whose}, and account {account} pays",
+            source=partition.source,
+            instead=f"--account {other}" if other else "",
+        )
+
+
+def _qos_refusals(name: str, own: Association, partition: Partition) -> Iterator[Refusal]:
+    if name and own.qos and name not in own.qos:
+        yield Refusal(
+            kind="qos",
+            sentence=f"QOS {name} is not yours in account {own.account}, which has "
+            f"{_some(own.qos)}",
+            source="Slurm sacctmgr show associations",
+            instead=f"--qos {own.default_qos or own.qos[0]}",
+        )
+        return
+    allowed, denied = partition.allowed_qos, partition.denied_qos
+
+    def may(one: str) -> bool:
+        return (not allowed or one in allowed) and one not in denied
+
+    if (allowed or denied) and not may(name):
+        whose = f"takes the QOS {_some(allowed)}" if allowed else f"refuses QOS {_some(denied)}"
+        other = next(filter(may, own.qos), "")
+        yield Refusal(
+            kind="qos",
+            sentence=f"{partition.title} {whose}, and the job has {name or 'none'}",
+            source=partition.source,
+            instead=f"--qos {other}" if other else "",
+        )
+
+
+def unknown_of(cluster: Cluster, partition: Partition, live: Live | None) -> tuple[str, ...]:
+    """Return what could refuse the job and cannot be known here, each in a few words."""
+    found = []
+    if cluster.enforced and (live is None or live.associations is None):
+        found.append("limits of your accounts")
+    if (live is None or live.states is None) and cluster.enforced:
+        found.append("whether the partition takes jobs now")
+    if partition.qos and partition.qos not in cluster.qos:
+        found.append(f"limits of the QOS {partition.qos}")
+    if partition.groups and (live is None or live.groups is None):
+        found.append(f"whether you are in the Unix group {_some(partition.groups)}")
+    return tuple(found)
+
+
+def _some(names: Iterable[str]) -> str:
+    own = list(names)
+    return ", ".join(own[:3]) + (f" and {len(own) - 3} more" if own[3:] else "")

@@ -1,0 +1,129 @@
+"""What only the running Slurm knows: partitions that take jobs, and the user's own rights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from teho.errors import SchedulerError
+from teho.model.member import Association, Live
+from teho.schedulers.inventory import Ask
+from teho.schedulers.slurm_inventory import tres_limits
+from teho.schedulers.slurm_rows import Row, columns, settings, text_rows
+from teho.schedulers.slurm_values import limit_seconds
+
+__all__ = ["slurm_live"]
+
+_COLUMNS = (
+    "Account",
+    "ParentName",
+    "User",
+    "Partition",
+    "DefaultQOS",
+    "QOS",
+    "MaxTRES",
+    "MaxTRESPerNode",
+    "GrpTRES",
+    "MaxWall",
+)
+_PATIENCE_S = 5.0
+"""For each question: a plan is asked for at a terminal, and goes without what is not known by then.
+"""
+
+
+def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
+    """Ask for the partitions' states and the user's associations, all at once.
+
+    What does not answer in time is None.
+
+    Args:
+        ask: runs a command; only questions are asked.
+        user: whose associations.
+        groups: the Unix groups that the user is in.
+    """
+    with ThreadPoolExecutor(3) as pool:
+        states = pool.submit(_states, ask)
+        config = pool.submit(_answer, ask, "scontrol", "show", "config")
+        default = pool.submit(
+            _answer, ask, "sacctmgr", "-nP", "show", "user", "where", f"name={user}",
+            "format=DefaultAccount",
+        )  # fmt: skip
+        text = config.result()
+    cluster = settings(text).get("ClusterName", "") if text is not None else ""
+    account = default.result()
+    return Live(
+        states=states.result(),
+        user=user,
+        groups=tuple(groups),
+        default_account=(account or "").strip().splitlines()[0] if (account or "").strip() else "",
+        associations=_associations(ask, cluster, user) if cluster else None,
+    )
+
+
+def _answer(ask: Ask, *argv: str) -> str | None:
+    try:
+        done = ask(argv, timeout_s=_PATIENCE_S, repeat=False)
+    except SchedulerError:
+        return None
+    return None if done.exit_code else done.stdout
+
+
+def _states(ask: Ask) -> dict[str, str] | None:
+    text = _answer(ask, "scontrol", "-a", "-o", "show", "partition")
+    if text is None:
+        return None
+    rows = [row for row in text_rows(text) if row.get("PartitionName")]
+    return {row["PartitionName"]: row.get("State", "UP") for row in rows} if rows else None
+
+
+def _associations(ask: Ask, cluster: str, user: str) -> tuple[Association, ...] | None:
+    """Return None where the accounting cannot be asked."""
+    own = _rows(ask, f"cluster={cluster}", f"user={user}")
+    if own is None:
+        return None
+    accounts = sorted({row["Account"] for row in own if row.get("Account")})
+    above = _above(ask, cluster, accounts) if accounts else {}
+    return tuple(_association(row, above) for row in own if row.get("Account"))
+
+
+def _rows(ask: Ask, *where: str) -> list[Row] | None:
+    text = _answer(
+        ask, "sacctmgr", "-nP", "show", "associations", "where", *where,
+        f"format={','.join(_COLUMNS)}",
+    )  # fmt: skip
+    return None if text is None else columns(text, _COLUMNS)
+
+
+def _above(ask: Ask, cluster: str, accounts: Sequence[str]) -> dict[str, Row]:
+    """Return the accounts' own rows, and those of the accounts above them, by name."""
+    found: dict[str, Row] = {}
+    wanted = list(accounts)
+    while wanted:
+        rows = _rows(ask, f"cluster={cluster}", f"account={','.join(wanted)}", "user=")
+        named = {row["Account"]: row for row in rows or () if not row.get("User")}
+        found |= named
+        parents = {row.get("ParentName", "") for row in named.values()}
+        wanted = sorted(parents - found.keys() - {""})
+    return found
+
+
+def _association(row: Row, above: dict[str, Row]) -> Association:
+    group: dict[str, int] = {}
+    name, seen = row["Account"], set[str]()
+    while name in above and name not in seen:
+        seen.add(name)
+        for what, most in tres_limits(above[name].get("GrpTRES", "")).items():
+            group[what] = min(most, group.get(what, most))
+        name = above[name].get("ParentName", "")
+    return Association(
+        account=row["Account"],
+        partition=row.get("Partition", ""),
+        default_qos=row.get("DefaultQOS", ""),
+        qos=tuple(re.findall(r"[^,]+", row.get("QOS", ""))),
+        max_of_job=tres_limits(row.get("MaxTRES", "")),
+        max_of_node=tres_limits(row.get("MaxTRESPerNode", "")),
+        max_of_user=tres_limits(row.get("GrpTRES", "")),
+        max_of_account=group,
+        max_time_s=limit_seconds(row.get("MaxWall", "")),
+    )
