@@ -155,7 +155,7 @@ def _times(site: Site, part: Part) -> list[int]:
 def by_hand(site: Site, part: Part, request: Request) -> list[ByHand]:
     """Return scripts that make a request in a partition; none: no way is known."""
     found = dict.fromkeys(
-        text for kind in site.kinds_in(part) for text in _for_kind(part, kind, request)
+        text for kind in site.kinds_in(part) for text in _for_kind(site, part, kind, request)
     )
     plain = [ByHand(text) for text in found][:_MOST_SCRIPTS]
     more = []
@@ -176,9 +176,11 @@ def _with(text: str, line: str) -> str:
     return f"{head}\n{line}\n{rest}"
 
 
-def _for_kind(part: Part, kind: Kind, request: Request) -> Iterator[str]:
+def _for_kind(site: Site, part: Part, kind: Kind, request: Request) -> Iterator[str]:
     if request.gpus and not _has(kind, request):
         return
+    if request.gpus and request.gpu_type is None and _is_mixed(site, part):
+        return  # GPUs without a type cannot be told from the others
     if request.local_disk_gib and request.local_disk_gib * 1024 > kind.disk_mib:
         return
     least = number_in(part.words, "MinNodes") or 1
@@ -188,9 +190,15 @@ def _for_kind(part: Part, kind: Kind, request: Request) -> Iterator[str]:
         fitting = [n for n in range(fewest, request.gpus + 1) if request.gpus % n == 0][:3]
     else:
         fewest = max(math.ceil((request.cpus or 1) / kind.all_cores), least)
-        fitting = [fewest]
+        # One process has no use for a second node.
+        fitting = [fewest] if fewest == 1 or request.launcher != "plain" else []
     for nodes in [request.nodes] if request.nodes else fitting:
         yield _script(part, kind, request, nodes)
+
+
+def _is_mixed(site: Site, part: Part) -> bool:
+    types = {one.type for kind in site.kinds_in(part) for one in kind.gpus}
+    return "" in types and len(types) > 1
 
 
 def _has(kind: Kind, request: Request) -> bool:

@@ -36,12 +36,13 @@ from teho.schedulers.command import Completed, run
 from teho.schedulers.slurm_inventory import slurm_cluster
 from teho.schedulers.slurm_live import slurm_live
 
-__all__ = ["Ground", "Job", "SiteTwin"]
+__all__ = ["Ground", "Job", "SiteTwin", "nodes_in"]
 
 _REFUSED = re.compile(
     r"error|problem|unknown|invalid|can't|doesn't exist|nothing modified", re.IGNORECASE
 )
 _GPUS = re.compile(r"gpu(?::([^:(,]+))?(?::(\d+)\(IDX|\(CNT:(\d+)\))")
+_GPUS_OF_JOB = re.compile(r"gpu(?::([^:(,]+))?:(\d+)()")
 _BEGUN = {"CONFIGURING", "RUNNING", "COMPLETING", "COMPLETED", "FAILED"}
 _LASTING = ("Assoc", "Partition", "QOS", "Invalid", "Bad")
 """How reasons begin that do not go away by themselves on an idle site."""
@@ -65,7 +66,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,sched_min_interval=0,bf_interval=2
-PriorityType=priority/basic
+PriorityType=priority/multifactor
 ReturnToService=2
 SlurmctldTimeout=300
 SlurmdTimeout=300
@@ -384,11 +385,14 @@ def _job(number: str, words: Mapping[str, str], record: str, *, begun: bool) -> 
     for nodes, memory, gres in re.findall(
         r"^\s+Nodes=(\S+) CPU_IDs=\S* Mem=(\d+) GRES=(\S*)", record, re.MULTILINE
     ):
-        count = _nodes_in(nodes)
+        count = nodes_in(nodes)
         memory_mib += count * int(memory)
         # Nodes that run no job have no devices, and count.
         for kind, used, counted in re.findall(_GPUS, gres):
             gpus[kind] = gpus.get(kind, 0) + count * int(used or counted)
+    if not gpus:  # Slurm leaves out devices of a type that several lines of gres.conf give
+        for kind, used, counted in re.findall(_GPUS_OF_JOB, words.get("JOB_GRES", "")):
+            gpus[kind] = gpus.get(kind, 0) + int(used or counted)
     many = words.get("NumNodes", "0").split("-")[0]
     return Job(
         number=number,
@@ -404,7 +408,7 @@ def _job(number: str, words: Mapping[str, str], record: str, *, begun: bool) -> 
     )
 
 
-def _nodes_in(names: str) -> int:
+def nodes_in(names: str) -> int:
     """Return the number of nodes in a list such as `g1-n[1-2,4],c2-n3`."""
     count = 0
     for name in re.findall(r"[^,\[]+(?:\[[^\]]*\])?", names):

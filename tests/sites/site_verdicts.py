@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
-from random_sites import Kind, Part, Site
+from random_sites import Part, Site
 from site_requests import ByHand, by_hand
 from site_texts import lines_of
-from site_twin import Job, SiteTwin
+from site_twin import Job, SiteTwin, nodes_in
 
 from teho.errors import TehoError
 from teho.model.cluster import Cluster
@@ -175,9 +175,11 @@ def _doubt(bench: Bench, request: Request, part: Part, found: Answer) -> None:
     refusals = [refusal for one in own for refusal in one.refusals]
     kinds = " + ".join(sorted({refusal.kind for refusal in refusals})) or "not named"
     said = "; ".join(refusal.sentence for refusal in refusals) or "no word of this partition"
+    told = " ".join(refusal.instead for refusal in refusals)
     own_words = [
         ByHand(_with_own_qos(one.text, bench), one.means)
         for one in by_hand(bench.site, part, request)
+        if not one.means or one.means not in told  # the plan names that way itself
     ]
     scripts = tuple(one for one in own_words if not bench.twin.refuses(one.text))
     if scripts:
@@ -196,6 +198,8 @@ def _judge_refusal(bench: Bench, doubt: Doubt) -> None:
     for one in doubt.scripts[:3]:
         job = bench.twin.submitted(one.text)
         less = list(_less_than_asked(bench.site, doubt.request, job)) if job.begun else []
+        if len(job.gpus) > 1 and not doubt.request.gpu_type:
+            less = ["GPUs of several types"]  # nobody has asked for a mixture
         if job.begun and not less:
             bench.case(
                 "false no",
@@ -230,16 +234,23 @@ def _judge_job(bench: Bench, option: Option, script: str) -> None:
     bench.tally.counts["jobs as announced"] += not differing
 
 
-def _kinds_of(site: Site, job: Job) -> list[Kind]:
-    names = re.findall(r"^\s+Nodes=(\S+)", job.record, re.MULTILINE)
-    held = {name for text in names for name in re.findall(r"\b([gc]\d+)-n", text)}
-    return [kind for kind in site.kinds if kind.name in held]
+def _cores_of(site: Site, job: Job) -> float:
+    """Return the cores of a job, whose nodes may count cores or threads."""
+    cores = 0.0
+    pattern = r"^\s+Nodes=(\S+) CPU_IDs=(\S*)"
+    for nodes, ids in re.findall(pattern, job.record, re.MULTILINE):
+        spans = [span.partition("-") for span in ids.split(",") if span]
+        cpus = sum(int(last or first) - int(first) + 1 for first, _, last in spans)
+        for some in re.findall(r"[^,\[]+(?:\[[^\]]*\])?", nodes):
+            kind = site.kind(some.partition("-")[0])
+            cores += nodes_in(some) * cpus / kind.cpus_per_core
+    return cores
 
 
 def _less_than_asked(site: Site, request: Request, job: Job) -> Iterator[str]:
     gpus = sum(job.gpus.values())
     typed = job.gpus.get(request.gpu_type, 0) if request.gpu_type else gpus
-    cores = job.cpus / max((kind.cpus_per_core for kind in _kinds_of(site, job)), default=1)
+    cores = _cores_of(site, job)
     asked_cores = request.cpus or (request.cpus_per_gpu or 0) * request.gpus
     memory_mib = request.memory_mib
     if gpus < request.gpus:
@@ -272,9 +283,8 @@ def _differing(bench: Bench, option: Option, job: Job) -> Iterator[str]:
         announced = {name for name, _ in given.gpus}
         if announced and announced <= known and set(job.gpus) != announced:
             yield "GPU type: other than announced"
-    each = max((kind.cpus_per_core for kind in _kinds_of(site, job)), default=1)
     if given.cores is not None:
-        yield from _sign("cores", option.nodes * given.cores, job.cpus / each)
+        yield from _sign("cores", option.nodes * given.cores, _cores_of(site, job))
     if given.cpus is not None:
         yield from _sign("CPUs", option.nodes * given.cpus, job.cpus)
     if given.memory_mib is not None and "Memory" in site.words["SelectTypeParameters"]:

@@ -272,8 +272,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     memory: Literal["node", "none", "core"] = "node"
     """Memory is asked for a node, never (it comes with GPUs, cores or nodes), or for a core."""
     memory_is_counted: bool | None = None
-    """Whether the scheduler sets memory aside for jobs, so that each must ask for it or be given
-    a default. None: not documented, and none is asked for unless the user does."""
+    """Whether the scheduler sets memory aside for jobs. Known: each job names its memory, as the
+    site's defaults may be more than a node has. None: not documented, and jobs name it if the
+    user does."""
     gives_whole: Literal["cores", "sockets", "cpus"] = "cores"
     """What a job is given no part of. `cpus`: single threads of a core may be given."""
     default_memory_per_core: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Association", "Live"]
+__all__ = ["Association", "Live", "NodesNow"]
 
 
 class Association(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,11 +26,25 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     max_time_s: float | None = None
 
 
+class NodesNow(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes of a partition that are alike, and how many of them take jobs now."""
+
+    partition: str
+    cpus: int
+    """Of each, as the scheduler counts them."""
+    gpus: tuple[tuple[str, int], ...] = ()
+    """Types, each with its count, sorted."""
+    in_service: int
+    out_of_service: int
+    """Drained, down, or failing."""
+
+
 class Live(msgspec.Struct, frozen=True, kw_only=True):
     """What only the running scheduler knows. None: it could not be asked."""
 
     states: dict[str, str] | None = None
     """Each partition's state, such as `UP` or `DRAIN`."""
+    nodes: tuple[NodesNow, ...] | None = None
     user: str = ""
     groups: tuple[str, ...] | None = None
     default_account: str = ""

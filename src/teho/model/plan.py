@@ -76,6 +76,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the script asks for one CPU of each core, as kinds of node differ in their number."""
     memory_mib: int | None = None
     """Of each node, and to be named; None: it comes by itself or is left to the site."""
+    memory_per_gpu: bool = False
+    """Whether the script says it for each GPU, as the site's default for them is too much."""
     given: Given | None = None
     """None: in plans of an older Teho."""
     automatic: tuple[Automatic, ...] = ()

@@ -16,7 +16,14 @@ from teho.model.request import Request
 from teho.planner.allocated import given_to, kinds_that_may_come
 from teho.planner.cost import cost_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Case, case_of, memory_mib, node_counts, seconds
+from teho.planner.shape import (
+    Case,
+    case_of,
+    default_memory_is_too_much,
+    memory_mib,
+    node_counts,
+    seconds,
+)
 from teho.planner.slurm_rules import unknown_of
 from teho.planner.traps import advice_for
 
@@ -207,7 +214,31 @@ def _hold(request: Request, cluster: Cluster, partition: Partition, live: Live |
             options.setdefault(alike, option)
     if not kinds:
         refused[_no_such_nodes(request, cluster, partition)] = None
+    elif refused and not options:
+        instead = _under_another_name(request, cluster, partition, live)
+        if instead:
+            refused = {
+                msgspec.structs.replace(one, instead=one.instead or instead): None
+                for one in refused
+            }
     return _Held(partition, tuple(options.values()), tuple(refused))
+
+
+def _under_another_name(
+    request: Request, cluster: Cluster, partition: Partition, live: Live | None
+) -> str:
+    """Return the account or the QOS of the user's under which the request fits; empty: none."""
+    if live is None or not live.associations:
+        return ""
+    own = {one.account: None for one in live.associations}
+    qos = {name: None for one in live.associations for name in one.qos}
+    for key, names in (("qos", qos), ("account", own)):
+        for name in names:
+            other = msgspec.structs.replace(request, **{key: name})
+            for kind in kinds_for(other, cluster, partition):
+                if not _laid_out(other, cluster, partition, kind, live)[1]:
+                    return f"--{key} {name}"
+    return ""
 
 
 def _laid_out(
@@ -293,6 +324,9 @@ def option_of(case: Case) -> Option:
         cpus_per_core=1 if one_thread else kind.threads_per_core,
         one_thread=one_thread,
         memory_mib=shape.memory_mib,
+        memory_per_gpu=default_memory_is_too_much(
+            case.cluster, case.partition, kind, shape.gpus_per_node
+        ),
         given=given_to(case),
         automatic=case.automatic,
         local_disk_gib=request.local_disk_gib,

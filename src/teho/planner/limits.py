@@ -60,7 +60,7 @@ def _purpose(case: Case) -> Iterator[Refusal]:
 
 
 def _access(case: Case) -> Iterator[Refusal]:
-    yield from access_refusals(case.request, case.cluster, case.partition, case.live)
+    yield from access_refusals(case.request, case.cluster, case.partition, case.kind, case.live)
 
 
 def _launcher(case: Case) -> Iterator[Refusal]:
@@ -132,11 +132,7 @@ def _untyped(case: Case) -> Iterator[Refusal]:
     if gpu is None or gpu.typed or case.request.gpus == 0 or case.kind.constraint:
         return
     others = sorted(
-        {
-            kind.gpu.type
-            for kind in case.cluster.nodes
-            if kind.name in partition.kinds and kind.gpu and kind.gpu.typed
-        }
+        {kind.gpu.type for kind in kinds_that_may_come(case) if kind.gpu and kind.gpu.typed}
     )
     if others:
         yield Refusal(

@@ -13,7 +13,16 @@ from teho.model.request import DEFAULT_TIME_S, Request
 from teho.planner.slurm_rules import Limits, limits_for
 from teho.units import parse_duration, parse_mib
 
-__all__ = ["Case", "Shape", "case_of", "fewest_nodes", "memory_mib", "node_counts", "seconds"]
+__all__ = [
+    "Case",
+    "Shape",
+    "case_of",
+    "default_memory_is_too_much",
+    "fewest_nodes",
+    "memory_mib",
+    "node_counts",
+    "seconds",
+]
 
 _TASK_PER_GPU = frozenset({"launch", "srun", "horovod"})
 """Launchers whose processes the scheduler starts; the others start their own on each node."""
@@ -177,6 +186,19 @@ def fewest_nodes(gpus: int, per_node_most: int | None) -> int:
     return min(n for count in small for n in (count, gpus // count) if n >= fewest)
 
 
+def default_memory_is_too_much(
+    cluster: Cluster, partition: Partition, kind: NodeKind, gpus: int
+) -> bool:
+    """Tell whether the default memory of so many GPUs is more than a node has.
+
+    Slurm 22.05 refuses such a job even if `--mem` asks for less, if it sets memory aside for jobs;
+    `--mem-per-gpu` is taken.
+    """
+    default, whole = memory_mib(partition.default_memory_per_gpu), memory_mib(kind.memory)
+    counted = cluster.dialect.memory_is_counted
+    return bool(counted and gpus and default and whole and default * gpus > whole)
+
+
 class _Layout(msgspec.Struct, frozen=True, kw_only=True):
     """A request on some nodes of a kind, while it is laid out."""
 
@@ -200,8 +222,10 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind.usable_cores or self.kind.cores
 
     def shape(self) -> Shape:
-        tasks = self.tasks()
-        cpus_per_task = max(1, self.cores() // tasks)
+        tasks, cores = self.tasks(), self.cores()
+        # What the user says is the least that she gets; what is filled in, the most.
+        named = self.request.cpus is not None or self.request.cpus_per_gpu is not None
+        cpus_per_task = max(1, math.ceil(cores / tasks) if named else cores // tasks)
         memory = None if "memory" in self.automatic else self.memory(tasks * cpus_per_task)
         each = memory_mib(self.partition.max_memory_per_cpu)
         if memory and each and not self.whole:
@@ -263,6 +287,18 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     def memory(self, cores: int) -> int | None:
         """Return the memory of each node that the job asks for. None: it asks for none."""
+        amount = self.wanted_memory(cores)
+        if amount is None or not default_memory_is_too_much(
+            self.cluster, self.partition, self.kind, self.gpus
+        ):
+            return amount
+        # It must then be said for each GPU.
+        if self.request.memory_mib is not None:
+            return math.ceil(amount / self.gpus) * self.gpus
+        return max(1, amount // self.gpus) * self.gpus
+
+    def wanted_memory(self, cores: int) -> int | None:
+        """Return the memory of each node to the MiB."""
         share = self.share
         if self.request.memory_mib is not None:
             return self.request.memory_mib
@@ -270,7 +306,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             return _least(memory_mib(self.kind.memory), *self.most_memory(self.usable))
         if share is not None and share.memory is not None:
             return _mib(share.memory) * self.gpus
-        if not self.cluster.dialect.memory_is_counted:
+        if self.cluster.dialect.memory_is_counted is None:
             return None
         fair = self.fair_memory(cores)
         return _least(fair, memory_mib(self.kind.memory), *self.most_memory(cores))

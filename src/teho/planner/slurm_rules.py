@@ -11,15 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from teho.model.cluster import Cluster, Partition, Qos
-from teho.model.member import Association, Live
+from teho.model.cluster import Cluster, NodeKind, Partition, Qos
+from teho.model.member import Association, Live, NodesNow
 from teho.model.plan import Refusal
 from teho.model.request import Request
 from teho.units import parse_duration
 
 __all__ = ["Limit", "Limits", "access_refusals", "limits_for", "unknown_of"]
 
-_TAKES_JOBS = frozenset({"UP", "DOWN"})
+_STATES = {
+    "DOWN": "jobs wait there, and none begins",
+    "DRAIN": "it finishes its jobs and takes no new ones",
+    "INACTIVE": "it takes no jobs",
+}
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -140,19 +144,23 @@ def _qos_name(request: Request, own: Association | None) -> str:
 
 
 def access_refusals(
-    request: Request, cluster: Cluster, partition: Partition, live: Live | None
+    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, live: Live | None
 ) -> Iterator[Refusal]:
-    """Yield why the user's job may not use the partition at all, or not now."""
+    """Yield why the user's job may not use the partition or its nodes at all, or not now."""
     where, source = partition.title, partition.source
     state = (live.states or {}).get(partition.name, "UP") if live else "UP"
     if state != "UP":
-        what = "jobs wait, and none begins" if state in _TAKES_JOBS else "it takes no jobs"
-        if state == "DRAIN":
-            what = "it finishes its jobs and takes no new ones"
+        what = _STATES.get(state, "it may take no jobs")
         yield Refusal(
             kind="partition_state",
             sentence=f"{where} is {state} now: {what}",
             source="Slurm scontrol show partition, asked now",
+        )
+    elif live and live.nodes and _is_out_of_service(partition, kind, live.nodes):
+        yield Refusal(
+            kind="nodes_out_of_service",
+            sentence=f"no node of kind {kind.name} in {where} is in service now",
+            source="Slurm sinfo, asked now",
         )
     if partition.needs_reservation and not request.reservation:
         yield Refusal(
@@ -163,6 +171,19 @@ def access_refusals(
         )
     if live is not None:
         yield from _member_refusals(request, cluster, partition, live)
+
+
+def _is_out_of_service(partition: Partition, kind: NodeKind, nodes: Iterable[NodesNow]) -> bool:
+    """Tell whether there are such nodes, and none of them takes jobs now."""
+    gpus = [(kind.gpu.type, kind.gpu.count or 0)] if kind.gpu else []
+    gpus += [(other.type, other.count) for other in kind.other_gpus]
+    cpus = kind.cores * kind.threads_per_core
+    own = [
+        one
+        for one in nodes
+        if (one.partition, one.cpus, one.gpus) == (partition.name, cpus, tuple(sorted(gpus)))
+    ]
+    return bool(own) and not any(one.in_service for one in own)
 
 
 def _member_refusals(

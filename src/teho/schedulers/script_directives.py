@@ -70,7 +70,10 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
     if option.one_thread:
         yield "--threads-per-core=1"
     if option.memory_mib is not None and "memory" not in option.automatic:
-        yield f"--mem={_memory(option.memory_mib)}"
+        if option.memory_per_gpu:
+            yield f"--mem-per-gpu={_memory(option.memory_mib // option.gpus_per_node)}"
+        else:
+            yield f"--mem={_memory(option.memory_mib)}"
     yield from _gpus_and_disk(option, cluster)
     yield f"--time={_slurm_time(option.time_s)}"
     if options.log:

@@ -15,19 +15,24 @@ __all__ = ["billing_of"]
 _WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 
 
-def billing_of(row: Row, hosts: Sequence[Host], priority_flags: str) -> Billing | None:
+def billing_of(row: Row, hosts: Sequence[Host], priority_flags: str | None) -> Billing | None:
     """Return a partition's bill; None where it has no weights, or the nouns have no word for them.
 
     The sum of weight × amount over CPUs, memory, nodes and GPUs; with
     `PriorityFlags=MAX_TRES` the largest of them, with `MAX_TRES_GRES` the GPUs and the
     largest of the others (slurm.conf(5), TRESBillingWeights and PriorityFlags).
+
+    Args:
+        row: the partition.
+        hosts: its nodes.
+        priority_flags: None: Slurm does not say, as with PriorityType=priority/basic.
     """
     weights = row.get("TRESBillingWeights", "")
     terms = [_term(item, hosts) for item in weights.split(",") if item]
     known = tuple(term for term in terms if term is not None)
-    if not known or len(known) != len(terms):
+    if not known or len(known) != len(terms) or (priority_flags is None and len(known) > 1):
         return None
-    flags = set(priority_flags.split(","))
+    flags = set((priority_flags or "").split(","))
     gpus = tuple(term for term in known if term.gpu_part)
     others = tuple(term for term in known if not term.gpu_part)
     nothing: tuple[Term, ...] = ()

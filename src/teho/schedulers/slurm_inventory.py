@@ -26,7 +26,7 @@ from teho.schedulers.slurm_billing import billing_of
 from teho.schedulers.slurm_rows import QOS_COLUMNS, Row, columns, settings, text_rows
 from teho.units import mib_text, parse_bytes, parse_duration
 
-__all__ = ["slurm_cluster", "tres_limits"]
+__all__ = ["gpus_in", "slurm_cluster", "tres_limits"]
 
 _LIMITS_OF_QOS = (
     "min_gpus",
@@ -66,7 +66,7 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
     if unseen:
         kinds = {msgspec.structs.replace(kind, count=None): own for kind, own in kinds.items()}
     qos = _qos(ask)
-    priority_flags = config.get("PriorityFlags", "")
+    priority_flags = config.get("PriorityFlags")
     of_rows = {row.get("PartitionName", ""): row for row in partitions}
     billing = {
         key: found
@@ -167,14 +167,14 @@ def _host(row: Row) -> Host:
         memory_mib=_count(row, "RealMemory", 0) - _count(row, "MemSpecLimit", 0),
         # 0 too where the administrator said nothing: no job that asks for disk comes to the node.
         local_disk_gib=size_gib(disk_mib),
-        gpus=_gpus(row.get("Gres", "")),
+        gpus=gpus_in(row.get("Gres", "")),
         arch=row.get("Arch") or "x86_64",
         features=frozenset(filter(None, features.split(","))),
         partitions=tuple(filter(None, row.get("Partitions", "").split(","))),
     )
 
 
-def _gpus(gres: str) -> tuple[tuple[str, int], ...]:
+def gpus_in(gres: str) -> tuple[tuple[str, int], ...]:
     """Read `gpu:a100:4(S:0-1),gpu:a100_1g.5gb:7`; GPUs without a type are of type `gpu`."""
     found: dict[str, int] = {}
     for item in _gres_items(gres):

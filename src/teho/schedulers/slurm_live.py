@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from teho.errors import SchedulerError
-from teho.model.member import Association, Live
+from teho.model.member import Association, Live, NodesNow
 from teho.schedulers.inventory import Ask
-from teho.schedulers.slurm_inventory import tres_limits
+from teho.schedulers.slurm_inventory import gpus_in, tres_limits
 from teho.schedulers.slurm_rows import Row, columns, settings, text_rows
 from teho.schedulers.slurm_values import limit_seconds
 
@@ -27,6 +27,8 @@ _COLUMNS = (
     "GrpTRES",
     "MaxWall",
 )
+# sinfo(1), NODE STATE CODES, short forms.
+_OUT_OF_SERVICE = ("drain", "drng", "down", "fail", "err", "inval")
 _PATIENCE_S = 5.0
 """For each question: a plan is asked for at a terminal, and goes without what is not known by then.
 """
@@ -42,8 +44,9 @@ def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
         user: whose associations.
         groups: the Unix groups that the user is in.
     """
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(4) as pool:
         states = pool.submit(_states, ask)
+        nodes = pool.submit(_nodes, ask)
         config = pool.submit(_answer, ask, "scontrol", "show", "config")
         default = pool.submit(
             _answer, ask, "sacctmgr", "-nP", "show", "user", "where", f"name={user}",
@@ -54,6 +57,7 @@ def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
     account = default.result()
     return Live(
         states=states.result(),
+        nodes=nodes.result(),
         user=user,
         groups=tuple(groups),
         default_account=(account or "").strip().splitlines()[0] if (account or "").strip() else "",
@@ -75,6 +79,25 @@ def _states(ask: Ask) -> dict[str, str] | None:
         return None
     rows = [row for row in text_rows(text) if row.get("PartitionName")]
     return {row["PartitionName"]: row.get("State", "UP") for row in rows} if rows else None
+
+
+def _nodes(ask: Ask) -> tuple[NodesNow, ...] | None:
+    text = _answer(ask, "sinfo", "-a", "-h", "-o", "%R|%c|%G|%t|%D")
+    if text is None:
+        return None
+    found: dict[tuple[str, int, tuple[tuple[str, int], ...]], list[int]] = {}
+    for line in text.splitlines():
+        cells = line.split("|")
+        if len(cells) != 5 or not cells[1].isdecimal() or not cells[4].isdecimal():
+            continue
+        name, cpus, gres, state, count = cells
+        key = (name, int(cpus), tuple(sorted(gpus_in(gres))))
+        numbers = found.setdefault(key, [0, 0])
+        numbers[state.startswith(_OUT_OF_SERVICE)] += int(count)
+    return tuple(
+        NodesNow(partition=name, cpus=cpus, gpus=gpus, in_service=working, out_of_service=out)
+        for (name, cpus, gpus), (working, out) in found.items()
+    )
 
 
 def _associations(ask: Ask, cluster: str, user: str) -> tuple[Association, ...] | None:
