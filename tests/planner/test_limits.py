@@ -64,7 +64,7 @@ LIMITS: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
     ("too_short", "arc4", "GPU nodes", {"time_s": 900.0}, {"time_s": 899.0}),
     ("too_short", "narval", "GPU nodes", {"time_s": 300.0}, {"time_s": 299.0}),
     ("too_many_cores_per_node", "lumi", "small-g",
-     {"gpus": 8, "cpus_per_gpu": 7}, {"gpus": 8, "cpus_per_gpu": 8}),
+     {"gpus": 8, "cpus_per_gpu": 7, "nodes": 1}, {"gpus": 8, "cpus_per_gpu": 8, "nodes": 1}),
     ("too_many_cores_per_node", "puhti", "gpu", {"cpus_per_gpu": 40}, {"cpus_per_gpu": 41}),
     ("too_many_cores", "mahti", "interactive",
      {"gpus": 0, "cpus": 32}, {"gpus": 0, "cpus": 33}),

@@ -1,8 +1,7 @@
-"""A cluster from Slurm's answers, in text and in JSON."""
+"""A cluster from Slurm's answers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -18,7 +17,7 @@ from teho.model.cluster import Cluster, Partition
 from teho.schedulers.command import Completed
 from teho.schedulers.inventory import Host, gpu_of, kinds_of, length
 from teho.schedulers.slurm_inventory import slurm_cluster
-from teho.schedulers.slurm_rows import columns, json_rows, settings, text_rows
+from teho.schedulers.slurm_rows import columns, settings, text_rows
 from teho.units import parse_duration
 
 DATA = Path(__file__).parents[1] / "data" / "discover"
@@ -37,7 +36,6 @@ class Slurm:
         assert repeat
         assert timeout_s >= 1
         self.asked.append(tuple(argv))
-        form = "json" if "--json" in argv else "txt"
         name = {"node": "nodes"}.get(argv[-1], argv[-1])
         if argv[0] == "sacctmgr":
             if not self.accounting:
@@ -45,9 +43,9 @@ class Slurm:
             name = "qos" if "qos" in argv else "user"
         if name == "user":
             return Completed(tuple(argv), 0, "bio\n", "")
-        path = self.folder / f"{name}.{form}"
+        path = self.folder / f"{name}.txt"
         if not path.exists():
-            return Completed(tuple(argv), 1, "", "scontrol: unrecognized option '--json'\n")
+            return Completed(tuple(argv), 1, "", "scontrol: nothing is known of that\n")
         return Completed(tuple(argv), 0, path.read_text(), "")
 
 
@@ -78,18 +76,6 @@ def oak() -> Cluster:
 def part(cluster: Cluster, name: str) -> Partition:
     (found,) = [one for one in cluster.partitions if one.name == name]
     return found
-
-
-def test_text_and_json_tell_the_same(oak: Cluster) -> None:
-    other = discovered("slurm-json")
-    assert other.sources["SLURM"].document == "Slurm 26.05.1 on login1"
-    assert msgspec.structs.replace(other, sources=oak.sources) == oak
-
-
-def test_json_that_tells_all_is_enough() -> None:
-    ask = Slurm("slurm-json")
-    slurm_cluster(ask, user="ada", host="login1", today=TODAY)
-    assert not [argv for argv in ask.asked if "-o" in argv]
 
 
 def test_the_cluster_itself(oak: Cluster) -> None:
@@ -124,11 +110,10 @@ def test_each_gpu_type_of_a_node_is_a_kind(oak: Cluster) -> None:
     assert all("14 × a100_1g.5gb" in kind.notes for kind in kinds.values())
 
 
-def test_a_constraint_is_told_where_nothing_else_tells_nodes_apart(oak: Cluster) -> None:
-    thin = [kind for kind in oak.nodes if kind.gpu is None]
-    assert sorted((kind.constraint, kind.count) for kind in thin) == [("ib", 2), ("noib", 1)]
-    assert all(not kind.constraint for kind in oak.nodes if kind.gpu)
-    assert all(kind.local_disk_gib is None for kind in thin)  # 0 is also what nobody said
+def test_nodes_that_differ_in_features_alone_are_one_kind(oak: Cluster) -> None:
+    (thin,) = [kind for kind in oak.nodes if kind.gpu is None]
+    assert (thin.constraint, thin.count, thin.threads_per_core) == ("", 3, 1)
+    assert thin.local_disk_gib == 0  # --tmp brings no job there
     (grace,) = [kind for kind in oak.nodes if kind.arch == "aarch64"]
     assert grace.gpu is not None
     assert (grace.gpu.type, grace.gpu.typed) == ("gpu", False)
@@ -153,15 +138,27 @@ def test_limits_of_a_partition_and_of_its_qos(oak: Cluster) -> None:
 
 
 def test_who_may_not_use_a_partition_is_told(oak: Cluster) -> None:
-    assert part(oak, "priority").purpose == "restricted"  # hidden
+    assert part(oak, "priority").purpose == "production"  # hidden, and open
     assert part(oak, "grace").purpose == "restricted"  # for root alone
     assert part(oak, "gpu").purpose == "production"
-    assert part(oak, "priority").needs == "one of the accounts bio, chem, physics and 1 more"
-    assert part(oak, "grace").needs == "one of the Unix groups wheel"
+    assert part(oak, "priority").accounts == ("bio", "chem", "physics", "maths")
+    assert part(oak, "grace").groups == ("wheel",)
+    assert part(oak, "gpu").accounts == part(oak, "gpu").groups == ()
+
+
+def test_qos_and_what_is_enforced_are_told(oak: Cluster) -> None:
+    assert oak.enforced == ("associations", "limits", "qos")
+    assert part(oak, "gpu").qos == "gpu"
+    gpu = oak.qos["gpu"]
+    assert gpu.max_of_job == {"cpu": 480, "gres/gpu": 8, "mem": 1024 * 1024}
+    assert (gpu.max_of_user, gpu.max_of_all) == ({"cpu": 960}, {"node": 90})
+    assert (gpu.flags, gpu.max_time) == (("DenyOnLimit",), "1d")
+    lax = edited(**{"= associations,limits,qos": "= associations"})
+    assert part(lax, "gpu").max_gpus is None
 
 
 def test_weights_are_a_bill(oak: Cluster) -> None:
-    use = Use(nodes=1, gpus=2, cores=40, memory_gib=100, hours=1)
+    use = Use(nodes=1, gpus=(("a100", 2),), cpus=80, cores=40, memory_gib=100, hours=1)
     gpu = oak.billing[part(oak, "gpu").billing]
     # MAX_TRES: 2 × 16 for GPUs; 80 threads × 0.5; 100 GiB × 0.125.
     assert bill(gpu, use).amount == 40
@@ -177,18 +174,27 @@ def test_weights_are_a_bill(oak: Cluster) -> None:
 )
 def test_priority_flags_say_how_weights_are_added(flags: str, amount: float) -> None:
     cluster = edited(**{"= MAX_TRES\n": f"= {flags}\n"})
-    use = Use(nodes=1, gpus=2, cores=40, memory_gib=100, hours=1)
+    use = Use(nodes=1, gpus=(("a100", 2),), cpus=80, cores=40, memory_gib=100, hours=1)
     assert bill(cluster.billing["gpu"], use).amount == amount
 
 
-def test_defaults_for_a_gpu_are_told_where_partitions_agree(oak: Cluster) -> None:
-    # a100 is in gpu (30 threads, 240 GiB), mig and priority (none): they do not agree.
-    assert oak.shares == ()
-    told = "JobDefaults=DefCpuPerGPU=30,DefMemPerGPU="
-    shares = edited(**{"JobDefaults=(null)": f"{told}245760"}).shares
-    assert {(one.gpu, one.cores, one.memory) for one in shares} == {
-        ("a100", 15, "240GiB"), ("a100_1g.5gb", 15, "240GiB"), ("gpu", 30, "240GiB")
-    }  # fmt: skip
+def test_weights_of_gpu_types_that_are_counted_are_a_bill() -> None:
+    cluster = edited(**{"pages,gres/gpu": "pages,gres/gpu,gres/gpu:a100,gres/gpu:a100_1g.5gb"})
+    assert cluster.counted_gpus == ("a100", "a100_1g.5gb")
+    use = Use(nodes=1, gpus=(("a100_1g.5gb", 4),), cpus=3, hours=1)
+    assert bill(cluster.billing["mig"], use).amount == 8  # the largest
+    assert "4 a100_1g.5gb GPUs × 2" in bill(cluster.billing["mig"], use).sum
+
+
+def test_defaults_of_a_partition_are_its_own_or_the_clusters(oak: Cluster) -> None:
+    gpu, mig = part(oak, "gpu"), part(oak, "mig")
+    assert (gpu.default_cpus_per_gpu, gpu.default_memory_per_gpu) == (30, "240GiB")
+    assert (mig.default_cpus_per_gpu, mig.default_memory_per_gpu) == (None, None)
+    general = "PriorityFlags           = MAX_TRES\nDefMemPerCPU = 1000\nMaxMemPerNode = UNLIMITED\n"
+    cluster = edited(**{"PriorityFlags           = MAX_TRES\n": general})
+    assert part(cluster, "mig").default_memory_per_cpu == "1000MiB"
+    assert part(cluster, "mig").max_memory is None
+    assert part(cluster, "debug").max_memory == "128GiB"
 
 
 def test_defaults_and_weights_that_do_not_read_are_left_out() -> None:
@@ -198,7 +204,14 @@ def test_defaults_and_weights_that_do_not_read_are_left_out() -> None:
         "JobDefaults=DefCpuPerGPU=30,DefMemPerGPU=245760": told,
         "GRES/gpu=16": "GRES/gpu=many",
     })  # fmt: skip
-    assert cluster.shares == ()
+    assert part(cluster, "gpu").default_cpus_per_gpu is None
+    assert part(cluster, "gpu").default_memory_per_gpu is None
+    assert "billing" in part(cluster, "gpu").unknown
+
+
+def test_without_priority_flags_a_sum_is_not_known() -> None:
+    # Slurm does not show them with priority/basic.
+    cluster = edited(**{"PriorityFlags           = MAX_TRES\n": ""})
     assert "billing" in part(cluster, "gpu").unknown
 
 
@@ -222,13 +235,10 @@ def test_a_plugin_that_slurm_itself_has_says_that_a_time_is_needed() -> None:
 def test_features_that_name_places_make_no_kinds() -> None:
     hosts = [
         Host(name=f"n{rack}", cores=4, usable_cores=4, features=frozenset({"ib", f"rack{rack}"}))
-        for rack in range(5)
+        for rack in range(3)
     ]
     (kind,) = kinds_of(hosts, "X")
-    assert (kind.count, kind.constraint, kind.notes) == (5, "", "Features: ib.")
-    few = kinds_of(hosts[:4], "X")
-    assert sorted(one.constraint for one in few) == ["rack0", "rack1", "rack2", "rack3"]
-    assert len({one.name for one in few}) == 4
+    assert (kind.count, kind.constraint, kind.notes) == (3, "", "Features: ib.")
 
 
 @given(st.integers(1, 10**9))
@@ -257,7 +267,7 @@ def test_nodes_that_slurm_does_not_show_leave_no_count() -> None:
 
 
 def test_a_slurm_that_does_not_answer_is_an_error() -> None:
-    with pytest.raises(SchedulerError, match="unrecognized option"):
+    with pytest.raises(SchedulerError, match="nothing is known"):
         slurm_cluster(Slurm("nowhere"), user="ada", host="x", today=TODAY)
 
 
@@ -283,34 +293,6 @@ def test_no_text_is_an_exception(text: str) -> None:
     text_rows(text)
     settings(text)
     columns(text, ("a", "b"))
-    assert json_rows(text, "nodes") is None or text
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["nodes", "name", "set", "type"]), inner, max_size=3)
-    ),
-    max_leaves=10,
-)
-
-
-@given(JSON)
-def test_json_of_another_shape_is_not_used(value: object) -> None:
-    assert json_rows(json.dumps(value), "nodes") in (None, [])
-
-
-@pytest.mark.parametrize("path", ["flags", "maximums/time", "partition/exclusive"])
-def test_a_dialect_that_leaves_a_field_out_is_not_used(path: str) -> None:
-    answer = json.loads((DATA / "slurm-json" / "partitions.json").read_text())
-    assert json_rows(json.dumps(answer), "partitions")
-    *steps, last = path.split("/")
-    place = answer["partitions"][2]
-    for step in steps:
-        place = place[step]
-    del place[last]
-    assert json_rows(json.dumps(answer), "partitions") is None
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,13 @@ def _for_kind(site: Site, part: Part, kind: Kind, request: Request) -> Iterator[
         fewest = max(math.ceil((request.cpus or 1) / kind.all_cores), least)
         # One process has no use for a second node.
         fitting = [fewest] if fewest == 1 or request.launcher != "plain" else []
+    # Nodes that run no slurmd give away what is kept for the system; real ones do not.
+    most = kind.all_cores - (number_in(kind.words, "CoreSpecCount") or 0)
     for nodes in [request.nodes] if request.nodes else fitting:
+        if math.ceil((request.cpus or 0) / nodes) > most:
+            continue
+        if (request.cpus_per_gpu or 0) * math.ceil(request.gpus / nodes) > most:
+            continue
         yield _script(part, kind, request, nodes)
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
-from random_sites import Part, Site
+from random_sites import WHOLE, Part, Site
 from site_requests import ByHand, by_hand
 from site_texts import lines_of
 from site_twin import Job, SiteTwin, nodes_in
@@ -198,8 +198,9 @@ def _judge_refusal(bench: Bench, doubt: Doubt) -> None:
     for one in doubt.scripts[:3]:
         job = bench.twin.submitted(one.text)
         less = list(_less_than_asked(bench.site, doubt.request, job)) if job.begun else []
-        if len(job.gpus) > 1 and not doubt.request.gpu_type:
-            less = ["GPUs of several types"]  # nobody has asked for a mixture
+        if not doubt.request.gpu_type and (len(job.gpus) > 1 or not WHOLE.issuperset(job.gpus)):
+            # Nobody has asked for a mixture, nor for slices.
+            less = ["GPUs of several types, or slices"]
         if job.begun and not less:
             bench.case(
                 "false no",
@@ -236,6 +237,13 @@ def _judge_job(bench: Bench, option: Option, script: str) -> None:
 
 def _cores_of(site: Site, job: Job) -> float:
     """Return the cores of a job, whose nodes may count cores or threads."""
+    held = {
+        *re.findall(
+            r"\b([gc]\d+)-n", " ".join(re.findall(r"^\s+Nodes=(\S+)", job.record, re.MULTILINE))
+        )
+    }
+    if len(held) == 1:
+        return job.cpus / site.kind(held.pop()).cpus_per_core
     cores = 0.0
     pattern = r"^\s+Nodes=(\S+) CPU_IDs=(\S*)"
     for nodes, ids in re.findall(pattern, job.record, re.MULTILINE):
@@ -243,7 +251,7 @@ def _cores_of(site: Site, job: Job) -> float:
         cpus = sum(int(last or first) - int(first) + 1 for first, _, last in spans)
         for some in re.findall(r"[^,\[]+(?:\[[^\]]*\])?", nodes):
             kind = site.kind(some.partition("-")[0])
-            cores += nodes_in(some) * cpus / kind.cpus_per_core
+            cores += nodes_in(some) * cpus / kind.threads
     return cores
 
 

@@ -245,14 +245,17 @@ def _laid_out(
     request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, live: Live | None
 ) -> tuple[Case, tuple[Refusal, ...]]:
     """Lay a request out on as few nodes as it fits; where it fits on none, on the fewest."""
-    found = []
+    first: tuple[Case, tuple[Refusal, ...]] | None = None
     for nodes in node_counts(request, partition, kind):
         case = case_of(request, cluster, partition, kind, live, nodes)
         refusals = refusals_of(case)
         if not refusals:
             return case, ()
-        found.append((case, refusals))
-    return found[0]
+        first = first or (case, refusals)
+        if case.has_whole_nodes:
+            break  # more of them are billed whole: fewer cores for each GPU are the better way
+    assert first is not None  # noqa: S101 - there is at least one count of nodes
+    return first
 
 
 def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Iterator[NodeKind]:

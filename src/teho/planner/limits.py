@@ -9,7 +9,13 @@ from teho.model.cluster import Partition
 from teho.model.plan import Refusal
 from teho.planner.allocated import given_to, kinds_that_may_come
 from teho.planner.masks import mask_refusals
-from teho.planner.shape import Case, fewest_nodes, memory_mib, seconds
+from teho.planner.shape import (
+    Case,
+    fewest_nodes,
+    memory_mib,
+    most_cpus_with_memory_per_gpu,
+    seconds,
+)
 from teho.planner.slurm_rules import access_refusals
 from teho.units import format_duration, format_mib, mib_text, plural
 
@@ -298,6 +304,16 @@ def _cores(case: Case) -> Iterator[Refusal]:
             source=partition.source,
         )
     cpus = cores * kind.threads_per_core
+    most = most_cpus_with_memory_per_gpu(case.cluster, partition, kind, shape.gpus_per_node)
+    if most is not None and cpus > most:
+        yield Refusal(
+            kind="default_memory",
+            sentence=f"{_cpus(case, cpus)} with the default memory of "
+            f"{partition.default_memory_per_cpu} for each are more than a node has, and the "
+            f"default of its GPUs hides `--mem`: at most {most} CPUs",
+            source=partition.source,
+            instead=f"--cpus-per-gpu {max(1, most // kind.threads_per_core // shape.gpus_per_node)}",
+        )
     if partition.max_cpus_per_node is not None and cpus > partition.max_cpus_per_node:
         yield Refusal(
             kind="too_many_cores_per_node",

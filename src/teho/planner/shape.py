@@ -20,6 +20,7 @@ __all__ = [
     "default_memory_is_too_much",
     "fewest_nodes",
     "memory_mib",
+    "most_cpus_with_memory_per_gpu",
     "node_counts",
     "seconds",
 ]
@@ -199,6 +200,21 @@ def default_memory_is_too_much(
     return bool(counted and gpus and default and whole and default * gpus > whole)
 
 
+def most_cpus_with_memory_per_gpu(
+    cluster: Cluster, partition: Partition, kind: NodeKind, gpus: int
+) -> int | None:
+    """Return how many CPUs of a node a job may have whose memory is said for each GPU.
+
+    Slurm 22.05 still holds the node against the default memory of its CPUs. None: any number, or
+    the memory is not said so.
+    """
+    each = memory_mib(partition.default_memory_per_cpu)
+    whole = _least(memory_mib(kind.memory), memory_mib(partition.max_memory))
+    if not each or not whole or not default_memory_is_too_much(cluster, partition, kind, gpus):
+        return None
+    return whole // each
+
+
 class _Layout(msgspec.Struct, frozen=True, kw_only=True):
     """A request on some nodes of a kind, while it is laid out."""
 
@@ -279,6 +295,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         in_cpus = [partition.max_cpus_per_node, limits.node_most("cpu")]
         job = limits.job_most("cpu")
         in_cpus.append(None if job is None else job // self.nodes)
+        in_cpus.append(most_cpus_with_memory_per_gpu(self.cluster, partition, self.kind, self.gpus))
         in_cores = [partition.max_cores_per_node]
         in_cores.append(partition.max_cores // self.nodes if partition.max_cores else None)
         known = [number for number in in_cores if number is not None]

@@ -197,11 +197,11 @@ def _member_refusals(
             f"{_some(partition.groups)}, and you are in none of them",
             source=source,
         )
-    if live.associations is None or not cluster.enforced:
+    if live.associations is None:
         return
     account, own = _account(request, live), _association(request, partition, live)
     accounts = sorted({one.account for one in live.associations})
-    if own is None:
+    if own is None and cluster.enforced:
         have = f"yours: {_some(accounts)}" if accounts else "the accounting knows none of yours"
         yield Refusal(
             kind="account",
@@ -212,10 +212,9 @@ def _member_refusals(
             instead=f"--account {accounts[0]}" if accounts else "",
         )
         return
+    # These two hold even where the accounting enforces nothing.
     yield from _account_refusals(account, accounts, partition)
-    name = _qos_name(request, own)
-    if "qos" in cluster.enforced:
-        yield from _qos_refusals(name, own, partition)
+    yield from _qos_refusals(_qos_name(request, own), own, cluster, partition)
 
 
 def _account_refusals(account: str, accounts: list[str], partition: Partition) -> Iterator[Refusal]:
@@ -240,14 +239,16 @@ def _account_refusals(account: str, accounts: list[str], partition: Partition) -
         )
 
 
-def _qos_refusals(name: str, own: Association, partition: Partition) -> Iterator[Refusal]:
-    if name and own.qos and name not in own.qos:
+def _qos_refusals(
+    name: str, own: Association | None, cluster: Cluster, partition: Partition
+) -> Iterator[Refusal]:
+    mine = own.qos if own else ()
+    if own and name and mine and name not in mine and "qos" in cluster.enforced:
         yield Refusal(
             kind="qos",
-            sentence=f"QOS {name} is not yours in account {own.account}, which has "
-            f"{_some(own.qos)}",
+            sentence=f"QOS {name} is not yours in account {own.account}, which has {_some(mine)}",
             source="Slurm sacctmgr show associations",
-            instead=f"--qos {own.default_qos or own.qos[0]}",
+            instead=f"--qos {own.default_qos or mine[0]}",
         )
         return
     allowed, denied = partition.allowed_qos, partition.denied_qos
@@ -257,7 +258,7 @@ def _qos_refusals(name: str, own: Association, partition: Partition) -> Iterator
 
     if (allowed or denied) and not may(name):
         whose = f"takes the QOS {_some(allowed)}" if allowed else f"refuses QOS {_some(denied)}"
-        other = next(filter(may, own.qos), "")
+        other = next(filter(may, mine), "")
         yield Refusal(
             kind="qos",
             sentence=f"{partition.title} {whose}, and the job has {name or 'none'}",

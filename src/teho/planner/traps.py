@@ -10,7 +10,7 @@ import msgspec
 
 from teho.model.plan import Advice
 from teho.planner.cost import cost_of
-from teho.planner.shape import Case, Shape, memory_mib, seconds
+from teho.planner.shape import Case, Shape, fewest_nodes, memory_mib, seconds
 from teho.units import format_count, format_duration, format_mib, plural
 
 __all__ = ["advice_for"]
@@ -107,8 +107,16 @@ def _spread(case: Case) -> Iterator[Advice]:
     request, most = case.request, case.most_per_node
     if request.nodes is not None or not request.gpus or not most:
         return
-    fewest = math.ceil(request.gpus / most)
-    if case.shape.nodes > fewest:
+    fewest, even = math.ceil(request.gpus / most), fewest_nodes(request.gpus, most)
+    if case.shape.nodes > even:
+        yield Advice(
+            kind="gpus_spread",
+            sentence=f"{request.gpus} GPUs with {case.shape.cores_per_node * case.shape.nodes} "
+            f"cores lie on {case.shape.nodes} nodes; their GPUs alone fit on {even}: "
+            f"`--nodes {even}` says what is in the way",
+            source=case.kind.source,
+        )
+    elif case.shape.nodes > fewest:
         full = f"{(fewest - 1) * most} or {fewest * most}"
         yield Advice(
             kind="gpus_spread",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from teho.model.cluster import Billing, Term
 from teho.schedulers.inventory import Host
@@ -15,7 +15,9 @@ __all__ = ["billing_of"]
 _WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 
 
-def billing_of(row: Row, hosts: Sequence[Host], priority_flags: str | None) -> Billing | None:
+def billing_of(
+    row: Row, hosts: Sequence[Host], priority_flags: str | None, counted: Collection[str]
+) -> Billing | None:
     """Return a partition's bill; None where it has no weights, or the nouns have no word for them.
 
     The sum of weight × amount over CPUs, memory, nodes and GPUs; with
@@ -25,10 +27,11 @@ def billing_of(row: Row, hosts: Sequence[Host], priority_flags: str | None) -> B
     Args:
         row: the partition.
         hosts: its nodes.
+        counted: types of GPUs that Slurm counts one by one.
         priority_flags: None: Slurm does not say, as with PriorityType=priority/basic.
     """
     weights = row.get("TRESBillingWeights", "")
-    terms = [_term(item, hosts) for item in weights.split(",") if item]
+    terms = [_term(item, hosts, counted) for item in weights.split(",") if item]
     known = tuple(term for term in terms if term is not None)
     if not known or len(known) != len(terms) or (priority_flags is None and len(known) > 1):
         return None
@@ -52,7 +55,7 @@ def billing_of(row: Row, hosts: Sequence[Host], priority_flags: str | None) -> B
     )
 
 
-def _term(item: str, hosts: Sequence[Host]) -> Term | None:
+def _term(item: str, hosts: Sequence[Host], counted: Collection[str]) -> Term | None:
     match = _WEIGHT.fullmatch(item)
     if match is None:
         return None
@@ -68,8 +71,8 @@ def _term(item: str, hosts: Sequence[Host]) -> Term | None:
         return Term(of="nodes", times=weight)
     if name == "gres/gpu":
         return Term(of="gpus", times=weight, gpu_part=True)
-    if name.startswith("gres/gpu:"):
-        own = {gpu_type.lower(): gpu_type for host in hosts for gpu_type, _ in host.gpus}
-        gpu_type = name.removeprefix("gres/gpu:")
-        return Term(of="gpus", gpu_type=own.get(gpu_type, gpu_type), times=weight, gpu_part=True)
+    types = {one.lower(): one for one in counted}
+    gpu_type = types.get(name.removeprefix("gres/gpu:"))
+    if name.startswith("gres/gpu:") and gpu_type:
+        return Term(of="gpus", gpu_type=gpu_type, times=weight, gpu_part=True)
     return None

@@ -60,18 +60,24 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
     slurm_name = config.get("ClusterName", "")
     partitions = _scontrol(ask, "partitions")
     nodes = _scontrol(ask, "nodes")
-    hosts = [_host(row) for row in nodes]
+    counted = _memory_is_counted(config)
+    hosts = [_host(row, memory_is_counted=counted) for row in nodes]
     kinds = kinds_of(hosts, "SLURM scontrol show node")
     unseen = _unseen(partitions, hosts)
     if unseen:
         kinds = {msgspec.structs.replace(kind, count=None): own for kind, own in kinds.items()}
     qos = _qos(ask)
+    counted_gpus = tuple(
+        name.removeprefix("gres/gpu:")
+        for name in config.get("AccountingStorageTRES", "").split(",")
+        if name.startswith("gres/gpu:")
+    )
     priority_flags = config.get("PriorityFlags")
     of_rows = {row.get("PartitionName", ""): row for row in partitions}
     billing = {
         key: found
         for key, row in of_rows.items()
-        if (found := billing_of(row, _within(key, hosts), priority_flags)) is not None
+        if (found := billing_of(row, _within(key, hosts), priority_flags, counted_gpus)) is not None
     }
     return Cluster(
         name=(name or slurm_name or "cluster").lower(),
@@ -96,11 +102,7 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
         billing=billing,
         qos={key: _qos_limits(key, row) for key, row in qos.items() if key},
         enforced=_names(config.get("AccountingStorageEnforce", "")),
-        counted_gpus=tuple(
-            name.removeprefix("gres/gpu:")
-            for name in config.get("AccountingStorageTRES", "").split(",")
-            if name.startswith("gres/gpu:")
-        ),
+        counted_gpus=counted_gpus,
         notes=tuple(_notes(config, nodes, hosts, unseen)),
     )
 
@@ -145,7 +147,12 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(one for one in text.split(",") if one.upper() not in _NONE | {"ALL"})
 
 
-def _host(row: Row) -> Host:
+def _memory_is_counted(config: Row) -> bool | None:
+    told = config.get("SelectTypeParameters")
+    return None if told is None else "MEMORY" in told.upper()
+
+
+def _host(row: Row, *, memory_is_counted: bool | None) -> Host:
     """Read a node. Cores are physical; a CPU of Slurm's is a core, or a thread of one."""
     cores = max(_count(row, "Sockets", 1) * _count(row, "CoresPerSocket", 1), 1)
     cpus = _count(row, "CPUTot", cores)
@@ -164,7 +171,9 @@ def _host(row: Row) -> Host:
         reserved_cores=tuple(sorted(reserved)),
         cpus_per_core=cpus_per_core,
         sockets=_count(row, "Sockets", 1),
-        memory_mib=_count(row, "RealMemory", 0) - _count(row, "MemSpecLimit", 0),
+        # What is kept for the system is only taken off if memory is counted.
+        memory_mib=_count(row, "RealMemory", 0)
+        - (memory_is_counted is not False) * _count(row, "MemSpecLimit", 0),
         # 0 too where the administrator said nothing: no job that asks for disk comes to the node.
         local_disk_gib=size_gib(disk_mib),
         gpus=gpus_in(row.get("Gres", "")),
@@ -224,8 +233,9 @@ def _partition(
     hosts = {host.name: host for members in own.values() for host in members}.values()
     per_core = {host.cpus_per_core for host in hosts}
     bound = row.get("QoS", "") if row.get("QoS", "") not in _NONE else ""
-    rules = qos.get(bound, {}) if bound else {}
-    unknown = _LIMITS_OF_QOS if bound and not rules else ()
+    limits = {"limits", "safe"} & {*_names(config.get("AccountingStorageEnforce", ""))}
+    rules = qos.get(bound, {}) if bound and limits else {}
+    unknown = _LIMITS_OF_QOS if bound and limits and not rules else ()
     job, node = _tres(rules.get("MaxTRES", "")), _tres(rules.get("MaxTRESPerNode", ""))
     least = _tres(rules.get("MinTRES", ""))
     types = {gpu_type for host in hosts for gpu_type, _ in host.gpus}
@@ -315,7 +325,7 @@ def _dialect(config: Row, partitions: Sequence[Row], hosts: Sequence[Host]) -> D
     return Dialect(
         gpus="--gpus-per-node={type}:{count}" if typed else "--gpus-per-node={count}",
         partition="optional" if default else "required",
-        memory_is_counted="MEMORY" in select.upper(),
+        memory_is_counted=_memory_is_counted(config),
         gives_whole="sockets" if "SOCKET" in select else "cpus" if "CR_CPU" in select else "cores",
         time_required="require_timelimit" in config.get("JobSubmitPlugins", "").split(","),
         source="SLURM sbatch(1); scontrol show config: JobSubmitPlugins",
