@@ -65,7 +65,7 @@ def test_json_is_as_its_schema_says(teho: Teho) -> None:
         assert result.returncode == code
         plan = json.loads(result.stdout)
         jsonschema.Draft202012Validator(schema()).validate(plan)
-        assert plan["schema"] == "teho.plan/1"
+        assert plan["schema"] == "teho.plan/2"
         assert bool(plan["options"]) == (code == 0)
 
 

@@ -34,7 +34,8 @@ REFUSALS = [
     # cluster, partition, needs, kind, part of the sentence, source
     ("lumi", "standard-g", {"gpus": 8, "cpus_per_gpu": 8}, "too_many_cores_per_node",
      "jobs can have 56 (64 in all", "LUG"),
-    ("lumi", "small-g", {"gpus": 8, "cpus": 63, "nodes": 1}, "too_many_cores_per_node", "63 cores", "LUG"),
+    ("lumi", "small-g", {"gpus": 8, "cpus": 63, "nodes": 1}, "too_many_cores_per_node",
+     "63 cores", "LUG"),
     ("lumi", "standard-g", {"gpus": 8, "command": ("srun", RESERVED, "x")},
      "mask_on_reserved_core", "core 48", "LTM"),
     ("lumi", "standard-g", {"gpus": 8, "command": ("srun", "--cpu-bind=map_cpu:1,8,16", "x")},

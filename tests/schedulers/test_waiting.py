@@ -10,17 +10,18 @@ import pytest
 
 from teho.clusters.catalogue import load_catalogue
 from teho.errors import NoAnswerError, RefusedError
+from teho.model.plan import Answer
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers import waiting
-from teho.schedulers.waiting import with_expected_starts
+from teho.schedulers.waiting import as_the_scheduler_says
 from teho.show.plan_text import render_plan
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 SOON = datetime(2026, 11, 20, 14, 0, tzinfo=timezone.utc)
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, says: Any, *clusters: str) -> list[tuple[Any, str]]:
+def asked(monkeypatch: pytest.MonkeyPatch, says: Any, *clusters: str) -> Answer:
     scripts: list[str] = []
 
     def estimate(_backend: object, script: Path, *, timeout_s: float) -> Any:
@@ -32,27 +33,41 @@ def asked(monkeypatch: pytest.MonkeyPatch, says: Any, *clusters: str) -> list[tu
 
     monkeypatch.setattr(waiting, "estimate", estimate)
     found = answer(Request(gpus=1, time_s=600.0), [CLUSTERS[name] for name in clusters])
-    told = with_expected_starts(found, CLUSTERS["lumi"], None)  # type: ignore[arg-type]
-    assert [option.cluster for option in told.options] == [o.cluster for o in found.options]
+    told = as_the_scheduler_says(found, CLUSTERS["lumi"], None)  # type: ignore[arg-type]
     assert len(scripts) == sum(option.cluster == "lumi" for option in found.options) > 0
     assert all("#SBATCH --gpus-per-node=1" in script for script in scripts)
-    return [(option.expected_start_at, option.refused) for option in told.options]
+    return told
+
+
+def starts(told: Answer) -> set[datetime | None]:
+    return {option.expected_start_at for option in told.options}
 
 
 def test_each_option_of_this_cluster_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(asked(monkeypatch, SOON, "lumi")) == {(SOON, "")}
-    assert set(asked(monkeypatch, SOON, "lumi", "roihu")) == {(SOON, ""), (None, "")}
+    assert starts(asked(monkeypatch, SOON, "lumi")) == {SOON}
+    assert starts(asked(monkeypatch, SOON, "lumi", "roihu")) == {SOON, None}
 
 
-def test_a_refusal_is_told_in_the_schedulers_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_scheduler_refuses_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     no = RefusedError("sbatch says: error:\n  Invalid account")
-    assert set(asked(monkeypatch, no, "lumi")) == {(None, "sbatch says: error: Invalid account")}
+    told = asked(monkeypatch, no, "lumi", "roihu")
+    assert {option.cluster for option in told.options} == {"roihu"}
+    refusals = [one for unfit in told.unfit for one in unfit.refusals if one.kind == "scheduler"]
+    assert {one.sentence for one in refusals} == {
+        "the scheduler would refuse the job; sbatch says: error: Invalid account"
+    }
+    # The plan names no account, and LUMI asks for one.
+    assert {one.instead[:10] for one in refusals} == {"--account "}
+    alone = asked(monkeypatch, no, "lumi")
+    text = render_plan(Request(gpus=1), alone, CLUSTERS, width=100, color=False)
+    assert text.startswith("✗ Nothing fits")
+    assert "Fits on" not in text
 
 
 def test_a_scheduler_that_is_away_leaves_the_plan_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert set(asked(monkeypatch, NoAnswerError("away"), "lumi")) == {(None, "")}
+    assert starts(asked(monkeypatch, NoAnswerError("away"), "lumi")) == {None}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +86,7 @@ def test_the_wait_in_words(
     request = Request(gpus=1, time_s=600.0)
     clusters = {"lumi": CLUSTERS["lumi"]}
     found = answer(request, clusters.values())
-    told = with_expected_starts(found, clusters["lumi"], None)  # type: ignore[arg-type]
+    told = as_the_scheduler_says(found, clusters["lumi"], None)  # type: ignore[arg-type]
     text = render_plan(request, told, clusters, width=100, color=False)
     assert words in text
     assert ("says the scheduler" in text) == bool(words)

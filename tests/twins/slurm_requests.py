@@ -202,11 +202,11 @@ def _refused(
     misnamed = request.partition is not None and (
         request.partition not in names or cluster.dialect.partition == "never"
     )
-    suits = {one: list(kinds_for(request, cluster, one)) for one in cluster.partitions}
-    for partition, suiting in suits.items():
+    suits = [(one, list(kinds_for(request, cluster, one))) for one in cluster.partitions]
+    for partition, suiting in suits:
         if not misnamed and request.partition not in {None, partition.name}:
             continue
-        if not suiting and not partition.name and any(suits.values()):
+        if not suiting and not partition.name and any(kinds for _, kinds in suits):
             continue  # nothing in the script would send it there
         # What refuses every kind at once is said in the answer alone.
         label = request.partition if misnamed else partition.title

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
+from teho.cli.live import live_of
 from teho.cli.request import (
     check_gpu_type,
     first_given,
@@ -68,11 +69,14 @@ def command(
     from teho.planner.answer import answer
 
     clusters = _clusters(names)
-    found = answer(request, clusters.values(), even_if_retired=given["even_if_retired"])
+    here = _here(clusters)
+    live = live_of(here) if here else {}
+    even_if_retired = given["even_if_retired"]
+    found = answer(request, clusters.values(), even_if_retired=even_if_retired, live=live)
     if request.gpu_type is not None and not found.options:
         check_gpu_type(request.gpu_type)
-    if not script and found.options:
-        found = _with_waiting(found, clusters)
+    if here and found.options:
+        found = _as_the_scheduler_says(found, here)
     if script and found.options:
         _print_script(found, clusters, wishes, given["env"])
     elif form == "json":
@@ -92,19 +96,23 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _with_waiting(found: Answer, clusters: dict[str, Cluster]) -> Answer:
-    """Ask the scheduler about its own cluster's options, where this machine belongs to one."""
+def _here(clusters: dict[str, Cluster]) -> Cluster | None:
+    """Return the cluster that this machine belongs to, if it is one of these."""
     from teho.clusters.current import current_cluster
 
-    here = current_cluster(os.environ, os.uname().nodename, clusters.values())
-    if here is None or all(option.cluster != here.name for option in found.options):
+    return current_cluster(os.environ, os.uname().nodename, clusters.values())
+
+
+def _as_the_scheduler_says(found: Answer, here: Cluster) -> Answer:
+    """Ask the scheduler about its own cluster's options."""
+    if all(option.cluster != here.name for option in found.options):
         return found
     from teho.config.settings import load_settings
     from teho.schedulers.backends import backend_for
-    from teho.schedulers.waiting import with_expected_starts
+    from teho.schedulers.waiting import as_the_scheduler_says
 
     home = load_settings().home_directory
-    return with_expected_starts(found, here, backend_for(here.scheduler, home))
+    return as_the_scheduler_says(found, here, backend_for(here.scheduler, home))
 
 
 def _print_script(

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from teho.cli import say
+from teho.cli.live import ACCOUNT_VARIABLE, live_of, unused_variables
 from teho.cli.own_path import own_path
 from teho.cli.request import (
     check_gpu_type,
@@ -39,9 +40,6 @@ from teho.schedulers.script_options import ScriptOptions
 from teho.store.submissions import find_submission, forget, keep, new_directory
 
 __all__ = ["command"]
-
-_ACCOUNT_VARIABLE = "SBATCH_ACCOUNT"
-"""What sbatch takes the account from where the script names none."""
 
 
 @click.command(
@@ -87,7 +85,8 @@ def command(
     wishes = msgspec.structs.replace(read_script_options(given), teho=own_path())
     known = _this_cluster(cluster, elsewhere=local or dry_run)
     wishes = with_environment(wishes, given["env"], known)
-    option = _cheapest(request, known, even_if_retired=given["even_if_retired"])
+    home = None if local or dry_run else settings.home_directory
+    option = _cheapest(request, known, home, even_if_retired=given["even_if_retired"])
     if local:
         option = msgspec.structs.replace(option, scheduler="local")
     else:
@@ -99,6 +98,8 @@ def command(
             say(f"{advice.sentence} · {advice.source}")
     for remark in script.remarks:
         say(remark)
+    if not local and (unused := unused_variables(option.scheduler)):
+        say(unused)
     if dry_run:
         click.echo(script.text.encode("utf-8", "surrogateescape"), nl=False)
         return
@@ -147,9 +148,24 @@ def _this_cluster(name: str | None, *, elsewhere: bool) -> Cluster:
     return found
 
 
-def _cheapest(request: Request, cluster: Cluster, *, even_if_retired: bool) -> Option:
-    """Return the first option; where nothing fits, say why and end."""
-    found = answer(request, [cluster], even_if_retired=even_if_retired)
+def _cheapest(
+    request: Request, cluster: Cluster, home: Path | None, *, even_if_retired: bool
+) -> Option:
+    """Return the first option that the scheduler takes; where nothing fits, say why and end.
+
+    Args:
+        request: what the program needs.
+        cluster: where.
+        home: where submissions are kept. None: nothing is submitted, and the scheduler not asked.
+        even_if_retired: plan for a retired cluster too.
+    """
+    live = live_of(cluster) if home else {}
+    found = answer(request, [cluster], even_if_retired=even_if_retired, live=live)
+    if home and found.options:
+        from teho.schedulers.backends import backend_for
+        from teho.schedulers.waiting import as_the_scheduler_says
+
+        found = as_the_scheduler_says(found, cluster, backend_for(cluster.scheduler, home))
     if found.options:
         return found.options[0]
     if request.gpu_type is not None:
@@ -166,7 +182,7 @@ def _cheapest(request: Request, cluster: Cluster, *, even_if_retired: bool) -> O
 def _check_place(cluster: Cluster, option: Option) -> None:
     """Refuse what the scheduler would refuse for who submits, and from where."""
     account, dialect, here = cluster.account, cluster.dialect, Path.cwd()
-    named = option.account or os.environ.get(_ACCOUNT_VARIABLE)
+    named = option.account or os.environ.get(ACCOUNT_VARIABLE)
     if account.required and not named:
         raise InputError(
             f"no account, and {cluster.title} asks for one ({account.source})",

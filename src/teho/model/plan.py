@@ -90,8 +90,6 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[Advice, ...] = ()
     expected_start_at: datetime | None = None
     """When the scheduler would start it, were it submitted now; UTC. None: not asked, not told."""
-    refused: str = ""
-    """The scheduler's own words where it was asked and would not take it."""
     unknown: tuple[str, ...] = ()
     """What could refuse or change the job and cannot be known, such as `limits of your account`."""
     request: Request

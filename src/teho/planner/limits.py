@@ -306,13 +306,14 @@ def _cores(case: Case) -> Iterator[Refusal]:
     cpus = cores * kind.threads_per_core
     most = most_cpus_with_memory_per_gpu(case.cluster, partition, kind, shape.gpus_per_node)
     if most is not None and cpus > most:
+        fair = max(1, most // kind.threads_per_core // shape.gpus_per_node)
         yield Refusal(
             kind="default_memory",
             sentence=f"{_cpus(case, cpus)} with the default memory of "
             f"{partition.default_memory_per_cpu} for each are more than a node has, and the "
             f"default of its GPUs hides `--mem`: at most {most} CPUs",
             source=partition.source,
-            instead=f"--cpus-per-gpu {max(1, most // kind.threads_per_core // shape.gpus_per_node)}",
+            instead=f"--cpus-per-gpu {fair}",
         )
     if partition.max_cpus_per_node is not None and cpus > partition.max_cpus_per_node:
         yield Refusal(

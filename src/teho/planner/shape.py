@@ -165,7 +165,7 @@ def node_counts(request: Request, partition: Partition, kind: NodeKind) -> tuple
         if request.launcher in _ONE_PROCESS or request.cpus is None:
             return (1,)
         usable = kind.usable_cores or kind.cores
-        return (max(least, math.ceil(request.cpus / usable)),)
+        return tuple(sorted({1, max(least, math.ceil(request.cpus / usable))}))
     fewest = fewest_nodes(request.gpus, _most_per_node(partition, kind))
     small = [count for count in range(1, math.isqrt(request.gpus) + 1) if request.gpus % count == 0]
     even = sorted({n for count in small for n in (count, request.gpus // count) if n > fewest})
@@ -271,9 +271,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             return request.cpus_per_gpu * self.gpus
         if request.cpus is not None:
             return math.ceil(request.cpus / self.nodes)
-        most = self.most_cores()
-        fair = self.fair_cores()
-        return fair if most is None else max(1, min(fair, most))
+        return max(1, min(self.fair_cores(), self.most_cores()))
 
     def fair_cores(self) -> int:
         kind, share, gpus = self.kind, self.share, self.gpus
@@ -289,18 +287,18 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         # A slice's part of a node is not known: one core is what no site refuses.
         return max(1, self.usable * gpus // kind.gpu.count) if kind.gpu.count else 1
 
-    def most_cores(self) -> int | None:
-        """Return the most cores of each node that are filled in. None: there is no limit."""
+    def most_cores(self) -> int:
+        """Return the most cores of each node that are filled in."""
         partition, threads, limits = self.partition, self.kind.threads_per_core, self.limits
         in_cpus = [partition.max_cpus_per_node, limits.node_most("cpu")]
         job = limits.job_most("cpu")
         in_cpus.append(None if job is None else job // self.nodes)
         in_cpus.append(most_cpus_with_memory_per_gpu(self.cluster, partition, self.kind, self.gpus))
-        in_cores = [partition.max_cores_per_node]
+        in_cores = [self.usable, partition.max_cores_per_node]
         in_cores.append(partition.max_cores // self.nodes if partition.max_cores else None)
         known = [number for number in in_cores if number is not None]
         known += [number // threads for number in in_cpus if number is not None]
-        return min(known, default=None)
+        return min(known)
 
     def memory(self, cores: int) -> int | None:
         """Return the memory of each node that the job asks for. None: it asks for none."""
@@ -322,7 +320,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         if self.whole:
             return _least(memory_mib(self.kind.memory), *self.most_memory(self.usable))
         if share is not None and share.memory is not None:
-            return _mib(share.memory) * self.gpus
+            return _least(_mib(share.memory) * self.gpus, memory_mib(self.kind.memory))
         if self.cluster.dialect.memory_is_counted is None:
             return None
         fair = self.fair_memory(cores)

@@ -1,4 +1,4 @@
-"""How long the options of a plan would wait: the scheduler of this cluster is asked."""
+"""What the scheduler of this cluster says of a plan's options: when it would start them, or no."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 
 from teho.errors import InputError, RefusedError, SchedulerError
 from teho.model.cluster import Cluster
-from teho.model.plan import Answer, Option
+from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.schedulers.backend import Backend
 from teho.schedulers.jobs import estimate
 from teho.schedulers.script import write_script
 
-__all__ = ["with_expected_starts"]
+__all__ = ["as_the_scheduler_says"]
 
 # A plan is asked for at a terminal: what is not known by then is left out.
 _PATIENCE_S = 5.0
@@ -23,10 +23,11 @@ _MOST_ASKED = 8
 """All at once, so that a scheduler that hangs costs its patience once."""
 
 
-def with_expected_starts(found: Answer, cluster: Cluster, backend: Backend) -> Answer:
+def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> Answer:
     """Return the answer with what the scheduler says of each option of its cluster.
 
-    Nothing is submitted. Where the scheduler cannot be asked, the options stay as they are.
+    An option that it refuses does not fit. Nothing is submitted. Where the scheduler cannot be
+    asked, the options stay as they are.
     """
     own = [option for option in found.options if option.cluster == cluster.name][:_MOST_ASKED]
     with TemporaryDirectory(prefix="teho-") as folder, ThreadPoolExecutor(_MOST_ASKED) as pool:
@@ -35,11 +36,24 @@ def with_expected_starts(found: Answer, cluster: Cluster, backend: Backend) -> A
             pool.map(lambda option, path: _asked(option, cluster, backend, path), own, paths)
         )
     by_option = dict(zip(own, told, strict=True))
-    options = tuple(by_option.get(option, option) for option in found.options)
-    return msgspec.structs.replace(found, options=options)
+    options: list[Option] = []
+    refused: dict[tuple[str, str], dict[Refusal, None]] = {}
+    for option in found.options:
+        now = by_option.get(option, option)
+        if isinstance(now, Refusal):
+            refused.setdefault((option.partition, option.label), {})[now] = None
+        else:
+            options.append(now)
+    fitting = {(option.partition, option.label) for option in options}
+    unfit = tuple(
+        Unfit(cluster=cluster.name, partition=place[0], label=place[1], refusals=tuple(refusals))
+        for place, refusals in refused.items()
+        if place not in fitting
+    )
+    return Answer(options=tuple(options), unfit=(*unfit, *found.unfit))
 
 
-def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option:
+def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option | Refusal:
     request = option.request
     if not request.command:
         request = msgspec.structs.replace(request, command=("true",))
@@ -48,7 +62,13 @@ def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Op
         path.write_bytes(script.text.encode("utf-8", "surrogateescape"))
         start = estimate(backend, path, timeout_s=_PATIENCE_S)
     except RefusedError as error:
-        return msgspec.structs.replace(option, refused=" ".join(error.found.split()))
+        missing = any(advice.kind == "account_missing" for advice in option.advice)
+        return Refusal(
+            kind="scheduler",
+            sentence=f"the scheduler would refuse the job; {' '.join(error.found.split())}",
+            source="sbatch --test-only, asked now",
+            instead=f"--account {cluster.account.example}" if missing else "",
+        )
     except (SchedulerError, InputError, OSError):
         return option
     return msgspec.structs.replace(option, expected_start_at=start)

@@ -14,7 +14,7 @@ from teho.show.noun_json import render_noun, schema_of
 
 __all__ = ["SCHEMA", "render_plan_json", "schema"]
 
-SCHEMA = "teho.plan/1"
+SCHEMA = "teho.plan/2"
 """Name and version of the form; a change that breaks readers raises the number."""
 
 

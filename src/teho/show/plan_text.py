@@ -126,6 +126,9 @@ def _cluster(
         for advice in option.advice:
             if advice not in shared:
                 lines += _advice(advice, width, " " * (column + 4))
+        if option.unknown:
+            text = f"not known here: {'; '.join(option.unknown)}"
+            lines += flow(words(text), width, Text(" " * (column + 4)), style="dim")
     for advice in shared:
         if advice not in said:
             lines += _advice(advice, width, "  ")
@@ -148,9 +151,7 @@ def _option(option: Option, cluster: Cluster, column: int, width: int) -> list[T
 
 
 def _waiting(option: Option) -> list[Text]:
-    """Say when the scheduler would start it, or that it would not; nothing where nobody asked."""
-    if option.refused:
-        return [Text("!", "bold yellow"), *words(f"refused here and now: {option.refused}")]
+    """Say when the scheduler would start it; nothing where nobody asked."""
     if option.expected_start_at is None:
         return []
     now = datetime.now(timezone.utc)
