@@ -275,7 +275,7 @@ def _breaks(
         cores = math.ceil(request.cpus / nodes)
     tasks = {"srun": True, "launch": cluster.scheduler == "slurm"}
     if cores and tasks.get(request.launcher):
-        cores = max(cores, per_node)  # a task for each GPU, and a core for each task
+        cores = math.ceil(cores / per_node) * per_node  # a task for each GPU, all with as many
     whole = kind.usable_cores or kind.cores
     least_memory = min(mib(kind.memory) or math.inf, mib(partition.max_memory) or math.inf)
     fair = (mib(share.memory) or 0) * per_node if share else 0

@@ -292,7 +292,7 @@ def _cores(case: Case) -> Iterator[Refusal]:
         kept = f" ({kind.cores} in all, the rest is the system's)" if usable < kind.cores else ""
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"{cores} cores on a node{_for_memory(case)}, jobs can have {usable}{kept}",
+            sentence=f"{cores} cores on a node{_why_so_many(case)}, jobs can have {usable}{kept}",
             source=kind.source,
             instead=f"--cpus-per-gpu {fair}" if fair else "",
         )
@@ -339,14 +339,19 @@ def _cores(case: Case) -> Iterator[Refusal]:
         )
 
 
-def _for_memory(case: Case) -> str:
-    """Say that so many cores come of the memory, where they do."""
+def _why_so_many(case: Case) -> str:
+    """Say where so many cores come from: the memory, or tasks that all have as many."""
+    shape, wanted = case.shape, case.request.cpus
+    if wanted is not None and shape.cores_per_node > math.ceil(wanted / shape.nodes):
+        tasks = f" ({shape.cpus_per_task} for each of {shape.tasks_per_node} tasks)"
+    else:
+        tasks = ""
     each, memory = memory_mib(case.partition.max_memory_per_cpu), case.request.memory_mib
     if each is None or memory is None or case.has_whole_nodes:
-        return ""
+        return tasks
     needed = math.ceil(memory / each / case.kind.threads_per_core)
-    if needed < case.shape.cores_per_node - case.shape.tasks_per_node:
-        return ""
+    if needed < shape.cores_per_node - shape.tasks_per_node:
+        return tasks
     return f" for {format_mib(memory)}, at {format_mib(each)} for each CPU"
 
 
