@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support import TEHO
-from teho.cli.jobs import with_account
+from teho.cli.jobs import all_with_account
 from teho.model.job import Job, JobState, Submission
 from teho.show.job_text import JobView
 
@@ -264,5 +264,5 @@ def test_the_tasks_of_an_array_alone_are_counted(
         submitted_at=datetime.now(timezone.utc), directory="/", script="/job.sh",
     )  # fmt: skip
     queued = (unborn, task("1", state=JobState.COMPLETED), task("2", state=JobState.FAILED))
-    view = with_account(JobView(submission=submission, jobs=queued), tmp_path)
+    (view,) = all_with_account([JobView(submission=submission, jobs=queued)], tmp_path)
     assert view.jobs == (known, queued[2])

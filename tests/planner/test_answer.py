@@ -274,7 +274,7 @@ def _breaks(
     if cores is None and request.cpus:
         cores = math.ceil(request.cpus / nodes)
     tasks = {"srun": True, "launch": cluster.scheduler == "slurm"}
-    if cores and tasks.get(request.launcher):
+    if cores and per_node and tasks.get(request.launcher):
         cores = math.ceil(cores / per_node) * per_node  # a task for each GPU, all with as many
     whole = kind.usable_cores or kind.cores
     least_memory = min(mib(kind.memory) or math.inf, mib(partition.max_memory) or math.inf)

@@ -78,13 +78,34 @@ def test_time_without_a_core_is_taken_first_from_lines_that_wait(tmp_path: Path)
         "0": {"running": [90, 9.0]},
         "2": {"sleeping": [50, 5.0], "running": [10, 1.0]},
     }
-    process, _ = read(tmp_path, slice_of(100.0, seen, {"0": [9, 0]}, queued_s=4.0, ran_s=6.0))
+    one = slice_of(100.0, seen, {"0": [9, 0]}, queued_s=4.0, ran_s=6.0, until_s=115.0)
+    process, _ = read(tmp_path, one)
     assert states(process) == {
         (3, State.NATIVE): 6.0,
         (3, State.CORE): 3.0,
         (5, State.SLEEPING): 5.0,
         (5, State.CORE): 1.0,
     }
+
+
+def test_waiting_is_not_seen_for_longer_than_the_kernel_counted(tmp_path: Path) -> None:
+    # It was seen to wait for 6 of 10 s with 400 looks, and the kernel counts 5.5 s of running.
+    seen = {"0": {"running": [160, 4.0]}, "2": {"sleeping": [240, 6.0]}}
+    # A slice in which it only ran keeps its time.
+    only = {"0": {"running": [400, 10.0]}}
+    stayed = {"0": [9, 0]}
+    process, _ = read(
+        tmp_path,
+        slice_of(100.0, seen, stayed, ran_s=5.5),
+        slice_of(110.0, only, stayed, ran_s=10.0),
+    )
+    assert states(process) == pytest.approx({(3, State.NATIVE): 15.5, (5, State.SLEEPING): 4.5})
+
+
+def test_a_difference_from_the_kernels_count_by_chance_changes_nothing(tmp_path: Path) -> None:
+    seen = {"0": {"running": [16, 4.0]}, "2": {"sleeping": [24, 6.0]}}
+    process, _ = read(tmp_path, slice_of(100.0, seen, {"0": [9, 0]}, ran_s=5.0))
+    assert states(process) == {(3, State.NATIVE): 4.0, (5, State.SLEEPING): 6.0}
 
 
 def test_a_look_that_came_when_a_wait_had_just_ended_counts_for_the_wait(tmp_path: Path) -> None:

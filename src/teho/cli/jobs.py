@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -29,8 +30,10 @@ from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
 from teho.units import MIB
 
-__all__ = ["follow_to_end", "look_up", "print_job", "view_of", "with_account"]
+__all__ = ["all_with_account", "follow_to_end", "look_up", "print_job", "view_of"]
 
+_MOST_ASKED = 4
+"""Questions to a scheduler at the same time."""
 # Grid Engine writes a job's account some seconds after its end.
 _ACCOUNT_TRIES, _ACCOUNT_PAUSE_S = 8, 1.0
 
@@ -164,7 +167,13 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
     return _exit_code(jobs)
 
 
-def with_account(view: JobView, home: Path) -> JobView:
+def all_with_account(views: Sequence[JobView], home: Path) -> list[JobView]:
+    """Return jobs, the ended ones with what the accounting has of them by now."""
+    with ThreadPoolExecutor(_MOST_ASKED) as pool:
+        return list(pool.map(lambda view: _with_account(view, home), views))
+
+
+def _with_account(view: JobView, home: Path) -> JobView:
     """Return an ended job with what the accounting has of it by now."""
     submission = view.submission
     if submission.job is None or not ended(view.jobs):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +15,14 @@ from teho.config.settings import load_settings
 from teho.errors import InputError
 from teho.store.submissions import find_submission, submissions
 
+if TYPE_CHECKING:
+    from teho.show.job_text import JobView
+
 __all__ = ["command"]
 
 _RECENT = timedelta(days=7)
+_SILENCE_S = 3.0
+"""After so long a user is told what the command waits for."""
 
 
 @click.command(
@@ -37,8 +44,9 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
 
     JOB is a job's number, its name, or last; without one, all of the last week that
     `teho submit` has submitted.
+    Exit code: 0, or 1 if a scheduler could not be asked.
     """
-    from teho.cli.jobs import follow_to_end, look_up, print_job, with_account
+    from teho.cli.jobs import all_with_account, follow_to_end, look_up, print_job
 
     settings = load_settings()
     home = settings.home_directory
@@ -60,15 +68,31 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
             print_job(view)
             raise click.exceptions.Exit(1)
         raise click.exceptions.Exit(follow_to_end(view.submission, settings))
-    views, problems = look_up(found, home)
+    waiting = threading.Timer(_SILENCE_S, say, ("waiting for the scheduler's answer",))
+    waiting.daemon = True
+    waiting.start()
+    try:
+        views, problems = look_up(found, home)
+        if form == "json" or len(views) == 1:
+            views = all_with_account(views, home)
+    finally:
+        waiting.cancel()
     for problem in problems:
         say(problem)
     if form == "json":
         import msgspec
 
-        rows: list[dict[str, Any]] = [msgspec.to_builtins(view) for view in views]
+        from teho.show.noun_json import legible
+
+        rows: list[dict[str, Any]] = [legible(msgspec.to_builtins(view)) for view in views]
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
-        return
+    else:
+        _print(views, every=every)
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def _print(views: Sequence[JobView], *, every: bool) -> None:
     if not views:
         which = "submitted" if every else "submitted in the last week"
         say(f"no jobs {which}. Next: `teho submit -- COMMAND`")
@@ -80,5 +104,5 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     if len(views) > 1:
         text = render_jobs(views, width=width(), color=color)
     else:
-        text = render_job(with_account(views[0], home), width=width(), color=color)
+        text = render_job(views[0], width=width(), color=color)
     click.echo(text, nl=False)

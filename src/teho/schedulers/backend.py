@@ -26,6 +26,10 @@ class Query(msgspec.Struct, frozen=True):
     sense."""
     environment: Mapping[str, str] = {}
     """Variables that the command needs."""
+    timeout_s: float = 60.0
+    """For each attempt."""
+    again_if_late: bool = True
+    """Whether it is asked again if it did not end in time."""
     otherwise: Query | None = None
     """The same question in a form that is dearer, for an answer that made no sense."""
 

@@ -67,6 +67,7 @@ def run(
     *,
     timeout_s: float = _TIMEOUT_S,
     repeat: bool = False,
+    again_if_late: bool = True,
     environment: Mapping[str, str] | None = None,
     wanted: Collection[str] = (),
 ) -> Completed:
@@ -82,6 +83,7 @@ def run(
             the scheduler is away, and asked in plain English, without the user's
             preferences. Any other sees the user's environment, because schedulers hand
             it on to the job, without the variables that win over a script.
+        again_if_late: whether such a command is also tried again if it did not end in time.
         environment: variables that this command sees beside the others.
         wanted: variables that it sees although they win over a script.
 
@@ -93,20 +95,28 @@ def run(
     variables = {**(_plain() if repeat else _unchanged(wanted)), **(environment or {})}
     pauses = _PAUSES_S if repeat else ()
     for pause_s in pauses:
-        with contextlib.suppress(_TimedOutError):
+        try:
             answer = _once(argv, timeout_s, variables)
+        except _TimedOutError:
+            if not again_if_late:
+                raise _late(argv, timeout_s) from None
+        else:
             if not unreachable(answer):
                 return answer
         time.sleep(pause_s)
     try:
         answer = _once(argv, timeout_s, variables)
     except _TimedOutError:
-        raise NoAnswerError(
-            f"{argv[0]} did not answer within {timeout_s:.0f} s",
-            "an answer of the scheduler",
-            "try again later; the site's status page may say more",
-        ) from None
+        raise _late(argv, timeout_s) from None
     return reached(answer) if repeat else answer
+
+
+def _late(argv: Sequence[str], timeout_s: float) -> NoAnswerError:
+    return NoAnswerError(
+        f"{argv[0]} did not answer within {timeout_s:.0f} s",
+        "an answer of the scheduler",
+        "try again later; the site's status page may say more",
+    )
 
 
 def reached(answer: Completed) -> Completed:

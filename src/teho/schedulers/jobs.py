@@ -306,7 +306,13 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
 
 
 def _ask(query: Query) -> tuple[Job, ...]:
-    answer = run(query.argv, repeat=True, environment=query.environment)
+    answer = run(
+        query.argv,
+        repeat=True,
+        environment=query.environment,
+        timeout_s=query.timeout_s,
+        again_if_late=query.again_if_late,
+    )
     try:
         return query.read(answer)
     except ValueError as error:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+import msgspec
+
 from teho.errors import RefusedError
 from teho.model.job import Job, Submission
 from teho.schedulers import slurm_json, slurm_text
@@ -59,6 +61,7 @@ _NOT_ASKED = re.compile(
     re.MULTILINE,
 )
 _NAMES_ACCOUNT = re.compile(rb"^#SBATCH\b.*\s(?:-A|--accou)", re.MULTILINE)
+_ACCOUNTING_TIMEOUT_S = 10.0
 # Controllers forget a job MinJobAge (300 s) after its end; then only the accounting has it.
 _NOT_THERE = "Invalid job id specified"
 
@@ -75,6 +78,7 @@ class Slurm:
             "--parsable",
             f"--comment={submission.mark}",
             f"--chdir={submission.directory}",
+            *_output_in(submission),
             submission.script,
         )
 
@@ -121,12 +125,14 @@ class Slurm:
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
         """Ask sacct, with the steps, which alone know the memory."""
         return tuple(
-            _either(
-                ("sacct", *where, "--duplicates", f"--jobs={_bare(of_one)}"),
-                slurm_text.ACCOUNTING_OPTIONS,
-                slurm_text.read_accounting,
-                slurm_json.read_accounting,
-                of_one,
+            _in_time(
+                _either(
+                    ("sacct", *where, "--duplicates", f"--jobs={_bare(of_one)}"),
+                    slurm_text.ACCOUNTING_OPTIONS,
+                    slurm_text.read_accounting,
+                    slurm_json.read_accounting,
+                    of_one,
+                )
             )
             for where, of_one in _by_cluster(numbers)
         )
@@ -184,6 +190,14 @@ class Slurm:
         return Path(submission.directory, fill_pattern(pattern, submission, job))
 
 
+def _output_in(submission: Submission) -> tuple[str, ...]:
+    """Return where the log is written if its directory's name has what Slurm would fill in."""
+    if "%" not in submission.directory or submission.log.startswith("/"):
+        return ()
+    name = submission.log or ("slurm-%A_%a.out" if submission.array else "slurm-%j.out")
+    return (f"--output={submission.directory.replace('%', '%%')}/{name}",)
+
+
 def _either(
     selection: tuple[str, ...],
     columns: tuple[str, ...],
@@ -196,7 +210,17 @@ def _either(
         numbers,
         lambda answer: read_text(_present(answer)),
         slurm_text.ENVIRONMENT,
-        Query((*selection, "--json"), numbers, lambda answer: read_json(_present(answer))),
+        otherwise=Query(
+            (*selection, "--json"), numbers, lambda answer: read_json(_present(answer))
+        ),
+    )
+
+
+def _in_time(query: Query) -> Query:
+    """Return a question to a database that is away, for one who waits, if it takes longer."""
+    otherwise = None if query.otherwise is None else _in_time(query.otherwise)
+    return msgspec.structs.replace(
+        query, timeout_s=_ACCOUNTING_TIMEOUT_S, again_if_late=False, otherwise=otherwise
     )
 
 

@@ -148,7 +148,8 @@ def read_accounting(text: str) -> tuple[Job, ...]:
         for start in range(0, len(parts) - 1, width)
     ]
     for row in rows:
-        row["JobID"] = row["JobID"].removeprefix("\n")
+        # Before the first row there may be a site's own greeting.
+        row["JobID"] = row["JobID"].rpartition("\n")[2]
     starts = [at for at, row in enumerate(rows) if at == 0 or "." not in row["JobID"]]
     return tuple(_accounted(rows[at:end]) for at, end in pairwise([*starts, len(rows)]))
 

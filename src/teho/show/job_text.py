@@ -40,6 +40,7 @@ _WORDS = {
 NO_NUMBER = "?"
 """What stands for the number of a job that may or may not be there."""
 _NAME_MOST = 18
+_NODES_MOST = 60
 _NO_REASON = frozenset({"", "None", "NONE"})
 
 
@@ -77,7 +78,7 @@ def state_sentence(jobs: Sequence[Job]) -> str:
 def _one(job: Job) -> str:
     sentence = _word(job)
     if job.state in {JobState.RUNNING, JobState.COMPLETING} and job.node_list:
-        return f"{sentence} on {plain(job.node_list)}"
+        return f"{sentence} on {_nodes(job)}"
     if job.state.ended or job.reason in _NO_REASON:
         return sentence
     if job.state is JobState.UNKNOWN and job.id == NO_NUMBER:
@@ -86,6 +87,15 @@ def _one(job: Job) -> str:
     if job.expected_start_at is not None and not job.state.ended:
         sentence += f", expected to start {format_moment(job.expected_start_at)}"
     return sentence
+
+
+def _nodes(job: Job) -> str:
+    """Write a job's nodes, or their number and the first of them."""
+    names = plain(job.node_list)
+    if len(names) <= _NODES_MOST:
+        return names
+    count = f"{job.nodes} nodes, " if job.nodes else ""
+    return f"{count}{names[:_NODES_MOST].rpartition(',')[0] or names[:_NODES_MOST]}…"
 
 
 def _began(job: Job) -> bool:
@@ -220,7 +230,7 @@ def _used(jobs: Sequence[Job]) -> Iterator[str]:
         return
     job = jobs[0]
     if job.node_list and job.state.ended:
-        yield f"on {plain(job.node_list)}"
+        yield f"on {_nodes(job)}"
     if job.cpu_s is not None and job.elapsed_s and job.cores:
         yield f"CPU {job.cpu_s / job.elapsed_s:.1f} of {job.cores} cores on average"
     if job.memory_peak_bytes:

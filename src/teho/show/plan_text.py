@@ -328,4 +328,4 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _gib(amount: float) -> str:
-    return f"{amount:g} GiB"
+    return f"{amount:.4g} GiB"

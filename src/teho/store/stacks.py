@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 _PARTS = 4
+_STANDARD_ERRORS = 2.0
+"""By more than so many a share differs from the kernel's, if not by chance."""
+_HALVINGS = 30
 _LEAST_WAITING = 0.1
 """Of the time that a thread ran at a line: where it waits less, looks are not late."""
 _LEAST_QUEUED = 0.02
@@ -139,7 +142,7 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, Outside]:
             for frame, own in columns.items()
             if len(own) == 1 and () not in own
         }
-        of.slices = _settled(_without_late_looks(of.slices), of.stayed)
+        of.slices = _settled(_without_late_looks(_in_kernels_shares(of.slices)), of.stayed)
     return dict(found)
 
 
@@ -157,6 +160,53 @@ def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
     return Slice(
         line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0)
     )
+
+
+def _in_kernels_shares(slices: Sequence[Slice]) -> list[Slice]:
+    """Weigh looks so that a thread does not wait for longer than it did by the kernel's count.
+
+    If other processes use all cores, a look comes sooner while the thread waits and leaves it its
+    core: waiting is seen too often. For how long the thread could run is known, from the kernel.
+    The odds of waiting are lowered alike in all slices, and each keeps its time.
+    """
+    known = [one for one in slices if one.ran_s > 0]
+    whole_s = sum(one.until_s - one.from_s for one in known)
+    looks = sum(seen.looks for one in slices for seen in one.seen)
+    parts = [(_waited_s(one), sum(seen.wall_s for seen in one.seen)) for one in slices]
+    waited_s, seen_s = (sum(column) for column in zip(*parts, strict=True)) if parts else (0.0, 0.0)
+    if whole_s <= 0 or not 0 < waited_s < seen_s:
+        return list(slices)
+    could_run = min(1.0, sum(one.ran_s + one.queued_s for one in known) / whole_s)
+    share = waited_s / seen_s
+    by_chance = _STANDARD_ERRORS * (share * (1 - share) / looks) ** 0.5
+    if share - (1 - could_run) <= by_chance:
+        return list(slices)
+
+    def waits(odds: float) -> float:
+        """Return how long it waited with these odds, relative to those that were seen."""
+        return sum(
+            whole * odds * part / (odds * part + whole - part) for part, whole in parts if part
+        )
+
+    least, most = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        odds = (least + most) / 2
+        least, most = (odds, most) if waits(odds) < seen_s * (1 - could_run) else (least, odds)
+
+    def weighed(one: Slice, part: float, whole: float) -> Slice:
+        of_rest = whole / (most * part + whole - part) if whole else 1.0
+        seen = tuple(
+            msgspec.structs.replace(seen, wall_s=weight * seen.wall_s, looks=weight * seen.looks)
+            for seen in one.seen
+            for weight in (of_rest if seen.state is State.RUNNING else most * of_rest,)
+        )
+        return one._replace(seen=seen)
+
+    return [weighed(one, *part) for one, part in zip(slices, parts, strict=True)]
+
+
+def _waited_s(one: Slice) -> float:
+    return sum(seen.wall_s for seen in one.seen if seen.state is not State.RUNNING)
 
 
 def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:

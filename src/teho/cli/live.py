@@ -1,0 +1,60 @@
+"""What the scheduler of this machine knows beyond a cluster's file, for a plan."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from teho.model.cluster import Cluster
+    from teho.model.member import Live
+
+__all__ = ["ACCOUNT_VARIABLE", "live_of", "unused_variables"]
+
+ACCOUNT_VARIABLE = "SBATCH_ACCOUNT"
+"""What sbatch takes the account from where the script names none."""
+
+
+def live_of(cluster: Cluster) -> dict[str, Live]:
+    """Ask this machine's Slurm for partitions and the user's rights; nothing on other schedulers.
+
+    Args:
+        cluster: the one that this machine belongs to.
+    """
+    if cluster.scheduler != "slurm":
+        return {}
+    import getpass
+    import grp
+
+    import msgspec
+
+    from teho.schedulers.command import run
+    from teho.schedulers.slurm_live import slurm_live
+
+    groups = []
+    for number in os.getgroups():
+        try:
+            groups.append(grp.getgrgid(number).gr_name)
+        except KeyError:
+            continue  # a group without a name is in no partition's list
+    live = slurm_live(run, user=getpass.getuser(), groups=groups)
+    account = os.environ.get(ACCOUNT_VARIABLE)
+    if account:
+        live = msgspec.structs.replace(live, default_account=account)
+    return {cluster.name: live}
+
+
+def unused_variables(scheduler: str) -> str:
+    """Return a sentence on variables that sbatch would obey and Teho leaves out; empty: none."""
+    if scheduler != "slurm":
+        return ""
+    names = sorted(
+        name for name in os.environ if name.startswith("SBATCH_") and name != ACCOUNT_VARIABLE
+    )
+    if not names:
+        return ""
+    verb, what = ("is", "it") if len(names) == 1 else ("are", "they")
+    return (
+        f"{', '.join(names)} {verb} set and not used: {what} would change the job that is "
+        "announced; the options of `teho submit` say the same"
+    )
