@@ -90,6 +90,12 @@ def test_nothing_else_is_ever_run_twice(tmp_path: Path):
     assert count(tmp_path) == 2
 
 
+def test_a_question_that_must_be_answered_in_time_is_not_asked_again(tmp_path: Path):
+    with pytest.raises(NoAnswerError, match="within 1 s"):
+        run(counting(tmp_path, "sleep 60"), timeout_s=1.0, repeat=True, again_if_late=False)
+    assert count(tmp_path) == 1
+
+
 def test_a_scheduler_that_stays_away_is_an_error_in_its_own_words(tmp_path: Path):
     words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
     with pytest.raises(NoAnswerError) as caught:

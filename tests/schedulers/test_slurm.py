@@ -66,6 +66,23 @@ def test_the_command_that_submits():
 
 
 @pytest.mark.parametrize(
+    ("log", "array", "output"),
+    [
+        ("", "", "/a/100%% of %%j/slurm-%j.out"),
+        ("", "1-3", "/a/100%% of %%j/slurm-%A_%a.out"),
+        ("log-%j.txt", "", "/a/100%% of %%j/log-%j.txt"),
+        ("/b/log.txt", "", None),
+    ],
+)
+def test_signs_in_a_directorys_name_are_not_filled_in(log, array, output):
+    sent = msgspec.structs.replace(submission(), directory="/a/100% of %j", log=log, array=array)
+    argv = SLURM.submit(sent)
+    assert [word for word in argv if word.startswith("--output")] == (
+        [f"--output={output}"] if output else []
+    )
+
+
+@pytest.mark.parametrize(
     ("text", "number"),
     [
         ("123\n", "123"),
@@ -364,6 +381,12 @@ def test_no_name_shifts_sacct_s_columns(texts):
         )
 
 
+def test_a_sites_greeting_before_the_accounting_is_passed_over():
+    text = (DATA / "22.05" / "sacct.txt").read_text()
+    greeted = slurm_text.read_accounting("Welcome to Oak!\nMaintenance on Friday.\n" + text)
+    assert greeted == slurm_text.read_accounting(text)
+
+
 def test_a_row_that_does_not_come_apart_is_said():
     with pytest.raises(ValueError, match="columns instead of"):
         slurm_text.read_queue(f"{ROW}1{COLUMN}RUNNING\n")
@@ -428,6 +451,8 @@ def test_any_text_is_rows_or_a_plain_error(text, start):
         ("PENDING", "Priority", JobState.PENDING),
         ("PENDING", "JobHeldUser", JobState.HELD),
         ("PENDING", "JobHeldAdmin", JobState.HELD),
+        ("PENDING", "JobHoldMaxRequeue", JobState.HELD),
+        ("PENDING", "job requeued in held state", JobState.HELD),
         ("CANCELLED by 1000", "", JobState.CANCELLED),
         ("CANCELLED+", "", JobState.CANCELLED),
         ("RUNNING,COMPLETING", "", JobState.COMPLETING),

@@ -98,3 +98,12 @@ def test_costs_of_one_unit_stand_in_one_column() -> None:
     assert "Cost, GPU BU" in text
     assert text.splitlines()[2].split() == ["7", "a", "1", "min", "78", "running"]
     assert text.splitlines()[3].split() == ["?", "b", "–", "–", "not", "known"]
+
+
+def test_a_long_list_of_nodes_is_counted() -> None:
+    nodes = ",".join(f"r{number:02d}g[01-09]" for number in range(500))
+    job = Job(id="1", number="1", state=JobState.RUNNING, node_list=nodes, nodes=4500)
+    said = state_sentence([job])
+    assert said.startswith("running on 4500 nodes, r00g[01-09],r01g[01-09],")
+    assert said.endswith("]…")
+    assert len(said) < 100

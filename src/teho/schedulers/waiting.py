@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,6 +56,9 @@ def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> 
 
 def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option | Refusal:
     request = option.request
+    missing = any(advice.kind == "account_missing" for advice in option.advice)
+    if missing and not os.environ.get("SBATCH_ACCOUNT"):
+        return option  # the scheduler would say no more than that
     if not request.command:
         request = msgspec.structs.replace(request, command=("true",))
     try:
@@ -62,12 +66,10 @@ def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Op
         path.write_bytes(script.text.encode("utf-8", "surrogateescape"))
         start = estimate(backend, path, timeout_s=_PATIENCE_S)
     except RefusedError as error:
-        missing = any(advice.kind == "account_missing" for advice in option.advice)
         return Refusal(
             kind="scheduler",
             sentence=f"the scheduler would refuse the job; {' '.join(error.found.split())}",
             source="sbatch --test-only, asked now",
-            instead=f"--account {cluster.account.example}" if missing else "",
         )
     except (SchedulerError, InputError, OSError):
         return option

@@ -1,0 +1,289 @@
+"""Who may use a partition, and whose limits hold, on a Slurm that was discovered."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import msgspec
+import pytest
+
+from teho.model.cluster import (
+    Account,
+    Billing,
+    Cluster,
+    Dialect,
+    Gpu,
+    NodeKind,
+    OtherGpus,
+    Partition,
+    Qos,
+    Source,
+    Term,
+)
+from teho.model.member import Association, Live, NodesNow
+from teho.model.plan import Answer, Option, Refusal
+from teho.model.request import Request
+from teho.planner.answer import answer
+
+A100 = Gpu(type="a100", count=4, vendor="nvidia", model="a100")
+GPU = NodeKind(name="gpu", count=4, cores=32, sockets=2, memory="128000MiB", gpu=A100, source="S")
+CPU = NodeKind(name="cpu", count=8, cores=32, sockets=2, memory="64000MiB", source="S")
+OWN = Association(account="lab", default_qos="normal", qos=("normal", "long"))
+MEMBER = Live(states={"gpu": "UP"}, groups=("users",), default_account="lab", associations=(OWN,))
+
+
+def cluster(
+    *kinds: NodeKind,
+    qos: dict[str, Qos] | None = None,
+    enforced: tuple[str, ...] = ("associations", "limits", "qos"),
+    dialect: dict[str, Any] | None = None,
+    **partition: Any,
+) -> Cluster:
+    """Return a site with one partition, `gpu`."""
+    told = {"gpus": "--gpus-per-node={type}:{count}", "memory_is_counted": True, "source": "S"}
+    of = {"kinds": tuple(kind.name for kind in kinds), "takes_cpu_jobs": True, "source": "S"}
+    return Cluster(
+        name="oak", title="Oak", site="x", scheduler="slurm", status="active",
+        verified_on=date(2026, 11, 23), sources={"S": Source(document="Slurm")},
+        nodes=kinds, partitions=(Partition(name="gpu", **of | partition),),
+        dialect=Dialect(**told | (dialect or {})),
+        account=Account(required=False, example="lab", source="S"),
+        qos={"normal": Qos(source="S"), **(qos or {})}, enforced=enforced,
+        billing={"gpu": Billing(unit="hours", sum=(Term(of="cpus"),), source="S")},
+        counted_gpus=("a100",),
+    )  # fmt: skip
+
+
+def plan(site: Cluster, live: Live | None = MEMBER, **needs: Any) -> Answer:
+    return answer(Request(**needs), [site], live={} if live is None else {"oak": live})
+
+
+def only(site: Cluster, live: Live | None = MEMBER, **needs: Any) -> Option:
+    (option,) = plan(site, live, **needs).options
+    return option
+
+
+def refusal(site: Cluster, live: Live | None = MEMBER, **needs: Any) -> Refusal:
+    found = plan(site, live, **needs)
+    assert not found.options
+    return found.unfit[0].refusals[0]
+
+
+def change(live: Live = MEMBER, **fields: Any) -> Live:
+    return msgspec.structs.replace(live, **fields)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("DOWN", "none begins"), ("DRAIN", "takes no new ones"), ("INACTIVE", "takes no jobs")],
+)
+def test_a_partition_that_starts_nothing_does_not_fit(state: str, words: str) -> None:
+    found = refusal(cluster(GPU), change(states={"gpu": state}))
+    assert (found.kind, found.source) == (
+        "partition_state",
+        "Slurm scontrol show partition, asked now",
+    )
+    assert state in found.sentence
+    assert words in found.sentence
+    assert only(cluster(GPU), change(states=None)).unknown == (
+        "whether the partition takes jobs now",
+    )
+
+
+def test_nodes_that_are_all_out_of_service_do_not_fit() -> None:
+    def nodes(working: int) -> tuple[NodesNow, ...]:
+        gpus = (("a100", 4),)
+        own = NodesNow(
+            partition="gpu", cpus=32, gpus=gpus, in_service=working, out_of_service=4 - working
+        )
+        return (own,)
+
+    assert refusal(cluster(GPU), change(nodes=nodes(0))).kind == "nodes_out_of_service"
+    assert only(cluster(GPU), change(nodes=nodes(1)))
+
+
+@pytest.mark.parametrize(
+    ("limits", "needs", "kind", "instead"),
+    [
+        ({"accounts": ("chem",)}, {}, "account", ""),
+        ({"denied_accounts": ("LAB",)}, {}, "account", ""),
+        ({}, {"account": "nowhere"}, "account", "--account lab"),
+        ({"groups": ("wheel",)}, {}, "group", ""),
+        ({"allowed_qos": ("long",)}, {}, "qos", "--qos long"),
+        ({"denied_qos": ("normal",)}, {}, "qos", "--qos long"),
+        ({}, {"qos": "debug"}, "qos", "--qos normal"),
+        ({"needs_reservation": True}, {}, "needs_reservation", "--reservation NAME"),
+    ],
+)
+def test_who_may_not_use_a_partition(
+    limits: dict[str, Any], needs: dict[str, Any], kind: str, instead: str
+) -> None:
+    found = refusal(cluster(GPU, **limits), **needs)
+    assert (found.kind, found.instead) == (kind, instead)
+    # Elsewhere than on the cluster nobody can say so.
+    if kind in {"account", "group", "qos"}:
+        assert only(cluster(GPU, **limits), None, **needs).unknown
+
+
+def test_an_account_that_is_unknown_is_no_matter_where_nothing_is_enforced() -> None:
+    assert only(cluster(GPU, enforced=()), account="nowhere")
+    allowed = cluster(GPU, enforced=(), accounts=("chem",))
+    assert refusal(allowed, account="nowhere").kind == "account"
+
+
+def qos(**limits: Any) -> Qos:
+    return Qos(source="S", **limits)
+
+
+@pytest.mark.parametrize(
+    ("limits", "fits", "breaks"),
+    [
+        ({"max_of_job": {"cpu": 8}}, {"cpus": 8}, {"cpus": 9}),
+        ({"max_of_job": {"gres/gpu": 2}}, {"gpus": 2, "cpus": 2}, {"gpus": 3, "cpus": 3}),
+        ({"max_of_job": {"gres/gpu:a100": 2}}, {"gpus": 2, "cpus": 2}, {"gpus": 3, "cpus": 3}),
+        ({"max_of_job": {"mem": 1000}}, {"memory_mib": 1000}, {"memory_mib": 1001}),
+        ({"max_of_job": {"node": 1}}, {"gpus": 4}, {"gpus": 8}),
+        ({"max_of_user": {"cpu": 8}}, {"cpus": 8}, {"cpus": 9}),
+        ({"max_of_all": {"cpu": 8}}, {"cpus": 8}, {"cpus": 9}),
+        ({"max_of_node": {"cpu": 8}}, {"cpus": 16, "gpus": 8}, {"cpus": 18, "gpus": 8, "nodes": 2}),
+        ({"min_of_job": {"gres/gpu": 2}}, {"gpus": 2}, {"gpus": 1}),
+        ({"max_time": "1h"}, {"time_s": 3600.0}, {"time_s": 3601.0}),
+    ],
+)
+def test_both_sides_of_a_limit_of_the_jobs_qos(
+    limits: dict[str, Any], fits: dict[str, Any], breaks: dict[str, Any]
+) -> None:
+    site = cluster(GPU, qos={"normal": qos(**limits)})
+    assert only(site, **fits)
+    found = refusal(site, **breaks)
+    assert found.kind in {"limit", "too_long"}
+    assert "QOS normal" in found.sentence
+    assert found.instead == "--qos long"  # which has no limits
+    # Where limits are not enforced they are none.
+    assert only(cluster(GPU, qos={"normal": qos(**limits)}, enforced=("associations",)), **breaks)
+
+
+def test_the_partitions_qos_comes_before_the_jobs_unless_that_says_otherwise() -> None:
+    strict, lax = qos(max_of_job={"cpu": 4}), {"cpu": 16}
+    both = {"bound": qos(max_of_job=lax), "normal": strict}
+    assert only(_bound(both), cpus=16)
+    own = qos(max_of_job={"cpu": 4}, flags=("OverPartQOS",))
+    over = {"bound": qos(max_of_job=lax), "normal": own}
+    assert refusal(_bound(over), cpus=5).kind == "limit"
+
+
+def _bound(names: dict[str, Qos]) -> Cluster:
+    site = cluster(GPU, qos=names)
+    (part,) = site.partitions
+    return msgspec.structs.replace(site, partitions=(msgspec.structs.replace(part, qos="bound"),))
+
+
+def test_an_associations_limits_hold_where_no_qos_has_one() -> None:
+    mine = Association(account="lab", default_qos="normal", qos=("normal",), max_of_job={"cpu": 4})
+    assert refusal(cluster(GPU), change(associations=(mine,)), cpus=5).kind == "limit"
+    above = {"normal": qos(max_of_job={"cpu": 8})}
+    assert only(cluster(GPU, qos=above), change(associations=(mine,)), cpus=8)
+    here = Association(account="lab", partition="gpu", max_of_account={"cpu": 2}, qos=("normal",))
+    assert refusal(cluster(GPU), change(associations=(mine, here)), cpus=3).kind == "limit"
+
+
+def test_a_job_fits_under_another_account() -> None:
+    poor = Association(account="lab", qos=("normal",), max_of_job={"cpu": 4})
+    rich = Association(account="chem", qos=("normal",))
+    found = refusal(cluster(GPU), change(associations=(poor, rich)), cpus=5)
+    assert found.instead == "--account chem"
+
+
+def test_what_is_filled_in_keeps_to_the_limits() -> None:
+    # A quarter of the node is 8 cores and 32000 MiB.
+    assert only(cluster(GPU)).cpus_per_task == 8
+    strict = only(cluster(GPU, qos={"normal": qos(max_of_job={"cpu": 3, "mem": 5000})}))
+    assert (strict.cpus_per_task, strict.memory_mib) == (3, 5000)
+    assert only(cluster(GPU, qos={"normal": qos(max_time="10min")})).time_s == 600
+
+
+def test_a_flag_of_a_qos_lifts_the_partitions_time() -> None:
+    lifted = {"normal": qos(flags=("PartitionTimeLimit",), max_time="2d")}
+    assert only(cluster(GPU, qos=lifted, max_time="1h"), time_s=86400.0)
+    assert refusal(cluster(GPU, max_time="1h"), time_s=86400.0).kind == "too_long"
+
+
+# What Slurm gives.
+
+
+def given(site: Cluster, **needs: Any) -> Any:
+    return only(site, **needs).given
+
+
+def test_threads_are_asked_for_and_billed_as_cpus() -> None:
+    twice = NodeKind(
+        name="smt", count=8, cores=16, threads_per_core=2, sockets=2, memory="64000MiB", source="S"
+    )
+    option = only(cluster(twice, billing="gpu"), gpus=0, cpus=5)
+    assert (option.cpus_per_task, option.cpus_per_core, option.one_thread) == (5, 2, False)
+    assert (option.given.cores, option.given.cpus) == (5, 10)
+    assert option.cost.amount == 10
+    # If a job may come to nodes of either kind, it has as many cores on both, and its bill is open.
+    mixed = only(cluster(twice, CPU, billing="gpu"), gpus=0, cpus=5, memory_mib=1000)
+    assert (mixed.cpus_per_core, mixed.one_thread) == (1, True)
+    assert (mixed.given.cores, mixed.given.cpus, mixed.cost) == (5, None, None)
+
+
+def test_whole_sockets_and_whole_nodes_are_given() -> None:
+    sockets = {"gives_whole": "sockets"}
+    assert given(cluster(CPU, dialect=sockets), gpus=0, cpus=5).cores == 16
+    assert given(cluster(CPU, dialect=sockets), gpus=0, cpus=17).cores == 32
+    assert given(cluster(GPU, dialect=sockets), cpus=5).cores is None
+    also = NodeKind(
+        name="gpu", count=4, cores=32, memory="128000MiB", gpu=A100,
+        other_gpus=(OtherGpus(type="l40s", count=2),), source="S",
+    )  # fmt: skip
+    whole = given(cluster(also, exclusive=True), memory_mib=1000)
+    assert (whole.cores, whole.gpus, whole.memory_mib) == (32, (("a100", 4), ("l40s", 2)), 1000)
+
+
+def test_more_memory_than_its_cores_may_have_is_more_cores() -> None:
+    site = cluster(CPU, max_memory_per_cpu="1000MiB")
+    assert only(site, gpus=0, cpus=2, memory_mib=3500).cpus_per_task == 4
+    found = refusal(site, gpus=0, cpus=2, memory_mib=40000)
+    assert found.kind == "too_many_cores_per_node"
+    assert "for 40000 MiB, at 1000 MiB for each CPU" in found.sentence
+
+
+def test_a_default_that_is_more_than_a_node_has_is_said_for_each_gpu() -> None:
+    big = only(cluster(GPU, default_memory_per_gpu="100000MiB"), gpus=2)
+    assert (big.memory_per_gpu, big.memory_mib) == (True, 128000)
+    small = only(cluster(GPU, default_memory_per_gpu="1000MiB"), gpus=2)
+    assert (small.memory_per_gpu, small.memory_mib) == (False, 2000)
+    both = {"default_memory_per_gpu": "100000MiB", "default_memory_per_cpu": "16000MiB"}
+    assert only(cluster(GPU, **both), gpus=2).cpus_per_task == 8  # 8 × 16000 MiB are a node's
+    assert refusal(cluster(GPU, **both), gpus=2, cpus=9, nodes=1).kind == "default_memory"
+
+
+def test_jobs_without_gpus_go_to_gpu_nodes_last() -> None:
+    labels = [one.node_kind for one in plan(cluster(GPU, CPU), gpus=0, cpus=4).options]
+    assert labels == ["cpu", "gpu"]
+    assert only(cluster(GPU), gpus=0, cpus=4).gpu_type == ""
+    assert refusal(cluster(GPU, takes_cpu_jobs=False), gpus=0).kind == "no_such_nodes"
+
+
+def test_partitions_may_have_fewer_nodes_than_their_kind() -> None:
+    assert only(cluster(GPU), gpus=16).nodes == 4
+    assert refusal(cluster(GPU, node_counts={"gpu": 3}), gpus=16).kind == "too_many_nodes"
+
+
+def test_gpus_whose_cores_do_not_fit_are_laid_out_on_more_nodes() -> None:
+    option = only(cluster(GPU), gpus=4, cpus_per_gpu=10)
+    assert (option.nodes, option.cpus_per_task) == (2, 20)
+    assert any(one.kind == "gpus_spread" for one in option.advice)
+    # Whole nodes are billed whole: it is better to ask for fewer cores.
+    found = refusal(cluster(GPU, exclusive=True), gpus=4, cpus_per_gpu=10)
+    assert (found.kind, found.instead) == ("too_many_cores_per_node", "--cpus-per-gpu 8")
+
+
+def test_a_gpu_whose_name_says_nothing_is_asked_for_by_name() -> None:
+    blue = Gpu(type="blue", count=4, vendor="nvidia", model="blue", may_be_slice=True)
+    kind = NodeKind(name="gpu", count=4, cores=32, memory="128000MiB", gpu=blue, source="S")
+    assert refusal(cluster(kind)).instead == "--gpu-type blue"
+    assert only(cluster(kind), gpu_type="blue").gpu_type == "blue"
