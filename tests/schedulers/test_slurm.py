@@ -382,7 +382,7 @@ def test_no_name_shifts_sacct_s_columns(texts):
 
 
 def test_a_sites_greeting_before_the_accounting_is_passed_over():
-    text = (DATA / "22.05" / "sacct.txt").read_text()
+    text = (DATA / "slurm-22.05" / "sacct.txt").read_text()
     greeted = slurm_text.read_accounting("Welcome to Oak!\nMaintenance on Friday.\n" + text)
     assert greeted == slurm_text.read_accounting(text)
 

@@ -275,7 +275,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Whether the scheduler sets memory aside for jobs. Known: each job names its memory, as the
     site's defaults may be more than a node has. None: not documented, and jobs name it if the
     user does."""
-    gives_whole: Literal["cores", "sockets", "cpus"] = "cores"
+    gives_whole: Literal["cores", "sockets", "cpus"] | None = None
     """What a job is given no part of. `cpus`: single threads of a core may be given."""
     default_memory_per_core: str | None = None
     """What a job gets with each core where it asks for no memory. None: not documented."""
