@@ -243,6 +243,20 @@ def test_whole_sockets_and_whole_nodes_are_given() -> None:
     assert (whole.cores, whole.gpus, whole.memory_mib) == (32, (("a100", 4), ("l40s", 2)), 1000)
 
 
+def advice(site: Cluster, **needs: Any) -> set[str]:
+    return {one.kind for one in only(site, **needs).advice}
+
+
+def test_what_differs_from_the_request_is_said() -> None:
+    assert "whole_sockets" in advice(cluster(CPU, dialect={"gives_whole": "sockets"}), gpus=0)
+    assert "whole_sockets" not in advice(cluster(CPU), gpus=0)
+    memory = {"gpus": 0, "cpus": 2, "memory_mib": 3500}
+    assert "cores_for_memory" in advice(cluster(CPU, max_memory_per_cpu="1000MiB"), **memory)
+    assert "cores_for_memory" not in advice(cluster(CPU, max_memory_per_cpu="2000MiB"), **memory)
+    assert "gpu_nodes_without_gpus" in advice(cluster(GPU), gpus=0)
+    assert "gpu_nodes_without_gpus" not in advice(cluster(CPU), gpus=0)
+
+
 def test_more_memory_than_its_cores_may_have_is_more_cores() -> None:
     site = cluster(CPU, max_memory_per_cpu="1000MiB")
     assert only(site, gpus=0, cpus=2, memory_mib=3500).cpus_per_task == 4

@@ -265,7 +265,9 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
             continue
         gpu, wanted = kind.gpu, request.gpu_type
         if request.gpus == 0 or gpu is None:
-            fits = request.gpus == 0 and (gpu is None or partition.takes_cpu_jobs)
+            # Nodes with GPUs of several types are of several kinds: one of them is enough.
+            first = gpu is None or all(gpu.type < other.type for other in kind.other_gpus)
+            fits = request.gpus == 0 and first and (gpu is None or partition.takes_cpu_jobs)
         elif wanted is None:
             fits = _is_meant(request, gpu)
         else:

@@ -17,7 +17,7 @@ from teho.planner.shape import (
     seconds,
 )
 from teho.planner.slurm_rules import access_refusals
-from teho.units import format_duration, format_mib, mib_text, plural
+from teho.units import format_duration, format_mib, mib_text
 
 __all__ = ["refusals_of"]
 
@@ -217,7 +217,7 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             prefixes = " or ".join(case.cluster.account.allocations)
             yield Refusal(
                 kind="too_many_nodes",
-                sentence=f"{nodes} nodes, at most {most} in {partition.title}",
+                sentence=f"{_counted(nodes, 'node')}, at most {most} in {partition.title}",
                 source=source,
                 instead=f"an account {prefixes}…, which may have {more}"
                 if more is not None and most < nodes <= more
@@ -227,7 +227,8 @@ def _nodes(case: Case) -> Iterator[Refusal]:
     if nodes < partition.min_nodes:
         yield Refusal(
             kind="too_few_nodes",
-            sentence=f"{nodes} nodes, {partition.min_nodes} or more in {partition.title}",
+            sentence=f"{_counted(nodes, 'node')}, {partition.min_nodes} or more "
+            f"in {partition.title}",
             source=partition.source,
         )
 
@@ -358,7 +359,7 @@ def _why_so_many(case: Case) -> str:
 def _cpus(case: Case, cpus: int) -> str:
     """Write CPUs as the scheduler counts them."""
     threads = case.kind.threads_per_core
-    return f"{cpus} CPUs, {threads} for each core," if threads > 1 else f"{cpus} CPUs"
+    return _counted(cpus, "CPU") + (f", {threads} for each core," if threads > 1 else "")
 
 
 def _resources(case: Case) -> Iterator[Refusal]:
@@ -410,7 +411,11 @@ def _amount(what: str, number: int) -> str:
     name = {"cpu": "CPU", "node": "node", "gres/gpu": "GPU"}.get(what)
     if name is None:
         name = what.removeprefix("gres/gpu:") + " GPU" * what.startswith("gres/gpu:")
-    return f"{number} {plural(name, number)}"
+    return _counted(number, name)
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def _memory(case: Case) -> Iterator[Refusal]:

@@ -31,6 +31,8 @@ _TASK_PER_GPU = frozenset({"launch", "srun", "horovod"})
 _ONE_PROCESS = frozenset({"plain"})
 """Launchers that start one process, which has no use for a second node."""
 _MOST_LAYOUTS = 4
+_SMALL_MIB = 4096
+"""Of more memory a fair share is whole GiB."""
 
 seconds = cache(parse_duration)
 """`parse_duration`, remembered: a catalogue has few different limits and many plans."""
@@ -338,7 +340,8 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             return _mib(partition.default_memory_per_cpu) * cores * self.kind.threads_per_core
         if partition.default_memory_per_node is not None:
             return _mib(partition.default_memory_per_node)
-        return None if whole is None else max(1, whole * cores // self.usable)
+        fair = max(1, (whole or 0) * cores // self.usable)
+        return None if whole is None else fair - fair % 1024 if fair > _SMALL_MIB else fair
 
     def most_memory(self, cores: int) -> tuple[int | None, ...]:
         """Return limits on the memory of each node that is filled in."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from teho.model.plan import Advice
+from teho.planner.allocated import given_to
 from teho.planner.cost import cost_of
 from teho.planner.shape import Case, Shape, fewest_nodes, memory_mib, seconds
 from teho.units import format_count, format_duration, format_mib, plural
@@ -194,6 +195,36 @@ def _default_memory(case: Case) -> Iterator[Advice]:
         )
 
 
+def _given(case: Case) -> Iterator[Advice]:
+    """Say where the job gets other cores than were asked for, and whose nodes it takes."""
+    request, partition, shape = case.request, case.partition, case.shape
+    cores = given_to(case).cores
+    if cores is not None and cores > shape.cores_per_node and not case.has_whole_nodes:
+        yield Advice(
+            kind="whole_sockets",
+            sentence=f"{case.cluster.title} gives whole sockets: {cores} cores on each node, "
+            f"{shape.cores_per_node} asked for",
+            source=case.cluster.dialect.source,
+        )
+    asked = request.cpus_per_gpu and request.cpus_per_gpu * shape.gpus_per_node
+    asked = asked or (request.cpus and math.ceil(request.cpus / shape.nodes))
+    each = partition.max_memory_per_cpu
+    if asked and each and shape.cores_per_node >= asked + shape.tasks_per_node:
+        yield Advice(
+            kind="cores_for_memory",
+            sentence=f"{shape.cores_per_node} cores instead of {asked}: {partition.title} gives at "
+            f"most {each} for each CPU",
+            source=partition.source,
+        )
+    if not request.gpus and case.kind.gpu:
+        yield Advice(
+            kind="gpu_nodes_without_gpus",
+            sentence=f"these nodes have {case.kind.gpu.type} GPUs: a job without GPUs takes cores "
+            "that they need",
+            source=case.kind.source,
+        )
+
+
 def _exclusive(case: Case) -> Iterator[Advice]:
     gpu, partition = case.kind.gpu, case.partition
     if case.has_whole_nodes and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
@@ -264,6 +295,7 @@ _CHECKS = (
     _share,
     _memory,
     _default_memory,
+    _given,
     _exclusive,
     _disk,
     _not_documented,
