@@ -266,3 +266,49 @@ def test_the_tasks_of_an_array_alone_are_counted(
     queued = (unborn, task("1", state=JobState.COMPLETED), task("2", state=JobState.FAILED))
     (view,) = all_with_account([JobView(submission=submission, jobs=queued)], tmp_path)
     assert view.jobs == (known, queued[2])
+
+
+def _squeue(tmp_path: Path, lines: str) -> None:
+    path = tmp_path / "bin" / "squeue"
+    path.write_text(f"#!/bin/bash\n{lines}\n")
+    path.chmod(0o755)
+
+
+def test_status_says_by_its_exit_code_that_nobody_answers(
+    teho: Teho, sbatch: Callable[[str], None], tmp_path: Path
+) -> None:
+    sbatch("echo 4711")
+    assert teho("submit", *SLURM).returncode == 0
+    _squeue(tmp_path, "echo 'squeue: error: Access denied' >&2; exit 1")
+    result = teho("status")
+    assert result.returncode == 1
+    assert "Access denied" in result.stderr
+    assert "4711" in result.stdout  # what is known of it is told all the same
+
+
+def test_a_name_that_is_no_text_does_not_hide_the_other_jobs(
+    teho: Teho, sbatch: Callable[[str], None], tmp_path: Path, home: Path
+) -> None:
+    sbatch("echo 4711")
+    assert teho("submit", *SLURM).returncode == 0
+    (script,) = (home / "jobs").glob("*/job.sh")
+    mark, now = script.parent.name, str(int(time.time()))
+    cells = ["4711", "RUNNING", "None", "gpu", "a", "1", "1", "N/A", "n1", now, now,
+             "N/A", "0:10", "1:00", r"caf\xe9", f"teho={mark}", "x"]  # fmt: skip
+    row = r"\x1d" + r"\x1f\x1e".join(cells) + r"\n"
+    _squeue(tmp_path, f"printf '{row}'")
+    result = teho("status", "--format", "json")
+    assert result.returncode == 0, result.stderr
+    (view,) = json.loads(result.stdout)
+    assert view["jobs"][0]["name"] == r"caf\udce9"
+    assert view["jobs"][0]["state"] == "running"
+
+
+def test_variables_that_sbatch_would_obey_are_said(
+    teho: Teho, sbatch: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sbatch("env | grep SBATCH_QOS >&2; echo 4711")
+    monkeypatch.setenv("SBATCH_QOS", "debug")
+    said = teho("submit", *SLURM).stderr
+    assert "SBATCH_QOS is set and not used: it would change the job" in said
+    assert "SBATCH_QOS=debug" not in said
