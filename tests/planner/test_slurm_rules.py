@@ -101,6 +101,9 @@ def test_nodes_that_are_all_out_of_service_do_not_fit() -> None:
 
     assert refusal(cluster(GPU), change(nodes=nodes(0))).kind == "nodes_out_of_service"
     assert only(cluster(GPU), change(nodes=nodes(1)))
+    few = refusal(cluster(GPU), change(nodes=nodes(1)), gpus=8)
+    assert few.sentence == "2 nodes, and only 1 of such nodes in gpu in service now"
+    assert only(cluster(GPU), change(nodes=nodes(2)), gpus=8)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +204,17 @@ def test_what_is_filled_in_keeps_to_the_limits() -> None:
     strict = only(cluster(GPU, qos={"normal": qos(max_of_job={"cpu": 3, "mem": 5000})}))
     assert (strict.cpus_per_task, strict.memory_mib) == (3, 5000)
     assert only(cluster(GPU, qos={"normal": qos(max_time="10min")})).time_s == 600
+
+
+def test_a_job_that_names_no_qos_has_hers_the_only_one_or_the_clusters_own() -> None:
+    both = {"normal": qos(max_of_job={"cpu": 2}), "long": qos(max_of_job={"cpu": 4})}
+    for default, names, most in (
+        ("long", ("normal", "long"), 4), ("", ("long",), 4), ("", ("long", "normal"), 2),
+    ):  # fmt: skip
+        own = Association(account="lab", default_qos=default, qos=names)
+        live = change(associations=(own,))
+        assert only(cluster(GPU, qos=both), live, cpus=most)
+        assert refusal(cluster(GPU, qos=both), live, cpus=most + 1).kind == "limit"
 
 
 def test_a_flag_of_a_qos_lifts_the_partitions_time() -> None:

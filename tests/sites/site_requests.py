@@ -197,6 +197,8 @@ def _for_kind(site: Site, part: Part, kind: Kind, request: Request) -> Iterator[
     for nodes in [request.nodes] if request.nodes else fitting:
         if math.ceil((request.cpus or 0) / nodes) > most:
             continue
+        if request.gpus % nodes:
+            continue  # the plan names the next even number instead
         if (request.cpus_per_gpu or 0) * math.ceil(request.gpus / nodes) > most:
             continue
         yield _script(part, kind, request, nodes)

@@ -16,7 +16,7 @@ from teho.planner.shape import (
     most_cpus_with_memory_per_gpu,
     seconds,
 )
-from teho.planner.slurm_rules import access_refusals
+from teho.planner.slurm_rules import access_refusals, in_service
 from teho.units import format_duration, format_mib, mib_text
 
 __all__ = ["refusals_of"]
@@ -224,6 +224,15 @@ def _nodes(case: Case) -> Iterator[Refusal]:
                 else "",
             )
             return
+    working = _nodes_in_service(case)
+    if working is not None and nodes > working:
+        yield Refusal(
+            kind="nodes_out_of_service",
+            sentence=f"{_counted(nodes, 'node')}, and only {working} of such nodes in "
+            f"{partition.title} in service now",
+            source="Slurm sinfo, asked now",
+        )
+        return
     if nodes < partition.min_nodes:
         yield Refusal(
             kind="too_few_nodes",
@@ -248,6 +257,19 @@ def _nodes_there(case: Case) -> int | None:
             return None
         total += count
     return total
+
+
+def _nodes_in_service(case: Case) -> int | None:
+    """Count the nodes that take such a job now; None: it is not known."""
+    # Kinds that have the same CPUs and GPUs are counted together.
+    found: dict[tuple[int, object], int] = {}
+    for kind in kinds_that_may_come(case):
+        count = in_service(case.partition, kind, case.live)
+        if count is None:
+            return None
+        types = sorted([kind.gpu.type, *(one.type for one in kind.other_gpus)] if kind.gpu else [])
+        found[kind.cores * kind.threads_per_core, tuple(types)] = count
+    return sum(found.values())
 
 
 def _time(case: Case) -> Iterator[Refusal]:

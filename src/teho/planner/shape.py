@@ -164,10 +164,10 @@ def node_counts(request: Request, partition: Partition, kind: NodeKind) -> tuple
         return (request.nodes,)
     least = partition.min_nodes
     if request.gpus == 0:
-        if request.launcher in _ONE_PROCESS or request.cpus is None:
+        if request.launcher in _ONE_PROCESS:
             return (1,)
         usable = kind.usable_cores or kind.cores
-        return tuple(sorted({1, max(least, math.ceil(request.cpus / usable))}))
+        return tuple(sorted({1, max(least, math.ceil((request.cpus or 1) / usable))}))
     fewest = fewest_nodes(request.gpus, _most_per_node(partition, kind))
     small = [count for count in range(1, math.isqrt(request.gpus) + 1) if request.gpus % count == 0]
     even = sorted({n for count in small for n in (count, request.gpus // count) if n > fewest})

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from teho.model.cluster import Cluster, NodeKind, Partition, Qos
-from teho.model.member import Association, Live, NodesNow
+from teho.model.member import Association, Live
 from teho.model.plan import Refusal
 from teho.model.request import Request
 from teho.units import parse_duration
 
-__all__ = ["Limit", "Limits", "access_refusals", "limits_for", "unknown_of"]
+__all__ = ["Limit", "Limits", "access_refusals", "in_service", "limits_for", "unknown_of"]
 
+_ROOTS_QOS = "normal"
+"""The default of the root association, unless a site has changed it (slurmdbd's own)."""
 _STATES = {
     "DOWN": "jobs wait there, and none begins",
     "DRAIN": "it finishes its jobs and takes no new ones",
@@ -135,12 +137,13 @@ def _association(request: Request, partition: Partition, live: Live | None) -> A
 
 
 def _qos_name(request: Request, own: Association | None) -> str:
-    """Return the QOS that the job has: the one named, the default, or the only one there is."""
+    """Return the QOS that the job has: the one named, hers, the only one, or the cluster's own."""
     if request.qos:
         return request.qos
     if own is None:
         return ""
-    return own.default_qos or (own.qos[0] if len(own.qos) == 1 else "")
+    only = own.qos[0] if len(own.qos) == 1 else ""
+    return own.default_qos or only or (_ROOTS_QOS if _ROOTS_QOS in own.qos else "")
 
 
 def access_refusals(
@@ -156,7 +159,7 @@ def access_refusals(
             sentence=f"{where} is {state} now: {what}",
             source="Slurm scontrol show partition, asked now",
         )
-    elif live and live.nodes and _is_out_of_service(partition, kind, live.nodes):
+    elif in_service(partition, kind, live) == 0:
         yield Refusal(
             kind="nodes_out_of_service",
             sentence=f"no node of kind {kind.name} in {where} is in service now",
@@ -173,17 +176,17 @@ def access_refusals(
         yield from _member_refusals(request, cluster, partition, live)
 
 
-def _is_out_of_service(partition: Partition, kind: NodeKind, nodes: Iterable[NodesNow]) -> bool:
-    """Tell whether there are such nodes, and none of them takes jobs now."""
+def in_service(partition: Partition, kind: NodeKind, live: Live | None) -> int | None:
+    """Return how many nodes of a kind take jobs of a partition now. None: it is not known."""
     gpus = [(kind.gpu.type, kind.gpu.count or 0)] if kind.gpu else []
     gpus += [(other.type, other.count) for other in kind.other_gpus]
     cpus = kind.cores * kind.threads_per_core
     own = [
         one
-        for one in nodes
+        for one in (live.nodes if live and live.nodes else ())
         if (one.partition, one.cpus, one.gpus) == (partition.name, cpus, tuple(sorted(gpus)))
     ]
-    return bool(own) and not any(one.in_service for one in own)
+    return sum(one.in_service for one in own) if own else None
 
 
 def _member_refusals(
