@@ -13,14 +13,24 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
-from teho.model.cluster import Cluster, Dialect, Gpu, Term
+from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, Term
 from teho.show.cells import plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.units import format_mib, parse_mib
 
 __all__ = ["render_cluster", "render_clusters"]
 
-_MEMORIES = frozenset({"memory", "max_memory", "default_memory_per_core"})
+_MEMORIES = frozenset(
+    {
+        "memory",
+        "max_memory",
+        "max_memory_per_cpu",
+        "default_memory_per_core",
+        "default_memory_per_cpu",
+        "default_memory_per_gpu",
+        "default_memory_per_node",
+    }
+)
 """The dialect has a `memory` too, which is a word."""
 _SCHEDULERS = {"slurm": "Slurm", "grid_engine": "Grid Engine"}
 _TITLES = {
@@ -31,6 +41,7 @@ _TITLES = {
     "account": "Account",
     "local_disk": "Local disk",
     "billing": "Bill for an hour",
+    "qos": "Limits of each QOS",
     "binding": "Cores nearest to each GPU",
     "driver": "GPU driver of the compute nodes",
     "environments": "Environments of one's own",
@@ -42,6 +53,11 @@ _NAMES = {"Share": "gpu", "Software": "framework", "Container": "generation"}
 """The field that tells one table from its neighbours, where that is not `name`."""
 _HEADS = ("  Name", "Scheduler", "GPUs of a node", "Verified", "Status")
 _GPUS = 2
+_LIMITS = frozenset(
+    {"node_counts", "max_of_job", "max_of_node", "min_of_job", "max_of_user", "max_of_all"}
+)
+"""Fields that hold numbers by name."""
+_ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
 _REMARKS = frozenset({"source", "notes", "unknown", "lines"})
 """Fields that stand below the facts, each in its own way."""
 
@@ -187,9 +203,13 @@ def _fact(key: str, value: Any) -> Iterator[Text]:
         yield _labelled(_spoken(key), format_mib(parse_mib(value)))
     elif key.endswith("_gib"):
         yield _labelled(_spoken(key.removesuffix("_gib")), f"{value:g} GiB")
+    elif isinstance(value, dict) and key in _LIMITS:
+        yield _labelled(_spoken(key), ", ".join(_limit(*pair) for pair in value.items()))
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield Text(plain(f"{name}={inner}"), "cyan")
+    elif isinstance(value, tuple) and value and isinstance(value[0], OtherGpus):
+        yield Text(plain(f"also {', '.join(f'{one.count} × {one.type}' for one in value)}"))
     elif isinstance(value, tuple) and value and isinstance(value[0], Term):
         between = " + " if key == "sum" else ", "
         terms = between.join(_term(term) for term in value)
@@ -202,6 +222,11 @@ def _fact(key: str, value: Any) -> Iterator[Text]:
         shown = value.isoformat() if isinstance(value, date) else value
         text = f"{shown:g}" if isinstance(shown, float) else str(shown)
         yield _labelled(_spoken(key), text)
+
+
+def _limit(what: str, number: int) -> str:
+    """Write one number of a table of limits, such as `64 cpu` or `8 GiB mem`."""
+    return f"{format_mib(number)} mem" if what == "mem" else f"{number} {what}"
 
 
 def _labelled(label: str, text: str) -> Text:
@@ -219,6 +244,7 @@ def _gpu(gpu: Gpu) -> str:
 
 def _term(term: Term) -> str:
     text = _spoken(term.of.removesuffix("_gib")) + (" GiB" if term.of.endswith("_gib") else "")
+    text = f"{term.gpu_type} {text}" if term.gpu_type else text
     if term.per != 1:
         text += f" / {term.per:g}"
         text = f"⌈{text}⌉" if term.up else text
@@ -232,7 +258,7 @@ def _range(cores: tuple[int, ...]) -> str:
 
 
 def _spoken(key: str) -> str:
-    return key.replace("_", " ").replace("gpu", "GPU")
+    return _ABBREVIATION.sub(lambda found: found.group().upper(), key.replace("_", " "))
 
 
 def _sources(cluster: Cluster, width: int) -> list[Text]:
