@@ -25,6 +25,8 @@ def given_to(case: Case) -> Given:
     # A site's own page tells what is billed of the nodes that are asked for.
     kinds = [case.kind] if own else kinds_that_may_come(case)
     found = [_given(case, kind) for kind in kinds]
+    if len(found) == 1:
+        return found[0]
     return Given(
         cores=_common(one.cores for one in found),
         cpus=_common(one.cpus for one in found),

@@ -261,6 +261,8 @@ def _nodes_there(case: Case) -> int | None:
 
 def _nodes_in_service(case: Case) -> int | None:
     """Count the nodes that take such a job now; None: it is not known."""
+    if case.live is None or not case.live.nodes:
+        return None
     # Kinds that have the same CPUs and GPUs are counted together.
     found: dict[tuple[int, object], int] = {}
     for kind in kinds_that_may_come(case):
@@ -387,6 +389,8 @@ def _cpus(case: Case, cpus: int) -> str:
 def _resources(case: Case) -> Iterator[Refusal]:
     """Yield the limits of QOS and associations that the job as it is given breaks."""
     limits, nodes = case.limits, case.shape.nodes
+    if not (limits.job or limits.node or limits.least):
+        return
     of_node = _resources_of_node(case)
     of_job = {what: number * nodes for what, number in of_node.items()} | {"node": nodes}
     for asked, most, where in (
