@@ -62,7 +62,8 @@ def bill(billing: Billing, use: Use) -> Cost:
 
 def _quantity(term: Term, use: Use) -> float:
     if term.of == "gpus":
-        own = (count for name, count in use.gpus if term.gpu_type in {"", name})
+        # Slurm writes the types that it counts in small letters.
+        own = (n for name, n in use.gpus if term.gpu_type.lower() in {"", name.lower()})
         return float(sum(own))
     if term.of == "weighted_gpus":
         return sum(count for _, count in use.gpus) * use.gpu_weight

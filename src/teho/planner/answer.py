@@ -252,7 +252,7 @@ def _laid_out(
         if not refusals:
             return case, ()
         first = first or (case, refusals)
-        if case.has_whole_nodes:
+        if case.has_whole_nodes and request.gpus:
             break  # more of them are billed whole: fewer cores for each GPU are the better way
     assert first is not None  # noqa: S101 - there is at least one count of nodes
     return first

@@ -427,7 +427,9 @@ def _resources_of_node(case: Case) -> dict[str, int]:
         "gres/gpu": sum(count for _, count in gpus),
     }
     for gpu_type in counted:
-        found[f"gres/gpu:{gpu_type}"] = sum(n for name, n in gpus if name == gpu_type)
+        found[f"gres/gpu:{gpu_type}"] = sum(
+            n for name, n in gpus if name.lower() == gpu_type.lower()
+        )
     return found
 
 
