@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
@@ -151,7 +152,12 @@ def _run(twin: GridEngineTwin, name: str, case: Case) -> Ended:
     """Submit a case from a directory of its own, and wait for its end."""
     folder = _prepared(twin, name)
     _write(twin, folder, case)
-    done = twin.ask("qsub", "-sync", "y", "-v", f"BASH_ENV={folder}/setup", "job.sh", cwd=folder)
+    argv = ("qsub", "-sync", "y", "-v", f"BASH_ENV={folder}/setup", "job.sh")
+    try:
+        # A job of a whole node waits for all others of its queue to end.
+        done = twin.ask(*argv, cwd=folder, patience_s=300.0)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"{name} has not ended:\n{twin.ask('qstat', '-f', '-u', '*').stdout}")
     return Ended(folder, done.returncode, done.stdout + done.stderr)
 
 

@@ -19,6 +19,9 @@ _LONGEST_TABLE = 1 << 22
 _ASCII = 1 << 6
 _CODINGS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 _AT_ONCE_BYTES = 512
+# `tp_name`, after the head of an object of variable size, in every Python without free threads.
+_TYPE_NAME = 24
+_CODE_NAME = b"code\0"
 _MARK_BYTES = 128
 """Of a name: its length, its hash, which tells it from any other once it is known, and its text."""
 
@@ -72,6 +75,7 @@ def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, 
         UnwindError: there is none.
     """
     head = memory.read(address, head_bytes(layout))
+    _expect_code(memory, _POINTER.unpack_from(head, layout.object_type)[0])
 
     def pointer(offset: int) -> int:
         return int(_POINTER.unpack_from(head, offset)[0])
@@ -87,6 +91,15 @@ def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, 
         instructions=address + layout.code_instructions,
         mark=mark_of(memory, layout, head),
     )
+
+
+def _expect_code(memory: Memory, kind: int) -> None:
+    """Raise unless a type is that of code objects.
+
+    A frame that is read while it is made or left may hold anything where its code will be.
+    """
+    if memory.read(memory.pointer(kind + _TYPE_NAME), len(_CODE_NAME)) != _CODE_NAME:
+        raise UnwindError("a function's code is not there")
 
 
 def mark_of(memory: Memory, layout: Layout, head: bytes) -> bytes:
