@@ -17,6 +17,7 @@ __all__ = [
     "J_PER_WH",
     "MIB",
     "convert",
+    "counted",
     "format_bytes",
     "format_clock",
     "format_count",
@@ -224,6 +225,11 @@ def format_pace(per_s: float) -> str:
 def plural(unit: str, amount: float) -> str:
     """Return a unit as it stands behind an amount: `1 GPU-hour`, `2 GPU-hours`, `2 BU`."""
     return f"{unit}s" if unit.endswith("hour") and amount != 1 else unit
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a count with its noun: `1 node`, `2 nodes`, `3 batches`."""
+    return f"{number} {noun if number == 1 else many(noun)}"
 
 
 def many(noun: str) -> str:

@@ -94,9 +94,7 @@ def test_a_partition_that_starts_nothing_does_not_fit(state: str, words: str) ->
 def test_nodes_that_are_all_out_of_service_do_not_fit() -> None:
     def nodes(working: int) -> tuple[NodesNow, ...]:
         gpus = (("a100", 4),)
-        own = NodesNow(
-            partition="gpu", cpus=32, gpus=gpus, in_service=working, out_of_service=4 - working
-        )
+        own = NodesNow(partition="gpu", cpus=32, gpus=gpus, in_service=working)
         return (own,)
 
     assert refusal(cluster(GPU), change(nodes=nodes(0))).kind == "nodes_out_of_service"
@@ -315,3 +313,14 @@ def test_a_gpu_whose_name_says_nothing_is_asked_for_by_name() -> None:
     kind = NodeKind(name="gpu", count=4, cores=32, memory="128000MiB", gpu=blue, source="S")
     assert refusal(cluster(kind)).instead == "--gpu-type blue"
     assert only(cluster(kind), gpu_type="blue").gpu_type == "blue"
+
+
+def test_limits_that_nobody_can_judge_here_are_named() -> None:
+    limited = {"normal": Qos(max_of_job={"billing": 5, "cpu": 64}, source="S")}
+    assert only(cluster(GPU, qos=limited)).unknown == (
+        "whether the job keeps to the limit of billing (QOS normal)",
+    )
+    unread = msgspec.structs.replace(OWN, max_of_account=None)
+    assert only(cluster(GPU), change(associations=(unread,))).unknown == (
+        "limits of the account lab as a whole",
+    )

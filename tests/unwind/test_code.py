@@ -294,6 +294,9 @@ class Garbage:
             raise UnwindError("its memory has no such place")
         return data
 
+    def pointer(self, address: int) -> int:
+        return int.from_bytes(self.read(address, 8), "little")
+
 
 @given(st.sampled_from([*VERSIONS[:5]]), st.binary(min_size=1, max_size=200), st.data())
 def test_what_is_no_code_object_is_refused(
@@ -329,11 +332,24 @@ class Objects:
             raise UnwindError("its memory has no such place")
         return data
 
+    def pointer(self, address: int) -> int:
+        return int.from_bytes(self.read(address, 8), "little")
 
-def code_in(memory: Objects, version: tuple[int, int], texts: list[int], table: int) -> int:
+
+def type_in(memory: Objects, name: bytes) -> int:
+    """Put a type into a memory; what it is called stands behind the head of every type."""
+    body = bytearray(64)
+    struct.pack_into("<Q", body, 24, memory.add(name + b"\0"))
+    return memory.add(bytes(body))
+
+
+def code_in(
+    memory: Objects, version: tuple[int, int], texts: list[int], table: int, kind: bytes = b"code"
+) -> int:
     """Put a code object into a memory: the addresses of its file, name and long name."""
     layout = layout_of(version, memory, 0)
     body = bytearray(512)
+    struct.pack_into("<Q", body, layout.object_type, type_in(memory, kind))
     struct.pack_into("<Q", body, layout.code_filename, texts[0])
     struct.pack_into("<Q", body, layout.code_name, texts[1])
     if layout.code_qualname is not None:
@@ -402,3 +418,7 @@ def test_a_name_or_table_that_is_none_is_refused(version: tuple[int, int]) -> No
             read_code(memory, layout, code_in(memory, version, [good] * 3, bad), version)
     with pytest.raises(UnwindError):
         read_code(memory, layout, 1 << 40, version)
+    for kind in (b"codec", b"cod", b"function"):
+        other = code_in(memory, version, [good] * 3, table, kind)
+        with pytest.raises(UnwindError, match="code is not there"):
+            read_code(memory, layout, other, version)

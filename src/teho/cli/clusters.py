@@ -9,6 +9,7 @@ import click
 
 from teho.cli import say
 from teho.cli.discover import discover
+from teho.units import counted
 
 __all__ = ["command"]
 
@@ -79,7 +80,7 @@ def check(files: tuple[Path, ...]) -> None:
         say(line)
     if mistakes:
         raise click.exceptions.Exit(2)
-    click.echo(f"{len(paths)} file{'' if len(paths) == 1 else 's'}, no mistakes.")
+    click.echo(f"{counted(len(paths), 'file')}, no mistakes.")
 
 
 command.add_command(discover)

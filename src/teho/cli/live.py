@@ -9,10 +9,7 @@ if TYPE_CHECKING:
     from teho.model.cluster import Cluster
     from teho.model.member import Live
 
-__all__ = ["ACCOUNT_VARIABLE", "live_of", "unused_variables"]
-
-ACCOUNT_VARIABLE = "SBATCH_ACCOUNT"
-"""What sbatch takes the account from where the script names none."""
+__all__ = ["live_of", "unused_variables"]
 
 
 def live_of(cluster: Cluster) -> dict[str, Live]:
@@ -29,15 +26,20 @@ def live_of(cluster: Cluster) -> dict[str, Live]:
     import msgspec
 
     from teho.schedulers.command import run
+    from teho.schedulers.slurm import ACCOUNT_VARIABLE
     from teho.schedulers.slurm_live import slurm_live
 
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        return {}  # a user without a name has no associations
     groups = []
     for number in os.getgroups():
         try:
             groups.append(grp.getgrgid(number).gr_name)
         except KeyError:
             continue  # a group without a name is in no partition's list
-    live = slurm_live(run, user=getpass.getuser(), groups=groups)
+    live = slurm_live(run, user=user, groups=groups)
     account = os.environ.get(ACCOUNT_VARIABLE)
     if account:
         live = msgspec.structs.replace(live, default_account=account)
@@ -48,6 +50,8 @@ def unused_variables(scheduler: str) -> str:
     """Return a sentence on variables that sbatch would obey and Teho leaves out; empty: none."""
     if scheduler != "slurm":
         return ""
+    from teho.schedulers.slurm import ACCOUNT_VARIABLE
+
     names = sorted(
         name for name in os.environ if name.startswith("SBATCH_") and name != ACCOUNT_VARIABLE
     )

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from teho.cli import say
-from teho.cli.live import ACCOUNT_VARIABLE, live_of, unused_variables
+from teho.cli.live import live_of, unused_variables
 from teho.cli.own_path import own_path
 from teho.cli.request import (
     check_gpu_type,
@@ -37,6 +37,7 @@ from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.script import Script, write_script
 from teho.schedulers.script_options import ScriptOptions
+from teho.schedulers.slurm import ACCOUNT_VARIABLE
 from teho.store.submissions import find_submission, forget, keep, new_directory
 
 __all__ = ["command"]

@@ -87,7 +87,7 @@ def _likeness(kind: NodeKind, one: NodeKind) -> int:
 
 def _facts(kind: NodeKind, one: NodeKind) -> Iterator[tuple[str, Any, Any]]:
     """Yield what both kinds of node tell, theirs behind ours."""
-    yield "usable_cores", kind.usable_cores or kind.cores, one.usable_cores or one.cores
+    yield "usable_cores", kind.cores_for_jobs, one.cores_for_jobs
     if kind.memory is not None and one.memory is not None:
         yield "memory", kind.memory, one.memory
     if kind.gpu and one.gpu and kind.gpu.count is not None and one.gpu.count is not None:
@@ -109,7 +109,7 @@ def _by_hardware(cluster: Cluster) -> dict[tuple[Any, ...], list[NodeKind]]:
     for kind in cluster.nodes:
         if kind.memory is not None:
             gpu = (kind.gpu.type, kind.gpu.count) if kind.gpu else None
-            key = (kind.usable_cores or kind.cores, round(parse_mib(kind.memory) / 1024), gpu)
+            key = (kind.cores_for_jobs, round(parse_mib(kind.memory) / 1024), gpu)
             found.setdefault(key, []).append(kind)
     return found
 

@@ -116,6 +116,24 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source: str
     notes: str = ""
 
+    @property
+    def cores_for_jobs(self) -> int:
+        """Cores that a job may ask for."""
+        return self.usable_cores or self.cores
+
+    @property
+    def all_gpus(self) -> tuple[tuple[str, int | None], ...]:
+        """Every GPU type of the node with its count, None where it is not documented."""
+        if self.gpu is None:
+            return ()
+        others = ((other.type, other.count) for other in self.other_gpus)
+        return ((self.gpu.type, self.gpu.count), *others)
+
+    @property
+    def stands_for_node(self) -> bool:
+        """Whether it is the one to count: a node with GPUs of several types is of several kinds."""
+        return self.gpu is None or self.gpu.type == min(name for name, _ in self.all_gpus)
+
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fair part of a node for one GPU: asking for more is billed, or refused, or rude."""

@@ -21,8 +21,8 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     max_of_node: dict[str, int] = {}
     max_of_user: dict[str, int] = {}
     """Of all of her running jobs under this account."""
-    max_of_account: dict[str, int] = {}
-    """Of all running jobs of the account, or of one above it."""
+    max_of_account: dict[str, int] | None = {}
+    """Of all running jobs of the account, or of one above it. None: she may not read them."""
     max_time_s: float | None = None
 
 
@@ -35,8 +35,7 @@ class NodesNow(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[tuple[str, int], ...] = ()
     """Types, each with its count, sorted."""
     in_service: int
-    out_of_service: int
-    """Drained, down, or failing."""
+    """Those that are not drained, down or failing."""
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +44,6 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[str, str] | None = None
     """Each partition's state, such as `UP` or `DRAIN`."""
     nodes: tuple[NodesNow, ...] | None = None
-    user: str = ""
     groups: tuple[str, ...] | None = None
     default_account: str = ""
     associations: tuple[Association, ...] | None = None

@@ -49,7 +49,7 @@ def _may_come(case: Case, kind: NodeKind) -> bool:
     memory, disk = memory_mib(kind.memory), case.request.local_disk_gib
     return (
         _gpus_of(case, kind) >= shape.gpus_per_node
-        and shape.cores_per_node <= (kind.usable_cores or kind.cores)
+        and shape.cores_per_node <= kind.cores_for_jobs
         and (memory is None or (shape.memory_mib or 0) <= memory)
         and (disk is None or kind.local_disk_gib is None or disk <= kind.local_disk_gib)
     )
@@ -68,14 +68,13 @@ def _gpus_of(case: Case, kind: NodeKind) -> int:
 
 def _given(case: Case, kind: NodeKind) -> Given:
     shape, dialect = case.shape, case.cluster.dialect
-    usable = kind.usable_cores or kind.cores
+    usable = kind.cores_for_jobs
     gpu_type = kind.gpu.type if kind.gpu else ""
     gpus: tuple[tuple[str, int], ...] = ()
     if case.has_whole_nodes:
         cores: int | None = usable
         if kind.gpu:
-            gpus = ((gpu_type, kind.gpu.count or shape.gpus_per_node),)
-            gpus += tuple((other.type, other.count) for other in kind.other_gpus)
+            gpus = tuple((name, count or shape.gpus_per_node) for name, count in kind.all_gpus)
     else:
         cores = shape.cores_per_node
         if shape.gpus_per_node:

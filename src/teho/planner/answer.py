@@ -265,9 +265,8 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
             continue
         gpu, wanted = kind.gpu, request.gpu_type
         if request.gpus == 0 or gpu is None:
-            # Nodes with GPUs of several types are of several kinds: one of them is enough.
-            first = gpu is None or all(gpu.type < other.type for other in kind.other_gpus)
-            fits = request.gpus == 0 and first and (gpu is None or partition.takes_cpu_jobs)
+            takes = gpu is None or partition.takes_cpu_jobs
+            fits = request.gpus == 0 and kind.stands_for_node and takes
         elif wanted is None:
             fits = _is_meant(request, gpu)
         else:
@@ -339,6 +338,6 @@ def option_of(case: Case) -> Option:
         account=request.account or "",
         cost=cost_of(case),
         advice=advice_for(case),
-        unknown=unknown_of(case.cluster, case.partition, case.live),
+        unknown=unknown_of(case.cluster, case.partition, case.live, case.limits),
         request=request,
     )

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from teho.model.cluster import Partition
 from teho.model.plan import Refusal
-from teho.planner.allocated import given_to, kinds_that_may_come
+from teho.planner.allocated import kinds_that_may_come
 from teho.planner.masks import mask_refusals
+from teho.planner.resource_limits import LIMITS_SOURCE, resource_refusals
 from teho.planner.shape import (
     Case,
     fewest_nodes,
@@ -17,11 +18,9 @@ from teho.planner.shape import (
     seconds,
 )
 from teho.planner.slurm_rules import access_refusals, in_service
-from teho.units import format_duration, format_mib, mib_text
+from teho.units import counted, format_duration, format_mib, mib_text
 
 __all__ = ["refusals_of"]
-
-_LIMITS = "Slurm sacctmgr show qos, show associations"
 
 
 def refusals_of(case: Case) -> tuple[Refusal, ...]:
@@ -30,7 +29,7 @@ def refusals_of(case: Case) -> tuple[Refusal, ...]:
     for check in _CHECKS:
         refusals += check(case)
     if not refusals:  # what breaks a partition's own limit is told by that
-        refusals += _resources(case)
+        refusals += resource_refusals(case)
     if not refusals or all(refusal.kind != "too_many_gpus" for refusal in refusals):
         return tuple(refusals)
     # Too many GPUs lead to too many nodes and cores: told only to those who asked for them.
@@ -217,7 +216,7 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             prefixes = " or ".join(case.cluster.account.allocations)
             yield Refusal(
                 kind="too_many_nodes",
-                sentence=f"{_counted(nodes, 'node')}, at most {most} in {partition.title}",
+                sentence=f"{counted(nodes, 'node')}, at most {most} in {partition.title}",
                 source=source,
                 instead=f"an account {prefixes}…, which may have {more}"
                 if more is not None and most < nodes <= more
@@ -228,7 +227,7 @@ def _nodes(case: Case) -> Iterator[Refusal]:
     if working is not None and nodes > working:
         yield Refusal(
             kind="nodes_out_of_service",
-            sentence=f"{_counted(nodes, 'node')}, and only {working} of such nodes in "
+            sentence=f"{counted(nodes, 'node')}, and only {working} of such nodes in "
             f"{partition.title} in service now",
             source="Slurm sinfo, asked now",
         )
@@ -236,7 +235,7 @@ def _nodes(case: Case) -> Iterator[Refusal]:
     if nodes < partition.min_nodes:
         yield Refusal(
             kind="too_few_nodes",
-            sentence=f"{_counted(nodes, 'node')}, {partition.min_nodes} or more "
+            sentence=f"{counted(nodes, 'node')}, {partition.min_nodes} or more "
             f"in {partition.title}",
             source=partition.source,
         )
@@ -249,9 +248,8 @@ def _nodes_there(case: Case) -> int | None:
     """
     total = 0
     for kind in kinds_that_may_come(case):
-        types = [kind.gpu.type, *(other.type for other in kind.other_gpus)] if kind.gpu else []
-        if not case.request.gpus and kind.gpu and kind.gpu.type != min(types):
-            continue  # nodes with GPUs of several types are of several kinds
+        if not case.request.gpus and not kind.stands_for_node:
+            continue
         count = case.partition.node_counts.get(kind.name, kind.count)
         if count is None:
             return None
@@ -264,13 +262,13 @@ def _nodes_in_service(case: Case) -> int | None:
     if case.live is None or not case.live.nodes:
         return None
     # Kinds that have the same CPUs and GPUs are counted together.
-    found: dict[tuple[int, object], int] = {}
+    found: dict[tuple[int, tuple[str, ...]], int] = {}
     for kind in kinds_that_may_come(case):
         count = in_service(case.partition, kind, case.live)
         if count is None:
             return None
-        types = sorted([kind.gpu.type, *(one.type for one in kind.other_gpus)] if kind.gpu else [])
-        found[kind.cores * kind.threads_per_core, tuple(types)] = count
+        types = tuple(sorted(name for name, _ in kind.all_gpus))
+        found[kind.cores * kind.threads_per_core, types] = count
     return sum(found.values())
 
 
@@ -281,7 +279,7 @@ def _time(case: Case) -> Iterator[Refusal]:
             kind="too_long",
             sentence=f"{format_duration(asked_s)}, at most {format_duration(limits.time_s)} "
             f"({limits.time_setter})",
-            source=_LIMITS,
+            source=LIMITS_SOURCE,
         )
     most = partition.max_time if limits.partition_time_holds else None
     if most and asked_s > seconds(most):
@@ -383,67 +381,7 @@ def _why_so_many(case: Case) -> str:
 def _cpus(case: Case, cpus: int) -> str:
     """Write CPUs as the scheduler counts them."""
     threads = case.kind.threads_per_core
-    return _counted(cpus, "CPU") + (f", {threads} for each core," if threads > 1 else "")
-
-
-def _resources(case: Case) -> Iterator[Refusal]:
-    """Yield the limits of QOS and associations that the job as it is given breaks."""
-    limits, nodes = case.limits, case.shape.nodes
-    if not (limits.job or limits.node or limits.least):
-        return
-    of_node = _resources_of_node(case)
-    of_job = {what: number * nodes for what, number in of_node.items()} | {"node": nodes}
-    for asked, most, where in (
-        (of_job, limits.job, "a job"),
-        (of_node, limits.node, "a node"),
-    ):
-        for what, limit in most.items():
-            if asked.get(what, 0) > limit.most:
-                yield Refusal(
-                    kind="limit",
-                    sentence=f"{_amount(what, asked[what])}, at most "
-                    f"{_amount(what, limit.most)} {where} ({limit.setter})",
-                    source=_LIMITS,
-                )
-    for what, limit in limits.least.items():
-        if what in of_job and of_job[what] < limit.most:
-            yield Refusal(
-                kind="limit",
-                sentence=f"{_amount(what, of_job[what])}, {_amount(what, limit.most)} or more "
-                f"({limit.setter})",
-                source=_LIMITS,
-            )
-
-
-def _resources_of_node(case: Case) -> dict[str, int]:
-    """Return what Slurm counts for each node, by trackable resource."""
-    given, shape = given_to(case), case.shape
-    cpus = given.cpus
-    gpus = given.gpus or ()
-    counted = case.cluster.counted_gpus
-    found = {
-        "cpu": shape.cores_per_node * case.kind.threads_per_core if cpus is None else cpus,
-        "mem": given.memory_mib or shape.memory_mib or 0,
-        "gres/gpu": sum(count for _, count in gpus),
-    }
-    for gpu_type in counted:
-        found[f"gres/gpu:{gpu_type}"] = sum(
-            n for name, n in gpus if name.lower() == gpu_type.lower()
-        )
-    return found
-
-
-def _amount(what: str, number: int) -> str:
-    if what == "mem":
-        return format_mib(number)
-    name = {"cpu": "CPU", "node": "node", "gres/gpu": "GPU"}.get(what)
-    if name is None:
-        name = what.removeprefix("gres/gpu:") + " GPU" * what.startswith("gres/gpu:")
-    return _counted(number, name)
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"
+    return counted(cpus, "CPU") + (f", {threads} for each core," if threads > 1 else "")
 
 
 def _memory(case: Case) -> Iterator[Refusal]:
@@ -515,14 +453,14 @@ def _disk(case: Case) -> Iterator[Refusal]:
         if most is not None and written > most:
             yield Refusal(
                 kind="too_much_local_disk",
-                sentence=f"{wanted:g} GiB of local disk, a job can have {most:g} GiB on a node",
+                sentence=f"{wanted:.4g} GiB of local disk, a job can have {most:.4g} GiB on a node",
                 source=source,
             )
             return
     if disk.min_gib is not None and wanted < disk.min_gib:
         yield Refusal(
             kind="too_little_local_disk",
-            sentence=f"{wanted:g} GiB of local disk, the option takes {disk.min_gib:g} or more",
+            sentence=f"{wanted:.4g} GiB of local disk, the option takes {disk.min_gib:.4g} or more",
             source=disk.source,
             instead=f"--local-disk {disk.min_gib:g}GiB",
         )

@@ -105,7 +105,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def usable_cores(self) -> int:
         """Cores of a node that jobs can have."""
-        return self.kind.usable_cores or self.kind.cores
+        return self.kind.cores_for_jobs
 
 
 def case_of(
@@ -166,7 +166,7 @@ def node_counts(request: Request, partition: Partition, kind: NodeKind) -> tuple
     if request.gpus == 0:
         if request.launcher in _ONE_PROCESS:
             return (1,)
-        usable = kind.usable_cores or kind.cores
+        usable = kind.cores_for_jobs
         return tuple(sorted({1, max(least, math.ceil((request.cpus or 1) / usable))}))
     fewest = fewest_nodes(request.gpus, _most_per_node(partition, kind))
     small = [count for count in range(1, math.isqrt(request.gpus) + 1) if request.gpus % count == 0]
@@ -237,7 +237,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usable(self) -> int:
-        return self.kind.usable_cores or self.kind.cores
+        return self.kind.cores_for_jobs
 
     def shape(self) -> Shape:
         tasks, cores = self.tasks(), self.cores()

@@ -7,7 +7,7 @@ comes before the partition's (resource_limits.html, Hierarchy).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -19,6 +19,8 @@ from teho.units import parse_duration
 
 __all__ = ["Limit", "Limits", "access_refusals", "in_service", "limits_for", "unknown_of"]
 
+_COUNTED = frozenset({"cpu", "mem", "node", "gres/gpu"})
+"""Trackable resources, beside GPU types, that a plan knows of a job."""
 _ROOTS_QOS = "normal"
 """The default of the root association, unless a site has changed it (slurmdbd's own)."""
 _STATES = {
@@ -46,6 +48,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     time_s: float | None = None
     time_setter: str = ""
     partition_time_holds: bool = True
+    unread_account: str = ""
+    """An account whose own limits its user may not read."""
+
+    @property
+    def all_limits(self) -> tuple[Mapping[str, Limit], ...]:
+        """Those of the job, of a node, and the least ones."""
+        return self.job, self.node, self.least
 
     def job_most(self, what: str) -> int | None:
         """Return the most of a resource that a job may have. None: no limit."""
@@ -82,7 +91,7 @@ def limits_for(
         jobs.append((mine, own.max_of_job))
         nodes.append((mine, own.max_of_node))
         groups.append((mine, own.max_of_user))
-        groups.append((account, own.max_of_account))
+        groups.append((account, own.max_of_account or {}))
     least: dict[str, Limit] = {}
     for setter, qos in rules:
         for what, number in qos.min_of_job.items():
@@ -97,6 +106,7 @@ def limits_for(
         time_s=time_s,
         time_setter=setter,
         partition_time_holds=all("PartitionTimeLimit" not in qos.flags for _, qos in rules),
+        unread_account=own.account if own and own.max_of_account is None else "",
     )
 
 
@@ -178,13 +188,12 @@ def access_refusals(
 
 def in_service(partition: Partition, kind: NodeKind, live: Live | None) -> int | None:
     """Return how many nodes of a kind take jobs of a partition now. None: it is not known."""
-    gpus = [(kind.gpu.type, kind.gpu.count or 0)] if kind.gpu else []
-    gpus += [(other.type, other.count) for other in kind.other_gpus]
+    gpus = tuple(sorted((name, count or 0) for name, count in kind.all_gpus))
     cpus = kind.cores * kind.threads_per_core
     own = [
         one
         for one in (live.nodes if live and live.nodes else ())
-        if (one.partition, one.cpus, one.gpus) == (partition.name, cpus, tuple(sorted(gpus)))
+        if (one.partition, one.cpus, one.gpus) == (partition.name, cpus, gpus)
     ]
     return sum(one.in_service for one in own) if own else None
 
@@ -223,23 +232,21 @@ def _member_refusals(
 def _account_refusals(account: str, accounts: list[str], partition: Partition) -> Iterator[Refusal]:
     allowed = {one.lower() for one in partition.accounts}
     denied = {one.lower() for one in partition.denied_accounts}
-
-    def may(one: str) -> bool:
-        return (not allowed or one.lower() in allowed) and one.lower() not in denied
-
-    if not may(account):
-        whose = (
-            f"takes the accounts {_some(partition.accounts)}"
-            if allowed
-            else f"takes no jobs of the accounts {_some(partition.denied_accounts)}"
-        )
-        other = next(filter(may, accounts), "")
-        yield Refusal(
-            kind="account",
-            sentence=f"{partition.title} {whose}, and account {account} pays",
-            source=partition.source,
-            instead=f"--account {other}" if other else "",
-        )
+    may = {one: _may(one.lower(), allowed, denied) for one in (account, *accounts)}
+    if may[account]:
+        return
+    whose = (
+        f"takes the accounts {_some(partition.accounts)}"
+        if allowed
+        else f"takes no jobs of the accounts {_some(partition.denied_accounts)}"
+    )
+    other = next((one for one in accounts if may[one]), "")
+    yield Refusal(
+        kind="account",
+        sentence=f"{partition.title} {whose}, and account {account} pays",
+        source=partition.source,
+        instead=f"--account {other}" if other else "",
+    )
 
 
 def _qos_refusals(
@@ -255,22 +262,26 @@ def _qos_refusals(
         )
         return
     allowed, denied = partition.allowed_qos, partition.denied_qos
-
-    def may(one: str) -> bool:
-        return (not allowed or one in allowed) and one not in denied
-
-    if (allowed or denied) and not may(name):
-        whose = f"takes the QOS {_some(allowed)}" if allowed else f"refuses QOS {_some(denied)}"
-        other = next(filter(may, mine), "")
-        yield Refusal(
-            kind="qos",
-            sentence=f"{partition.title} {whose}, and the job has {name or 'none'}",
-            source=partition.source,
-            instead=f"--qos {other}" if other else "",
-        )
+    if _may(name, allowed, denied):
+        return
+    whose = f"takes the QOS {_some(allowed)}" if allowed else f"refuses QOS {_some(denied)}"
+    other = next((one for one in mine if _may(one, allowed, denied)), "")
+    yield Refusal(
+        kind="qos",
+        sentence=f"{partition.title} {whose}, and the job has {name or 'none'}",
+        source=partition.source,
+        instead=f"--qos {other}" if other else "",
+    )
 
 
-def unknown_of(cluster: Cluster, partition: Partition, live: Live | None) -> tuple[str, ...]:
+def _may(one: str, allowed: Collection[str], denied: Collection[str]) -> bool:
+    """Tell whether lists take a name; an empty list of those allowed takes all."""
+    return (not allowed or one in allowed) and one not in denied
+
+
+def unknown_of(
+    cluster: Cluster, partition: Partition, live: Live | None, limits: Limits
+) -> tuple[str, ...]:
     """Return what could refuse the job and cannot be known here, each in a few words."""
     found = []
     if cluster.enforced and (live is None or live.associations is None):
@@ -281,6 +292,12 @@ def unknown_of(cluster: Cluster, partition: Partition, live: Live | None) -> tup
         found.append(f"limits of the QOS {partition.qos}")
     if partition.groups and (live is None or live.groups is None):
         found.append(f"whether you are in the Unix group {_some(partition.groups)}")
+    if limits.unread_account:
+        found.append(f"limits of the account {limits.unread_account} as a whole")
+    others = {what: limit for kind in limits.all_limits for what, limit in kind.items()}
+    for what, limit in sorted(others.items()):
+        if what not in _COUNTED and not what.startswith("gres/gpu:"):
+            found.append(f"whether the job keeps to the limit of {what} ({limit.setter})")
     return tuple(found)
 
 

@@ -23,7 +23,10 @@ from teho.schedulers.command import Completed, accepted, said, unreachable
 from teho.schedulers.script_words import slurm_name
 from teho.schedulers.slurm_values import fill_pattern
 
-__all__ = ["Slurm"]
+__all__ = ["ACCOUNT_VARIABLE", "Slurm"]
+
+ACCOUNT_VARIABLE = "SBATCH_ACCOUNT"
+"""What sbatch takes the account from where the script names none."""
 
 _SUBMITTED = re.compile(
     r"^(?:Submitted batch job )?(\d+)(;[\w.-]+)?(?: on cluster \S+)?$", re.ASCII
@@ -88,7 +91,7 @@ class Slurm:
             named = account or _NAMES_ACCOUNT.search(script.read_bytes())
         except OSError:
             return ()  # sbatch will say so
-        return () if named else ("SBATCH_ACCOUNT",)
+        return () if named else (ACCOUNT_VARIABLE,)
 
     def job_name(self, submission: Submission) -> str:
         """Return the name; without one, sbatch takes the script's file name."""

@@ -24,7 +24,7 @@ from teho.model.cluster import (
 from teho.schedulers.inventory import UNTYPED, Ask, Host, asked, kinds_of, length, size_gib
 from teho.schedulers.slurm_billing import billing_of
 from teho.schedulers.slurm_rows import QOS_COLUMNS, Row, columns, settings, text_rows
-from teho.units import mib_text, parse_bytes, parse_duration
+from teho.units import counted, mib_text, parse_bytes, parse_duration
 
 __all__ = ["gpus_in", "slurm_cluster", "tres_limits"]
 
@@ -60,8 +60,8 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
     slurm_name = config.get("ClusterName", "")
     partitions = _scontrol(ask, "partitions")
     nodes = _scontrol(ask, "nodes")
-    counted = _memory_is_counted(config)
-    hosts = [_host(row, memory_is_counted=counted) for row in nodes]
+    memory_is_counted = _memory_is_counted(config)
+    hosts = [_host(row, memory_is_counted=memory_is_counted) for row in nodes]
     kinds = kinds_of(hosts, "SLURM scontrol show node")
     unseen = _unseen(partitions, hosts)
     if unseen:
@@ -310,7 +310,7 @@ def _number(text: str) -> int | None:
 
 
 def _remarks(row: Row, nodes: int) -> Iterator[str]:
-    yield f"{nodes} node{'' if nodes == 1 else 's'}."
+    yield f"{counted(nodes, 'node')}."
     if row.get("State", "UP") != "UP":
         yield f"Its state was {row['State']}: it took no jobs then, or started none."
     for key in ("JobDefaults", "TRESBillingWeights"):

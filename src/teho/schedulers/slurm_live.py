@@ -58,7 +58,6 @@ def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
     return Live(
         states=states.result(),
         nodes=nodes.result(),
-        user=user,
         groups=tuple(groups),
         default_account=(account or "").strip().splitlines()[0] if (account or "").strip() else "",
         associations=_associations(ask, cluster, user) if cluster else None,
@@ -85,18 +84,18 @@ def _nodes(ask: Ask) -> tuple[NodesNow, ...] | None:
     text = _answer(ask, "sinfo", "-a", "-h", "-o", "%R|%c|%G|%t|%D")
     if text is None:
         return None
-    found: dict[tuple[str, int, tuple[tuple[str, int], ...]], list[int]] = {}
+    found: dict[tuple[str, int, tuple[tuple[str, int], ...]], int] = {}
     for line in text.splitlines():
         cells = line.split("|")
         if len(cells) != 5 or not cells[1].isdecimal() or not cells[4].isdecimal():
             continue
         name, cpus, gres, state, count = cells
         key = (name, int(cpus), tuple(sorted(gpus_in(gres))))
-        numbers = found.setdefault(key, [0, 0])
-        numbers[state.startswith(_OUT_OF_SERVICE)] += int(count)
+        working = 0 if state.startswith(_OUT_OF_SERVICE) else int(count)
+        found[key] = found.get(key, 0) + working
     return tuple(
-        NodesNow(partition=name, cpus=cpus, gpus=gpus, in_service=working, out_of_service=out)
-        for (name, cpus, gpus), (working, out) in found.items()
+        NodesNow(partition=name, cpus=cpus, gpus=gpus, in_service=working)
+        for (name, cpus, gpus), working in found.items()
     )
 
 
@@ -119,7 +118,7 @@ def _rows(ask: Ask, *where: str) -> list[Row] | None:
 
 
 def _above(ask: Ask, cluster: str, accounts: Sequence[str]) -> dict[str, Row]:
-    """Return the accounts' own rows, and those of the accounts above them, by name."""
+    """Return the rows of accounts and of those above them by name, as far as they can be read."""
     found: dict[str, Row] = {}
     wanted = list(accounts)
     while wanted:
@@ -131,14 +130,21 @@ def _above(ask: Ask, cluster: str, accounts: Sequence[str]) -> dict[str, Row]:
     return found
 
 
-def _association(row: Row, above: dict[str, Row]) -> Association:
-    group: dict[str, int] = {}
-    name, seen = row["Account"], set[str]()
-    while name in above and name not in seen:
+def _of_account(name: str, above: dict[str, Row]) -> dict[str, int] | None:
+    """Return the least limits of an account and those above it; None: not all can be read."""
+    found: dict[str, int] = {}
+    seen = set[str]()
+    while name and name not in seen:
+        if name not in above:
+            return None
         seen.add(name)
         for what, most in tres_limits(above[name].get("GrpTRES", "")).items():
-            group[what] = min(most, group.get(what, most))
+            found[what] = min(most, found.get(what, most))
         name = above[name].get("ParentName", "")
+    return found
+
+
+def _association(row: Row, above: dict[str, Row]) -> Association:
     return Association(
         account=row["Account"],
         partition=row.get("Partition", ""),
@@ -147,6 +153,6 @@ def _association(row: Row, above: dict[str, Row]) -> Association:
         max_of_job=tres_limits(row.get("MaxTRES", "")),
         max_of_node=tres_limits(row.get("MaxTRESPerNode", "")),
         max_of_user=tres_limits(row.get("GrpTRES", "")),
-        max_of_account=group,
+        max_of_account=_of_account(row["Account"], above),
         max_time_s=limit_seconds(row.get("MaxWall", "")),
     )

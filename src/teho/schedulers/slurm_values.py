@@ -62,8 +62,9 @@ _STATES = {
     "PREEMPTED": JobState.PREEMPTED,
 }
 # Flags that say more than the state beneath them.
-_HELD = re.compile(r"^JobH[eo]ld|\bheld\b")
 _STRONGER = (JobState.COMPLETING, JobState.HELD)
+# Reasons such as JobHeldUser, JobHoldMaxRequeue and "job requeued in held state".
+_HELD = re.compile(r"^JobH[eo]ld|\bheld\b")
 _JOB_ID = re.compile(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
 # Slurm's marks for "no value" and "without limit", in 16, 32 and 64 bits.
 _NO_NUMBER = frozenset(
@@ -78,7 +79,6 @@ def state(written: str, reason: str = "") -> JobState:
     words = [part.split()[0].rstrip("+").upper() for part in written.split(",") if part.split()]
     known = [_STATES.get(part, JobState.UNKNOWN) for part in words] or [JobState.UNKNOWN]
     first = next((strong for strong in _STRONGER if strong in known), known[0])
-    # Such as JobHeldUser, JobHoldMaxRequeue and "job requeued in held state".
     if first is JobState.PENDING and _HELD.search(reason):
         return JobState.HELD
     return first

@@ -15,6 +15,7 @@ from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.schedulers.backend import Backend
 from teho.schedulers.jobs import estimate
 from teho.schedulers.script import write_script
+from teho.schedulers.slurm import ACCOUNT_VARIABLE
 
 __all__ = ["as_the_scheduler_says"]
 
@@ -57,7 +58,7 @@ def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> 
 def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option | Refusal:
     request = option.request
     missing = any(advice.kind == "account_missing" for advice in option.advice)
-    if missing and not os.environ.get("SBATCH_ACCOUNT"):
+    if missing and not os.environ.get(ACCOUNT_VARIABLE):
         return option  # the scheduler would say no more than that
     if not request.command:
         request = msgspec.structs.replace(request, command=("true",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
@@ -13,7 +13,7 @@ from teho.show.cells import MARKS, cell_text, plain, threshold_text
 from teho.show.flow import dotted, flow, printed, sentence, words
 from teho.show.text_table import table_lines
 from teho.show.view import Cell, Column, Table
-from teho.units import format_duration
+from teho.units import counted, format_duration
 
 __all__ = ["problem_lines", "render_examination"]
 
@@ -72,23 +72,22 @@ def _verdict(examination: Examination) -> tuple[str, str]:
     grave = [one for one in found if one.severity is Severity.CRITICAL]
     worse = [one for one in found if one.severity is not Severity.REMARK]
     unjudged = [one for one in examination.checks if one.state == "abstained"]
-    behind = f"; {_count(unjudged, 'check')} could not judge" if unjudged else ""
+    behind = f"; {counted(len(unjudged), 'check')} could not judge" if unjudged else ""
     if doomed:
         return "critical", f"A job started like this is doomed: {doomed[0].sentence}"
     if examination.self_test and examination.self_test.state == "failed":
         return "critical", f"The self-test failed{behind}."
     if worse:
-        return "critical" if grave else "warning", f"{_count(worse, 'thing')} to mend{behind}."
+        return (
+            "critical" if grave else "warning",
+            f"{counted(len(worse), 'thing')} to mend{behind}.",
+        )
     judged = [one for one in examination.checks if one.state == "fine"]
     if any(one.decisive for one in unjudged) or not (found or judged):
         return "unknown", f"Nothing wrong was seen{behind}."
     if found:
-        return "remark", f"Nothing is wrong, {_count(found, 'remark')}{behind}."
-    return "good", f"Nothing is wrong, by {_count(judged, 'check')}{behind}."
-
-
-def _count(things: Sequence[object], noun: str) -> str:
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+        return "remark", f"Nothing is wrong, {counted(len(found), 'remark')}{behind}."
+    return "good", f"Nothing is wrong, by {counted(len(judged), 'check')}{behind}."
 
 
 def _symptom(one: Symptom, width: int) -> list[Text]:

@@ -14,7 +14,7 @@ from teho.model.plan import Advice, Answer, Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import format_moment, plain, quantity
 from teho.show.flow import dotted, flow, printed, sentence, words
-from teho.units import format_count, format_duration, format_mib, plural
+from teho.units import counted, format_count, format_duration, format_mib, plural
 
 __all__ = ["option_sentence", "render_plan"]
 
@@ -77,17 +77,15 @@ def _head(
 
 def _asked(request: Request) -> list[Text]:
     gpus = (
-        f"{request.gpus} × {request.gpu_type}"
-        if request.gpu_type
-        else _counted(request.gpus, "GPU")
+        f"{request.gpus} × {request.gpu_type}" if request.gpu_type else counted(request.gpus, "GPU")
     )
     if request.gpu_memory_gib:
         gpus += f" of {_gib(request.gpu_memory_gib)} or more"
     parts = [
         f"asked: {gpus}" if request.gpus else "asked: no GPU",
-        _counted(request.nodes, "node") if request.nodes else "",
-        f"{_counted(request.cpus_per_gpu, 'core')} a GPU" if request.cpus_per_gpu else "",
-        _counted(request.cpus, "core") if request.cpus else "",
+        counted(request.nodes, "node") if request.nodes else "",
+        f"{counted(request.cpus_per_gpu, 'core')} a GPU" if request.cpus_per_gpu else "",
+        counted(request.cpus, "core") if request.cpus else "",
         f"{format_mib(request.memory_mib)} a node" if request.memory_mib else "",
         f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
         format_duration(request.time_s)
@@ -194,7 +192,7 @@ def _resources(option: Option) -> str:
     if option.gpus_per_node:
         memory = f" of {_gib(option.gpu_memory_gib)}" if option.gpu_memory_gib else ""
         parts.append(f"{option.gpus_per_node} × {option.gpu_type}{memory}")
-    cores = _counted(option.cpus_per_task, "core")
+    cores = counted(option.cpus_per_task, "core")
     tasks = option.tasks_per_node
     parts.append(f"{tasks} tasks of {cores}" if tasks > 1 else cores)
     if option.memory_mib is not None:
@@ -203,7 +201,7 @@ def _resources(option: Option) -> str:
         parts.append(f"{_gib(option.local_disk_gib)} disk")
     kind = "" if option.gpus_per_node else f" of kind {option.node_kind}"
     parts.append(format_duration(option.time_s))
-    nodes = f"{_counted(option.nodes, 'node')}{kind}"
+    nodes = f"{counted(option.nodes, 'node')}{kind}"
     return f"{nodes}, {'each ' if option.nodes > 1 else ''}{', '.join(parts)}"
 
 
@@ -321,10 +319,6 @@ def _instead(refusal: Refusal) -> str:
 
 def _mark(mark: str, style: str) -> Text:
     return Text.assemble((mark, style), " ")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _gib(amount: float) -> str:

@@ -20,6 +20,7 @@ from teho.show.cells import (
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
 from teho.show.view import Fact, Roofline, Table, View
+from teho.units import counted
 
 __all__ = ["render_text"]
 
@@ -79,7 +80,7 @@ def _short(view: View, width: int) -> Iterator[list[Text]]:
             yield _table(table, width)
     yield _listed("Trouble with the recording", view.troubles, width)
     left = [
-        f"{count} {noun}{'' if count == 1 else 's'}"
+        counted(count, noun)
         for count, noun in (
             (len(view.findings) - _SHORT_FINDINGS, "more finding"),
             (len(view.notes), "note"),

@@ -12,6 +12,7 @@ from teho.software.builds import builds_of, cudnn_of, nccl_of, runtime_of
 from teho.software.choose import TITLES, driver_runs
 from teho.software.drivers import cudnn_fits, lowest_driver, newest_cuda, numbers
 from teho.software.releases import supports
+from teho.units import counted
 
 __all__ = ["Target", "check"]
 
@@ -88,7 +89,7 @@ def _problems(looked: _Looked) -> Iterator[Problem]:
             kind="no_framework",
             severity="critical",
             sentence=f"None of {', '.join(TITLES.values())} is among these packages.",
-            evidence=f"{len(looked.packages)} package{'' if len(looked.packages) == 1 else 's'}",
+            evidence=counted(len(looked.packages), "package"),
             action=_plan(looked.target, "pytorch"),
         )
     for build in looked.builds:

@@ -10,6 +10,7 @@ import msgspec
 
 from teho.errors import InputError
 from teho.model.software import Package
+from teho.units import counted
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -103,7 +104,7 @@ def read_listing(text: str, source: str) -> Listing:
     if not packages or (counts.keys() <= _TABLES and 2 * len(packages) < len(said)):
         count = len(text.splitlines())
         raise InputError(
-            f"{source}: {len(packages) or 'none'} of {count} line{'' if count == 1 else 's'} "
+            f"{source}: {len(packages) or 'none'} of {counted(count, 'line')} "
             f"name{'' if len(packages) > 1 else 's'} a package",
             "what `conda list`, `conda create` or `pip freeze` prints, or a lock file",
             "`pip freeze > FILE` in the environment, or `teho env check --python PATH`",

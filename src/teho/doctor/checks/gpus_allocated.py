@@ -10,6 +10,7 @@ from teho.launch.gpus import parse_cores
 from teho.model.device import Device
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity
+from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "look"]
 
@@ -25,7 +26,7 @@ def look(scene: Scene) -> Outcome:
     asked, seen = scene.allocation.gpus_held, len(scene.gpus)
     if not scene.in_job:
         if seen:
-            return fine(f"{_count(seen)} visible, outside of a job")
+            return fine(f"{counted(seen, 'GPU')} visible, outside of a job")
         return moot(f"no job, and no GPU: {_why(scene)}")
     if asked is None and scene.allocation.scheduler == "slurm":
         return moot("this job holds no GPU, by Slurm's variables")
@@ -41,7 +42,7 @@ def look(scene: Scene) -> Outcome:
         return [_fewer(scene, asked)]
     if seen > asked:
         return [_more(scene, asked)]
-    return fine(f"{_count(seen)} of {asked} that the job holds here")
+    return fine(f"{counted(seen, 'GPU')} of {asked} that the job holds here")
 
 
 def _failed(scene: Scene) -> Symptom:
@@ -62,7 +63,7 @@ def _none(scene: Scene, asked: int) -> Symptom:
     return symptom(
         ID,
         Severity.CRITICAL,
-        f"The job holds {_count(asked)} on this node, and none can be used: {_why(scene)}.",
+        f"The job holds {counted(asked, 'GPU')} on this node, and none can be used: {_why(scene)}.",
         f"Next: {hidden[0]}."
         if hidden
         else "End this job: it would compute on the CPU. Tell the administrator of the node.",
@@ -77,7 +78,7 @@ def _fewer(scene: Scene, asked: int) -> Symptom:
     return symptom(
         ID,
         Severity.WARNING,
-        f"The job holds {_count(asked)} on this node, and a program started here sees "
+        f"The job holds {counted(asked, 'GPU')} on this node, and a program started here sees "
         f"{len(scene.gpus)}.",
         "Take away what hides them: `unset CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES` before the "
         "program, or look for them in your own files; the scheduler sets what is right.",
@@ -91,7 +92,7 @@ def _more(scene: Scene, asked: int) -> Symptom:
     return symptom(
         ID,
         Severity.WARNING,
-        f"The job holds {_count(asked)} on this node, and a program started here sees "
+        f"The job holds {counted(asked, 'GPU')} on this node, and a program started here sees "
         f"{len(scene.gpus)}: the others are other people's.",
         "Use no more than the job's own: leave `CUDA_VISIBLE_DEVICES` and `ROCR_VISIBLE_DEVICES` "
         "as the scheduler sets them.",
@@ -132,7 +133,3 @@ def _why(scene: Scene) -> str:
     # The vendor that has GPUs on this node has more to say than the other.
     vendors = [vendor for vendor in scene.survey.gpus if vendor.others] or scene.survey.gpus
     return joined([vendor.why for vendor in vendors]) if vendors else "no driver was asked"
-
-
-def _count(gpus: int) -> str:
-    return f"{gpus} GPU{'' if gpus == 1 else 's'}"

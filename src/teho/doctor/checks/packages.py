@@ -7,6 +7,7 @@ from teho.doctor.scene import Scene
 from teho.model.finding import Severity
 from teho.model.missing import Missing
 from teho.software.check import Target, check
+from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "look"]
 
@@ -40,7 +41,7 @@ def look(scene: Scene) -> Outcome:
         if problem.kind not in _JUDGED_ELSEWHERE
     ]
     count = len(python.packages)
-    return found or fine(f"{count} package{'' if count == 1 else 's'}, and nothing at odds")
+    return found or fine(f"{counted(count, 'package')}, and nothing at odds")
 
 
 def _target(scene: Scene) -> Target:

@@ -7,6 +7,7 @@ from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
 from teho.doctor.scene import Scene
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
+from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "look"]
 
@@ -71,8 +72,8 @@ def _many(many: dict[str, int], cores: int) -> Symptom:
     return symptom(
         ID,
         Severity.WARNING,
-        f"{' and '.join(many)} ask{'s' if len(many) == 1 else ''} for {most} threads on {cores} "
-        f"core{'' if cores == 1 else 's'}: they will push each other off the cores.",
+        f"{' and '.join(many)} ask{'s' if len(many) == 1 else ''} for {most} threads on "
+        f"{counted(cores, 'core')}: they will push each other off the cores.",
         "; ".join(f"`export {name}={cores}`" for name in many) + ", before the program.",
         *((name, count, "threads") for name, count in many.items()),
         ("cores of a process", cores, ""),
