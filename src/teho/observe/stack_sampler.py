@@ -53,6 +53,8 @@ _CHECKS = 8
 """Reads in a row, in some 30 µs, that find a thread unchanged if it is."""
 _MOST_WAITING = 1000
 _HEAD_BYTES = 4096
+_CROWDED = 0.1
+"""Of the time in which a thread could run: if it had no core for more, others use it too."""
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -122,36 +124,36 @@ class _Timer:
 
 
 class _Core:
-    """The core that this process wakes up on: the one of the thread that it looks at next.
+    """Where this process wakes up: on the core of the thread that it looks at next, or beside it.
 
-    There the thread cannot go on while it is looked at, so that what is read fits together, and it
-    is stopped wherever it is. A process that comes from another core after it woke up would have to
-    wait until the thread waits.
+    On its core the thread cannot go on while it is looked at, so that what is read fits together,
+    and it is stopped wherever it is, if no other process uses the core. If one does, the kernel may
+    owe the thread time, and lets it run until it waits before it lets us: then every look finds
+    a wait. From another core a look comes when it is due, or late whatever the thread does.
     """
 
     def __init__(self) -> None:
         self._allowed = os.sched_getaffinity(0)
-        self._at = -1
+        self._now = self._allowed
 
     def leave(self, core: int) -> bool:
         """Go on on any other core; tell whether there is one."""
-        others = self._allowed - {core}
-        if not others:
-            return False
-        try:
-            os.sched_setaffinity(0, others)
-        except OSError:
-            return False
-        self._at = -1
-        return True
+        return self._go_on_on(self._allowed - {core})
 
-    def move_to(self, core: int | None) -> None:
-        """Go on there, if it is known and allowed; if not, the thread goes on while we look."""
-        if core is None or core == self._at or core not in self._allowed:
-            return
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, {core})
-            self._at = core
+    def move_to(self, core: int) -> None:
+        """Go on there, if it is allowed; if not, the thread goes on while we look."""
+        self._go_on_on(self._allowed & {core})
+
+    def _go_on_on(self, cores: set[int]) -> bool:
+        if not cores:
+            return False
+        if cores != self._now:
+            try:
+                os.sched_setaffinity(0, cores)
+            except OSError:
+                return False
+            self._now = cores
+        return True
 
 
 class _Head(msgspec.Struct):
@@ -183,6 +185,8 @@ class _Process:
         """Place -> how often the thread stayed there, and how often it went on."""
         self.core: int | None = None
         """The core that it ran on at the last look."""
+        self.shares_core = False
+        """Whether it has had to wait for its core."""
         self._waiting: dict[bytes, Counter[Key]] = {}
         """Who makes a call -> the stacks that it was made from."""
         self._turn = 0
@@ -295,7 +299,7 @@ class StackSampler:
             due = min(self._processes.values(), key=lambda one: one.due_s, default=None)
             until_s = find_s
             if due is not None:
-                self._core.move_to(due.core)
+                self._settle(due)
                 # Who has just run is let in at once only after a moment.
                 until_s = max(due.due_s, time.monotonic() + _REST_S)
             # Whatever comes between waking up and looking gives a wait the time to end.
@@ -304,6 +308,13 @@ class StackSampler:
                 return
             if due is not None:
                 self._look(due)
+
+    def _settle(self, due: _Process) -> None:
+        """Go to the core from which a process is to be looked at."""
+        if due.core is None:
+            return
+        if not (due.shares_core and self._core.leave(due.core)):
+            self._core.move_to(due.core)
 
     def _introduce(self) -> None:
         """Write down which process reads, for kernels that ask who may."""
@@ -397,9 +408,10 @@ class StackSampler:
         times = process.waits.times()
         if times is not None:
             ran_s, queued_s = times
-            about["queued_s"] = round(queued_s - process.queued_s, 4)
-            about["ran_s"] = round(ran_s - process.ran_s, 4)
+            queued_s, ran_s = queued_s - process.queued_s, ran_s - process.ran_s
+            about |= {"queued_s": round(queued_s, 4), "ran_s": round(ran_s, 4)}
             process.ran_s, process.queued_s = times
+            process.shares_core = queued_s > _CROWDED * (queued_s + ran_s)
         self._lines.saw(process.name, process.pid, process.seen, process.watched, about)
         process.seen, process.watched = {}, {}
         process.told_s = now_s
