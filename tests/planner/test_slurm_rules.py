@@ -242,6 +242,47 @@ def test_threads_are_asked_for_and_billed_as_cpus() -> None:
     assert (mixed.given.cores, mixed.given.cpus, mixed.cost) == (5, None, None)
 
 
+def test_single_cpus_are_given_where_kinds_differ_in_threads() -> None:
+    twice = NodeKind(
+        name="smt", count=8, cores=16, threads_per_core=2, sockets=2, memory="64000MiB", source="S"
+    )
+    # With CR_CPU, one thread of each core would be half of the cores.
+    option = plan(
+        cluster(twice, CPU, dialect={"gives_whole": "cpus"}, billing="gpu"),
+        gpus=0, cpus=5, memory_mib=1000,
+    ).options[0]  # fmt: skip
+    assert (option.cpus_per_core, option.one_thread) == (2, False)
+    assert option.given is not None
+    assert (option.given.cores, option.given.cpus) == (None, 10)
+    assert option.cost is not None
+    assert option.cost.amount == 10
+
+
+def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
+    small = NodeKind(name="small", count=8, cores=16, memory="64000MiB", source="S")
+    large = NodeKind(name="large", count=8, cores=32, memory="64000MiB", source="S")
+
+    def whole(most: int) -> Cluster:
+        own = Qos(max_of_job={"cpu": most}, source="S")
+        return cluster(small, large, qos={"normal": own}, exclusive=True)
+
+    assert plan(whole(32), gpus=0, memory_mib=1000).options[0].unknown == ()
+    assert plan(whole(16), gpus=0, memory_mib=1000).options[0].unknown == (
+        "whether the job keeps to at most 16 CPUs a job (QOS normal)",
+    )
+    found = plan(whole(15), gpus=0, memory_mib=1000)
+    assert not found.options
+    assert found.unfit[0].refusals[0].sentence == "16 CPUs, at most 15 CPUs a job (QOS normal)"
+
+
+def test_whole_nodes_with_more_cores_than_a_job_may_have_cannot_be_had() -> None:
+    found = refusal(cluster(CPU, exclusive=True, max_cores_per_node=16), gpus=0)
+    assert (found.kind, found.instead) == ("too_many_cores_per_node", "")
+    assert "given whole, with 32 cores" in found.sentence
+    asked = refusal(cluster(CPU, max_cores_per_node=16), gpus=0, exclusive=True)
+    assert asked.instead == "leave --exclusive out"
+
+
 def test_whole_sockets_and_whole_nodes_are_given() -> None:
     sockets = {"gives_whole": "sockets"}
     assert given(cluster(CPU, dialect=sockets), gpus=0, cpus=5).cores == 16
@@ -318,7 +359,7 @@ def test_a_gpu_whose_name_says_nothing_is_asked_for_by_name() -> None:
 def test_limits_that_nobody_can_judge_here_are_named() -> None:
     limited = {"normal": Qos(max_of_job={"billing": 5, "cpu": 64}, source="S")}
     assert only(cluster(GPU, qos=limited)).unknown == (
-        "whether the job keeps to the limit of billing (QOS normal)",
+        "whether the job keeps to at most 5 of billing a job (QOS normal)",
     )
     unread = msgspec.structs.replace(OWN, max_of_account=None)
     assert only(cluster(GPU), change(associations=(unread,))).unknown == (

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from teho.model.cluster import NodeKind
 from teho.model.plan import Given
 from teho.planner.shape import Case, memory_mib
 
-__all__ = ["given_to", "kinds_that_may_come"]
+__all__ = ["CpusPerCore", "cpus_per_core", "given_by_kind", "given_to", "kinds_that_may_come"]
 
 T = TypeVar("T")
 
 
 def given_to(case: Case) -> Given:
-    """Return what each node of the job is given."""
-    own = case.cluster.dialect.memory_is_counted is None
-    # A site's own page tells what is billed of the nodes that are asked for.
-    kinds = [case.kind] if own else kinds_that_may_come(case)
-    found = [_given(case, kind) for kind in kinds]
+    """Return what each node of the job is given; None where it depends on the node."""
+    found = given_by_kind(case)
     if len(found) == 1:
         return found[0]
     return Given(
@@ -33,6 +30,31 @@ def given_to(case: Case) -> Given:
         gpus=_common(one.gpus for one in found),
         memory_mib=_common(one.memory_mib for one in found),
     )
+
+
+def given_by_kind(case: Case) -> list[Given]:
+    """Return what a node of each kind that may come would give, the planned kind's first."""
+    own = case.cluster.dialect.memory_is_counted is None
+    # A site's own page tells what is billed of the nodes that are asked for.
+    kinds = [case.kind] if own else kinds_that_may_come(case)
+    return [_given(case, kind) for kind in kinds]
+
+
+class CpusPerCore(NamedTuple):
+    """How many CPUs of the scheduler's the script asks for, for each core that is planned."""
+
+    cpus: int
+    one_thread: bool
+    """Whether it asks for one CPU of each core."""
+
+
+def cpus_per_core(case: Case) -> CpusPerCore:
+    """Return what to ask for where the kinds of node that may come differ in their threads."""
+    threads = {kind.threads_per_core for kind in kinds_that_may_come(case)}
+    if case.cluster.dialect.gives_whole == "cpus":
+        # With CR_CPU one CPU of each core would be one thread: half a core.
+        return CpusPerCore(max(threads), one_thread=False)
+    return CpusPerCore(1 if len(threads) > 1 else threads.pop(), one_thread=len(threads) > 1)
 
 
 def kinds_that_may_come(case: Case) -> list[NodeKind]:
@@ -67,31 +89,36 @@ def _gpus_of(case: Case, kind: NodeKind) -> int:
 
 
 def _given(case: Case, kind: NodeKind) -> Given:
-    shape, dialect = case.shape, case.cluster.dialect
-    usable = kind.cores_for_jobs
-    gpu_type = kind.gpu.type if kind.gpu else ""
-    gpus: tuple[tuple[str, int], ...] = ()
-    if case.has_whole_nodes:
-        cores: int | None = usable
-        if kind.gpu:
-            gpus = tuple((name, count or shape.gpus_per_node) for name, count in kind.all_gpus)
-    else:
-        cores = shape.cores_per_node
-        if shape.gpus_per_node:
-            gpus = ((gpu_type, shape.gpus_per_node),)
-        if dialect.gives_whole == "sockets":
-            sockets = kind.sockets or 1
-            each = max(1, kind.cores // sockets)
-            needed = math.ceil(shape.cores_per_node / each)
-            # Of one job in several sockets, or with GPUs, Slurm may give more than are needed.
-            sure = needed == sockets or (needed == 1 and not gpus)
-            cores = min(usable, needed * each) if sure else None
+    cores = _cores(case, kind)
     return Given(
         cores=cores,
         cpus=None if cores is None else cores * kind.threads_per_core,
-        gpus=tuple(sorted(gpus)),
+        gpus=_gpus(case, kind),
         memory_mib=_memory(case, kind),
     )
+
+
+def _cores(case: Case, kind: NodeKind) -> int | None:
+    usable, asked, dialect = kind.cores_for_jobs, case.shape.cores_per_node, case.cluster.dialect
+    if case.has_whole_nodes:
+        return usable
+    if dialect.gives_whole == "cpus":
+        return math.ceil(asked * cpus_per_core(case).cpus / kind.threads_per_core)
+    if dialect.gives_whole == "sockets":
+        sockets = kind.sockets or 1
+        each = max(1, kind.cores // sockets)
+        needed = math.ceil(asked / each)
+        # Of one job in several sockets, or with GPUs, Slurm may give more than are needed.
+        sure = needed == sockets or (needed == 1 and not case.shape.gpus_per_node)
+        return min(usable, needed * each) if sure else None
+    return asked
+
+
+def _gpus(case: Case, kind: NodeKind) -> tuple[tuple[str, int], ...]:
+    asked = case.shape.gpus_per_node
+    if case.has_whole_nodes:
+        return tuple(sorted((name, count or asked) for name, count in kind.all_gpus))
+    return ((kind.gpu.type if kind.gpu else "", asked),) if asked else ()
 
 
 def _memory(case: Case, kind: NodeKind) -> int | None:

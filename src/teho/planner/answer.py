@@ -13,9 +13,10 @@ from teho.model.cluster import Cluster, Gpu, NodeKind, Partition
 from teho.model.member import Live
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
-from teho.planner.allocated import given_to, kinds_that_may_come
+from teho.planner.allocated import cpus_per_core, given_to
 from teho.planner.cost import cost_of
 from teho.planner.limits import refusals_of
+from teho.planner.resource_limits import unsure_limits
 from teho.planner.shape import (
     Case,
     case_of,
@@ -309,8 +310,7 @@ def option_of(case: Case) -> Option:
     """Return what to ask for, whether it fits or not: `refusals_of` says that."""
     request, kind, shape = case.request, case.kind, case.shape
     gpu = kind.gpu if request.gpus else None
-    threads = {one.threads_per_core for one in kinds_that_may_come(case)}
-    one_thread = len(threads) > 1
+    asked = cpus_per_core(case)
     return Option(
         cluster=case.cluster.name,
         scheduler=case.cluster.scheduler,
@@ -325,8 +325,8 @@ def option_of(case: Case) -> Option:
         gpu_memory_gib=gpu.memory_gib if gpu else None,
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,
-        cpus_per_core=1 if one_thread else kind.threads_per_core,
-        one_thread=one_thread,
+        cpus_per_core=asked.cpus,
+        one_thread=asked.one_thread,
         memory_mib=shape.memory_mib,
         memory_per_gpu=default_memory_is_too_much(
             case.cluster, case.partition, kind, shape.gpus_per_node
@@ -338,6 +338,9 @@ def option_of(case: Case) -> Option:
         account=request.account or "",
         cost=cost_of(case),
         advice=advice_for(case),
-        unknown=unknown_of(case.cluster, case.partition, case.live, case.limits),
+        unknown=(
+            *unknown_of(case.cluster, case.partition, case.live, case.limits),
+            *unsure_limits(case),
+        ),
         request=request,
     )

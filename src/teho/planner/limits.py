@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from teho.model.cluster import Partition
 from teho.model.plan import Refusal
-from teho.planner.allocated import kinds_that_may_come
+from teho.planner.allocated import cpus_per_core, kinds_that_may_come
 from teho.planner.masks import mask_refusals
 from teho.planner.resource_limits import LIMITS_SOURCE, resource_refusals
 from teho.planner.shape import (
@@ -326,10 +326,19 @@ def _cores(case: Case) -> Iterator[Refusal]:
             f"in {partition.title}",
             source=partition.source,
         )
-    cpus = cores * kind.threads_per_core
+    elif _is_less_than_a_node(case):
+        yield Refusal(
+            kind="too_many_cores_per_node",
+            sentence=f"nodes are given whole, with {usable} cores, and a job may have "
+            f"{partition.max_cores_per_node} on each in {partition.title}",
+            source=partition.source,
+            instead="" if partition.exclusive else "leave --exclusive out",
+        )
+    per_core = cpus_per_core(case).cpus
+    cpus = cores * per_core
     most = most_cpus_with_memory_per_gpu(case.cluster, partition, kind, shape.gpus_per_node)
     if most is not None and cpus > most:
-        fair = max(1, most // kind.threads_per_core // shape.gpus_per_node)
+        fair = max(1, most // per_core // shape.gpus_per_node)
         yield Refusal(
             kind="default_memory",
             sentence=f"{_cpus(case, cpus)} with the default memory of "
@@ -360,6 +369,17 @@ def _cores(case: Case) -> Iterator[Refusal]:
             source=share.source,
             instead=f"--cpus-per-gpu {share.cores}",
         )
+
+
+def _is_less_than_a_node(case: Case) -> bool:
+    """Tell whether Slurm may give no node whole: MaxCPUsPerNode is less than one has."""
+    most, is_slurms = case.partition.max_cores_per_node, case.cluster.dialect.memory_is_counted
+    return (
+        case.has_whole_nodes
+        and is_slurms is not None
+        and most is not None
+        and most < case.usable_cores
+    )
 
 
 def _why_so_many(case: Case) -> str:

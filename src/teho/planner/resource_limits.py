@@ -3,67 +3,126 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from teho.model.plan import Refusal
-from teho.planner.allocated import given_to
+from teho.model.plan import Given, Refusal
+from teho.planner.allocated import given_by_kind
 from teho.planner.shape import Case
+from teho.planner.slurm_rules import Limit
 from teho.units import counted, format_mib
 
-__all__ = ["LIMITS_SOURCE", "resource_refusals"]
+__all__ = ["LIMITS_SOURCE", "resource_refusals", "unsure_limits"]
 
 LIMITS_SOURCE = "Slurm sacctmgr show qos, show associations"
 
 
+class _Range(NamedTuple):
+    """What a job is given of a resource, by the kind of node that it comes to."""
+
+    least: int
+    most: int
+
+
+class _Held(NamedTuple):
+    """A limit, and what is held against it."""
+
+    what: str
+    limit: Limit
+    given: _Range | None
+    """None: a plan does not know it."""
+    where: str
+    """Such as `a node`; empty if it is the least that a job must have."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the job breaks it on any kind of node."""
+        if self.given is None:
+            return False
+        most = self.limit.most
+        return self.given.least > most if self.where else self.given.most < most
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the job may break it."""
+        if self.given is None:
+            return True
+        most = self.limit.most
+        return self.given.most > most if self.where else self.given.least < most
+
+
 def resource_refusals(case: Case) -> Iterator[Refusal]:
-    """Yield the limits of QOS and associations that the job as it is given breaks."""
-    limits, nodes = case.limits, case.shape.nodes
-    if not (limits.job or limits.node or limits.least):
-        return
-    of_node = _resources_of_node(case)
-    of_job = {what: number * nodes for what, number in of_node.items()} | {"node": nodes}
-    for asked, most, where in (
-        (of_job, limits.job, "a job"),
-        (of_node, limits.node, "a node"),
-    ):
-        for what, limit in most.items():
-            if asked.get(what, 0) > limit.most:
-                yield Refusal(
-                    kind="limit",
-                    sentence=f"{_amount(what, asked[what])}, at most "
-                    f"{_amount(what, limit.most)} {where} ({limit.setter})",
-                    source=LIMITS_SOURCE,
-                )
-    for what, limit in limits.least.items():
-        if what in of_job and of_job[what] < limit.most:
+    """Yield the limits that the job as it is given breaks."""
+    for held in _held(case):
+        if held.is_broken and held.given is not None:
+            what, most = held.what, _amount(held.what, held.limit.most)
+            if held.where:
+                sentence = f"{_amount(what, held.given.least)}, at most {most} {held.where}"
+            else:
+                sentence = f"{_amount(what, held.given.most)}, {most} or more"
             yield Refusal(
                 kind="limit",
-                sentence=f"{_amount(what, of_job[what])}, {_amount(what, limit.most)} or more "
-                f"({limit.setter})",
+                sentence=f"{sentence} ({held.limit.setter})",
                 source=LIMITS_SOURCE,
             )
 
 
-def _resources_of_node(case: Case) -> dict[str, int]:
+def unsure_limits(case: Case) -> Iterator[str]:
+    """Yield the limits that the job may break, each in a few words."""
+    for held in _held(case):
+        if held.is_unsure and not held.is_broken:
+            amount = _amount(held.what, held.limit.most)
+            bound = f"at most {amount} {held.where}" if held.where else f"{amount} or more"
+            yield f"whether the job keeps to {bound} ({held.limit.setter})"
+
+
+def _held(case: Case) -> Iterator[_Held]:
+    limits, nodes = case.limits, case.shape.nodes
+    if not (limits.job or limits.node or limits.least):
+        return
+    of_node = _given(case)
+    of_job = {what: _Range(nodes * one.least, nodes * one.most) for what, one in of_node.items()}
+    of_job["node"] = _Range(nodes, nodes)
+    for given, most, where in (
+        (of_job, limits.job, "a job"),
+        (of_node, limits.node, "a node"),
+        (of_job, limits.least, ""),
+    ):
+        for what, limit in most.items():
+            yield _Held(what, limit, given.get(what), where)
+
+
+def _given(case: Case) -> dict[str, _Range]:
     """Return what Slurm counts for each node, by trackable resource."""
-    given, shape = given_to(case), case.shape
-    cpus = given.cpus
-    gpus = given.gpus or ()
-    found = {
-        "cpu": shape.cores_per_node * case.kind.threads_per_core if cpus is None else cpus,
-        "mem": given.memory_mib or shape.memory_mib or 0,
-        "gres/gpu": sum(count for _, count in gpus),
-    }
-    for gpu_type in case.cluster.counted_gpus:
-        found[f"gres/gpu:{gpu_type}"] = sum(
-            n for name, n in gpus if name.lower() == gpu_type.lower()
-        )
+    found: dict[str, _Range] = {}
+    for given in given_by_kind(case):
+        for what, own in _counted(case, given):
+            before = found.get(what, own)
+            found[what] = _Range(min(before.least, own.least), max(before.most, own.most))
     return found
+
+
+def _counted(case: Case, given: Given) -> Iterator[tuple[str, _Range]]:
+    kind, gpus = case.kind, given.gpus or ()
+    if given.cpus is None:
+        asked, all_cores = case.shape.cores_per_node, kind.cores_for_jobs
+        yield "cpu", _Range(asked * kind.threads_per_core, all_cores * kind.threads_per_core)
+    else:
+        yield "cpu", _Range(given.cpus, given.cpus)
+    memory = given.memory_mib or case.shape.memory_mib or 0
+    yield "mem", _Range(memory, memory)
+    count = sum(number for _, number in gpus)
+    yield "gres/gpu", _Range(count, count)
+    for gpu_type in case.cluster.counted_gpus:
+        count = sum(number for name, number in gpus if name.lower() == gpu_type.lower())
+        yield f"gres/gpu:{gpu_type}", _Range(count, count)
 
 
 def _amount(what: str, number: int) -> str:
     if what == "mem":
         return format_mib(number)
     name = {"cpu": "CPU", "node": "node", "gres/gpu": "GPU"}.get(what)
-    if name is None:
-        name = what.removeprefix("gres/gpu:") + " GPU" * what.startswith("gres/gpu:")
-    return counted(number, name)
+    if name is not None:
+        return counted(number, name)
+    if what.startswith("gres/gpu:"):
+        return counted(number, f"{what.removeprefix('gres/gpu:')} GPU")
+    return f"{number} of {what}"

@@ -19,8 +19,6 @@ from teho.units import parse_duration
 
 __all__ = ["Limit", "Limits", "access_refusals", "in_service", "limits_for", "unknown_of"]
 
-_COUNTED = frozenset({"cpu", "mem", "node", "gres/gpu"})
-"""Trackable resources, beside GPU types, that a plan knows of a job."""
 _ROOTS_QOS = "normal"
 """The default of the root association, unless a site has changed it (slurmdbd's own)."""
 _STATES = {
@@ -50,11 +48,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     partition_time_holds: bool = True
     unread_account: str = ""
     """An account whose own limits its user may not read."""
-
-    @property
-    def all_limits(self) -> tuple[Mapping[str, Limit], ...]:
-        """Those of the job, of a node, and the least ones."""
-        return self.job, self.node, self.least
 
     def job_most(self, what: str) -> int | None:
         """Return the most of a resource that a job may have. None: no limit."""
@@ -294,10 +287,6 @@ def unknown_of(
         found.append(f"whether you are in the Unix group {_some(partition.groups)}")
     if limits.unread_account:
         found.append(f"limits of the account {limits.unread_account} as a whole")
-    others = {what: limit for kind in limits.all_limits for what, limit in kind.items()}
-    for what, limit in sorted(others.items()):
-        if what not in _COUNTED and not what.startswith("gres/gpu:"):
-            found.append(f"whether the job keeps to the limit of {what} ({limit.setter})")
     return tuple(found)
 
 
