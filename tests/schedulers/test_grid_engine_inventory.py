@@ -74,21 +74,42 @@ def test_a_queue_is_a_partition(elm: Cluster) -> None:
     assert (cpu.max_cores_per_node, gpu.max_cores_per_node) == (40, 24)
     assert gpu.max_jobs == 500
     assert login.purpose == "interactive"
-    assert login.needs == "one of the user lists staff, phd"
+    assert login.user_lists == ("staff", "phd")
     assert "billing" in gpu.unknown
 
 
 def test_how_a_request_is_written(elm: Cluster) -> None:
     assert elm.dialect.gpus == "-l gpu_{type}={count}"
-    assert elm.dialect.cores == "-pe smp {cores}"
-    assert elm.dialect.memory == "core"
+    assert elm.dialect.cores == ""  # each queue has its own environments
+    assert (elm.dialect.memory, elm.dialect.memory_is_counted) == ("core", True)
+    assert elm.dialect.default_memory_per_core == "1GiB"
     assert elm.dialect.time_required
-    assert elm.dialect.notes == "Of gpu_p100 a job has as many for each slot."
+    environments = {one.name: one for one in part(elm, "all.q").parallel_environments}
+    assert {name: one.rule for name, one in environments.items()} == {
+        "smp": "one_node",
+        "ib": "fill",
+    }
+    assert environments["smp"].max_cores == 999
+    assert [one.name for one in part(elm, "gpu.q").parallel_environments] == ["smp"]
+
+
+def test_quotas_are_read_rule_by_rule(elm: Cluster) -> None:
+    staff, rest, host = elm.quotas
+    assert {one.name for one in elm.quotas} == {"gpus_per_user"}
+    gpu_kinds = set(part(elm, "gpu.q").kinds)
+    assert (staff.users, staff.partitions) == (("@staff", "!eve"), ("gpu.q",))
+    assert gpu_kinds <= set(staff.kinds)
+    assert staff.per_node
+    assert staff.limits == {"gpu:v100": 2, "cores": 20}
+    assert (rest.projects, rest.environments) == (("!chem",), ("smp",))
+    assert rest.partitions == ("all.q", "gpu.q")
+    assert (rest.limits, rest.unread) == ({"cores": 16, "memory": 65536}, ("licence",))
+    # g1 in either of its queues; a formula is not read.
+    assert (len(host.kinds), host.limits, host.unread) == (1, {}, ("gpu_v100",))
 
 
 def test_what_could_not_be_learnt_is_named(elm: Cluster) -> None:
     notes = " ".join(elm.notes)
-    assert "gpus_per_user" in notes
     assert "verifier" in notes
 
 
@@ -105,7 +126,7 @@ def test_what_is_not_defined_is_not_told() -> None:
     elm = grid_engine_cluster(few, environment={}, host="h", today=TODAY, name="elm")
     assert elm.dialect.cores == ""
     assert part(elm, "all.q").max_nodes == 1
-    assert not any("quotas" in note for note in elm.notes)
+    assert (part(elm, "all.q").parallel_environments, elm.quotas) == ((), ())
     # What does not read is not zero: the node is told without GPUs.
     bare = [kind for kind in elm.nodes if kind.name in part(elm, "gpu.q").kinds and not kind.gpu]
     assert [kind.count for kind in bare] == [1]

@@ -13,19 +13,18 @@ __all__ = ["live_of", "unused_variables"]
 
 
 def live_of(cluster: Cluster) -> dict[str, Live]:
-    """Ask this machine's Slurm for partitions and the user's rights; nothing on other schedulers.
+    """Ask this machine's scheduler for partitions and the user's rights.
 
     Args:
         cluster: the one that this machine belongs to.
     """
-    if cluster.scheduler != "slurm":
-        return {}
     import getpass
     import grp
 
     import msgspec
 
     from teho.schedulers.command import run
+    from teho.schedulers.grid_engine_live import grid_engine_live
     from teho.schedulers.slurm import ACCOUNT_VARIABLE
     from teho.schedulers.slurm_live import slurm_live
 
@@ -39,6 +38,8 @@ def live_of(cluster: Cluster) -> dict[str, Live]:
             groups.append(grp.getgrgid(number).gr_name)
         except KeyError:
             continue  # a group without a name is in no partition's list
+    if cluster.scheduler == "grid_engine":
+        return {cluster.name: grid_engine_live(run, user=user, groups=groups)}
     live = slurm_live(run, user=user, groups=groups)
     account = os.environ.get(ACCOUNT_VARIABLE)
     if account:

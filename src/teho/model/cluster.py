@@ -27,8 +27,10 @@ __all__ = [
     "LocalDisk",
     "NodeKind",
     "OtherGpus",
+    "ParallelEnvironment",
     "Partition",
     "Qos",
+    "Quota",
     "Share",
     "Software",
     "Source",
@@ -80,6 +82,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """For a slice (MIG): the type that it is a slice of."""
     may_be_slice: bool = False
     """Whether its name does not say if it is a whole GPU."""
+    per_slot: bool = False
+    """Whether a request names how many each core has (Grid Engine's consumables `YES`)."""
 
 
 class OtherGpus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,6 +154,47 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     source: str
 
 
+class ParallelEnvironment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a job of Grid Engine's needs to have more than one core (sge_pe(5))."""
+
+    name: str
+    rule: Literal["one_node", "fill", "spread", "fixed"]
+    """Cores are all on one node (`$pe_slots`), node after node (`$fill_up`), on nodes in turns
+    (`$round_robin`), or as many as `cores_per_node` on each."""
+    cores_per_node: int | None = None
+    max_cores: int | None = None
+    """Of all of its running jobs."""
+    user_lists: tuple[str, ...] = ()
+    """The only user lists that may use it; none: all but `denied_user_lists`."""
+    denied_user_lists: tuple[str, ...] = ()
+
+
+class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule of Grid Engine's resource quotas: of each set the first that matches a job holds.
+
+    Lists of names are as sge_resource_quota(5) has them, with `!` and `*`; none: all.
+    """
+
+    name: str
+    """Of its set."""
+    users: tuple[str, ...] = ()
+    """User lists begin with `@`."""
+    projects: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    """Those that it matches."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of node all of whose nodes it matches."""
+    kinds_in_part: tuple[str, ...] = ()
+    """Kinds of node some of whose nodes it matches."""
+    per_node: bool = False
+    """Whether it limits what is used on each node."""
+    limits: dict[str, int] = {}
+    """Of all running jobs that match: `cores`, `memory` (MiB), `gpu:v100`."""
+    unread: tuple[str, ...] = ()
+    """What it limits that is none of these."""
+
+
 class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A partition (Slurm) or a queue (Grid Engine) and its limits; None: not documented."""
 
@@ -218,6 +263,10 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     denied_accounts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     """The only Unix groups that may use it; none: all."""
+    user_lists: tuple[str, ...] = ()
+    """The only user lists of Grid Engine's that may use it; none: all but `denied_user_lists`."""
+    denied_user_lists: tuple[str, ...] = ()
+    parallel_environments: tuple[ParallelEnvironment, ...] = ()
     allowed_qos: tuple[str, ...] = ()
     """The only QOS that jobs may have; none: all but `denied_qos`."""
     denied_qos: tuple[str, ...] = ()
@@ -461,6 +510,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `qos`, `safe`."""
     counted_gpus: tuple[str, ...] = ()
     """Types of GPUs that Slurm counts one by one in limits and bills (AccountingStorageTRES)."""
+    quotas: tuple[Quota, ...] = ()
+    """Grid Engine's, in their order."""
     binding: Binding | None = None
     driver: GpuDriver | None = None
     """None: not documented."""

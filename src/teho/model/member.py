@@ -44,7 +44,10 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[str, str] | None = None
     """Each partition's state, such as `UP` or `DRAIN`."""
     nodes: tuple[NodesNow, ...] | None = None
+    user: str = ""
     groups: tuple[str, ...] | None = None
+    user_lists: tuple[str, ...] | None = None
+    """Of Grid Engine's, those that she is on."""
     default_account: str = ""
     associations: tuple[Association, ...] | None = None
     """None of a user whom the accounting does not know is an empty tuple."""

@@ -70,6 +70,10 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     gpu_memory_gib: float | None = None
     tasks_per_node: int
     cpus_per_task: int
+    parallel_environment: str = ""
+    """Grid Engine's, for more than one core; empty: it needs none, or the site has its own word."""
+    gpus_named: int | None = None
+    """What the option for GPUs names, where it is not the GPUs of a node but those of a core."""
     cpus_per_core: int = 1
     """CPUs that the scheduler counts for a core, and the script asks for."""
     one_thread: bool = False

@@ -15,7 +15,9 @@ from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.allocated import cpus_per_core, given_to
 from teho.planner.cost import cost_of
+from teho.planner.grid_engine_rules import unknown_to_plan
 from teho.planner.limits import refusals_of
+from teho.planner.parallel_environments import environment_for, needs_environment
 from teho.planner.resource_limits import unsure_limits
 from teho.planner.shape import (
     Case,
@@ -325,6 +327,8 @@ def option_of(case: Case) -> Option:
         gpu_memory_gib=gpu.memory_gib if gpu else None,
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,
+        parallel_environment=_environment_of(case),
+        gpus_named=shape.gpus_per_node // shape.cores_per_node if gpu and gpu.per_slot else None,
         cpus_per_core=asked.cpus,
         one_thread=asked.one_thread,
         memory_mib=shape.memory_mib,
@@ -341,6 +345,15 @@ def option_of(case: Case) -> Option:
         unknown=(
             *unknown_of(case.cluster, case.partition, case.live, case.limits),
             *unsure_limits(case),
+            *unknown_to_plan(case),
         ),
         request=request,
     )
+
+
+def _environment_of(case: Case) -> str:
+    cores, nodes = case.shape.cores_per_node, case.shape.nodes
+    if not needs_environment(case.cluster, cores, nodes):
+        return ""
+    found = environment_for(case.partition, case.kind, case.live, cores, nodes)
+    return found.name if found else ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from teho.model.cluster import Partition
 from teho.model.plan import Refusal
 from teho.planner.allocated import cpus_per_core, kinds_that_may_come
+from teho.planner.grid_engine_rules import grid_engine_refusals
 from teho.planner.masks import mask_refusals
 from teho.planner.resource_limits import LIMITS_SOURCE, resource_refusals
 from teho.planner.shape import (
@@ -65,6 +66,8 @@ def _purpose(case: Case) -> Iterator[Refusal]:
 
 
 def _access(case: Case) -> Iterator[Refusal]:
+    if case.cluster.scheduler != "slurm":
+        return
     yield from access_refusals(case.request, case.cluster, case.partition, case.kind, case.live)
 
 
@@ -499,4 +502,5 @@ _CHECKS = (
     _memory,
     _disk,
     mask_refusals,
+    grid_engine_refusals,
 )

@@ -10,6 +10,7 @@ import msgspec
 from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
 from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
+from teho.planner.parallel_environments import environment_for, needs_environment
 from teho.planner.slurm_rules import Limits, limits_for
 from teho.units import parse_duration, parse_mib
 
@@ -141,6 +142,7 @@ def case_of(
         share=share,
         automatic=_automatic(cluster, partition, share),
         limits=limits,
+        live=live,
         nodes=nodes,
         gpus=math.ceil(request.gpus / nodes),
     )
@@ -227,6 +229,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
     share: Share | None
     automatic: tuple[Automatic, ...]
     limits: Limits
+    live: Live | None
     nodes: int
     gpus: int
     """Of each node."""
@@ -273,7 +276,18 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             return request.cpus_per_gpu * self.gpus
         if request.cpus is not None:
             return math.ceil(request.cpus / self.nodes)
-        return max(1, min(self.fair_cores(), self.most_cores()))
+        most = max(1, min(self.fair_cores(), self.most_cores()))
+        return next((count for count in range(most, 1, -1) if self.can_be_had(count)), 1)
+
+    def can_be_had(self, cores: int) -> bool:
+        """Tell whether the scheduler has words for so many cores of each node."""
+        gpu = self.kind.gpu
+        if gpu and gpu.per_slot and self.gpus % cores:
+            return False
+        return (
+            not needs_environment(self.cluster, cores, self.nodes)
+            or environment_for(self.partition, self.kind, self.live, cores, self.nodes) is not None
+        )
 
     def fair_cores(self) -> int:
         kind, share, gpus = self.kind, self.share, self.gpus
@@ -305,6 +319,8 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
     def memory(self, cores: int) -> int | None:
         """Return the memory of each node that the job asks for. None: it asks for none."""
         amount = self.wanted_memory(cores)
+        if amount is not None and self.cluster.dialect.memory == "core":
+            return self.memory_by_core(amount, cores)
         if amount is None or not default_memory_is_too_much(
             self.cluster, self.partition, self.kind, self.gpus
         ):
@@ -313,6 +329,17 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         if self.request.memory_mib is not None:
             return math.ceil(amount / self.gpus) * self.gpus
         return max(1, amount // self.gpus) * self.gpus
+
+    def memory_by_core(self, amount: int, cores: int) -> int:
+        """Return the memory of each node where the job asks for that of a core, in whole MiB."""
+        whole = memory_mib(self.kind.memory)
+        if self.request.memory_mib is None:
+            each = amount // cores
+        else:
+            each = math.ceil(amount / cores)
+            if whole is not None and amount <= whole:
+                each = min(each, whole // cores)
+        return max(1, each) * cores
 
     def wanted_memory(self, cores: int) -> int | None:
         """Return the memory of each node to the MiB."""

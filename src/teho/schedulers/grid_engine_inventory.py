@@ -1,59 +1,49 @@
-"""A cluster's facts from its live Grid Engine: what `qconf` tells to any user.
-
-`qhost` says what is free of a consumable just now, `qconf -se` what there is of it:
-so the latter is asked, host by host.
-"""
+"""A cluster's facts from its live Grid Engine."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from typing import Literal
 
 import msgspec
 
-from teho.errors import InputError, RefusedError, UnitError
+from teho.errors import InputError, UnitError
 from teho.model.cluster import (
     Account,
     Cluster,
     Dialect,
     LocalDisk,
     NodeKind,
+    ParallelEnvironment,
     Partition,
+    Quota,
     Source,
 )
-from teho.schedulers.inventory import Ask, Host, asked, kinds_of, length
-from teho.units import parse_bytes, parse_duration
+from teho.schedulers.grid_engine_answers import (
+    Answers,
+    Complex,
+    QuotaText,
+    Settings,
+    answers_of,
+    listed,
+)
+from teho.schedulers.inventory import Ask, Host, kinds_of, length
+from teho.units import mib_text, parse_bytes, parse_duration
 
 __all__ = ["grid_engine_cluster"]
 
 _ARCHES = {"lx-amd64": "x86_64", "lx-arm64": "aarch64", "lx-ppc64le": "ppc64le"}
 _GPU = re.compile(r"gpu|cuda|coproc", re.IGNORECASE)
 _PREFIX = re.compile(r"(?:coproc|gpu|cuda)[_.]", re.IGNORECASE)
-_OVERRIDE = re.compile(r",?\[([^=\]]+)=([^\]]*)\]")
-
-Settings = dict[str, str]
-
-
-class _Complex(msgspec.Struct, frozen=True):
-    """One attribute of `qconf -sc` that matters here (complex(5))."""
-
-    requestable: str
-    consumable: str
-
-
-class _Asked(msgspec.Struct, frozen=True):
-    """The answers."""
-
-    queues: dict[str, Settings]
-    hosts: dict[str, Settings]
-    groups: dict[str, tuple[str, ...]]
-    complexes: dict[str, _Complex]
-    environments: dict[str, Settings]
-    """Parallel environments, by name."""
-    config: Settings
-    quotas: tuple[str, ...]
-    version: str
+_NOTHING = Complex("YES", "NO", "0")
+_RULES: dict[str, Literal["one_node", "fill", "spread"]] = {
+    "$pe_slots": "one_node",
+    "$fill_up": "fill",
+    "$round_robin": "spread",
+}
+_MEMORY = "h_vmem"
 
 
 def grid_engine_cluster(
@@ -76,7 +66,7 @@ def grid_engine_cluster(
         InputError: the cluster has no name.
         SchedulerError: Grid Engine does not answer.
     """
-    told = _ask_all(ask)
+    told = answers_of(ask)
     own_name = environment.get("SGE_CLUSTER_NAME", "")
     if not name and not own_name:
         raise InputError(
@@ -85,8 +75,8 @@ def grid_engine_cluster(
         )
     gpus = _gpu_types(told)
     places = [_place(told, gpus, queue, one) for queue in told.queues
-              for one in _hosts_of(told, queue)]  # fmt: skip
-    kinds = kinds_of(places, "GE qconf -se, -sq")
+              for one in told.hosts_of(queue)]  # fmt: skip
+    kinds = _counted_by_slot(told, gpus, kinds_of(places, "GE qconf -se, -sq"))
     return Cluster(
         name=(name or own_name).lower(),
         title=own_name or name,
@@ -98,10 +88,10 @@ def grid_engine_cluster(
         recognised_by={"SGE_CLUSTER_NAME": own_name} if own_name else {},
         sources={"GE": Source(document=f"Grid Engine {told.version} on {host}", read_on=today)},
         nodes=tuple(kinds),
-        partitions=tuple(_partition(told, queue, kinds) for queue in told.queues),
+        partitions=tuple(_partition(told, gpus, queue, kinds) for queue in told.queues),
         dialect=_dialect(told, gpus),
         account=Account(
-            required=told.config.get("enforce_project", "false") != "false",
+            required=_needs_project(told),
             option="-P",
             example="project",
             source="GE qconf -sconf: enforce_project",
@@ -111,52 +101,12 @@ def grid_engine_cluster(
             source="GE queue_conf(5): tmpdir",
             notes="Grid Engine makes it for the job and removes it; its size is not known.",
         ),
+        quotas=tuple(_quota(told, gpus, rule, kinds) for rule in told.quotas),
         notes=tuple(_notes(told)),
     )
 
 
-def _ask_all(ask: Ask) -> _Asked:
-    def settings(*argv: str) -> Settings:
-        return _settings(asked(ask, "qconf", *argv))
-
-    def names(option: str) -> list[str]:
-        try:
-            return asked(ask, "qconf", option).split()
-        except RefusedError:  # there is none of this sort
-            return []
-
-    queues = {name: settings("-sq", name) for name in names("-sql")}
-    wanted = {word for queue in queues.values() for word in re.findall(r"@[\w.-]+", str(queue))}
-    groups = {
-        group: tuple(asked(ask, "qconf", "-shgrp_resolved", group).split())
-        for group in sorted(wanted)
-    }
-    return _Asked(
-        queues=queues,
-        hosts={name: settings("-se", name) for name in names("-sel")},
-        groups=groups,
-        complexes=_complexes(asked(ask, "qconf", "-sc")),
-        environments={name: settings("-sp", name) for name in names("-spl")},
-        config=settings("-sconf"),
-        quotas=tuple(names("-srqsl")),
-        version=asked(ask, "qconf", "-help").partition("\n")[0].removeprefix("SGE").strip(),
-    )
-
-
-def _settings(text: str) -> Settings:
-    """Read `key value` lines, of which a backslash joins several."""
-    lines = re.sub(r"\\\n\s*", "", text).splitlines()
-    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
-    return {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs if pair}
-
-
-def _complexes(text: str) -> dict[str, _Complex]:
-    """Read `qconf -sc`: name, shortcut, type, relop, requestable, consumable, default, urgency."""
-    rows = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
-    return {row[0]: _Complex(row[4], row[5]) for row in rows if len(row) >= 6}
-
-
-def _gpu_types(told: _Asked) -> dict[str, str]:
+def _gpu_types(told: Answers) -> dict[str, str]:
     """Return the consumables that are GPUs, each with the GPU's type.
 
     The type is the name without what the names of all of them begin with, such as
@@ -172,32 +122,31 @@ def _gpu_types(told: _Asked) -> dict[str, str]:
     return {name: name.removeprefix(prefix) for name in names}
 
 
-def _hosts_of(told: _Asked, queue: str) -> list[str]:
-    words = re.split(r"[\s,]+", told.queues[queue].get("hostlist", ""))
-    names = [name for word in words for name in told.groups.get(word, (word,))]
-    return [name for name in dict.fromkeys(names) if name in told.hosts]
+def _counted_by_slot(
+    told: Answers, gpus: Mapping[str, str], kinds: Mapping[NodeKind, tuple[Host, ...]]
+) -> dict[NodeKind, tuple[Host, ...]]:
+    """Return the kinds with what is asked for by the slot."""
+    by_slot = {gpus[name] for name in gpus if told.complexes[name].consumable == "YES"}
+    return {
+        msgspec.structs.replace(kind, gpu=msgspec.structs.replace(kind.gpu, per_slot=True))
+        if kind.gpu and kind.gpu.type in by_slot
+        else kind: members
+        for kind, members in kinds.items()
+    }
 
 
-def _of_host(told: _Asked, text: str, host: str) -> str:
-    """Return the value of a queue on one host: `1,[node1=40],[@gpu=8]`."""
-    value = _OVERRIDE.sub("", text)
-    for target, own in _OVERRIDE.findall(text):
-        if host in told.groups.get(target, (target,)):
-            value = own
-    return value
-
-
-def _place(told: _Asked, gpus: Mapping[str, str], queue: str, host: str) -> Host:
+def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Host:
     """Return what a queue has on one host."""
-    settings = told.queues[queue]
     limits = [
         _pairs(told.hosts[host].get("complex_values", "")),
-        _pairs(_of_host(told, settings.get("complex_values", ""), host)),
+        _pairs(told.of_host(queue, "complex_values", host)),
     ]
     loads = _pairs(told.hosts[host].get("load_values", ""))
-    slots = int(_of_host(told, settings.get("slots", "0"), host) or 0)
+    slots = int(told.of_host(queue, "slots", host, "0") or 0)
+    most = _smallest("slots", limits)
+    slots = slots if most is None else min(slots, int(most))
     cores = max(_number(loads.get("m_core", loads.get("num_proc", ""))), slots, 1)
-    memory = _smallest("h_vmem", limits) or _bytes(loads.get("mem_total", ""))
+    memory = _smallest(_MEMORY, limits) or _bytes(loads.get("mem_total", ""))
     counts = [(gpus[name], int(found)) for name in gpus if (found := _smallest(name, limits))]
     arch = loads.get("arch", "")
     return Host(
@@ -235,59 +184,128 @@ def _number(text: str) -> int:
     return int(float(text)) if re.fullmatch(r"\d+(\.\d*)?", text, re.ASCII) else 0
 
 
-def _partition(told: _Asked, queue: str, kinds: Mapping[NodeKind, tuple[Host, ...]]) -> Partition:
-    settings = told.queues[queue]
-    own = {kind.name: [host for host in members if queue in host.partitions]
+def _partition(
+    told: Answers,
+    gpus: Mapping[str, str],
+    queue: str,
+    kinds: Mapping[NodeKind, tuple[Host, ...]],
+) -> Partition:
+    own = {kind: [host for host in members if queue in host.partitions]
            for kind, members in kinds.items()}  # fmt: skip
+    own = {kind: members for kind, members in own.items() if members}
     slots = [host.usable_cores for members in own.values() for host in members]
-    rules = [
-        told.environments[name].get("allocation_rule", "")
-        for name in _listed(settings.get("pe_list", ""))
+    environments = tuple(
+        _environment(name, told.environments[name])
+        for name in listed(told.of_queue(queue, "pe_list"))
         if name in told.environments
-    ]
+    )
     jobs = _number(told.config.get("max_u_jobs", ""))
-    longest = _OVERRIDE.sub("", settings.get("h_rt", "INFINITY"))
-    lists = _listed(settings.get("user_lists", ""))
+    longest = told.of_queue(queue, "h_rt", "INFINITY")
+    types = told.of_queue(queue, "qtype", "BATCH INTERACTIVE").split()
     return Partition(
         name=queue,
-        kinds=tuple(kind for kind, members in own.items() if members),
+        kinds=tuple(kind.name for kind in own),
+        node_counts={
+            kind.name: len(members) for kind, members in own.items() if len(members) != kind.count
+        },
+        takes_cpu_jobs=not any(told.complexes[name].requestable == "FORCED" for name in gpus),
         max_time=None if longest == "INFINITY" else length(parse_duration(longest)),
         # Without an environment that spreads a job it stays on one host (sge_pe(5)).
-        max_nodes=1 if all(rule == "$pe_slots" for rule in rules) else None,
+        max_nodes=1 if all(one.rule == "one_node" for one in environments) else None,
         max_cores_per_node=max(slots, default=None),
         max_jobs=jobs or None,
-        purpose="interactive" if settings.get("qtype") == "INTERACTIVE" else "production",
-        needs=f"one of the user lists {', '.join(lists)}" if lists else "",
+        purpose="production" if "BATCH" in types or environments else "interactive",
+        accounts=listed(told.of_queue(queue, "projects")),
+        denied_accounts=listed(told.of_queue(queue, "xprojects")),
+        user_lists=listed(told.of_queue(queue, "user_lists")),
+        denied_user_lists=listed(told.of_queue(queue, "xuser_lists")),
+        parallel_environments=environments,
         source=f"GE qconf -sq {queue}, -sconf",
-        unknown=("max_gpus", "max_cores", "max_running_jobs", "billing"),
+        unknown=("max_running_jobs", "billing"),
     )
 
 
-def _listed(text: str) -> list[str]:
-    names = re.split(r"[\s,]+", _OVERRIDE.sub("", text))
-    return [name for name in names if name and name != "NONE"]
+def _environment(name: str, settings: Settings) -> ParallelEnvironment:
+    rule = settings.get("allocation_rule", "$pe_slots")
+    return ParallelEnvironment(
+        name=name,
+        rule=_RULES.get(rule, "fixed"),
+        cores_per_node=int(rule) if rule.isdecimal() else None,
+        max_cores=_number(settings.get("slots", "")),
+        user_lists=listed(settings.get("user_lists", "")),
+        denied_user_lists=listed(settings.get("xuser_lists", "")),
+    )
 
 
-def _dialect(told: _Asked, gpus: Mapping[str, str]) -> Dialect:
-    nothing = _Complex("YES", "NO")
-    memory = told.complexes.get("h_vmem", nothing).consumable
-    together = [
-        name for name, one in told.environments.items() if one.get("allocation_rule") == "$pe_slots"
-    ]
+def _quota(
+    told: Answers,
+    gpus: Mapping[str, str],
+    rule: QuotaText,
+    kinds: Mapping[NodeKind, tuple[Host, ...]],
+) -> Quota:
+    queues, hosts = rule.filters.get("queues", ()), rule.filters.get("hosts", ())
+
+    def matched(members: Sequence[Host]) -> int:
+        return sum(_is_among(host.name, hosts, told.groups) for host in members)
+
+    limits: dict[str, int] = {}
+    unread: list[str] = []
+    for name, text in rule.limits.items():
+        number = _bytes(text)
+        if number is None or name not in {"slots", _MEMORY, *gpus}:
+            unread.append(name)
+        elif name == _MEMORY:
+            limits["memory"] = int(number) // 1024**2
+        else:
+            limits["cores" if name == "slots" else f"gpu:{gpus[name]}"] = int(number)
+    return Quota(
+        name=rule.name,
+        users=rule.filters.get("users", ()),
+        projects=rule.filters.get("projects", ()),
+        environments=rule.filters.get("pes", ()),
+        partitions=tuple(name for name in told.queues if _is_among(name, queues, {})),
+        kinds=tuple(kind.name for kind, own in kinds.items() if matched(own) == len(own)),
+        kinds_in_part=tuple(
+            kind.name for kind, own in kinds.items() if 0 < matched(own) < len(own)
+        ),
+        per_node="hosts" in rule.each,
+        limits=limits,
+        unread=tuple(unread),
+    )
+
+
+def _is_among(name: str, words: Sequence[str], groups: Mapping[str, Sequence[str]]) -> bool:
+    """Tell whether a list of a quota's has a name: `!` takes out, `*` is all."""
+
+    def has(word: str) -> bool:
+        return word == "*" or name in groups.get(word, (word,))
+
+    wanted = [word for word in words if not word.startswith("!")]
+    unwanted = [word[1:] for word in words if word.startswith("!")]
+    return (not wanted or any(map(has, wanted))) and not any(map(has, unwanted))
+
+
+def _needs_project(told: Answers) -> bool:
+    return told.config.get("enforce_project", "false").lower() == "true"
+
+
+def _dialect(told: Answers, gpus: Mapping[str, str]) -> Dialect:
+    memory = told.complexes.get(_MEMORY, _NOTHING)
     name, gpu_type = next(iter(gpus.items()), ("gpu", "gpu"))
-    a_slot = sorted(name for name in gpus if told.complexes[name].consumable == "YES")
+    counted = memory.consumable != "NO"
+    each = _bytes(memory.default) if memory.consumable == "YES" else None
     return Dialect(
         gpus=f"-l {name.removesuffix(gpu_type)}{{type}}={{count}}",
-        cores=f"-pe {together[0]} {{cores}}" if together else "",
         partition="optional",
-        memory={"YES": "core", "JOB": "node"}.get(memory, "none"),  # type: ignore[arg-type]
-        time_required=told.complexes.get("h_rt", nothing).requestable == "FORCED",
+        memory={"YES": "core", "JOB": "node"}.get(memory.consumable, "none"),  # type: ignore[arg-type]
+        memory_is_counted=True if counted else None,
+        default_memory_per_core=mib_text(int(each) // 1024**2) if each else None,
+        time_required=told.complexes.get("h_rt", _NOTHING).requestable == "FORCED",
         source="GE qconf -sc, -sp; qsub(1)",
-        notes=f"Of {', '.join(a_slot)} a job has as many for each slot." if a_slot else "",
     )
 
 
-def _notes(told: _Asked) -> Iterator[str]:
+def _notes(told: Answers) -> Iterator[str]:
     """Yield what Grid Engine does not tell, one sentence each."""
     yield (
         "Grid Engine does not tell, so this file does not say: what a GPU-hour costs, the fair "
@@ -295,11 +313,6 @@ def _notes(told: _Asked) -> Iterator[str]:
         "cluster. GPUs are the consumables whose names say so; the vendor is taken from the type."
     )
     yield "hosts names this one machine alone; a pattern such as login* recognises all of them."
-    if told.quotas:
-        yield (
-            f"Resource quotas may hold tighter limits, which are not read: "
-            f"{', '.join(told.quotas)} (qconf -srqs)."
-        )
     if told.config.get("jsv_url", "none").lower() != "none":
         yield (
             "A verifier (jsv_url) may change or refuse a job by rules of the site's own; Grid "

@@ -114,7 +114,9 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
     yield "-cwd"
     if option.constraint:
         yield dialect.constraint.format(constraint=option.constraint)
-    if "cores" not in option.automatic and (dialect.cores or cores > 1):
+    if option.parallel_environment:
+        yield f"-pe {option.parallel_environment} {option.nodes * cores}"
+    elif "cores" not in option.automatic and (dialect.cores or cores > 1):
         yield (dialect.cores or "-pe smp {cores}").format(cores=cores)
     if option.memory_mib is not None and "memory" not in option.automatic:
         memory = _memory(option.memory_mib)
@@ -142,7 +144,8 @@ def _gpus(option: Option, cluster: Cluster) -> str:
     words = cluster.dialect.gpus
     if not option.gpu_is_typed:
         words = words.replace("{type}:", "")
-    return words.format(type=option.gpu_type, count=option.gpus_per_node)
+    count = option.gpus_per_node if option.gpus_named is None else option.gpus_named
+    return words.format(type=option.gpu_type, count=count)
 
 
 def _disk(option: Option, cluster: Cluster) -> str:

@@ -1,0 +1,266 @@
+"""What Grid Engine holds a job to: parallel environments, quotas, user lists and projects. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from teho.model.cluster import Quota
+from teho.model.plan import Refusal
+from teho.planner.parallel_environments import (
+    environment_for,
+    environments_of,
+    is_on_lists,
+    needs_environment,
+)
+from teho.planner.shape import Case
+from teho.units import counted, format_mib
+
+__all__ = ["grid_engine_refusals", "unknown_to_plan"]
+
+_ASKED = "Grid Engine qconf, asked now"
+_STATES = {
+    "DISABLED": "it starts no jobs",
+    "SUSPENDED": "its jobs stand still",
+}
+
+
+def grid_engine_refusals(case: Case) -> Iterator[Refusal]:
+    """Yield why Grid Engine would never start the job there."""
+    if case.cluster.scheduler != "grid_engine":
+        return
+    yield from _state(case)
+    yield from _lists(case)
+    yield from _project(case)
+    yield from _gpus_of_cores(case)
+    yield from _environment(case)
+    yield from _quotas(case)
+
+
+def _state(case: Case) -> Iterator[Refusal]:
+    state = (case.live.states or {}).get(case.partition.name, "UP") if case.live else "UP"
+    if state != "UP":
+        yield Refusal(
+            kind="partition_state",
+            sentence=f"{case.partition.title} is {state} now: "
+            f"{_STATES.get(state, 'it may start no jobs')}",
+            source="Grid Engine qstat -f, asked now",
+        )
+
+
+def _lists(case: Case) -> Iterator[Refusal]:
+    partition = case.partition
+    allowed, denied = partition.user_lists, partition.denied_user_lists
+    if is_on_lists(case.live, allowed, denied) is False:
+        who = f"is for the user lists {', '.join(allowed)}" if allowed else "is for others"
+        out = f", not for {', '.join(denied)}" if denied else ""
+        yield Refusal(
+            kind="user_list",
+            sentence=f"{partition.title} {who}{out}, which does not let you in",
+            source=partition.source,
+        )
+
+
+def _project(case: Case) -> Iterator[Refusal]:
+    """Refuse a project that is not the user's, or not one of the queue's."""
+    partition, live = case.partition, case.live
+    named = _project_of(case)
+    own = None if live is None or live.associations is None else live.associations
+    names = [one.account for one in own or ()]
+    if own is not None and named and named not in names:
+        yield Refusal(
+            kind="account",
+            sentence=f"project {named!r} is not yours "
+            f"({'yours: ' + ', '.join(names) if names else 'you have none'})",
+            source=_ASKED,
+            instead=f"--account {names[0]}" if names else "",
+        )
+        return
+    if own is not None and not named and case.cluster.account.required:
+        yield Refusal(
+            kind="account",
+            sentence="no project is named, and you have no default one",
+            source=_ASKED,
+            instead=f"--account {names[0]}" if names else "",
+        )
+        return
+    allowed, denied = partition.accounts, partition.denied_accounts
+    if (allowed and named not in allowed) or named in denied:
+        takes = (
+            f"takes the projects {', '.join(allowed)}"
+            if allowed
+            else f"takes no jobs of the projects {', '.join(denied)}"
+        )
+        other = next(
+            (one for one in names if one not in denied and (not allowed or one in allowed)), ""
+        )
+        yield Refusal(
+            kind="account",
+            sentence=f"{partition.title} {takes}, and the job has {named or 'none'}",
+            source=partition.source,
+            instead=f"--account {other}" if other else "",
+        )
+
+
+def _project_of(case: Case) -> str:
+    return case.request.account or (case.live.default_account if case.live else "")
+
+
+def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
+    """Refuse GPUs that cannot be said as a whole number for each core."""
+    gpu, gpus, cores = case.kind.gpu, case.shape.gpus_per_node, case.shape.cores_per_node
+    if gpu is None or not gpu.per_slot or not gpus or gpus % cores == 0:
+        return
+    fair = max(count for count in range(1, gpus + 1) if gpus % count == 0)
+    yield Refusal(
+        kind="gpus_of_cores",
+        sentence=f"{counted(gpus, 'GPU')} with {counted(cores, 'core')}: {case.partition.title} "
+        f"counts GPUs for each core, in whole numbers",
+        source=case.kind.source,
+        instead=f"--cpus {fair * case.shape.nodes}",
+    )
+
+
+def _environment(case: Case) -> Iterator[Refusal]:
+    shape, partition = case.shape, case.partition
+    cores, nodes = shape.cores_per_node, shape.nodes
+    if not needs_environment(case.cluster, cores, nodes):
+        return
+    if shape.gpus_per_node and nodes > 1 and case.kind.gpu and not case.kind.gpu.per_slot:
+        yield Refusal(
+            kind="gpus_of_one_node",
+            sentence=f"GPUs on {nodes} nodes: {case.cluster.title} sets those of the first aside",
+            source=case.kind.source,
+        )
+        return
+    if environment_for(partition, case.kind, case.live, cores, nodes) is not None:
+        return
+    own = list(environments_of(partition, case.live))
+    have = ", ".join(f"{one.name} ({_rule(one.rule, one.cores_per_node)})" for one in own)
+    where = "one node" if nodes == 1 else f"each of {nodes} nodes"
+    yield Refusal(
+        kind="parallel_environment",
+        sentence=f"no parallel environment of {partition.title} surely gives "
+        f"{counted(cores, 'core')} on {where}: " + (f"it has {have}" if own else "it has none"),
+        source=partition.source,
+        instead=_other_cores(case),
+    )
+
+
+def _rule(rule: str, cores: int | None) -> str:
+    return {
+        "one_node": "all on one node",
+        "fill": "node after node",
+        "spread": "on nodes in turns",
+        "fixed": f"{cores} on each node",
+    }[rule]
+
+
+def _other_cores(case: Case) -> str:
+    nodes = case.shape.nodes
+    for cores in range(case.shape.cores_per_node - 1, 0, -1):
+        found = environment_for(case.partition, case.kind, case.live, cores, nodes)
+        if found is not None or cores * nodes == 1:
+            return f"--cpus {cores * nodes}"
+    return ""
+
+
+def _quotas(case: Case) -> Iterator[Refusal]:
+    held, _ = _held_quotas(case)
+    shape, gpu = case.shape, case.kind.gpu
+    asked = {"cores": shape.cores_per_node, "memory": shape.memory_mib or 0}
+    if gpu:
+        asked[f"gpu:{gpu.type}"] = shape.gpus_per_node
+    for rule in held:
+        for what, most in rule.limits.items():
+            number = asked.get(what, 0) * (1 if rule.per_node else shape.nodes)
+            if number > most:
+                where = "a node" if rule.per_node else "all jobs together"
+                yield Refusal(
+                    kind="limit",
+                    sentence=f"{_amount(what, number)}, at most {_amount(what, most)} for {where} "
+                    f"(quota {rule.name})",
+                    source="Grid Engine qconf -srqs",
+                )
+
+
+def _held_quotas(case: Case) -> tuple[list[Quota], list[str]]:
+    """Return the rules that hold, and the names of sets of which it is not known which one does."""
+    held, unsure = [], []
+    for name in dict.fromkeys(rule.name for rule in case.cluster.quotas):
+        for rule in case.cluster.quotas:
+            if rule.name != name:
+                continue
+            matches = _matches(rule, case)
+            if matches is None:
+                unsure.append(name)
+            elif matches:
+                held.append(rule)
+            if matches is not False:
+                break
+    return held, unsure
+
+
+def _matches(rule: Quota, case: Case) -> bool | None:
+    """Tell whether a rule is about the job; None: it is not known."""
+    if case.partition.name not in rule.partitions:
+        return False
+    if case.kind.name not in {*rule.kinds, *rule.kinds_in_part}:
+        return False
+    shape = case.shape
+    environment = (
+        environment_for(case.partition, case.kind, case.live, shape.cores_per_node, shape.nodes)
+        if needs_environment(case.cluster, shape.cores_per_node, shape.nodes)
+        else None
+    )
+    if not _is_named(rule.environments, environment.name if environment else ""):
+        return False
+    if not _is_named(rule.projects, _project_of(case)):
+        return False
+    is_user = _is_user(rule.users, case)
+    return None if is_user and case.kind.name in rule.kinds_in_part else is_user
+
+
+def _is_named(words: Sequence[str], name: str) -> bool:
+    """Tell whether a list of projects or environments has a name; empty is a job without one."""
+    if not words:
+        return True
+    wanted = [word for word in words if not word.startswith("!")]
+    unwanted = [word[1:] for word in words if word.startswith("!")]
+    if any(word in {"*", name} for word in unwanted) and name:
+        return False
+    return not wanted or (bool(name) and any(word in {"*", name} for word in wanted))
+
+
+def _is_user(words: Sequence[str], case: Case) -> bool | None:
+    if not {*words} - {"*"}:
+        return True
+    live = case.live
+    if live is None or not live.user or live.user_lists is None:
+        return None
+    own = {live.user, "*", *(f"@{name}" for name in live.user_lists)}
+    wanted = {word for word in words if not word.startswith("!")}
+    unwanted = {word[1:] for word in words if word.startswith("!")}
+    return (not wanted or bool(own & wanted)) and not own & unwanted
+
+
+def _amount(what: str, number: int) -> str:
+    if what == "memory":
+        return format_mib(number)
+    return counted(number, "core" if what == "cores" else f"{what.removeprefix('gpu:')} GPU")
+
+
+def unknown_to_plan(case: Case) -> Iterator[str]:
+    """Yield what could refuse the job and cannot be known here, each in a few words."""
+    if case.cluster.scheduler != "grid_engine":
+        return
+    partition, live = case.partition, case.live
+    if partition.parallel_environments and (live is None or live.states is None):
+        yield "whether the queue starts jobs now"
+    if is_on_lists(live, partition.user_lists, partition.denied_user_lists) is None:
+        yield "whether the queue's user lists let you in"
+    held, unsure = _held_quotas(case)
+    for name in unsure:
+        yield f"whether the quota {name} holds for the job"
+    for rule in held:
+        for what in rule.unread:
+            yield f"the limit of {what} (quota {rule.name})"
