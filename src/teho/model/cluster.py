@@ -267,6 +267,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The only user lists of Grid Engine's that may use it; none: all but `denied_user_lists`."""
     denied_user_lists: tuple[str, ...] = ()
     parallel_environments: tuple[ParallelEnvironment, ...] = ()
+    only_parallel: bool = False
+    """Whether it takes no job without one of them (Grid Engine's `qtype` is not `BATCH`)."""
     allowed_qos: tuple[str, ...] = ()
     """The only QOS that jobs may have; none: all but `denied_qos`."""
     denied_qos: tuple[str, ...] = ()

@@ -352,8 +352,8 @@ def option_of(case: Case) -> Option:
 
 
 def _environment_of(case: Case) -> str:
-    cores, nodes = case.shape.cores_per_node, case.shape.nodes
-    if not needs_environment(case.cluster, cores, nodes):
+    cores = case.shape.cores_per_node
+    if not needs_environment(case.cluster, cores):
         return ""
-    found = environment_for(case.partition, case.kind, case.live, cores, nodes)
+    found = environment_for(case.partition, case.kind, case.live, cores)
     return found.name if found else ""

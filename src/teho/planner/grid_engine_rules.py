@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from teho.model.cluster import Quota
 from teho.model.plan import Refusal
@@ -121,28 +121,36 @@ def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
 
 
 def _environment(case: Case) -> Iterator[Refusal]:
-    shape, partition = case.shape, case.partition
-    cores, nodes = shape.cores_per_node, shape.nodes
-    if not needs_environment(case.cluster, cores, nodes):
-        return
-    if shape.gpus_per_node and nodes > 1 and case.kind.gpu and not case.kind.gpu.per_slot:
+    partition, cores = case.partition, case.shape.cores_per_node
+    if case.shape.nodes > 1:
+        if partition.max_nodes == 1:
+            return  # told already
         yield Refusal(
-            kind="gpus_of_one_node",
-            sentence=f"GPUs on {nodes} nodes: {case.cluster.title} sets those of the first aside",
-            source=case.kind.source,
+            kind="one_node",
+            sentence=f"{case.shape.nodes} nodes: Teho writes jobs on one node for Grid Engine",
+            source=partition.source,
         )
         return
-    if environment_for(partition, case.kind, case.live, cores, nodes) is not None:
+    if not needs_environment(case.cluster, cores):
+        if partition.only_parallel:
+            yield Refusal(
+                kind="only_parallel",
+                sentence=f"{partition.title} takes batch jobs in a parallel environment alone, "
+                "and a job with one core has none",
+                source=partition.source,
+                instead=_cores_that_fit(case, range(2, case.usable_cores + 1)),
+            )
+        return
+    if environment_for(partition, case.kind, case.live, cores) is not None:
         return
     own = list(environments_of(partition, case.live))
     have = ", ".join(f"{one.name} ({_rule(one.rule, one.cores_per_node)})" for one in own)
-    where = "one node" if nodes == 1 else f"each of {nodes} nodes"
     yield Refusal(
         kind="parallel_environment",
         sentence=f"no parallel environment of {partition.title} surely gives "
-        f"{counted(cores, 'core')} on {where}: " + (f"it has {have}" if own else "it has none"),
+        f"{counted(cores, 'core')} on one node: " + (f"it has {have}" if own else "it has none"),
         source=partition.source,
-        instead=_other_cores(case),
+        instead=_cores_that_fit(case, range(cores - 1, 1, -1)) or "--cpus 1",
     )
 
 
@@ -155,12 +163,11 @@ def _rule(rule: str, cores: int | None) -> str:
     }[rule]
 
 
-def _other_cores(case: Case) -> str:
-    nodes = case.shape.nodes
-    for cores in range(case.shape.cores_per_node - 1, 0, -1):
-        found = environment_for(case.partition, case.kind, case.live, cores, nodes)
-        if found is not None or cores * nodes == 1:
-            return f"--cpus {cores * nodes}"
+def _cores_that_fit(case: Case, counts: Iterable[int]) -> str:
+    """Return the first count of cores that an environment gives; empty: none does."""
+    for cores in counts:
+        if environment_for(case.partition, case.kind, case.live, cores) is not None:
+            return f"--cpus {cores}"
     return ""
 
 
@@ -208,8 +215,8 @@ def _matches(rule: Quota, case: Case) -> bool | None:
         return False
     shape = case.shape
     environment = (
-        environment_for(case.partition, case.kind, case.live, shape.cores_per_node, shape.nodes)
-        if needs_environment(case.cluster, shape.cores_per_node, shape.nodes)
+        environment_for(case.partition, case.kind, case.live, shape.cores_per_node)
+        if needs_environment(case.cluster, shape.cores_per_node)
         else None
     )
     if not _is_named(rule.environments, environment.name if environment else ""):

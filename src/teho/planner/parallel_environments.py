@@ -13,18 +13,18 @@ from teho.model.member import Live
 __all__ = ["environment_for", "environments_of", "is_on_lists", "needs_environment"]
 
 
-def needs_environment(cluster: Cluster, cores: int, nodes: int) -> bool:
-    """Tell whether a job with so many cores on each of so many nodes needs an environment."""
-    return cluster.scheduler == "grid_engine" and not cluster.dialect.cores and cores * nodes > 1
+def needs_environment(cluster: Cluster, cores: int) -> bool:
+    """Tell whether a job with so many cores needs an environment."""
+    return cluster.scheduler == "grid_engine" and not cluster.dialect.cores and cores > 1
 
 
 def environment_for(
-    partition: Partition, kind: NodeKind, live: Live | None, cores: int, nodes: int
+    partition: Partition, kind: NodeKind, live: Live | None, cores: int
 ) -> ParallelEnvironment | None:
-    """Return the first that surely puts so many cores on each of so many nodes; None: none does."""
+    """Return the first that surely gives so many cores on one node; None: none does."""
     for one in environments_of(partition, live):
-        is_enough = one.max_cores is None or cores * nodes <= one.max_cores
-        if is_enough and _is_sure(one, partition, kind, cores, nodes):
+        is_enough = one.max_cores is None or cores <= one.max_cores
+        if is_enough and _keeps_together(one, partition, kind, cores):
             return one
     return None
 
@@ -48,15 +48,11 @@ def is_on_lists(
     return (not allowed or bool(own & {*allowed})) and not own & {*denied}
 
 
-def _is_sure(
-    one: ParallelEnvironment, partition: Partition, kind: NodeKind, cores: int, nodes: int
+def _keeps_together(
+    one: ParallelEnvironment, partition: Partition, kind: NodeKind, cores: int
 ) -> bool:
-    if one.rule == "one_node":
-        return nodes == 1
-    if one.rule == "fixed":
-        return cores == one.cores_per_node
-    if len(partition.kinds) > 1:
-        return False
-    # There is no other node, or those that are taken are full.
-    alone = nodes == 1 and partition.node_counts.get(kind.name, kind.count) == 1
-    return alone or cores == kind.cores_for_jobs
+    if one.rule in {"one_node", "fixed"}:
+        return one.rule == "one_node" or cores == one.cores_per_node
+    # There is no other node.
+    count = partition.node_counts.get(kind.name, kind.count)
+    return count == 1 and len(partition.kinds) == 1

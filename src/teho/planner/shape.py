@@ -285,8 +285,8 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         if gpu and gpu.per_slot and self.gpus % cores:
             return False
         return (
-            not needs_environment(self.cluster, cores, self.nodes)
-            or environment_for(self.partition, self.kind, self.live, cores, self.nodes) is not None
+            not needs_environment(self.cluster, cores)
+            or environment_for(self.partition, self.kind, self.live, cores) is not None
         )
 
     def fair_cores(self) -> int:

@@ -37,6 +37,10 @@ __all__ = ["grid_engine_cluster"]
 _ARCHES = {"lx-amd64": "x86_64", "lx-arm64": "aarch64", "lx-ppc64le": "ppc64le"}
 _GPU = re.compile(r"gpu|cuda|coproc", re.IGNORECASE)
 _PREFIX = re.compile(r"(?:coproc|gpu|cuda)[_.]", re.IGNORECASE)
+_GENERAL = re.compile(
+    r"(?:n|num_?)?(?:gpu|cuda|coproc)s?(?:_(?:cards?|devs?|devices?))?", re.IGNORECASE
+)
+"""Names that say GPU, and not which."""
 _NOTHING = Complex("YES", "NO", "0")
 _RULES: dict[str, Literal["one_node", "fill", "spread"]] = {
     "$pe_slots": "one_node",
@@ -76,7 +80,7 @@ def grid_engine_cluster(
     gpus = _gpu_types(told)
     places = [_place(told, gpus, queue, one) for queue in told.queues
               for one in told.hosts_of(queue)]  # fmt: skip
-    kinds = _counted_by_slot(told, gpus, kinds_of(places, "GE qconf -se, -sq"))
+    kinds = _with_own_gpus(told, gpus, kinds_of(places, "GE qconf -se, -sq"))
     return Cluster(
         name=(name or own_name).lower(),
         title=own_name or name,
@@ -122,17 +126,23 @@ def _gpu_types(told: Answers) -> dict[str, str]:
     return {name: name.removeprefix(prefix) for name in names}
 
 
-def _counted_by_slot(
+def _with_own_gpus(
     told: Answers, gpus: Mapping[str, str], kinds: Mapping[NodeKind, tuple[Host, ...]]
 ) -> dict[NodeKind, tuple[Host, ...]]:
-    """Return the kinds with what is asked for by the slot."""
+    """Return the kinds with what Grid Engine tells of their GPUs alone."""
     by_slot = {gpus[name] for name in gpus if told.complexes[name].consumable == "YES"}
-    return {
-        msgspec.structs.replace(kind, gpu=msgspec.structs.replace(kind.gpu, per_slot=True))
-        if kind.gpu and kind.gpu.type in by_slot
-        else kind: members
-        for kind, members in kinds.items()
-    }
+
+    def known(kind: NodeKind) -> NodeKind:
+        if kind.gpu is None:
+            return kind
+        gpu = msgspec.structs.replace(
+            kind.gpu,
+            per_slot=kind.gpu.type in by_slot,
+            may_be_slice=kind.gpu.may_be_slice and not _GENERAL.fullmatch(kind.gpu.type),
+        )
+        return msgspec.structs.replace(kind, gpu=gpu)
+
+    return {known(kind): members for kind, members in kinds.items()}
 
 
 def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Host:
@@ -215,6 +225,7 @@ def _partition(
         max_cores_per_node=max(slots, default=None),
         max_jobs=jobs or None,
         purpose="production" if "BATCH" in types or environments else "interactive",
+        only_parallel="BATCH" not in types,
         accounts=listed(told.of_queue(queue, "projects")),
         denied_accounts=listed(told.of_queue(queue, "xprojects")),
         user_lists=listed(told.of_queue(queue, "user_lists")),
@@ -293,11 +304,13 @@ def _dialect(told: Answers, gpus: Mapping[str, str]) -> Dialect:
     memory = told.complexes.get(_MEMORY, _NOTHING)
     name, gpu_type = next(iter(gpus.items()), ("gpu", "gpu"))
     counted = memory.consumable != "NO"
+    # What is not set aside is still a limit, of each slot.
+    unit: Literal["core", "node", "none"] = "core" if memory.requestable != "NO" else "none"
     each = _bytes(memory.default) if memory.consumable == "YES" else None
     return Dialect(
         gpus=f"-l {name.removesuffix(gpu_type)}{{type}}={{count}}",
         partition="optional",
-        memory={"YES": "core", "JOB": "node"}.get(memory.consumable, "none"),  # type: ignore[arg-type]
+        memory="node" if memory.consumable == "JOB" else unit,
         memory_is_counted=True if counted else None,
         default_memory_per_core=mib_text(int(each) // 1024**2) if each else None,
         time_required=told.complexes.get("h_rt", _NOTHING).requestable == "FORCED",

@@ -115,7 +115,7 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
     if option.constraint:
         yield dialect.constraint.format(constraint=option.constraint)
     if option.parallel_environment:
-        yield f"-pe {option.parallel_environment} {option.nodes * cores}"
+        yield f"-pe {option.parallel_environment} {cores}"
     elif "cores" not in option.automatic and (dialect.cores or cores > 1):
         yield (dialect.cores or "-pe smp {cores}").format(cores=cores)
     if option.memory_mib is not None and "memory" not in option.automatic:

@@ -1,0 +1,234 @@
+"""What a plan asks Grid Engine for, and what it refuses, on a site that was discovered."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import msgspec
+import pytest
+
+from teho.model.cluster import (
+    Account,
+    Cluster,
+    Dialect,
+    Gpu,
+    NodeKind,
+    ParallelEnvironment,
+    Partition,
+    Quota,
+    Source,
+)
+from teho.model.member import Association, Live
+from teho.model.plan import Answer, Option, Refusal
+from teho.model.request import Request
+from teho.planner.answer import answer
+from teho.schedulers.script import ScriptOptions, write_script
+
+SMP = ParallelEnvironment(name="smp", rule="one_node")
+FOUR = ParallelEnvironment(name="mpi4", rule="fixed", cores_per_node=4)
+FILL = ParallelEnvironment(name="fill", rule="fill", max_cores=48)
+V100 = Gpu(type="v100", count=4, vendor="nvidia", model="v100")
+NODE = NodeKind(name="gpu", count=3, cores=16, memory="64000MiB", gpu=V100, source="GE")
+ADA = Live(
+    states={"all.q": "UP"}, user="ada", groups=(), user_lists=("staff",),
+    associations=(Association(account="open"), Association(account="chem")),
+)  # fmt: skip
+
+
+def cluster(
+    kind: NodeKind = NODE,
+    environments: tuple[ParallelEnvironment, ...] = (SMP,),
+    quotas: tuple[Quota, ...] = (),
+    memory: str = "core",
+    required: bool = False,
+    **partition: Any,
+) -> Cluster:
+    """Return a site with one queue, `all.q`."""
+    return Cluster(
+        name="elm", title="Elm", site="x", scheduler="grid_engine", status="active",
+        verified_on=date(2026, 11, 23), sources={"GE": Source(document="Grid Engine")},
+        nodes=(kind,),
+        partitions=(
+            Partition(
+                name="all.q", kinds=(kind.name,), takes_cpu_jobs=True, source="GE",
+                parallel_environments=environments, **partition,
+            ),
+        ),
+        dialect=Dialect(
+            gpus="-l gpu_{type}={count}", partition="optional", memory=memory,  # type: ignore[arg-type]
+            memory_is_counted=True, source="GE",
+        ),
+        account=Account(required=required, option="-P", example="chem", source="GE"),
+        quotas=quotas,
+    )  # fmt: skip
+
+
+def plan(site: Cluster, live: Live | None = ADA, **needs: Any) -> Answer:
+    return answer(Request(**needs), [site], live={} if live is None else {"elm": live})
+
+
+def only(site: Cluster, live: Live | None = ADA, **needs: Any) -> Option:
+    (option,) = plan(site, live, **needs).options
+    return option
+
+
+def refusal(site: Cluster, live: Live | None = ADA, **needs: Any) -> Refusal:
+    found = plan(site, live, **needs)
+    assert not found.options
+    return found.unfit[0].refusals[0]
+
+
+def lines(site: Cluster, **needs: Any) -> set[str]:
+    """Return the options of the script."""
+    option = only(site, **needs, command=("true",))
+    text = write_script(option, site, ScriptOptions()).text
+    return {line.removeprefix("#$ ") for line in text.splitlines() if line.startswith("#$ ")}
+
+
+def test_cores_of_one_node_come_from_an_environment_that_keeps_them_together() -> None:
+    site = cluster(environments=(FILL, FOUR, SMP))
+    assert "-pe smp 3" in lines(site, gpus=0, cpus=3)
+    assert not any(line.startswith("-pe") for line in lines(site, gpus=0, cpus=1))
+    # A fixed number does as well, if it is the one that is asked for.
+    assert "-pe mpi4 4" in lines(cluster(environments=(FOUR,)), gpus=0, cpus=4)
+    found = refusal(cluster(environments=(FOUR,)), gpus=0, cpus=7)
+    assert (found.kind, found.instead) == ("parallel_environment", "--cpus 4")
+    assert "mpi4 (4 on each node)" in found.sentence
+    # Cores of two nodes may come.
+    assert refusal(cluster(environments=(FILL,)), gpus=0, cpus=15).instead == "--cpus 1"
+    assert refusal(cluster(environments=()), gpus=0, cpus=2).instead == "--cpus 1"
+    alone = msgspec.structs.replace(NODE, count=1)
+    assert "-pe fill 3" in lines(cluster(alone, environments=(FILL,)), gpus=0, cpus=3)
+
+
+def test_what_is_filled_in_is_what_can_be_had() -> None:
+    # The fair share of a GPU is four cores.
+    assert "-pe mpi4 4" in lines(cluster(environments=(FOUR,)), gpus=1)
+    assert only(cluster(environments=()), gpus=1).cpus_per_task == 1
+
+
+def test_jobs_are_on_one_node() -> None:
+    found = refusal(cluster(), gpus=0, nodes=2, cpus=8, launcher="launch")
+    assert found.sentence == "2 nodes: Teho writes jobs on one node for Grid Engine"
+    told = plan(cluster(max_nodes=1), gpus=0, nodes=2, cpus=8, launcher="launch").unfit[0]
+    assert [one.kind for one in told.refusals] == ["too_many_nodes"]
+
+
+def test_gpus_that_are_counted_for_each_slot() -> None:
+    node = msgspec.structs.replace(NODE, gpu=msgspec.structs.replace(V100, per_slot=True))
+    assert {"-l gpu_v100=1", "-pe smp 4"} <= lines(cluster(node), gpus=4)
+    assert {"-l gpu_v100=2", "-pe smp 2"} <= lines(cluster(node), gpus=4, cpus=2)
+    assert "-l gpu_v100=1" in lines(cluster(node), gpus=1)
+    found = refusal(cluster(node), gpus=2, cpus=8)
+    assert (found.kind, found.instead) == ("gpus_of_cores", "--cpus 2")
+    # Of a consumable of the job the number is the job's.
+    assert {"-l gpu_v100=2", "-pe smp 8"} <= lines(cluster(), gpus=2, cpus=8)
+
+
+def test_memory_of_each_slot_adds_up_to_what_is_asked_for() -> None:
+    option = only(cluster(), gpus=0, cpus=3, memory_mib=1000)
+    assert option.memory_mib == 1002
+    assert "-l h_vmem=334M" in lines(cluster(), gpus=0, cpus=3, memory_mib=1000)
+    # Never more than there is.
+    assert only(cluster(), gpus=0, cpus=3, memory_mib=64000).memory_mib == 63999
+    assert "-l h_vmem=1000M" in lines(cluster(memory="node"), gpus=0, cpus=3, memory_mib=1000)
+
+
+def test_a_queue_that_is_not_for_batch_takes_parallel_jobs() -> None:
+    site = cluster(only_parallel=True)
+    assert refusal(site, gpus=0, cpus=1).instead == "--cpus 2"
+    assert only(site, gpus=0, cpus=2).parallel_environment == "smp"
+
+
+def test_states_lists_and_projects_of_the_moment() -> None:
+    off = msgspec.structs.replace(ADA, states={"all.q": "DISABLED"})
+    assert "DISABLED now: it starts no jobs" in refusal(cluster(), off).sentence
+    assert only(cluster(), None).unknown == ("whether the queue starts jobs now",)
+
+    assert only(cluster(user_lists=("staff", "phd"))).unknown == ()
+    assert refusal(cluster(user_lists=("phd",))).kind == "user_list"
+    assert refusal(cluster(denied_user_lists=("staff",))).kind == "user_list"
+    unread = msgspec.structs.replace(ADA, user_lists=None)
+    assert only(cluster(user_lists=("phd",)), unread).unknown == (
+        "whether the queue's user lists let you in",
+    )
+
+    found = refusal(cluster(), account="nowhere")
+    assert found.sentence == "project 'nowhere' is not yours (yours: open, chem)"
+    assert only(cluster(), account="chem").account == "chem"
+    assert refusal(cluster(required=True)).instead == "--account open"
+    assert refusal(cluster(accounts=("chem",)), account="open").instead == "--account chem"
+    assert "has none" in refusal(cluster(accounts=("chem",))).sentence
+    assert refusal(cluster(denied_accounts=("chem",)), account="chem").kind == "account"
+    own = msgspec.structs.replace(ADA, default_account="chem")
+    assert only(cluster(accounts=("chem",)), own).account == ""
+    closed = ParallelEnvironment(name="own", rule="one_node", user_lists=("phd",))
+    assert refusal(cluster(environments=(closed,)), gpus=0, cpus=2).kind == "parallel_environment"
+
+
+def quota(**fields: Any) -> Quota:
+    return Quota(**{"name": "few", "partitions": ("all.q",), "kinds": ("gpu",), **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "needs", "sentence"),
+    [
+        ({"limits": {"cores": 4}}, {"gpus": 0, "cpus": 5}, "5 cores, at most 4 cores for all jobs"),
+        ({"limits": {"gpu:v100": 1}}, {"gpus": 2}, "2 v100 GPUs, at most 1 v100 GPU for all jobs"),
+        (
+            {"limits": {"memory": 1024}, "per_node": True},
+            {"gpus": 0, "memory_mib": 2048},
+            "2 GiB, at most 1 GiB for a node",
+        ),
+        ({"limits": {"cores": 1}, "users": ("ada",)}, {"gpus": 0, "cpus": 2}, "2 cores"),
+        ({"limits": {"cores": 1}, "users": ("@staff",)}, {"gpus": 0, "cpus": 2}, "2 cores"),
+        ({"limits": {"cores": 1}, "environments": ("*",)}, {"gpus": 0, "cpus": 2}, "2 cores"),
+        ({"limits": {"cores": 1}, "projects": ("!*",)}, {"gpus": 0, "cpus": 2}, "2 cores"),
+    ],
+)
+def test_a_quota_that_matches_holds(
+    fields: dict[str, Any], needs: dict[str, Any], sentence: str
+) -> None:
+    found = refusal(cluster(quotas=(quota(**fields),)), **needs)
+    assert found.kind == "limit"
+    assert found.sentence.startswith(sentence)
+    assert found.sentence.endswith("(quota few)")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"partitions": ("other.q",)},
+        {"kinds": ()},
+        {"users": ("eve",)},
+        {"users": ("!ada",)},
+        {"users": ("*", "!@staff")},
+        {"environments": ("!smp",)},
+        {"environments": ("!*",)},
+        {"projects": ("*",)},
+        {"projects": ("chem",)},
+    ],
+)
+def test_a_quota_for_others_does_not(fields: dict[str, Any]) -> None:
+    none = quota(limits={"cores": 1}, **fields)
+    assert only(cluster(quotas=(none,)), gpus=0, cpus=2).unknown == ()
+    # The next rule of the set is looked at then, and none after one that matches.
+    found = refusal(cluster(quotas=(none, quota(limits={"cores": 1}))), gpus=0, cpus=2)
+    assert found.kind == "limit"
+    first = (quota(limits={"cores": 8}), quota(limits={"cores": 1}))
+    assert only(cluster(quotas=first), gpus=0, cpus=2).unknown == ()
+
+
+def test_a_quota_that_may_hold_is_unknown() -> None:
+    users = quota(limits={"cores": 1}, users=("eve",))
+    assert only(cluster(quotas=(users,)), None, gpus=0, cpus=2).unknown == (
+        "whether the queue starts jobs now",
+        "whether the quota few holds for the job",
+    )
+    some = quota(limits={"cores": 1}, kinds=(), kinds_in_part=("gpu",))
+    assert only(cluster(quotas=(some,)), gpus=0, cpus=2).unknown == (
+        "whether the quota few holds for the job",
+    )
+    unread = quota(limits={}, unread=("licence",))
+    assert only(cluster(quotas=(unread,)), gpus=0).unknown == ("the limit of licence (quota few)",)
