@@ -101,24 +101,27 @@ def test_each_function_has_its_time_in_the_state_that_it_was_in(
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core: no other to go to")
-def test_it_looks_from_another_core_if_the_programs_own_is_shared(spool: str) -> None:
+def test_it_looks_from_another_core_if_all_are_in_use(spool: str) -> None:
     core, *others = sorted(os.sched_getaffinity(0))
-    code = f"import os, time; os.sched_setaffinity(0, {{{core}}})\n"
-    busy = f"{code}while True: pass"
-    until = f"{code}end = time.monotonic() + 4\nwhile time.monotonic() < end: pass"
-    beside = subprocess.Popen([sys.executable, "-c", busy])
+    pinned = "import os, time; os.sched_setaffinity(0, {%d})\n"
+    until = "end = time.monotonic() + 4\nwhile time.monotonic() < end: pass"
+    busy = [
+        subprocess.Popen([sys.executable, "-c", f"{pinned % one}while True: pass"])
+        for one in (core, *others)
+    ]
     child = StackSampling(spool, cores=2)
     try:
         program = subprocess.Popen(
-            [sys.executable, "-c", until], env=with_probe(dict(os.environ), spool)
+            [sys.executable, "-c", pinned % core + until], env=with_probe(dict(os.environ), spool)
         )
         seen = []
         while program.poll() is None:
             seen.append(os.sched_getaffinity(child._pid))
             time.sleep(0.01)
     finally:
-        beside.kill()
-        beside.wait()
+        for one in busy:
+            one.kill()
+            one.wait()
         child.stop()
     late = seen[len(seen) // 2 :]
     assert sum(cores == set(others) for cores in late) > 0.9 * len(late)

@@ -55,6 +55,8 @@ _MOST_WAITING = 1000
 _HEAD_BYTES = 4096
 _CROWDED = 0.1
 """Of the time in which a thread could run: if it had no core for more, others use it too."""
+_IDLE = 0.25
+"""Of all cores' time: if more is idle, another core may sleep, and what wakes up there is late."""
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -156,6 +158,31 @@ class _Core:
         return True
 
 
+class _Idle:
+    """For which share of the time this process's cores were idle, from one question to the next."""
+
+    def __init__(self) -> None:
+        self._cores = {f"cpu{core}".encode() for core in os.sched_getaffinity(0)}
+        self._idle, self._all = self._counted()
+
+    def share(self) -> float:
+        """Return the share since the last question; 1 if the kernel does not tell (proc(5))."""
+        idle, whole = self._counted()
+        before, self._idle, self._all = (self._idle, self._all), idle, whole
+        return (idle - before[0]) / (whole - before[1]) if whole > before[1] else 1.0
+
+    def _counted(self) -> tuple[int, int]:
+        idle = whole = 0
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/stat").read_bytes().splitlines():
+                name, *words = line.split()
+                if name in self._cores:
+                    ticks = [int(word) for word in words[:8]]
+                    idle += ticks[3] + ticks[4]
+                    whole += sum(ticks)
+        return idle, whole
+
+
 class _Head(msgspec.Struct):
     """How the file of a probe begins."""
 
@@ -186,7 +213,7 @@ class _Process:
         self.core: int | None = None
         """The core that it ran on at the last look."""
         self.shares_core = False
-        """Whether it has had to wait for its core."""
+        """Whether others use the core that it runs on, and no core is free."""
         self._waiting: dict[bytes, Counter[Key]] = {}
         """Who makes a call -> the stacks that it was made from."""
         self._turn = 0
@@ -265,6 +292,9 @@ class StackSampler:
         self._spent_s = 0.0
         self._parent = os.getppid()
         self._core = _Core()
+        self._idle = _Idle()
+        self._is_busy = False
+        """Whether all cores are in use."""
         self._timer = _Timer()
 
     def run(self, control: int) -> None:
@@ -411,13 +441,15 @@ class StackSampler:
             queued_s, ran_s = queued_s - process.queued_s, ran_s - process.ran_s
             about |= {"queued_s": round(queued_s, 4), "ran_s": round(ran_s, 4)}
             process.ran_s, process.queued_s = times
-            process.shares_core = queued_s > _CROWDED * (queued_s + ran_s)
+            waits = queued_s > _CROWDED * (queued_s + ran_s)
+            process.shares_core = waits and self._is_busy
         self._lines.saw(process.name, process.pid, process.seen, process.watched, about)
         process.seen, process.watched = {}, {}
         process.told_s = now_s
 
     def _write(self) -> None:
         self._written_s = time.monotonic()
+        self._is_busy = self._idle.share() < _IDLE
         for process in self._processes.values():
             self._tell(process)
         self._lines.flush(time.thread_time())
