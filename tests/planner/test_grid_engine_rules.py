@@ -28,6 +28,7 @@ from teho.schedulers.script import ScriptOptions, write_script
 SMP = ParallelEnvironment(name="smp", rule="one_node")
 FOUR = ParallelEnvironment(name="mpi4", rule="fixed", cores_per_node=4)
 FILL = ParallelEnvironment(name="fill", rule="fill", max_cores=48)
+TURNS = ParallelEnvironment(name="turns", rule="spread")
 V100 = Gpu(type="v100", count=4, vendor="nvidia", model="v100")
 NODE = NodeKind(name="gpu", count=3, cores=16, memory="64000MiB", gpu=V100, source="GE")
 ADA = Live(
@@ -95,8 +96,11 @@ def test_cores_of_one_node_come_from_an_environment_that_keeps_them_together() -
     found = refusal(cluster(environments=(FOUR,)), gpus=0, cpus=7)
     assert (found.kind, found.instead) == ("parallel_environment", "--cpus 4")
     assert "mpi4 (4 on each node)" in found.sentence
-    # Cores of two nodes may come.
-    assert refusal(cluster(environments=(FILL,)), gpus=0, cpus=15).instead == "--cpus 1"
+    # Cores of two nodes may come, or surely do.
+    assert only(cluster(environments=(FILL,)), gpus=0, cpus=15).unknown == (
+        "whether all cores are on one node (fill: node after node)",
+    )
+    assert refusal(cluster(environments=(TURNS,)), gpus=0, cpus=15).instead == "--cpus 1"
     assert refusal(cluster(environments=()), gpus=0, cpus=2).instead == "--cpus 1"
     alone = msgspec.structs.replace(NODE, count=1)
     assert "-pe fill 3" in lines(cluster(alone, environments=(FILL,)), gpus=0, cpus=3)
@@ -106,6 +110,10 @@ def test_what_is_filled_in_is_what_can_be_had() -> None:
     # The fair share of a GPU is four cores.
     assert "-pe mpi4 4" in lines(cluster(environments=(FOUR,)), gpus=1)
     assert only(cluster(environments=()), gpus=1).cpus_per_task == 1
+    assert only(cluster(environments=(FILL,)), gpus=1).cpus_per_task == 1
+    few = quota(limits={"cores": 3, "memory": 1000})
+    option = only(cluster(quotas=(few,)), gpus=1)
+    assert (option.cpus_per_task, option.memory_mib) == (3, 999)
 
 
 def test_jobs_are_on_one_node() -> None:
@@ -137,8 +145,9 @@ def test_memory_of_each_slot_adds_up_to_what_is_asked_for() -> None:
 
 def test_a_queue_that_is_not_for_batch_takes_parallel_jobs() -> None:
     site = cluster(only_parallel=True)
-    assert refusal(site, gpus=0, cpus=1).instead == "--cpus 2"
-    assert only(site, gpus=0, cpus=2).parallel_environment == "smp"
+    assert "-pe smp 1" in lines(site, gpus=0, cpus=1)
+    fixed = cluster(only_parallel=True, environments=(FOUR,))
+    assert refusal(fixed, gpus=0, cpus=1).instead == "--cpus 4"
 
 
 def test_states_lists_and_projects_of_the_moment() -> None:

@@ -340,6 +340,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Option that picks a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
     """Memory is asked for a node, never (it comes with GPUs, cores or nodes), or for a core."""
+    memory_option: str = "-l h_vmem={memory}"
+    """Grid Engine's option for memory, with `{memory}`."""
     memory_is_counted: bool | None = None
     """Whether the scheduler sets memory aside for jobs. Known: each job names its memory, as the
     site's defaults may be more than a node has. None: not documented, and jobs name it if the

@@ -353,7 +353,7 @@ def option_of(case: Case) -> Option:
 
 def _environment_of(case: Case) -> str:
     cores = case.shape.cores_per_node
-    if not needs_environment(case.cluster, cores):
+    if not needs_environment(case.cluster, case.partition, cores):
         return ""
     found = environment_for(case.partition, case.kind, case.live, cores)
     return found.name if found else ""

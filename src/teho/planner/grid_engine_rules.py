@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from teho.model.cluster import Quota
 from teho.model.plan import Refusal
 from teho.planner.parallel_environments import (
     environment_for,
     environments_of,
     is_on_lists,
+    keeps_together,
     needs_environment,
 )
+from teho.planner.quotas import Holds, holding, project_of
 from teho.planner.shape import Case
 from teho.units import counted, format_mib
 
@@ -63,7 +64,7 @@ def _lists(case: Case) -> Iterator[Refusal]:
 def _project(case: Case) -> Iterator[Refusal]:
     """Refuse a project that is not the user's, or not one of the queue's."""
     partition, live = case.partition, case.live
-    named = _project_of(case)
+    named = project_of(case.request, live)
     own = None if live is None or live.associations is None else live.associations
     names = [one.account for one in own or ()]
     if own is not None and named and named not in names:
@@ -101,10 +102,6 @@ def _project(case: Case) -> Iterator[Refusal]:
         )
 
 
-def _project_of(case: Case) -> str:
-    return case.request.account or (case.live.default_account if case.live else "")
-
-
 def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
     """Refuse GPUs that cannot be said as a whole number for each core."""
     gpu, gpus, cores = case.kind.gpu, case.shape.gpus_per_node, case.shape.cores_per_node
@@ -131,15 +128,7 @@ def _environment(case: Case) -> Iterator[Refusal]:
             source=partition.source,
         )
         return
-    if not needs_environment(case.cluster, cores):
-        if partition.only_parallel:
-            yield Refusal(
-                kind="only_parallel",
-                sentence=f"{partition.title} takes batch jobs in a parallel environment alone, "
-                "and a job with one core has none",
-                source=partition.source,
-                instead=_cores_that_fit(case, range(2, case.usable_cores + 1)),
-            )
+    if not needs_environment(case.cluster, partition, cores):
         return
     if environment_for(partition, case.kind, case.live, cores) is not None:
         return
@@ -147,10 +136,10 @@ def _environment(case: Case) -> Iterator[Refusal]:
     have = ", ".join(f"{one.name} ({_rule(one.rule, one.cores_per_node)})" for one in own)
     yield Refusal(
         kind="parallel_environment",
-        sentence=f"no parallel environment of {partition.title} surely gives "
+        sentence=f"no parallel environment of {partition.title} gives "
         f"{counted(cores, 'core')} on one node: " + (f"it has {have}" if own else "it has none"),
         source=partition.source,
-        instead=_cores_that_fit(case, range(cores - 1, 1, -1)) or "--cpus 1",
+        instead=_other_cores(case),
     )
 
 
@@ -163,21 +152,23 @@ def _rule(rule: str, cores: int | None) -> str:
     }[rule]
 
 
-def _cores_that_fit(case: Case, counts: Iterable[int]) -> str:
-    """Return the first count of cores that an environment gives; empty: none does."""
-    for cores in counts:
-        if environment_for(case.partition, case.kind, case.live, cores) is not None:
+def _other_cores(case: Case) -> str:
+    """Return the next smaller count of cores that can be had, or the least; empty: none can."""
+    for cores in (*range(case.shape.cores_per_node - 1, 0, -1), *range(2, case.usable_cores + 1)):
+        if (
+            not needs_environment(case.cluster, case.partition, cores)
+            or environment_for(case.partition, case.kind, case.live, cores) is not None
+        ):
             return f"--cpus {cores}"
     return ""
 
 
 def _quotas(case: Case) -> Iterator[Refusal]:
-    held, _ = _held_quotas(case)
     shape, gpu = case.shape, case.kind.gpu
     asked = {"cores": shape.cores_per_node, "memory": shape.memory_mib or 0}
     if gpu:
         asked[f"gpu:{gpu.type}"] = shape.gpus_per_node
-    for rule in held:
+    for rule in _holding(case).rules:
         for what, most in rule.limits.items():
             number = asked.get(what, 0) * (1 if rule.per_node else shape.nodes)
             if number > most:
@@ -190,64 +181,15 @@ def _quotas(case: Case) -> Iterator[Refusal]:
                 )
 
 
-def _held_quotas(case: Case) -> tuple[list[Quota], list[str]]:
-    """Return the rules that hold, and the names of sets of which it is not known which one does."""
-    held, unsure = [], []
-    for name in dict.fromkeys(rule.name for rule in case.cluster.quotas):
-        for rule in case.cluster.quotas:
-            if rule.name != name:
-                continue
-            matches = _matches(rule, case)
-            if matches is None:
-                unsure.append(name)
-            elif matches:
-                held.append(rule)
-            if matches is not False:
-                break
-    return held, unsure
-
-
-def _matches(rule: Quota, case: Case) -> bool | None:
-    """Tell whether a rule is about the job; None: it is not known."""
-    if case.partition.name not in rule.partitions:
-        return False
-    if case.kind.name not in {*rule.kinds, *rule.kinds_in_part}:
-        return False
-    shape = case.shape
-    environment = (
-        environment_for(case.partition, case.kind, case.live, shape.cores_per_node)
-        if needs_environment(case.cluster, shape.cores_per_node)
-        else None
+def _holding(case: Case) -> Holds:
+    return holding(
+        case.request,
+        case.cluster,
+        case.partition,
+        case.kind,
+        case.live,
+        case.shape.cores_per_node,
     )
-    if not _is_named(rule.environments, environment.name if environment else ""):
-        return False
-    if not _is_named(rule.projects, _project_of(case)):
-        return False
-    is_user = _is_user(rule.users, case)
-    return None if is_user and case.kind.name in rule.kinds_in_part else is_user
-
-
-def _is_named(words: Sequence[str], name: str) -> bool:
-    """Tell whether a list of projects or environments has a name; empty is a job without one."""
-    if not words:
-        return True
-    wanted = [word for word in words if not word.startswith("!")]
-    unwanted = [word[1:] for word in words if word.startswith("!")]
-    if any(word in {"*", name} for word in unwanted) and name:
-        return False
-    return not wanted or (bool(name) and any(word in {"*", name} for word in wanted))
-
-
-def _is_user(words: Sequence[str], case: Case) -> bool | None:
-    if not {*words} - {"*"}:
-        return True
-    live = case.live
-    if live is None or not live.user or live.user_lists is None:
-        return None
-    own = {live.user, "*", *(f"@{name}" for name in live.user_lists)}
-    wanted = {word for word in words if not word.startswith("!")}
-    unwanted = {word[1:] for word in words if word.startswith("!")}
-    return (not wanted or bool(own & wanted)) and not own & unwanted
 
 
 def _amount(what: str, number: int) -> str:
@@ -265,9 +207,14 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
         yield "whether the queue starts jobs now"
     if is_on_lists(live, partition.user_lists, partition.denied_user_lists) is None:
         yield "whether the queue's user lists let you in"
-    held, unsure = _held_quotas(case)
-    for name in unsure:
+    cores, own = case.shape.cores_per_node, None
+    if needs_environment(case.cluster, partition, cores):
+        own = environment_for(partition, case.kind, live, cores)
+    if own is not None and not keeps_together(own, partition, case.kind, cores):
+        yield f"whether all cores are on one node ({own.name}: {_rule(own.rule, None)})"
+    held = _holding(case)
+    for name in held.unsure:
         yield f"whether the quota {name} holds for the job"
-    for rule in held:
+    for rule in held.rules:
         for what in rule.unread:
             yield f"the limit of {what} (quota {rule.name})"

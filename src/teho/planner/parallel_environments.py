@@ -10,23 +10,48 @@ from collections.abc import Collection, Iterator
 from teho.model.cluster import Cluster, NodeKind, ParallelEnvironment, Partition
 from teho.model.member import Live
 
-__all__ = ["environment_for", "environments_of", "is_on_lists", "needs_environment"]
+__all__ = [
+    "environment_for",
+    "environments_of",
+    "is_on_lists",
+    "keeps_together",
+    "needs_environment",
+]
 
 
-def needs_environment(cluster: Cluster, cores: int) -> bool:
-    """Tell whether a job with so many cores needs an environment."""
-    return cluster.scheduler == "grid_engine" and not cluster.dialect.cores and cores > 1
+def needs_environment(cluster: Cluster, partition: Partition, cores: int) -> bool:
+    """Tell whether a job with so many cores needs an environment of a partition's."""
+    if cluster.scheduler != "grid_engine" or cluster.dialect.cores:
+        return False
+    return cores > 1 or partition.only_parallel
 
 
 def environment_for(
     partition: Partition, kind: NodeKind, live: Live | None, cores: int
 ) -> ParallelEnvironment | None:
-    """Return the first that surely gives so many cores on one node; None: none does."""
-    for one in environments_of(partition, live):
-        is_enough = one.max_cores is None or cores <= one.max_cores
-        if is_enough and _keeps_together(one, partition, kind, cores):
-            return one
-    return None
+    """Return the first that gives so many cores on one node, best for sure; None: none does."""
+    able = [
+        one
+        for one in environments_of(partition, live)
+        if one.max_cores is None or cores <= one.max_cores
+        if one.rule != "fixed" or cores == one.cores_per_node
+        if one.rule != "spread" or cores == 1 or _is_alone(partition, kind)
+    ]
+    return next((one for one in able if keeps_together(one, partition, kind, cores)), None) or next(
+        iter(able), None
+    )
+
+
+def keeps_together(
+    one: ParallelEnvironment, partition: Partition, kind: NodeKind, cores: int
+) -> bool:
+    """Tell whether an environment surely gives so many cores on one node."""
+    return one.rule in {"one_node", "fixed"} or cores == 1 or _is_alone(partition, kind)
+
+
+def _is_alone(partition: Partition, kind: NodeKind) -> bool:
+    """Tell whether a partition has one node."""
+    return partition.node_counts.get(kind.name, kind.count) == 1 and len(partition.kinds) == 1
 
 
 def environments_of(partition: Partition, live: Live | None) -> Iterator[ParallelEnvironment]:
@@ -46,13 +71,3 @@ def is_on_lists(
         return None
     own = {*live.user_lists}
     return (not allowed or bool(own & {*allowed})) and not own & {*denied}
-
-
-def _keeps_together(
-    one: ParallelEnvironment, partition: Partition, kind: NodeKind, cores: int
-) -> bool:
-    if one.rule in {"one_node", "fixed"}:
-        return one.rule == "one_node" or cores == one.cores_per_node
-    # There is no other node.
-    count = partition.node_counts.get(kind.name, kind.count)
-    return count == 1 and len(partition.kinds) == 1

@@ -10,7 +10,8 @@ import msgspec
 from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
 from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
-from teho.planner.parallel_environments import environment_for, needs_environment
+from teho.planner.parallel_environments import environment_for, keeps_together, needs_environment
+from teho.planner.quotas import Holds, holding
 from teho.planner.slurm_rules import Limits, limits_for
 from teho.units import parse_duration, parse_mib
 
@@ -284,10 +285,16 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         gpu = self.kind.gpu
         if gpu and gpu.per_slot and self.gpus % cores:
             return False
-        return (
-            not needs_environment(self.cluster, cores)
-            or environment_for(self.partition, self.kind, self.live, cores) is not None
-        )
+        most = self.holding(cores).most("cores", self.nodes)
+        if most is not None and cores > most:
+            return False
+        if not needs_environment(self.cluster, self.partition, cores):
+            return True
+        own = environment_for(self.partition, self.kind, self.live, cores)
+        return own is not None and keeps_together(own, self.partition, self.kind, cores)
+
+    def holding(self, cores: int) -> Holds:
+        return holding(self.request, self.cluster, self.partition, self.kind, self.live, cores)
 
     def fair_cores(self) -> int:
         kind, share, gpus = self.kind, self.share, self.gpus
@@ -378,6 +385,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             memory_mib(partition.max_memory),
             None if each is None else each * cores * self.kind.threads_per_core,
             limits.node_most("mem"),
+            self.holding(cores).most("memory", self.nodes),
             None if job is None else job // self.nodes,
         )
 

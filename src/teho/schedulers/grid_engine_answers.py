@@ -25,6 +25,7 @@ Settings = dict[str, str]
 class Complex(msgspec.Struct, frozen=True):
     """One attribute of `qconf -sc` (complex(5))."""
 
+    type: str
     requestable: str
     consumable: str
     default: str
@@ -135,7 +136,7 @@ def listed(text: str) -> tuple[str, ...]:
 def _complexes(text: str) -> dict[str, Complex]:
     """Read `qconf -sc`: name, shortcut, type, relop, requestable, consumable, default, urgency."""
     rows = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
-    return {row[0]: Complex(row[4], row[5], row[6]) for row in rows if len(row) >= 7}
+    return {row[0]: Complex(row[2], row[4], row[5], row[6]) for row in rows if len(row) >= 7}
 
 
 def _rules(text: str) -> list[QuotaText]:

@@ -29,25 +29,26 @@ from teho.schedulers.grid_engine_answers import (
     answers_of,
     listed,
 )
-from teho.schedulers.inventory import Ask, Host, kinds_of, length
+from teho.schedulers.inventory import Ask, Host, is_product, kinds_of, length
 from teho.units import mib_text, parse_bytes, parse_duration
 
 __all__ = ["grid_engine_cluster"]
 
 _ARCHES = {"lx-amd64": "x86_64", "lx-arm64": "aarch64", "lx-ppc64le": "ppc64le"}
-_GPU = re.compile(r"gpu|cuda|coproc", re.IGNORECASE)
-_PREFIX = re.compile(r"(?:coproc|gpu|cuda)[_.]", re.IGNORECASE)
+_GPU = re.compile(r"gpu|cuda|coproc|nvidia|tesla|geforce|radeon|instinct", re.IGNORECASE)
+_PREFIX = re.compile(r"(?:coproc|gpu|cuda|nvidia)[_.-]", re.IGNORECASE)
 _GENERAL = re.compile(
     r"(?:n|num_?)?(?:gpu|cuda|coproc)s?(?:_(?:cards?|devs?|devices?))?", re.IGNORECASE
 )
 """Names that say GPU, and not which."""
-_NOTHING = Complex("YES", "NO", "0")
+_NOTHING = Complex("", "YES", "NO", "0")
 _RULES: dict[str, Literal["one_node", "fill", "spread"]] = {
     "$pe_slots": "one_node",
     "$fill_up": "fill",
     "$round_robin": "spread",
 }
-_MEMORY = "h_vmem"
+_MEMORIES = ("h_vmem", "mem_free", "virtual_free", "h_rss", "s_vmem")
+"""What sites count memory by, the most usual first."""
 
 
 def grid_engine_cluster(
@@ -119,7 +120,8 @@ def _gpu_types(told: Answers) -> dict[str, str]:
     names = [
         name
         for name, one in told.complexes.items()
-        if one.consumable != "NO" and _GPU.search(name) and "mem" not in name
+        if one.consumable != "NO" and one.type in {"INT", "DOUBLE", "RSMAP"}
+        if (_GPU.search(name) or is_product(name)) and "mem" not in name
     ]
     prefixes = {match[0] if (match := _PREFIX.match(name)) else "" for name in names}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
@@ -145,6 +147,22 @@ def _with_own_gpus(
     return {known(kind): members for kind, members in kinds.items()}
 
 
+def _memory_of(told: Answers) -> str:
+    """Return the attribute that jobs ask for memory by: what must be named, or is set aside."""
+    counted = [
+        name
+        for name, one in told.complexes.items()
+        if one.type == "MEMORY" and one.consumable != "NO" and one.requestable != "NO"
+    ]
+    ranks = {name: place for place, name in enumerate(_MEMORIES)}
+    wanted = [name for name in counted if told.complexes[name].requestable == "FORCED"]
+    known = sorted(
+        (name for name in wanted or counted if name in ranks or not _GPU.search(name)),
+        key=lambda name: ranks.get(name, len(ranks)),
+    )
+    return known[0] if known else _MEMORIES[0]
+
+
 def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Host:
     """Return what a queue has on one host."""
     limits = [
@@ -156,7 +174,7 @@ def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Hos
     most = _smallest("slots", limits)
     slots = slots if most is None else min(slots, int(most))
     cores = max(_number(loads.get("m_core", loads.get("num_proc", ""))), slots, 1)
-    memory = _smallest(_MEMORY, limits) or _bytes(loads.get("mem_total", ""))
+    memory = _smallest(_memory_of(told), limits) or _bytes(loads.get("mem_total", ""))
     counts = [(gpus[name], int(found)) for name in gpus if (found := _smallest(name, limits))]
     arch = loads.get("arch", "")
     return Host(
@@ -204,11 +222,15 @@ def _partition(
            for kind, members in kinds.items()}  # fmt: skip
     own = {kind: members for kind, members in own.items() if members}
     slots = [host.usable_cores for members in own.values() for host in members]
+    hosts = told.hosts_of(queue)
     environments = tuple(
         _environment(name, told.environments[name])
-        for name in listed(told.of_queue(queue, "pe_list"))
+        for name in (listed(told.of_host(queue, "pe_list", hosts[0])) if hosts else ())
         if name in told.environments
+        and all(name in listed(told.of_host(queue, "pe_list", one)) for one in hosts)
     )
+    memory = told.complexes.get(_memory_of(told), _NOTHING)
+    each = _bytes(told.of_queue(queue, _memory_of(told), "INFINITY"))
     jobs = _number(told.config.get("max_u_jobs", ""))
     longest = told.of_queue(queue, "h_rt", "INFINITY")
     types = told.of_queue(queue, "qtype", "BATCH INTERACTIVE").split()
@@ -223,6 +245,12 @@ def _partition(
         # Without an environment that spreads a job it stays on one host (sge_pe(5)).
         max_nodes=1 if all(one.rule == "one_node" for one in environments) else None,
         max_cores_per_node=max(slots, default=None),
+        max_memory=mib_text(int(each) // 1024**2)
+        if each is not None and memory.consumable == "JOB"
+        else None,
+        max_memory_per_cpu=mib_text(int(each) // 1024**2)
+        if each is not None and memory.consumable != "JOB"
+        else None,
         max_jobs=jobs or None,
         purpose="production" if "BATCH" in types or environments else "interactive",
         only_parallel="BATCH" not in types,
@@ -263,9 +291,9 @@ def _quota(
     unread: list[str] = []
     for name, text in rule.limits.items():
         number = _bytes(text)
-        if number is None or name not in {"slots", _MEMORY, *gpus}:
+        if number is None or name not in {"slots", _memory_of(told), *gpus}:
             unread.append(name)
-        elif name == _MEMORY:
+        elif name == _memory_of(told):
             limits["memory"] = int(number) // 1024**2
         else:
             limits["cores" if name == "slots" else f"gpu:{gpus[name]}"] = int(number)
@@ -301,7 +329,7 @@ def _needs_project(told: Answers) -> bool:
 
 
 def _dialect(told: Answers, gpus: Mapping[str, str]) -> Dialect:
-    memory = told.complexes.get(_MEMORY, _NOTHING)
+    memory = told.complexes.get(_memory_of(told), _NOTHING)
     name, gpu_type = next(iter(gpus.items()), ("gpu", "gpu"))
     counted = memory.consumable != "NO"
     # What is not set aside is still a limit, of each slot.
@@ -311,6 +339,7 @@ def _dialect(told: Answers, gpus: Mapping[str, str]) -> Dialect:
         gpus=f"-l {name.removesuffix(gpu_type)}{{type}}={{count}}",
         partition="optional",
         memory="node" if memory.consumable == "JOB" else unit,
+        memory_option=f"-l {_memory_of(told)}={{memory}}",
         memory_is_counted=True if counted else None,
         default_memory_per_core=mib_text(int(each) // 1024**2) if each else None,
         time_required=told.complexes.get("h_rt", _NOTHING).requestable == "FORCED",

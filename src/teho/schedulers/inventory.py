@@ -13,7 +13,17 @@ from teho.model.cluster import Gpu, NodeKind, OtherGpus
 from teho.schedulers.command import Completed, said
 from teho.units import mib_text
 
-__all__ = ["UNTYPED", "Ask", "Host", "asked", "gpu_of", "kinds_of", "length", "size_gib"]
+__all__ = [
+    "UNTYPED",
+    "Ask",
+    "Host",
+    "asked",
+    "gpu_of",
+    "is_product",
+    "kinds_of",
+    "length",
+    "size_gib",
+]
 
 _SLICE = re.compile(
     r"(?:(?P<whole>.*?)[_.-])?(?:mig[_.-]?)?[1-8]g(?:\.(?P<gib>\d+)gb)?(?:\+.*)?", re.IGNORECASE
@@ -93,11 +103,12 @@ def gpu_of(gpu_type: str, count: int | None) -> Gpu:
         typed=gpu_type != UNTYPED,
         memory_gib=float(part["gib"]) if part and part["gib"] else None,
         part_of=(part["whole"] or "gpu") if part else "",
-        may_be_slice=not (part or _is_product(gpu_type)),
+        may_be_slice=not (part or is_product(gpu_type)),
     )
 
 
-def _is_product(gpu_type: str) -> bool:
+def is_product(gpu_type: str) -> bool:
+    """Tell whether a name is that of a GPU's model, not of a slice."""
     return bool(_WHOLE.fullmatch(gpu_type) or _AMD.match(gpu_type) or gpu_type == UNTYPED)
 
 

@@ -122,7 +122,7 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
         memory = _memory(option.memory_mib)
         if dialect.memory == "core":
             memory = f"{option.memory_mib // cores}M"
-        yield f"-l h_vmem={memory}"
+        yield dialect.memory_option.format(memory=memory)
     yield from filter(None, (_gpus(option, cluster), _disk(option, cluster)))
     yield f"-l h_rt={_clock(option.time_s)}"
     if options.log:
