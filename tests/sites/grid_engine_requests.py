@@ -14,11 +14,10 @@ from collections.abc import Iterator
 import msgspec
 from grid_engine_sites import Gpus, Host, Queue, Site
 
-from teho.model.request import Launcher, Request
+from teho.model.request import Request
 
 __all__ = ["ByHand", "by_hand", "draw_requests", "seconds_of"]
 
-_LAUNCHERS: tuple[Launcher, ...] = ("plain", "plain", "plain", "plain", "torchrun", "launch")
 _MOST_SCRIPTS = 12
 
 
@@ -66,7 +65,7 @@ def _request(draw: random.Random, site: Site, program: str) -> Request:
     if draw.random() < 0.02:
         numbers["account"] = "nowhere"
     command = ("sh", "-c", program)
-    return Request(command=command, launcher=draw.choice(_LAUNCHERS), **numbers)  # type: ignore[arg-type]
+    return Request(command=command, **numbers)  # type: ignore[arg-type]
 
 
 def _around(*numbers: int | None) -> list[int]:
@@ -190,13 +189,11 @@ def _memory(site: Site, host: Host, request: Request, cores: int) -> list[str] |
     row = site.complexes.get("h_vmem", "")
     if request.memory_mib is None:
         return ["h_vmem=512M"] if "FORCED" in row else []
-    if not row:
-        # No memory is counted: a limit for the job, which the host must have.
-        return None if request.memory_mib > host.memory_mib else []
-    if "h_vmem" not in host.values:
-        return None if request.memory_mib > host.memory_mib else []
+    if request.memory_mib > host.memory_mib and not ("h_vmem" in host.values and row):
+        return None
     if " JOB " in row:
         return [f"h_vmem={request.memory_mib}M"]
+    # As a limit too it is multiplied by the slots, whether it is counted or not.
     return [f"h_vmem={math.ceil(request.memory_mib / cores)}M"]
 
 

@@ -39,8 +39,10 @@ from teho.schedulers.grid_engine_inventory import grid_engine_cluster
 
 __all__ = ["Job", "SiteTwin", "started", "why_not"]
 
-_PATIENCE_S = 5.0
+_PATIENCE_S = 3.0
 """A few rounds of the scheduler, which has one each second."""
+_PATIENCE_IN_DOUBT_S = 8.0
+"""If `qsub -w v` has said that the job can run."""
 _PATIENCE_FOR_FACTS_S = 12.0
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "k": 1e3, "m": 1e6, "g": 1e9}
 FACTS = 'echo "$NSLOTS $(ulimit -v) $QUEUE $(hostname)" > "facts.$JOB_ID"; sleep 30'
@@ -180,19 +182,31 @@ class SiteTwin(GridEngine):
         done = self.ask("qsub", "-w", "v", self._written(script))
         return "" if done.returncode == 0 else (done.stderr + done.stdout).strip() or "refused"
 
-    def submitted(self, script: str, *, facts: bool = False) -> Job:
+    @contextmanager
+    def without_quotas(self) -> Iterator[None]:
+        """Disable all resource quota sets for a while."""
+        for name in self.site.quotas:
+            self._load("-Mrqs", texts.quota_set(name, self.site, enabled=False))
+        try:
+            yield
+        finally:
+            for name in self.site.quotas:
+                self._load("-Mrqs", texts.quota_set(name, self.site))
+
+    def submitted(self, script: str, *, facts: bool = False, doubt: bool = True) -> Job:
         """Submit a script for real, see what it is given, and delete it.
 
         Args:
             script: what to submit.
             facts: whether to wait for what its program writes.
+            doubt: whether to wait longer for its begin.
         """
         done = self.ask("qsub", "-terse", self._written(script))
         if done.returncode:
             return Job(said=(done.stderr + done.stdout).strip() or "refused")
         number = done.stdout.split()[-1]
         try:
-            return self._settled(number, facts=facts)
+            return self._settled(number, facts=facts, doubt=doubt)
         finally:
             self._delete(number)
 
@@ -202,8 +216,8 @@ class SiteTwin(GridEngine):
         path.write_text(script)
         return path.name
 
-    def _settled(self, number: str, *, facts: bool) -> Job:
-        end_s = time.monotonic() + _PATIENCE_S
+    def _settled(self, number: str, *, facts: bool, doubt: bool) -> Job:
+        end_s = time.monotonic() + (_PATIENCE_IN_DOUBT_S if doubt else _PATIENCE_S)
         while True:
             rows = self._rows(number)
             begun = any(one[1] not in {"qw", "hqw"} for one in rows)

@@ -175,7 +175,7 @@ class _Draw(random.Random):
 def draw_site(seed: str | int) -> Site:
     """Return the site of a seed."""
     draw = _Draw(f"grid engine site {seed}")
-    draw.strictness = draw.choice((0.15, 0.3, 0.5, 1.0))
+    draw.strictness = draw.choice((0.0, 0.15, 0.3, 0.6))
     gpus = _gpus(draw)
     complexes = _complexes(draw)
     hosts = _hosts(draw, gpus, complexes)
@@ -209,7 +209,7 @@ def _gpus(draw: _Draw) -> tuple[Gpus, ...]:
 
 def _complexes(draw: _Draw) -> dict[str, str]:
     default = draw.choice(("0", "1G", "1G", "2G", "512M", "4000M"))
-    requestable = "FORCED" if draw.sometimes(0.25) else "YES"
+    requestable = "FORCED" if draw.sometimes(0.4) else "YES"
     consumable = draw.choice(("YES", "YES", "JOB", "NO"))
     rows = {}
     if consumable != "NO":
@@ -346,7 +346,10 @@ def _pe_list(
     names = [one.name for one in environments]
     if not names or draw.sometimes(0.1):
         return "NONE"
+    # The first is the usual one, in most queues.
     chosen = draw.sample(names, draw.randint(1, len(names)))
+    if names[0] not in chosen and draw.random() < 0.6:
+        chosen.append(names[0])
     text = " ".join(chosen)
     if draw.sometimes(0.12):
         place = draw.choice([*groups, *(host.name for host in there)])

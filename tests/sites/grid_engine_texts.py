@@ -75,9 +75,9 @@ def queue(shown: str, one: Queue) -> str:
     return replaced(shown, rows)
 
 
-def quota_set(name: str, site: Site) -> str:
+def quota_set(name: str, site: Site, *, enabled: bool = True) -> str:
     rules = "".join(f"  {rule}\n" for rule in site.quotas[name])
-    return f"{{\n  name {name}\n  enabled TRUE\n{rules}}}\n"
+    return f"{{\n  name {name}\n  enabled {str(enabled).upper()}\n{rules}}}\n"
 
 
 def access_list(name: str, site: Site) -> str:

@@ -29,7 +29,8 @@ __all__ = ["Case", "Tally", "judge_site"]
 
 _MOST_SCRIPTS_BY_HAND = 4
 """Of one refusal: each costs a real job."""
-_SHELLS = "posix_compliant"
+_MOST_CONFIRMED = 2
+"""Of one site and one answer of `qsub -w v`: how many jobs wait in vain before it is believed."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +83,8 @@ class Bench:
     def __init__(self, twin: SiteTwin, cluster: Cluster, tally: Tally) -> None:
         self.twin, self.cluster, self.tally = twin, cluster, tally
         self.site = twin.site
+        self.confirmed: Counter[str] = Counter()
+        """By an answer of `qsub -w v`, the number of jobs that never began."""
         self._jobs: dict[str, Job] = {}
 
     def case(self, verdict: str, what: str, request: Request | None, **rest: str) -> None:
@@ -89,12 +92,12 @@ class Bench:
             Case(verdict=verdict, what=what, site=self.site, request=request, **rest)
         )
 
-    def job(self, script: str, *, facts: bool = False) -> Job:
+    def job(self, script: str, *, facts: bool = False, doubt: bool = True) -> Job:
         """Submit a script, unless one with the same words has been submitted."""
         known = self._jobs.get(script)
         if known is None or (facts and known.begun and known.facts is None and not known.output):
             self.tally.counts["jobs"] += 1
-            known = self._jobs[script] = self.twin.submitted(script, facts=facts)
+            known = self._jobs[script] = self.twin.submitted(script, facts=facts, doubt=doubt)
         return known
 
 
@@ -128,7 +131,7 @@ def _judge(bench: Bench, request: Request) -> None:
         found = answer(request, [bench.cluster])
         scripts = [(one, write_script(one, bench.cluster).text) for one in found.options]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-        what = f"{type(error).__name__}: {_plain_words(str(error))}"
+        what = f"{type(error).__name__}: {_nameless(bench.site, str(error))}"
         bench.case("crash", f"plan: {what}", request, teho=repr(error), grid_engine="not asked")
         return
     for option, script in scripts:
@@ -144,11 +147,14 @@ def _judge(bench: Bench, request: Request) -> None:
 def _judge_option(bench: Bench, option: Option, script: str) -> None:
     counts, site = bench.tally.counts, bench.site
     why = bench.twin.refuses(script)
-    job = bench.job(script, facts=True)
+    trust = bool(why) and bench.confirmed[_nameless(site, why)] >= _MOST_CONFIRMED
+    job = Job(said=why) if trust else bench.job(script, facts=True, doubt=not why)
     rest = {"queue": option.partition, "teho": _option_text(option), "script": script}
     if not job.begun:
-        said = job.said if not why else f"{job.said}\n-w v: {why}"
-        what = _why_not(site, option.partition, job, why)
+        counts["options that -w v refuses, not submitted"] += trust
+        bench.confirmed[_nameless(site, why)] += bool(why) and not trust
+        said = job.said if not why or trust else f"{job.said}\n-w v: {why}"
+        what = _why_not(bench, option, script, job, why)
         verdict = "unsure" if what.startswith("the queue is") else "false yes"
         bench.case(verdict, what, option.request, grid_engine=said, **rest)
         counts["options that -w v takes and that never begin"] += not why
@@ -188,8 +194,9 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
             counts[f"scripts by hand that give something else: {less[0]}"] += 1
             continue
         means = f" (with {one.means})" if one.means else ""
+        sentences = " + ".join(sorted({_nameless(bench.site, one.sentence) for one in refusals}))
         bench.case(
-            "false no", f"{kinds}{means}", request,
+            "false no", f"{kinds}: {sentences}{means}", request,
             queue=queue.name, teho=said, grid_engine=f"begins, with {_job_text(job)}",
             script=one.text,
         )  # fmt: skip
@@ -203,32 +210,70 @@ def _sample(scripts: list[ByHand], _: bool) -> list[ByHand]:
     return [*plain[:_MOST_SCRIPTS_BY_HAND], *rest][: 2 * _MOST_SCRIPTS_BY_HAND]
 
 
-def _why_not(site: Site, name: str, job: Job, why: str) -> str:
+def _why_not(bench: Bench, option: Option, script: str, job: Job, why: str) -> str:
     """Return the category of an option that does not begin."""
-    if not job.number:
-        return f"refused by qsub: {_plain_words(job.said)}"
+    site, name = bench.site, option.partition
+    rejected = re.search(r"job rejected: (.*)|denied: (.*)", why or job.said)
+    if rejected:
+        return f"refused by qsub: {_nameless(site, rejected.group())}"
     states = {queue.name: queue.state for queue in site.queues}
     if states.get(name) and not why:
         return f"the queue is {'disabled' if states[name] == 'd' else 'suspended'}, the job waits"
-    judged = "refused by -w v" if why else "taken by -w v"
-    return f"never begins, {judged}: {_plain_reasons(job.said + ' ' + why)}"
+    if not why:
+        return f"never begins, though -w v takes it: {_plain_reasons(site, job.said)}"
+    return f"never begins: {_plain_reasons(site, why)}; {_cured_by(bench, script)}"
 
 
-def _plain_reasons(said: str) -> str:
-    """Return the kinds of reasons that Grid Engine names."""
-    kinds = {
-        "quota": r"resource quota|exceed.*limit|exceeds limit",
-        "queue is not usable": r"is disabled|is suspended|is not available|in error",
-        "access": r"does not have access|not in user list|has no permission|not allowed|excluded",
-        "project": r"project",
-        "no such PE in the queue": r"PE .*not in|parallel environment.*not|not in pe_list|does not match.*PE",
-        "PE has too few slots": r"PE .* offers only|in PE .*offers",
-        "a resource is lacking": r"offers only|unknown resource|(because|it) offers",
-        "a forced resource is not requested": r"forced request|must be requested|enforced|not requested",
-        "the queue takes no batch jobs": r"is not .*batch|not a batch|is not a parallel|interactive",
+def _cured_by(bench: Bench, script: str) -> str:
+    """Return what has to be taken away for `qsub -w v` to take a script."""
+    site, twin = bench.site, bench.twin
+    if site.quotas:
+        with twin.without_quotas():
+            if not twin.refuses(script):
+                return "taken without the resource quotas"
+    gpus = "|".join(re.escape(one.complex) for one in site.gpus) or "none"
+    changes = {
+        "its memory": (r"^#\$ -l h_vmem=.*\n", ""),
+        "its time": (r"^#\$ -l h_rt=.*\n", ""),
+        "its GPUs": (rf"^#\$ -l ({gpus})=.*\n", ""),
+        "its -pe": (r"^#\$ -pe .*\n", ""),
+        "more than one slot": (r"^(#\$ -pe \S+) .*\n", r"\1 1\n"),
     }
-    found = [kind for kind, pattern in kinds.items() if re.search(pattern, said)]
-    return ", ".join(found) or _plain_words(said)[:120]
+    found = [
+        name
+        for name, (pattern, instead) in changes.items()
+        if not twin.refuses(re.sub(pattern, instead, script, flags=re.MULTILINE))
+    ]
+    more = [
+        line
+        for line in ("-l h_vmem=600M", *(f"-P {one.name}" for one in site.projects))
+        if not twin.refuses(script.replace("#$ -cwd\n", f"#$ -cwd\n#$ {line}\n"))
+    ]
+    if more:
+        return f"taken with {more[0].split('=')[0].split(' bio')[0][:9].strip()}"
+    return f"taken without {found[0]}" if found else "taken with no single change"
+
+
+def _plain_reasons(site: Site, said: str) -> str:
+    """Return Grid Engine's reasons without numbers and names, and without those that follow."""
+    lines = [re.sub(r"^(Unable to run job: )?Job \d+ ", "", line.strip()) for line in re.split(r"; |\n", said)]
+    skipped = "hard queue list|no suitable queues|^Exiting|^$|-w v: "
+    own = [line for line in lines if not re.search(skipped, line)]
+    more = [line for line in own if not re.search(r"offers 0 slots", line)] or own or lines
+    return " / ".join(dict.fromkeys(_nameless(site, line) for line in more))[:160] or "no reason named"
+
+
+def _nameless(site: Site, said: str) -> str:
+    """Return a sentence without the site's own names, and without numbers."""
+    names = {one.name: "QUEUE" for one in site.queues}
+    names |= {one.name: "PE" for one in site.environments}
+    names |= {one.name: "HOST" for one in site.hosts} | dict.fromkeys(site.groups, "HOSTS")
+    names |= {one.complex: "GPUS" for one in site.gpus}
+    names |= {one.type: "TYPE" for one in site.gpus if one.type}
+    names |= {one.name: "PROJECT" for one in site.projects}
+    for name in sorted(names, key=len, reverse=True):
+        said = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", names[name], said)
+    return re.sub(r"\d+(\.\d+)?", "N", said)
 
 
 def _gpus_of(site: Site, job: Job) -> dict[str, float]:
@@ -281,6 +326,9 @@ def _less_than_asked(site: Site, request: Request, job: Job) -> Iterator[str]:
     memory = _memory_of(job)
     if request.memory_mib and memory is not None and memory < (request.memory_mib - 1) * 2**20:
         yield "less memory than asked"
+    elif request.memory_mib and job.facts and job.facts[1].isdigit():
+        if int(job.facts[1]) < (request.memory_mib - 1) * 1024:
+            yield "the process has a memory limit below what is asked"
     if request.time_s and _seconds(site, job) < request.time_s:
         yield "less time than asked"
 
