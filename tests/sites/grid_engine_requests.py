@@ -55,7 +55,7 @@ def _request(draw: random.Random, site: Site, program: str) -> Request:
     else:
         numbers["cpus"] = draw.choice(_cores(site, queue, host))
     if draw.random() < 0.5:
-        numbers["memory_mib"] = draw.choice(_memories(host))
+        numbers["memory_mib"] = draw.choice(_memories(site, host))
     if draw.random() < 0.7:
         numbers["time_s"] = 60.0 * draw.choice(_times(site))
     if draw.random() < 0.6:
@@ -99,13 +99,13 @@ def _cores(site: Site, queue: Queue, host: Host) -> list[int]:
     return [1, 1, 2, *fixed, *_around(slots, *quotas, *limits), all_of_host, slots // 2 or 1]
 
 
-def _memories(host: Host) -> list[int]:
+def _memories(site: Site, host: Host) -> list[int]:
     """Return sizes in MiB."""
-    return [1000, 3000, 8192, 16000, host.memory_mib // 2, *_around(host.memory_mib), *_capacity(host)]
+    return [1000, 3000, 8192, 16000, host.memory_mib // 2, *_around(host.memory_mib), *_capacity(site, host)]
 
 
-def _capacity(host: Host) -> list[int]:
-    text = host.values.get("h_vmem", "")
+def _capacity(site: Site, host: Host) -> list[int]:
+    text = host.values.get(site.memory, "")
     if not text:
         return []
     number = float(text[:-1]) * {"G": 1024, "M": 1}[text[-1]]
@@ -186,15 +186,15 @@ def _counted(one: Gpus, request: Request, least: int) -> Iterator[tuple[int, lis
 
 
 def _memory(site: Site, host: Host, request: Request, cores: int) -> list[str] | None:
-    row = site.complexes.get("h_vmem", "")
+    name, row = site.memory, site.complexes.get(site.memory, "")
     if request.memory_mib is None:
-        return ["h_vmem=512M"] if "FORCED" in row else []
-    if request.memory_mib > host.memory_mib and not ("h_vmem" in host.values and row):
+        return [f"{name}=512M"] if "FORCED" in row else []
+    if request.memory_mib > host.memory_mib and not (name in host.values and row):
         return None
     if " JOB " in row:
-        return [f"h_vmem={request.memory_mib}M"]
+        return [f"{name}={request.memory_mib}M"]
     # As a limit too it is multiplied by the slots, whether it is counted or not.
-    return [f"h_vmem={math.ceil(request.memory_mib / cores)}M"]
+    return [f"{name}={math.ceil(request.memory_mib / cores)}M"]
 
 
 def _environments(

@@ -130,6 +130,11 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     words: dict[str, str] = {}
     """Rows of the global configuration, such as `enforce_project`."""
 
+    @property
+    def memory(self) -> str:
+        """The resource by which jobs ask for memory."""
+        return memory_in(self.complexes)
+
     def queue(self, name: str) -> Queue:
         return next(queue for queue in self.queues if queue.name == name)
 
@@ -160,6 +165,11 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         return {
             name: min(count, int(queue.values.get(name, count))) for name, count in found.items()
         }
+
+
+def memory_in(complexes: dict[str, str]) -> str:
+    """Return the name of the resource for memory; `h_vmem` if a site counts none."""
+    return next((name for name, row in complexes.items() if " MEMORY " in row), "h_vmem")
 
 
 class _Draw(random.Random):
@@ -204,6 +214,8 @@ def _gpus(draw: _Draw) -> tuple[Gpus, ...]:
         return (Gpus(complex=name, **how),)
     pattern = draw.choice(("coproc_{}", "cuda.{}", "{}", "gpu_{}", "nvidia-{}"))
     types = draw.sample(_TYPES, draw.choice((1, 1, 2, 2, 3)))
+    # A job cannot ask for GPUs of every type.
+    how["requestable"] = how["requestable"] if len(types) == 1 else "YES"
     return tuple(Gpus(complex=pattern.format(one), type=one, **how) for one in types)
 
 
@@ -212,10 +224,12 @@ def _complexes(draw: _Draw) -> dict[str, str]:
     requestable = "FORCED" if draw.sometimes(0.4) else "YES"
     consumable = draw.choice(("YES", "YES", "JOB", "NO"))
     rows = {}
+    name = draw.choices(("h_vmem", "mem_free", "rmem", "mem"), (8, 1, 1, 1))[0]
     if consumable != "NO":
         if requestable == "FORCED":
             default = "0"
-        rows["h_vmem"] = f"h_vmem MEMORY <= {requestable} {consumable} {default} 0"
+        short = {"mem_free": "mf"}.get(name, name)
+        rows[name] = f"{short} MEMORY <= {requestable} {consumable} {default} 0"
     if draw.sometimes(0.3):
         rows["h_rt"] = "h_rt TIME <= FORCED NO 0:0:0 0"
     return rows
@@ -235,8 +249,9 @@ def _hosts(
         if draw.random() < 0.7:
             cores_all = sockets * cores
             values["slots"] = str(draw.choice((cores_all, cores_all, cores_all - 1, 2 * cores_all)))
-        if "h_vmem" in complexes and draw.random() < 0.9:
-            values["h_vmem"] = draw.choice(
+        memory = memory_in(complexes)
+        if memory in complexes and draw.random() < 0.9:
+            values[memory] = draw.choice(
                 (f"{memory_mib}M", f"{memory_mib - 2345}M", f"{memory_mib / 1024 - 3:.1f}G",
                  f"{memory_mib // 1024}G")
             )  # fmt: skip
@@ -408,8 +423,8 @@ def _quotas(draw: _Draw, site: Site) -> dict[str, tuple[str, ...]]:
             where = f"pes {site.environments[0].name}"
         limits = [f"slots={draw.choice((1, 2, 4, 8, 16))}"]
         limits += [f"{one.complex}={draw.choice((0, 1, 2))}" for one in site.gpus] * 2
-        if "h_vmem" in site.complexes:
-            limits.append(f"h_vmem={draw.choice(('8G', '50000M'))}")
+        if site.memory in site.complexes:
+            limits.append(f"{site.memory}={draw.choice(('8G', '50000M'))}")
         chosen = draw.sample(limits, 1)[0]
         words = ["limit", *([who] if draw.random() < 0.7 else []), where, "to", chosen]
         rules = [" ".join(word for word in words if word)]

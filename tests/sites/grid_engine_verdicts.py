@@ -233,7 +233,7 @@ def _cured_by(bench: Bench, script: str) -> str:
                 return "taken without the resource quotas"
     gpus = "|".join(re.escape(one.complex) for one in site.gpus) or "none"
     changes = {
-        "its memory": (r"^#\$ -l h_vmem=.*\n", ""),
+        "its memory": (rf"^#\$ -l {site.memory}=.*\n", ""),
         "its time": (r"^#\$ -l h_rt=.*\n", ""),
         "its GPUs": (rf"^#\$ -l ({gpus})=.*\n", ""),
         "its -pe": (r"^#\$ -pe .*\n", ""),
@@ -244,13 +244,12 @@ def _cured_by(bench: Bench, script: str) -> str:
         for name, (pattern, instead) in changes.items()
         if not twin.refuses(re.sub(pattern, instead, script, flags=re.MULTILINE))
     ]
-    more = [
-        line
-        for line in ("-l h_vmem=600M", *(f"-P {one.name}" for one in site.projects))
-        if not twin.refuses(script.replace("#$ -cwd\n", f"#$ -cwd\n#$ {line}\n"))
-    ]
-    if more:
-        return f"taken with {more[0].split('=')[0].split(' bio')[0][:9].strip()}"
+    for line in (f"-l {site.memory}=600M", *(f"-P {one.name}" for one in site.projects)):
+        if not twin.refuses(script.replace("#$ -cwd\n", f"#$ -cwd\n#$ {line}\n")):
+            return f"taken with a line {'-P' if line.startswith('-P') else '-l memory'}"
+    counted = {one.consumable for one in site.gpus if f"-l {one.complex}=" in script}
+    if found and found[0] == "its GPUs" and counted:
+        return f"taken without its GPUs (consumable {', '.join(counted)})"
     return f"taken without {found[0]}" if found else "taken with no single change"
 
 
@@ -293,9 +292,9 @@ def _gpus_of(site: Site, job: Job) -> dict[str, float]:
     return found
 
 
-def _memory_of(job: Job) -> float | None:
+def _memory_of(site: Site, job: Job) -> float | None:
     """Return the memory that a job consumes in bytes; None: none is counted there."""
-    found = [count for key, count in job.consumed.items() if key.endswith(":h_vmem")]
+    found = [count for key, count in job.consumed.items() if key.endswith(f":{site.memory}")]
     return sum(found) if found else None
 
 
@@ -323,14 +322,21 @@ def _less_than_asked(site: Site, request: Request, job: Job) -> Iterator[str]:
         yield "another queue than asked"
     if request.account and job.project != request.account:
         yield "another project than asked"
-    memory = _memory_of(job)
-    if request.memory_mib and memory is not None and memory < (request.memory_mib - 1) * 2**20:
-        yield "less memory than asked"
-    elif request.memory_mib and job.facts and job.facts[1].isdigit():
-        if int(job.facts[1]) < (request.memory_mib - 1) * 1024:
-            yield "the process has a memory limit below what is asked"
+    memory = _memory_of(site, job)
+    asked_mib = request.memory_mib or 0
+    if memory is not None:
+        yield from _short_of(asked_mib, memory / 2**20, cores, "less memory than asked")
+    elif job.facts and job.facts[1].isdigit():
+        limit_mib = int(job.facts[1]) / 1024
+        yield from _short_of(asked_mib, limit_mib, cores, "a memory limit below what is asked")
     if request.time_s and _seconds(site, job) < request.time_s:
         yield "less time than asked"
+
+
+def _short_of(asked_mib: float, given_mib: float, slots: int, what: str) -> Iterator[str]:
+    if given_mib < asked_mib - 1:
+        rounded = " (rounded down for each slot)" if given_mib > asked_mib - 1 - slots else ""
+        yield f"{what}{rounded}"
 
 
 def _more_gpus(site: Site, request: Request, job: Job) -> Iterator[str]:
@@ -355,7 +361,7 @@ def _differing(site: Site, option: Option, job: Job) -> Iterator[str]:
     if option.partition and job.queues != {option.partition}:
         yield "queue: other than announced"
     memory_mib = given.memory_mib if given is not None else option.memory_mib
-    memory = _memory_of(job)
+    memory = _memory_of(site, job)
     if memory_mib is not None and memory is not None:
         announced = option.nodes * memory_mib
         yield from _sign("memory", announced, memory / 2**20, 1 + sum(job.slots.values()))
