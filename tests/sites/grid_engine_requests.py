@@ -1,7 +1,7 @@
-"""Random requests at and around a site's limits, and the scripts of one who knows Grid Engine. Pure.
+"""Random requests at and around a Grid Engine site's limits, and scripts by hand. Pure.
 
-The scripts are what a user would write by hand who knows the site's own files. They share
-nothing with Teho's writer.
+The scripts are what a user would write by hand who knows the site's own files and the man pages.
+They share nothing with Teho's writer.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _of_gpus(draw: random.Random, site: Site, queue: Queue, host: Host) -> dict[
 
 def _cores(site: Site, queue: Queue, host: Host) -> list[int]:
     slots = int(site.on_host(queue.slots, host))
-    quotas = [int(n) for rules in site.quotas.values() for n in re.findall(r"slots=(\d+)", str(rules))]
+    quotas = [int(count) for count in re.findall(r"slots=(\d+)", str(site.quotas))]
     limits = [one.slots for one in site.environments if one.slots < 100]
     all_of_host = int(host.values.get("slots", slots))
     fixed = [int(one.rule) for one in site.environments if one.rule.isdigit()]
@@ -101,7 +101,8 @@ def _cores(site: Site, queue: Queue, host: Host) -> list[int]:
 
 def _memories(site: Site, host: Host) -> list[int]:
     """Return sizes in MiB."""
-    return [1000, 3000, 8192, 16000, host.memory_mib // 2, *_around(host.memory_mib), *_capacity(site, host)]
+    edges = [*_around(host.memory_mib), *_capacity(site, host)]
+    return [1000, 3000, 8192, 16000, host.memory_mib // 2, *edges]
 
 
 def _capacity(site: Site, host: Host) -> list[int]:

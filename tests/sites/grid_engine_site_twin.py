@@ -105,7 +105,8 @@ class SiteTwin(GridEngine):
             memory.write_text(texts.meminfo(host))
             cores = self.directory / f"cores-{host.name}"
             cores.write_text(f"0-{host.all_cores - 1}\n")
-            for fake, real in ((memory, "/proc/meminfo"), (cores, "/sys/devices/system/cpu/online")):
+            online = "/sys/devices/system/cpu/online"
+            for fake, real in ((memory, "/proc/meminfo"), (cores, online)):
                 self._must("mount", "--bind", str(fake), real, host=host.name)
 
     def _hardware(self, host: str) -> dict[str, str]:
@@ -147,7 +148,7 @@ class SiteTwin(GridEngine):
         path.write_text(replaced(self._must("qconf", "-sconf"), words))
         self._must("qconf", "-Mconf", str(path))
 
-    def __enter__(self) -> SiteTwin:
+    def __enter__(self) -> SiteTwin:  # noqa: PYI034 - Self is not in Python 3.10
         super().__enter__()
         self._idle = self._available()
         return self
@@ -232,18 +233,16 @@ class SiteTwin(GridEngine):
             slots[instance] = slots.get(instance, 0) + count
         left = self._available()
         consumed = {key: full - left.get(key, full) for key, full in self._idle.items()}
-        limits = re.search(r"^hard resource_list:\s+(\S+)", shown, re.MULTILINE)
-        environment = re.search(r"^parallel environment:\s+(\S+)", shown, re.MULTILINE)
-        project = re.search(r"^project:\s+(\S+)", shown, re.MULTILINE)
+        limits = _word(shown, "hard resource_list")
         seen, output = self._facts(number) if facts else (None, "")
         return Job(
             number=number,
             begun=True,
             slots=slots,
             consumed={key: value for key, value in consumed.items() if abs(value) > 1e-6},
-            limits=dict(pair.split("=", 1) for pair in limits.group(1).split(",")) if limits else {},
-            environment=environment.group(1) if environment else "",
-            project=project.group(1) if project else "",
+            limits=dict(pair.split("=", 1) for pair in limits.split(",") if pair),
+            environment=_word(shown, "parallel environment"),
+            project=_word(shown, "project"),
             facts=seen,
             output=output,
         )
@@ -299,6 +298,12 @@ class SiteTwin(GridEngine):
             if not self.ask(str(PROGRAMS / "qstat"), "-u", "*").stdout.strip():
                 return
             time.sleep(0.1)
+
+
+def _word(shown: str, name: str) -> str:
+    """Return the value of one of the rows of `qstat -j`; empty: there is no such row."""
+    found = re.search(rf"^{name}:\s+(\S+)", shown, re.MULTILINE)
+    return found.group(1) if found else ""
 
 
 def _reason(shown: str) -> str:

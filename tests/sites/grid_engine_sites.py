@@ -235,9 +235,7 @@ def _complexes(draw: _Draw) -> dict[str, str]:
     return rows
 
 
-def _hosts(
-    draw: _Draw, gpus: Sequence[Gpus], complexes: dict[str, str]
-) -> tuple[Host, ...]:
+def _hosts(draw: _Draw, gpus: Sequence[Gpus], complexes: dict[str, str]) -> tuple[Host, ...]:
     stem, end = draw.choice((("node", ""), ("c1-n", ".hpc.site"), ("gpu", "-ib"), ("d", "s.local")))
     counts = (1, 2, 4, 4, 8)
     found = []
@@ -385,9 +383,7 @@ def _values(draw: _Draw, gpus: Sequence[Gpus], there: Sequence[Host]) -> dict[st
     return values
 
 
-def _limits(
-    draw: _Draw, lists: dict[str, str], projects: Sequence[Project]
-) -> dict[str, str]:
+def _limits(draw: _Draw, lists: dict[str, str], projects: Sequence[Project]) -> dict[str, str]:
     words = {"h_rt": draw.choice(_H_RT)}
     if draw.sometimes(0.12):
         words["h_vmem"] = draw.choice(("4G", "16G", "65536M"))

@@ -114,27 +114,28 @@ def lines_of(site: Site) -> str:
             f"host {one.name}: {one.sockets}x{one.cores} cores, {one.memory_mib} MiB, "
             f"complex_values {values} {_pairs(one.words, ' ')}".replace(" NONE", "")
         )
-    lines += [f"group {name}: {' '.join(own)}" for name, own in site.groups.items()]
-    lines += [
-        f"pe {one.name}: {one.rule}, slots {one.slots} {_pairs(one.words, ' ')}".replace(" NONE", "")
-        for one in site.environments
-    ]
-    for one in site.queues:
-        state = {"d": " (disabled)", "s": " (suspended)"}.get(one.state, "")
-        values = f" complex_values {_pairs(one.values)}" if one.values else ""
-        words = " ".join(f"{key} {value}" for key, value in one.words.items())
+    lines += [f"group {name}: {' '.join(hosts)}" for name, hosts in site.groups.items()]
+    for pe in site.environments:
+        words = _pairs(pe.words, " ").replace("NONE", "")
+        lines.append(f"pe {pe.name}: {pe.rule}, slots {pe.slots} {words}")
+    for own in site.queues:
+        state = {"d": " (disabled)", "s": " (suspended)"}.get(own.state, "")
+        values = f" complex_values {_pairs(own.values)}" if own.values else ""
+        words = " ".join(f"{key} {value}" for key, value in own.words.items())
         lines.append(
-            f"queue {one.name}{state}: hostlist {' '.join(one.hosts)} slots {one.slots} "
-            f"pe_list {one.environments}{values} {words}"
+            f"queue {own.name}{state}: hostlist {' '.join(own.hosts)} slots {own.slots} "
+            f"pe_list {own.environments}{values} {words}"
         )
     lines += [f"quota {name}: {'; '.join(rules)}" for name, rules in site.quotas.items()]
-    lines += [f"list {name}: {entries}" for name, entries in site.lists.items() if _used(name, site)]
+    used = {name: entries for name, entries in site.lists.items() if _used(name, site)}
+    lines += [f"list {name}: {entries}" for name, entries in used.items()]
     lines += [f"project {one.name} {_pairs(one.words, ' ')}" for one in site.projects]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _used(name: str, site: Site) -> bool:
-    words = [one.words for one in (*site.queues, *site.environments, *site.projects, *site.hosts)]
+    words = [one.words for one in site.queues] + [one.words for one in site.environments]
+    words += [one.words for one in site.projects] + [one.words for one in site.hosts]
     return any(name in values.values() for values in words) or f"@{name}" in str(site.quotas)
 
 

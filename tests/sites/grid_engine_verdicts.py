@@ -179,7 +179,7 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
     said = "; ".join(refusal.sentence for refusal in refusals) or "no word of this queue"
     told = " ".join(refusal.instead for refusal in refusals)
     counts = bench.tally.counts
-    for one in _sample(by_hand(bench.site, queue, request, FACTS), bool(refusals)):
+    for one in _sample(by_hand(bench.site, queue, request, FACTS)):
         if one.means == "-P" and ("-P" in told or "--account" in told or "account" in kinds):
             continue  # the plan names that way itself
         if bench.twin.refuses(one.text):
@@ -204,7 +204,7 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
     counts["refusals that Grid Engine shares"] += 1
 
 
-def _sample(scripts: list[ByHand], _: bool) -> list[ByHand]:
+def _sample(scripts: list[ByHand]) -> list[ByHand]:
     plain = [one for one in scripts if not one.means]
     rest = [one for one in scripts if one.means]
     return [*plain[:_MOST_SCRIPTS_BY_HAND], *rest][: 2 * _MOST_SCRIPTS_BY_HAND]
@@ -255,11 +255,13 @@ def _cured_by(bench: Bench, script: str) -> str:
 
 def _plain_reasons(site: Site, said: str) -> str:
     """Return Grid Engine's reasons without numbers and names, and without those that follow."""
-    lines = [re.sub(r"^(Unable to run job: )?Job \d+ ", "", line.strip()) for line in re.split(r"; |\n", said)]
+    begin = r"^(Unable to run job: )?Job \d+ "
+    lines = [re.sub(begin, "", line.strip()) for line in re.split(r"; |\n", said)]
     skipped = "hard queue list|no suitable queues|^Exiting|^$|-w v: "
     own = [line for line in lines if not re.search(skipped, line)]
-    more = [line for line in own if not re.search(r"offers 0 slots", line)] or own or lines
-    return " / ".join(dict.fromkeys(_nameless(site, line) for line in more))[:160] or "no reason named"
+    more = [line for line in own if "offers 0 slots" not in line] or own or lines
+    found = " / ".join(dict.fromkeys(_nameless(site, line) for line in more))
+    return found[:160] or "no reason named"
 
 
 def _nameless(site: Site, said: str) -> str:

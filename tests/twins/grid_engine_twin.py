@@ -100,11 +100,11 @@ class GridEngine:
             "PATH": f"{self.bin}:{PROGRAMS}:{os.environ['PATH']}",
         }
         """What a client needs in its environment."""
-        self.hosts = nodes or (socket.gethostname(),)
+        self.hosts: tuple[str, ...] = nodes or (socket.gethostname(),)
         self._nodes = NodePair(nodes, directory / "nodes") if nodes else None
         self._guards: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self: _Self) -> _Self:
+    def __enter__(self: _Self) -> _Self:  # noqa: PYI019 - Self is not in Python 3.10
         try:
             self._lay_out()
             self._lay_out_user()
