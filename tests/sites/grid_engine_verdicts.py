@@ -129,13 +129,21 @@ def _judge(bench: Bench, request: Request) -> None:
     tally.counts["requests"] += 1
     try:
         found = answer(request, [bench.cluster])
-        scripts = [(one, write_script(one, bench.cluster).text) for one in found.options]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         what = f"{type(error).__name__}: {_nameless(bench.site, str(error))}"
         bench.case("crash", f"plan: {what}", request, teho=repr(error), grid_engine="not asked")
         return
-    for option, script in scripts:
+    for option in found.options:
         tally.counts["options"] += 1
+        try:
+            script = write_script(option, bench.cluster).text
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+            what = f"no script: {_nameless(bench.site, str(error))}"
+            bench.case(
+                "false yes", what, request, queue=option.partition,
+                teho=f"{_option_text(option)}, and then: {error!r}", grid_engine="not asked",
+            )  # fmt: skip
+            continue
         _judge_option(bench, option, script)
     planned = {option.partition or option.label for option in found.options}
     for queue in bench.site.queues:
@@ -193,11 +201,11 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
         if less:
             counts[f"scripts by hand that give something else: {less[0]}"] += 1
             continue
-        means = f" (with {one.means})" if one.means else ""
+        means = f"by hand with {one.means}: " if one.means else ""
         sentences = " + ".join(sorted({_nameless(bench.site, one.sentence) for one in refusals}))
         bench.case(
-            "false no", f"{kinds}: {sentences}{means}", request,
-            queue=queue.name, teho=said, grid_engine=f"begins, with {_job_text(job)}",
+            "false no", f"{kinds}: {sentences}", request,
+            queue=queue.name, teho=said, grid_engine=f"{means}begins, with {_job_text(job)}",
             script=one.text,
         )  # fmt: skip
         return
@@ -221,7 +229,16 @@ def _why_not(bench: Bench, option: Option, script: str, job: Job, why: str) -> s
         return f"the queue is {'disabled' if states[name] == 'd' else 'suspended'}, the job waits"
     if not why:
         return f"never begins, though -w v takes it: {_plain_reasons(site, job.said)}"
-    return f"never begins: {_plain_reasons(site, why)}; {_cured_by(bench, script)}"
+    environment = re.search(r"^#\$ -pe (\S+)", script, re.MULTILINE)
+    queue = next((one for one in site.queues if one.name == name), None)
+    if environment and queue:
+        lists = [site.on_host(queue.environments, host) for host in site.hosts_of(queue)]
+        if not any(environment.group(1) in one.split() for one in lists):
+            return "never begins: the PE is not in the queue's pe_list"
+    reason = _plain_reasons(site, why)
+    if "offers" in reason:
+        reason += f"; {_cured_by(bench, script)}"
+    return f"never begins: {reason}"
 
 
 def _cured_by(bench: Bench, script: str) -> str:
@@ -269,11 +286,12 @@ def _nameless(site: Site, said: str) -> str:
     names = {one.name: "QUEUE" for one in site.queues}
     names |= {one.name: "PE" for one in site.environments}
     names |= {one.name: "HOST" for one in site.hosts} | dict.fromkeys(site.groups, "HOSTS")
-    names |= {one.complex: "GPUS" for one in site.gpus}
-    names |= {one.type: "TYPE" for one in site.gpus if one.type}
+    names |= {one.complex: "GPUs" for one in site.gpus}
+    names |= {one.type: "GPUs" for one in site.gpus if one.type}
     names |= {one.name: "PROJECT" for one in site.projects}
     for name in sorted(names, key=len, reverse=True):
         said = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", names[name], said)
+    said = re.sub(r"\bGPUs?\b( GPUs?\b)?", "GPU", said).replace("QUEUE@HOST", "QUEUE")
     return re.sub(r"\d+(\.\d+)?", "N", said)
 
 
