@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -49,6 +50,8 @@ def main() -> int:
     reason = why_not()
     if reason:
         sys.exit(reason)
+    # SIGTERM must leave through the context managers, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in list(os.environ):
         if name.startswith(("SGE_", "TEHO_")):
             del os.environ[name]
