@@ -346,6 +346,8 @@ def _less_than_asked(site: Site, request: Request, job: Job) -> Iterator[str]:
     asked_mib = request.memory_mib or 0
     if memory is not None:
         yield from _short_of(asked_mib, memory / 2**20, cores, "less memory than asked")
+    elif sum(one.memory_mib for one in site.hosts if one.name in job.hosts) < asked_mib:
+        yield "a host with less memory than asked"
     elif job.facts and job.facts[1].isdigit():
         limit_mib = int(job.facts[1]) / 1024
         yield from _short_of(asked_mib, limit_mib, cores, "a memory limit below what is asked")
@@ -391,6 +393,10 @@ def _differing(site: Site, option: Option, job: Job) -> Iterator[str]:
             yield "memory: the process's limit (ulimit -v) is less than announced"
     if _seconds(site, job) < option.time_s - 0.5:
         yield "time limit: less than announced"
+    elif min(seconds_of(site.queue(name).words.get("s_rt", "INFINITY")) for name in job.queues) < (
+        option.time_s - 0.5
+    ):
+        yield "time limit: the queue's soft limit (s_rt) ends the program before"
     elif _seconds(site, job) > math.ceil(option.time_s / 60) * 60 + 0.5:
         yield "time limit: more than announced"
     if option.account and job.project != option.account:
