@@ -187,6 +187,9 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
     said = "; ".join(refusal.sentence for refusal in refusals) or "no word of this queue"
     told = " ".join(refusal.instead for refusal in refusals)
     counts = bench.tally.counts
+    if queue.state:
+        counts["refusals of queues that are disabled or suspended, not judged"] += 1
+        return
     for one in _sample(by_hand(bench.site, queue, request, FACTS)):
         if one.means == "-P" and ("-P" in told or "--account" in told or "account" in kinds):
             continue  # the plan names that way itself
