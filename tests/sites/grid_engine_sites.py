@@ -185,7 +185,7 @@ class _Draw(random.Random):
 def draw_site(seed: str | int) -> Site:
     """Return the site of a seed."""
     draw = _Draw(f"grid engine site {seed}")
-    draw.strictness = draw.choice((0.0, 0.15, 0.3, 0.6))
+    draw.strictness = draw.choice((0.0, 0.3, 0.5, 0.8))
     gpus = _gpus(draw)
     complexes = _complexes(draw)
     hosts = _hosts(draw, gpus, complexes)
@@ -294,7 +294,7 @@ def _rights(draw: _Draw) -> tuple[dict[str, str], tuple[Project, ...], dict[str,
     lists = {"others": "daemon,sys", "mine": draw.choice((USER, f"@{GROUP}", f"daemon,{USER}"))}
     projects: tuple[Project, ...] = ()
     words = {}
-    if draw.sometimes(0.6):
+    if draw.random() < 0.4:
         names = draw.sample(("chem", "proj_a", "bio.1"), draw.choice((1, 2)))
         projects = tuple(
             Project(
@@ -303,7 +303,7 @@ def _rights(draw: _Draw) -> tuple[dict[str, str], tuple[Project, ...], dict[str,
             )
             for name in names
         )
-        if draw.sometimes(0.4):
+        if draw.random() < 0.3:
             words["enforce_project"] = "true"
     return lists, projects, words
 
@@ -403,7 +403,7 @@ def _limits(draw: _Draw, lists: dict[str, str], projects: Sequence[Project]) -> 
 
 def _quotas(draw: _Draw, site: Site) -> dict[str, tuple[str, ...]]:
     found = {}
-    for number in range(draw.choice((0, 1, 2)) if draw.sometimes(0.9) else 0):
+    for number in range(draw.choice((0, 0, 0, 1, 2))):
         queue = draw.choice(site.queues).name
         who = draw.choice(
             ("users {*}", "users *", f"users {USER}", "users {@mine}", "users {@others}",
