@@ -232,12 +232,15 @@ def _why_not(bench: Bench, option: Option, script: str, job: Job, why: str) -> s
         return f"the queue is {'disabled' if states[name] == 'd' else 'suspended'}, the job waits"
     if not why:
         return f"never begins, though -w v takes it: {_plain_reasons(site, job.said)}"
-    environment = re.search(r"^#\$ -pe (\S+)", script, re.MULTILINE)
+    environment = re.search(r"^#\$ -pe (\S+) (\d+)", script, re.MULTILINE)
     queue = next((one for one in site.queues if one.name == name), None)
     if environment and queue:
         lists = [site.on_host(queue.environments, host) for host in site.hosts_of(queue)]
         if not any(environment.group(1) in one.split() for one in lists):
             return "never begins: the PE is not in the queue's pe_list"
+        slots = {one.name: one.slots for one in site.environments}[environment.group(1)]
+        if int(environment.group(2)) > slots:
+            return "never begins: more slots than the PE has"
     reason = _plain_reasons(site, why)
     if "offers" in reason:
         reason += f"; {_cured_by(bench, script)}"
