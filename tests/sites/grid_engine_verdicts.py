@@ -197,7 +197,8 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
             continue
         job = bench.job(one.text, facts=True)
         if not job.begun:
-            counts["scripts by hand that -w v takes and that never begin"] += 1
+            reason = _plain_reasons(bench.site, job.said)
+            counts[f"scripts by hand that -w v takes and that never begin: {reason}"] += 1
             continue
         less = [*_less_than_asked(bench.site, request, job), *_more_gpus(bench.site, request, job)]
         less += list(_program(job))
