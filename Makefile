@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FRAMEWORKS ?= yes
-# With `make soak`: how many sites, how many requests of each, and which ones.
+# With `make soak`: slurm or grid_engine, how many sites, how many requests of each, and which ones.
+SCHEDULER ?= slurm
 SITES ?= 200
 REQUESTS ?= 50
 SEED ?= 1
@@ -41,9 +42,9 @@ check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
 	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject src/teho/bench/programs src/teho/doctor/programs \
 	  src/teho/software/what_is_installed.py
 
-soak: .venv/dev  ## Plans on random sites against a real Slurm; SITES, REQUESTS, SEED: an hour.
+soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUESTS, SEED: an hour.
 	sh tests/debian-packages.sh
-	$(BIN)/python tests/sites/soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
+	$(BIN)/python tests/sites/$(if $(filter grid_engine,$(SCHEDULER)),grid_engine_)soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.
 	$(BIN)/python benchmarks/run.py --write docs/benchmarks.md

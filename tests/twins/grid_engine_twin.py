@@ -36,6 +36,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from grid_engine_shape import ENVIRONMENT, complexes, host_rows, queues, replaced, verifier
 from node_namespaces import NodePair
@@ -43,7 +44,7 @@ from node_namespaces import NodePair
 from teho.clusters.catalogue import load_cluster
 from teho.model.cluster import Cluster
 
-__all__ = ["GridEngineTwin", "started", "why_not"]
+__all__ = ["GridEngine", "GridEngineTwin", "started", "why_not"]
 
 PROGRAMS = Path("/usr/lib/gridengine")
 SHARED = Path("/usr/share/gridengine")
@@ -73,19 +74,18 @@ def why_not() -> str:
     return ""
 
 
-class GridEngineTwin:
-    """One running Grid Engine, as a context manager.
+_Self = TypeVar("_Self", bound="GridEngine")
+
+
+class GridEngine:
+    """One running Grid Engine without queues, as a context manager.
 
     Args:
-        cluster: whose shape it takes.
         directory: an empty one, made open to all; those above it must be so already.
         nodes: names of the two execution hosts to make; none: this machine is the only one.
     """
 
-    def __init__(
-        self, cluster: Cluster, directory: Path, nodes: tuple[str, str] | None = None
-    ) -> None:
-        self.cluster = cluster
+    def __init__(self, directory: Path, nodes: tuple[str, str] | None = None) -> None:
         self.directory = directory
         self.root = directory / "sge"
         self.bin = directory / "bin"
@@ -100,11 +100,11 @@ class GridEngineTwin:
             "PATH": f"{self.bin}:{PROGRAMS}:{os.environ['PATH']}",
         }
         """What a client needs in its environment."""
-        self.hosts = nodes or (socket.gethostname(),)
+        self.hosts: tuple[str, ...] = nodes or (socket.gethostname(),)
         self._nodes = NodePair(nodes, directory / "nodes") if nodes else None
         self._guards: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self) -> GridEngineTwin:  # noqa: PYI034 - Self is not in Python 3.10
+    def __enter__(self: _Self) -> _Self:  # noqa: PYI019 - Self is not in Python 3.10
         try:
             self._lay_out()
             self._lay_out_user()
@@ -191,11 +191,6 @@ class GridEngineTwin:
             # Instead of an edit of /etc/hosts: whatever the address is called is this host.
             aliases = dict.fromkeys([host, "localhost", *_names_of(host)])
             (common / "host_aliases").write_text(" ".join(aliases) + "\n")
-        # In front of the client, not of the queue master: `qsub -w v` asks only this one.
-        judge = self.root / "verifier"
-        judge.write_text(verifier(self.cluster))
-        judge.chmod(0o755)
-        (common / "sge_request").write_text(f"-jsv script:{judge}\n")
 
     def _lay_out_user(self) -> None:
         user = pwd.getpwnam(USER)
@@ -257,7 +252,7 @@ class GridEngineTwin:
         with log.open("wb") as errors:
             guard = subprocess.Popen(
                 self._nodes.inside(host, guarded, Path("/")) if self._nodes else guarded,
-                env={**os.environ, **self.environment, "SGE_ND": "true"},
+                env={**os.environ, **self.environment, **self._hardware(host), "SGE_ND": "true"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -270,6 +265,10 @@ class GridEngineTwin:
             if time.monotonic() > end_s or guard.poll() is not None:
                 raise TimeoutError(f"{program} does not answer: {log.read_text()[-2000:]}")
             time.sleep(0.1)
+
+    def _hardware(self, host: str) -> dict[str, str]:
+        """Return variables by which a host's daemon sees other hardware than this machine's."""
+        return {}
 
     def _reports(self, host: str) -> bool:
         rows = self.ask("qhost").stdout.splitlines()
@@ -300,6 +299,33 @@ class GridEngineTwin:
             "queue_sort_method": "seqno",
         }
         self._load("-Msconf", replaced(self._must("qconf", "-ssconf"), scheduler))
+
+
+class GridEngineTwin(GridEngine):
+    """A Grid Engine with the shape of a cluster.
+
+    Args:
+        cluster: whose shape it takes.
+        directory: an empty one, made open to all; those above it must be so already.
+        nodes: names of the two execution hosts to make; none: this machine is the only one.
+    """
+
+    def __init__(
+        self, cluster: Cluster, directory: Path, nodes: tuple[str, str] | None = None
+    ) -> None:
+        super().__init__(directory, nodes)
+        self.cluster = cluster
+
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        # In front of the client, not of the queue master: `qsub -w v` asks only this one.
+        judge = self.root / "verifier"
+        judge.write_text(verifier(self.cluster))
+        judge.chmod(0o755)
+        (self.root / CELL / "common/sge_request").write_text(f"-jsv script:{judge}\n")
+
+    def _configure(self) -> None:
+        super()._configure()
         self._load("-Mc", complexes(self._must("qconf", "-sc"), self.cluster))
         environment = (SHARED / "util/resources/pe/smp").read_text()
         self._load("-Ap", environment)
