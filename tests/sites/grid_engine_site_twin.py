@@ -6,6 +6,7 @@ see another `/proc/meminfo` and another topology.
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 import re
@@ -34,8 +35,10 @@ from teho.clusters.catalogue import read_cluster
 from teho.clusters.check import mistakes_in
 from teho.clusters.write import cluster_text
 from teho.model.cluster import Cluster
+from teho.model.member import Live
 from teho.schedulers.command import Completed, run
 from teho.schedulers.grid_engine_inventory import grid_engine_cluster
+from teho.schedulers.grid_engine_live import grid_engine_live
 
 __all__ = ["Job", "SiteTwin", "started", "why_not"]
 
@@ -169,12 +172,18 @@ class SiteTwin(GridEngine):
         path.write_text(cluster_text(found))
         return read_cluster(path), mistakes_in(path)
 
+    def rights(self) -> Live:
+        """Return what the site says of the moment and of its user."""
+        group = grp.getgrgid(pwd.getpwnam(USER).pw_gid).gr_name
+        return grid_engine_live(self._ask, user=USER, groups=[group])
+
     def _ask(self, argv: Sequence[str], /, **how: Any) -> Completed:
         # In this process: its Python may be where no ordinary user finds it.
         user = pwd.getpwnam(USER)
         ids = (f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
         own = [f"{key}={value}" for key, value in self.environment.items()]
-        words = ["setpriv", *ids, "env", *own, *argv]
+        # Not by the twin's `bin`, whose commands become that user themselves.
+        words = ["setpriv", *ids, "env", *own, str(PROGRAMS / argv[0]), *argv[1:]]
         assert self._nodes
         return run(self._nodes.inside(self.hosts[0], words, self.home), **how)
 

@@ -83,6 +83,7 @@ class Bench:
     def __init__(self, twin: SiteTwin, cluster: Cluster, tally: Tally) -> None:
         self.twin, self.cluster, self.tally = twin, cluster, tally
         self.site = twin.site
+        self.live = {cluster.name: twin.rights()}
         self.confirmed: Counter[str] = Counter()
         """By an answer of `qsub -w v`, the number of jobs that never began."""
         self._jobs: dict[str, Job] = {}
@@ -128,7 +129,7 @@ def _judge(bench: Bench, request: Request) -> None:
     tally = bench.tally
     tally.counts["requests"] += 1
     try:
-        found = answer(request, [bench.cluster])
+        found = answer(request, [bench.cluster], live=bench.live)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         what = f"{type(error).__name__}: {_nameless(bench.site, str(error))}"
         bench.case("crash", f"plan: {what}", request, teho=repr(error), grid_engine="not asked")
@@ -191,7 +192,7 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
         counts["refusals of queues that are disabled or suspended, not judged"] += 1
         return
     for one in _sample(by_hand(bench.site, queue, request, FACTS)):
-        if one.means == "-P" and ("-P" in told or "--account" in told or "account" in kinds):
+        if "-P" in one.means.split() and ("-P" in told or "--account" in told or "account" in kinds):
             continue  # the plan names that way itself
         if bench.twin.refuses(one.text):
             continue
