@@ -174,7 +174,12 @@ def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Hos
     most = _smallest("slots", limits)
     slots = slots if most is None else min(slots, int(most))
     cores = max(_number(loads.get("m_core", loads.get("num_proc", ""))), slots, 1)
-    memory = _smallest(_memory_of(told), limits) or _bytes(loads.get("mem_total", ""))
+    # What hosts report of an attribute counts too, if it is less (complex(5), consumables).
+    memory = _smallest(_memory_of(told), limits)
+    if memory is not None:
+        memory = _smallest(_memory_of(told), [*limits, loads])
+    else:
+        memory = _bytes(loads.get("mem_total", ""))
     counts = [(gpus[name], int(found)) for name in gpus if (found := _smallest(name, limits))]
     arch = loads.get("arch", "")
     return Host(
