@@ -113,7 +113,7 @@ def test_what_is_filled_in_is_what_can_be_had() -> None:
     assert only(cluster(environments=(FILL,)), gpus=1).cpus_per_task == 1
     few = quota(limits={"cores": 3, "memory": 1000})
     option = only(cluster(quotas=(few,)), gpus=1)
-    assert (option.cpus_per_task, option.memory_mib) == (3, 999)
+    assert (option.cpus_per_task, option.memory_mib) == (3, 1000)
 
 
 def test_jobs_are_on_one_node() -> None:
@@ -135,12 +135,26 @@ def test_gpus_that_are_counted_for_each_slot() -> None:
 
 
 def test_memory_of_each_slot_adds_up_to_what_is_asked_for() -> None:
-    option = only(cluster(), gpus=0, cpus=3, memory_mib=1000)
-    assert option.memory_mib == 1002
-    assert "-l h_vmem=334M" in lines(cluster(), gpus=0, cpus=3, memory_mib=1000)
-    # Never more than there is.
-    assert only(cluster(), gpus=0, cpus=3, memory_mib=64000).memory_mib == 63999
+    assert "-l h_vmem=333M" in lines(cluster(), gpus=0, cpus=3, memory_mib=999)
+    # To a KiB of each slot, and never more than there is.
+    assert "-l h_vmem=341333K" in lines(cluster(), gpus=0, cpus=3, memory_mib=1000)
+    assert "-l h_vmem=21845333K" in lines(cluster(), gpus=0, cpus=3, memory_mib=64000)
     assert "-l h_vmem=1000M" in lines(cluster(memory="node"), gpus=0, cpus=3, memory_mib=1000)
+    bare = msgspec.structs.replace(NODE, memory_is_named=False)
+    assert not any("h_vmem" in line for line in lines(cluster(bare), gpus=0))
+    assert refusal(cluster(bare), gpus=0, memory_mib=10).kind == "memory_is_automatic"
+
+
+def test_the_environment_whose_quota_allows_it_is_taken() -> None:
+    own = ParallelEnvironment(name="own", rule="one_node")
+    few = quota(limits={"cores": 1}, environments=("smp",))
+    site = cluster(environments=(SMP, own), quotas=(few,))
+    assert "-pe own 2" in lines(site, gpus=0, cpus=2)
+    elsewhere = ParallelEnvironment(name="elsewhere", rule="one_node", kinds=("cpu",))
+    assert "-pe smp 2" in lines(cluster(environments=(elsewhere, SMP)), gpus=0, cpus=2)
+    # Without an environment a GPU is had that its quota does not allow.
+    gpus = quota(limits={"gpu:v100": 0}, environments=("smp",))
+    assert only(cluster(quotas=(gpus,)), gpus=1).cpus_per_task == 1
 
 
 def test_a_queue_that_is_not_for_batch_takes_parallel_jobs() -> None:

@@ -109,6 +109,8 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sockets: int | None = None
     memory: str | None = None
     """Memory that jobs can ask for, in whole MiB: `498GiB`, `61500MiB`."""
+    memory_is_named: bool = True
+    """Whether a request may name it; not so on hosts whose memory Grid Engine does not count."""
     local_disk_gib: float | None = None
     """Disk of the node that a job can use; 0: the node has none."""
     gpu: Gpu | None = None
@@ -164,6 +166,8 @@ class ParallelEnvironment(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     cores_per_node: int | None = None
     max_cores: int | None = None
     """Of all of its running jobs."""
+    kinds: tuple[str, ...] = ()
+    """The only kinds of node that it is on; none: all of the partition's."""
     user_lists: tuple[str, ...] = ()
     """The only user lists that may use it; none: all but `denied_user_lists`."""
     denied_user_lists: tuple[str, ...] = ()
@@ -340,8 +344,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Option that picks a kind of node, with `{constraint}`."""
     memory: Literal["node", "none", "core"] = "node"
     """Memory is asked for a node, never (it comes with GPUs, cores or nodes), or for a core."""
-    memory_option: str = "-l h_vmem={memory}"
-    """Grid Engine's option for memory, with `{memory}`."""
+    memory_option: str = ""
+    """Grid Engine's option for memory, with `{memory}`; empty: `-l h_vmem={memory}`."""
     memory_is_counted: bool | None = None
     """Whether the scheduler sets memory aside for jobs. Known: each job names its memory, as the
     site's defaults may be more than a node has. None: not documented, and jobs name it if the

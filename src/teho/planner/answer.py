@@ -15,9 +15,8 @@ from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.allocated import cpus_per_core, given_to
 from teho.planner.cost import cost_of
-from teho.planner.grid_engine_rules import unknown_to_plan
+from teho.planner.grid_engine_rules import environment_of, unknown_to_plan
 from teho.planner.limits import refusals_of
-from teho.planner.parallel_environments import environment_for, needs_environment
 from teho.planner.resource_limits import unsure_limits
 from teho.planner.shape import (
     Case,
@@ -327,7 +326,7 @@ def option_of(case: Case) -> Option:
         gpu_memory_gib=gpu.memory_gib if gpu else None,
         tasks_per_node=shape.tasks_per_node,
         cpus_per_task=shape.cpus_per_task,
-        parallel_environment=_environment_of(case),
+        parallel_environment=environment_of(case),
         gpus_named=shape.gpus_per_node // shape.cores_per_node if gpu and gpu.per_slot else None,
         cpus_per_core=asked.cpus,
         one_thread=asked.one_thread,
@@ -349,11 +348,3 @@ def option_of(case: Case) -> Option:
         ),
         request=request,
     )
-
-
-def _environment_of(case: Case) -> str:
-    cores = case.shape.cores_per_node
-    if not needs_environment(case.cluster, case.partition, cores):
-        return ""
-    found = environment_for(case.partition, case.kind, case.live, cores)
-    return found.name if found else ""

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 from teho.model.plan import Refusal
 from teho.planner.parallel_environments import (
-    environment_for,
+    environments_for,
     environments_of,
     is_on_lists,
-    keeps_together,
     needs_environment,
 )
 from teho.planner.quotas import Holds, holding, project_of
 from teho.planner.shape import Case
 from teho.units import counted, format_mib
 
-__all__ = ["grid_engine_refusals", "unknown_to_plan"]
+__all__ = ["environment_of", "grid_engine_refusals", "unknown_to_plan"]
 
 _ASKED = "Grid Engine qconf, asked now"
 _STATES = {
@@ -128,11 +127,10 @@ def _environment(case: Case) -> Iterator[Refusal]:
             source=partition.source,
         )
         return
-    if not needs_environment(case.cluster, partition, cores):
+    held = _holding(case)
+    if not held.needs_environment or held.environment is not None:
         return
-    if environment_for(partition, case.kind, case.live, cores) is not None:
-        return
-    own = list(environments_of(partition, case.live))
+    own = list(environments_of(partition, case.kind, case.live))
     have = ", ".join(f"{one.name} ({_rule(one.rule, one.cores_per_node)})" for one in own)
     yield Refusal(
         kind="parallel_environment",
@@ -155,9 +153,8 @@ def _rule(rule: str, cores: int | None) -> str:
 def _other_cores(case: Case) -> str:
     """Return the next smaller count of cores that can be had, or the least; empty: none can."""
     for cores in (*range(case.shape.cores_per_node - 1, 0, -1), *range(2, case.usable_cores + 1)):
-        if (
-            not needs_environment(case.cluster, case.partition, cores)
-            or environment_for(case.partition, case.kind, case.live, cores) is not None
+        if not needs_environment(case.cluster, case.partition, cores) or environments_for(
+            case.partition, case.kind, case.live, cores
         ):
             return f"--cpus {cores}"
     return ""
@@ -170,7 +167,7 @@ def _quotas(case: Case) -> Iterator[Refusal]:
         asked[f"gpu:{gpu.type}"] = shape.gpus_per_node
     for rule in _holding(case).rules:
         for what, most in rule.limits.items():
-            number = asked.get(what, 0) * (1 if rule.per_node else shape.nodes)
+            number = asked.get(what, 0)
             if number > most:
                 where = "a node" if rule.per_node else "all jobs together"
                 yield Refusal(
@@ -189,6 +186,7 @@ def _holding(case: Case) -> Holds:
         case.kind,
         case.live,
         case.shape.cores_per_node,
+        case.shape.gpus_per_node,
     )
 
 
@@ -196,6 +194,12 @@ def _amount(what: str, number: int) -> str:
     if what == "memory":
         return format_mib(number)
     return counted(number, "core" if what == "cores" else f"{what.removeprefix('gpu:')} GPU")
+
+
+def environment_of(case: Case) -> str:
+    """Return the parallel environment to ask for; empty: none."""
+    own = _holding(case).environment
+    return own.name if own else ""
 
 
 def unknown_to_plan(case: Case) -> Iterator[str]:
@@ -207,12 +211,10 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
         yield "whether the queue starts jobs now"
     if is_on_lists(live, partition.user_lists, partition.denied_user_lists) is None:
         yield "whether the queue's user lists let you in"
-    cores, own = case.shape.cores_per_node, None
-    if needs_environment(case.cluster, partition, cores):
-        own = environment_for(partition, case.kind, live, cores)
-    if own is not None and not keeps_together(own, partition, case.kind, cores):
-        yield f"whether all cores are on one node ({own.name}: {_rule(own.rule, None)})"
     held = _holding(case)
+    own = held.environment
+    if own is not None and not held.on_one_node:
+        yield f"whether all cores are on one node ({own.name}: {_rule(own.rule, None)})"
     for name in held.unsure:
         yield f"whether the quota {name} holds for the job"
     for rule in held.rules:

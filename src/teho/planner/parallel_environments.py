@@ -11,7 +11,7 @@ from teho.model.cluster import Cluster, NodeKind, ParallelEnvironment, Partition
 from teho.model.member import Live
 
 __all__ = [
-    "environment_for",
+    "environments_for",
     "environments_of",
     "is_on_lists",
     "keeps_together",
@@ -26,20 +26,18 @@ def needs_environment(cluster: Cluster, partition: Partition, cores: int) -> boo
     return cores > 1 or partition.only_parallel
 
 
-def environment_for(
+def environments_for(
     partition: Partition, kind: NodeKind, live: Live | None, cores: int
-) -> ParallelEnvironment | None:
-    """Return the first that gives so many cores on one node, best for sure; None: none does."""
+) -> list[ParallelEnvironment]:
+    """Return those that give so many cores on one node, first those that surely do."""
     able = [
         one
-        for one in environments_of(partition, live)
+        for one in environments_of(partition, kind, live)
         if one.max_cores is None or cores <= one.max_cores
         if one.rule != "fixed" or cores == one.cores_per_node
         if one.rule != "spread" or cores == 1 or _is_alone(partition, kind)
     ]
-    return next((one for one in able if keeps_together(one, partition, kind, cores)), None) or next(
-        iter(able), None
-    )
+    return sorted(able, key=lambda one: not keeps_together(one, partition, kind, cores))
 
 
 def keeps_together(
@@ -54,9 +52,13 @@ def _is_alone(partition: Partition, kind: NodeKind) -> bool:
     return partition.node_counts.get(kind.name, kind.count) == 1 and len(partition.kinds) == 1
 
 
-def environments_of(partition: Partition, live: Live | None) -> Iterator[ParallelEnvironment]:
-    """Yield those of a partition that the user may use."""
+def environments_of(
+    partition: Partition, kind: NodeKind, live: Live | None
+) -> Iterator[ParallelEnvironment]:
+    """Yield those of a partition that the user may use on a kind of node."""
     for one in partition.parallel_environments:
+        if one.kinds and kind.name not in one.kinds:
+            continue
         if is_on_lists(live, one.user_lists, one.denied_user_lists) is not False:
             yield one
 

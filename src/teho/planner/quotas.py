@@ -1,4 +1,7 @@
-"""Which of Grid Engine's resource quotas hold for a job (sge_resource_quota(5)). Pure."""
+"""Which parallel environment and which quotas of Grid Engine's a job has. Pure.
+
+Of each set of quotas the first rule that matches holds (sge_resource_quota(5)).
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,36 @@ from collections.abc import Sequence
 
 import msgspec
 
-from teho.model.cluster import Cluster, NodeKind, Partition, Quota
+from teho.model.cluster import Cluster, NodeKind, ParallelEnvironment, Partition, Quota
 from teho.model.member import Live
 from teho.model.request import Request
-from teho.planner.parallel_environments import environment_for, needs_environment
+from teho.planner.parallel_environments import environments_for, keeps_together, needs_environment
 
 __all__ = ["Holds", "holding", "project_of"]
 
 
 class Holds(msgspec.Struct, frozen=True):
-    """The quotas of a job."""
+    """The environment and the quotas of a job."""
 
+    needs_environment: bool = False
+    environment: ParallelEnvironment | None = None
+    on_one_node: bool = True
+    """Whether its cores surely are."""
     rules: tuple[Quota, ...] = ()
     unsure: tuple[str, ...] = ()
     """Sets of which it is not known which rule holds."""
 
-    def most(self, what: str, nodes: int) -> int | None:
-        """Return the most of `cores`, `memory` or `gpu:TYPE` on each node. None: no limit."""
-        own = [
-            rule.limits[what] // (1 if rule.per_node else nodes)
-            for rule in self.rules
-            if what in rule.limits
-        ]
-        return min(own, default=None)
+    def most(self, what: str) -> int | None:
+        """Return the most of `cores`, `memory` or `gpu:TYPE` that the job may have. None: any."""
+        return min((rule.limits[what] for rule in self.rules if what in rule.limits), default=None)
+
+    def allows(self, cores: int, gpu_type: str, gpus: int) -> bool:
+        """Tell whether the quotas allow so many cores and GPUs."""
+        for what, count in (("cores", cores), (f"gpu:{gpu_type}", gpus)):
+            most = self.most(what)
+            if most is not None and count > most:
+                return False
+        return True
 
 
 _NONE = Holds()
@@ -41,16 +51,38 @@ def holding(
     kind: NodeKind,
     live: Live | None,
     cores: int,
+    gpus: int,
 ) -> Holds:
-    """Return the first rule of each set that is about a job with so many cores on its node."""
-    if not cluster.quotas:
+    """Choose the environment of a job with so many cores and GPUs on its node.
+
+    Of those that can give them, the first whose quotas allow them; if none does, the first.
+    """
+    if cluster.scheduler != "grid_engine":
         return _NONE
-    environment = (
-        environment_for(partition, kind, live, cores)
-        if needs_environment(cluster, partition, cores)
-        else None
-    )
-    name, project = environment.name if environment else "", project_of(request, live)
+    choices: list[Holds] = []
+    if not needs_environment(cluster, partition, cores):
+        choices.append(Holds())
+    else:
+        for one in environments_for(partition, kind, live, cores):
+            together = keeps_together(one, partition, kind, cores)
+            choices.append(Holds(needs_environment=True, environment=one, on_one_node=together))
+        choices = choices or [Holds(needs_environment=True)]
+    found = [_held(request, cluster, partition, kind, live, one) for one in choices]
+    gpu_type = kind.gpu.type if kind.gpu else ""
+    return next((one for one in found if one.allows(cores, gpu_type, gpus)), found[0])
+
+
+def _held(
+    request: Request,
+    cluster: Cluster,
+    partition: Partition,
+    kind: NodeKind,
+    live: Live | None,
+    own: Holds,
+) -> Holds:
+    if not cluster.quotas:
+        return own
+    name, project = own.environment.name if own.environment else "", project_of(request, live)
     rules: list[Quota] = []
     unsure: list[str] = []
     done: set[str] = set()
@@ -71,7 +103,7 @@ def holding(
             rules.append(rule)
         else:
             unsure.append(rule.name)
-    return Holds(tuple(rules), tuple(unsure))
+    return msgspec.structs.replace(own, rules=tuple(rules), unsure=tuple(unsure))
 
 
 def project_of(request: Request, live: Live | None) -> str:

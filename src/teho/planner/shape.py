@@ -10,7 +10,6 @@ import msgspec
 from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
 from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
-from teho.planner.parallel_environments import environment_for, keeps_together, needs_environment
 from teho.planner.quotas import Holds, holding
 from teho.planner.slurm_rules import Limits, limits_for
 from teho.units import parse_duration, parse_mib
@@ -141,7 +140,7 @@ def case_of(
         partition=partition,
         kind=kind,
         share=share,
-        automatic=_automatic(cluster, partition, share),
+        automatic=_automatic(cluster, partition, kind, share),
         limits=limits,
         live=live,
         nodes=nodes,
@@ -285,16 +284,15 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         gpu = self.kind.gpu
         if gpu and gpu.per_slot and self.gpus % cores:
             return False
-        most = self.holding(cores).most("cores", self.nodes)
-        if most is not None and cores > most:
+        held = self.holding(cores)
+        if held.needs_environment and held.environment is None:
             return False
-        if not needs_environment(self.cluster, self.partition, cores):
-            return True
-        own = environment_for(self.partition, self.kind, self.live, cores)
-        return own is not None and keeps_together(own, self.partition, self.kind, cores)
+        return held.allows(cores, gpu.type if gpu else "", self.gpus) and held.on_one_node
 
     def holding(self, cores: int) -> Holds:
-        return holding(self.request, self.cluster, self.partition, self.kind, self.live, cores)
+        return holding(
+            self.request, self.cluster, self.partition, self.kind, self.live, cores, self.gpus
+        )
 
     def fair_cores(self) -> int:
         kind, share, gpus = self.kind, self.share, self.gpus
@@ -326,8 +324,6 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
     def memory(self, cores: int) -> int | None:
         """Return the memory of each node that the job asks for. None: it asks for none."""
         amount = self.wanted_memory(cores)
-        if amount is not None and self.cluster.dialect.memory == "core":
-            return self.memory_by_core(amount, cores)
         if amount is None or not default_memory_is_too_much(
             self.cluster, self.partition, self.kind, self.gpus
         ):
@@ -336,17 +332,6 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         if self.request.memory_mib is not None:
             return math.ceil(amount / self.gpus) * self.gpus
         return max(1, amount // self.gpus) * self.gpus
-
-    def memory_by_core(self, amount: int, cores: int) -> int:
-        """Return the memory of each node where the job asks for that of a core, in whole MiB."""
-        whole = memory_mib(self.kind.memory)
-        if self.request.memory_mib is None:
-            each = amount // cores
-        else:
-            each = math.ceil(amount / cores)
-            if whole is not None and amount <= whole:
-                each = min(each, whole // cores)
-        return max(1, each) * cores
 
     def wanted_memory(self, cores: int) -> int | None:
         """Return the memory of each node to the MiB."""
@@ -385,7 +370,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             memory_mib(partition.max_memory),
             None if each is None else each * cores * self.kind.threads_per_core,
             limits.node_most("mem"),
-            self.holding(cores).most("memory", self.nodes),
+            self.holding(cores).most("memory"),
             None if job is None else job // self.nodes,
         )
 
@@ -415,10 +400,10 @@ def _share_of(cluster: Cluster, kind: NodeKind) -> Share | None:
 
 
 def _automatic(
-    cluster: Cluster, partition: Partition, share: Share | None
+    cluster: Cluster, partition: Partition, kind: NodeKind, share: Share | None
 ) -> tuple[Automatic, ...]:
     found = {*partition.automatic, *(share.automatic if share else ())}
-    if cluster.dialect.memory == "none":
+    if cluster.dialect.memory == "none" or not kind.memory_is_named:
         found.add("memory")
     return tuple(sorted(found))
 

@@ -175,10 +175,9 @@ def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Hos
     slots = slots if most is None else min(slots, int(most))
     cores = max(_number(loads.get("m_core", loads.get("num_proc", ""))), slots, 1)
     # What hosts report of an attribute counts too, if it is less (complex(5), consumables).
-    memory = _smallest(_memory_of(told), limits)
-    if memory is not None:
-        memory = _smallest(_memory_of(told), [*limits, loads])
-    else:
+    memory = _smallest(_memory_of(told), [*limits, loads])
+    named = memory is not None or _memory_of(told) in told.queues[queue]
+    if memory is None:
         memory = _bytes(loads.get("mem_total", ""))
     counts = [(gpus[name], int(found)) for name in gpus if (found := _smallest(name, limits))]
     arch = loads.get("arch", "")
@@ -188,6 +187,7 @@ def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Hos
         usable_cores=slots or cores,
         sockets=_number(loads.get("m_socket", "")) or None,
         memory_mib=int(memory) // 1024**2 if memory else None,
+        memory_is_named=named,
         gpus=tuple(counts),
         arch=_ARCHES.get(arch, arch or "x86_64"),
         partitions=(queue,),
@@ -227,17 +227,14 @@ def _partition(
            for kind, members in kinds.items()}  # fmt: skip
     own = {kind: members for kind, members in own.items() if members}
     slots = [host.usable_cores for members in own.values() for host in members]
-    hosts = told.hosts_of(queue)
-    environments = tuple(
-        _environment(name, told.environments[name])
-        for name in (listed(told.of_host(queue, "pe_list", hosts[0])) if hosts else ())
-        if name in told.environments
-        and all(name in listed(told.of_host(queue, "pe_list", one)) for one in hosts)
-    )
+    environments = _environments(told, queue, own)
     memory = told.complexes.get(_memory_of(told), _NOTHING)
-    each = _bytes(told.of_queue(queue, _memory_of(told), "INFINITY"))
+    limits = (told.of_queue(queue, name, "INFINITY") for name in {_memory_of(told), "h_vmem"})
+    each = min((number for text in limits if (number := _bytes(text)) is not None), default=None)
     jobs = _number(told.config.get("max_u_jobs", ""))
-    longest = told.of_queue(queue, "h_rt", "INFINITY")
+    # At the soft limit a program is sent SIGUSR1, which ends it unless it listens.
+    times = [told.of_queue(queue, name, "INFINITY") for name in ("h_rt", "s_rt")]
+    longest = min((parse_duration(text) for text in times if text != "INFINITY"), default=None)
     types = told.of_queue(queue, "qtype", "BATCH INTERACTIVE").split()
     return Partition(
         name=queue,
@@ -246,7 +243,7 @@ def _partition(
             kind.name: len(members) for kind, members in own.items() if len(members) != kind.count
         },
         takes_cpu_jobs=not any(told.complexes[name].requestable == "FORCED" for name in gpus),
-        max_time=None if longest == "INFINITY" else length(parse_duration(longest)),
+        max_time=None if longest is None else length(longest),
         # Without an environment that spreads a job it stays on one host (sge_pe(5)).
         max_nodes=1 if all(one.rule == "one_node" for one in environments) else None,
         max_cores_per_node=max(slots, default=None),
@@ -269,13 +266,32 @@ def _partition(
     )
 
 
-def _environment(name: str, settings: Settings) -> ParallelEnvironment:
+def _environments(
+    told: Answers, queue: str, kinds: Mapping[NodeKind, Sequence[Host]]
+) -> tuple[ParallelEnvironment, ...]:
+    """Return a queue's parallel environments; each host may have its own list of them."""
+    lists = {
+        kind.name: [listed(told.of_host(queue, "pe_list", host.name)) for host in hosts]
+        for kind, hosts in kinds.items()
+    }
+    names = dict.fromkeys(name for own in lists.values() for one in own for name in one)
+    found = []
+    for name in names:
+        on = tuple(kind for kind, own in lists.items() if all(name in one for one in own))
+        if name in told.environments and on:
+            every = len(on) == len(lists)
+            found.append(_environment(name, told.environments[name], () if every else on))
+    return tuple(found)
+
+
+def _environment(name: str, settings: Settings, kinds: tuple[str, ...]) -> ParallelEnvironment:
     rule = settings.get("allocation_rule", "$pe_slots")
     return ParallelEnvironment(
         name=name,
         rule=_RULES.get(rule, "fixed"),
         cores_per_node=int(rule) if rule.isdecimal() else None,
         max_cores=_number(settings.get("slots", "")),
+        kinds=kinds,
         user_lists=listed(settings.get("user_lists", "")),
         denied_user_lists=listed(settings.get("xuser_lists", "")),
     )
@@ -344,7 +360,7 @@ def _dialect(told: Answers, gpus: Mapping[str, str]) -> Dialect:
         gpus=f"-l {name.removesuffix(gpu_type)}{{type}}={{count}}",
         partition="optional",
         memory="node" if memory.consumable == "JOB" else unit,
-        memory_option=f"-l {_memory_of(told)}={{memory}}",
+        memory_option="" if _memory_of(told) == "h_vmem" else f"-l {_memory_of(told)}={{memory}}",
         memory_is_counted=True if counted else None,
         default_memory_per_core=mib_text(int(each) // 1024**2) if each else None,
         time_required=told.complexes.get("h_rt", _NOTHING).requestable == "FORCED",

@@ -63,6 +63,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """CPUs that the scheduler counts for a core."""
     sockets: int | None = None
     memory_mib: int | None = None
+    memory_is_named: bool = True
     local_disk_gib: float | None = None
     gpus: tuple[tuple[str, int], ...] = ()
     """Types, each with its count."""
@@ -144,6 +145,7 @@ def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, .
             threads_per_core=host.cpus_per_core,
             sockets=host.sockets,
             memory=mib_text(host.memory_mib) if host.memory_mib else None,
+            memory_is_named=host.memory_is_named,
             local_disk_gib=host.local_disk_gib,
             gpu=gpu_of(*gpu) if gpu else None,
             other_gpus=tuple(

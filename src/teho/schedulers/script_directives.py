@@ -121,8 +121,8 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
     if option.memory_mib is not None and "memory" not in option.automatic:
         memory = _memory(option.memory_mib)
         if dialect.memory == "core":
-            memory = f"{option.memory_mib // cores}M"
-        yield dialect.memory_option.format(memory=memory)
+            memory = _part_of_memory(option.memory_mib, cores)
+        yield (dialect.memory_option or "-l h_vmem={memory}").format(memory=memory)
     yield from filter(None, (_gpus(option, cluster), _disk(option, cluster)))
     yield f"-l h_rt={_clock(option.time_s)}"
     if options.log:
@@ -166,6 +166,12 @@ def _part(amount: float, cores: int) -> float:
 def _memory(mib: int) -> str:
     """Write memory in whole GiB or, where it is none, in MiB."""
     return f"{mib}M" if mib % 1024 else f"{mib // 1024}G"
+
+
+def _part_of_memory(mib: int, cores: int) -> str:
+    """Write each core's part in whole KiB, rounded down: all of them must not exceed the node's."""
+    kib = mib * 1024 // cores
+    return f"{kib}K" if kib % 1024 else f"{kib // 1024}M"
 
 
 def _slurm_time(seconds: float) -> str:
