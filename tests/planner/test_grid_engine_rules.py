@@ -52,8 +52,8 @@ def cluster(
         nodes=(kind,),
         partitions=(
             Partition(
-                name="all.q", kinds=(kind.name,), takes_cpu_jobs=True, source="GE",
-                parallel_environments=environments, **partition,
+                name="all.q", takes_cpu_jobs=True, source="GE",
+                parallel_environments=environments, **{"kinds": (kind.name,), **partition},
             ),
         ),
         dialect=Dialect(
@@ -143,6 +143,25 @@ def test_memory_of_each_slot_adds_up_to_what_is_asked_for() -> None:
     bare = msgspec.structs.replace(NODE, memory_is_named=False)
     assert not any("h_vmem" in line for line in lines(cluster(bare), gpus=0))
     assert refusal(cluster(bare), gpus=0, memory_mib=10).kind == "memory_is_automatic"
+
+
+def test_parallel_jobs_that_not_all_hosts_could_take_may_wait_for_ever() -> None:
+    small = NodeKind(name="small", count=1, cores=16, memory="8000MiB", source="GE")
+    site = cluster(memory="node", kinds=("gpu", "small"))
+    site = msgspec.structs.replace(site, nodes=(NODE, small))
+    sentence = (
+        "whether it begins: the queue's hosts differ, and a parallel job that not all of them "
+        "could take may wait for ever"
+    )
+    unsure = (sentence,)
+    assert plan(site, gpus=0, cpus=2, memory_mib=9000).options[0].unknown == unsure
+    assert plan(site, gpus=0, cpus=2, memory_mib=8000).options[0].unknown == ()
+    assert plan(site, gpus=0, cpus=1, memory_mib=9000).options[0].unknown == ()
+    # What is filled in is what each has.
+    assert plan(site, gpus=1, cpus=8).options[0].memory_mib == 8000
+    few = msgspec.structs.replace(NODE, name="few", gpu=msgspec.structs.replace(V100, count=1))
+    mixed = msgspec.structs.replace(cluster(kinds=("gpu", "few")), nodes=(NODE, few))
+    assert plan(mixed, gpus=2, cpus=2).options[0].unknown == unsure
 
 
 def test_the_environment_whose_quota_allows_it_is_taken() -> None:

@@ -11,7 +11,7 @@ from teho.planner.parallel_environments import (
     is_on_lists,
     needs_environment,
 )
-from teho.planner.quotas import Holds, holding, project_of
+from teho.planner.quotas import Holds, holding, least_memory_of_hosts, project_of
 from teho.planner.shape import Case
 from teho.units import counted, format_mib
 
@@ -196,6 +196,21 @@ def _amount(what: str, number: int) -> str:
     return counted(number, "core" if what == "cores" else f"{what.removeprefix('gpu:')} GPU")
 
 
+def _is_too_much_for_a_host(case: Case) -> bool:
+    """Tell whether a host has less than the job asks for, of what is counted for the whole job."""
+    cluster, shape, gpu = case.cluster, case.shape, case.kind.gpu
+    least = least_memory_of_hosts(cluster, case.partition, shape.cores_per_node)
+    if least is not None and (shape.memory_mib or 0) > least:
+        return True
+    if gpu is None or gpu.per_slot or not shape.gpus_per_node:
+        return False
+    return any(
+        one.gpu and one.gpu.type == gpu.type and (one.gpu.count or 0) < shape.gpus_per_node
+        for one in cluster.nodes
+        if one.name in case.partition.kinds
+    )
+
+
 def environment_of(case: Case) -> str:
     """Return the parallel environment to ask for; empty: none."""
     own = _holding(case).environment
@@ -215,6 +230,11 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
     own = held.environment
     if own is not None and not held.on_one_node:
         yield f"whether all cores are on one node ({own.name}: {_rule(own.rule, None)})"
+    if own is not None and _is_too_much_for_a_host(case):
+        yield (
+            "whether it begins: the queue's hosts differ, and a parallel job that not all of them "
+            "could take may wait for ever"
+        )
     for name in held.unsure:
         yield f"whether the quota {name} holds for the job"
     for rule in held.rules:

@@ -13,8 +13,9 @@ from teho.model.cluster import Cluster, NodeKind, ParallelEnvironment, Partition
 from teho.model.member import Live
 from teho.model.request import Request
 from teho.planner.parallel_environments import environments_for, keeps_together, needs_environment
+from teho.units import parse_mib
 
-__all__ = ["Holds", "holding", "project_of"]
+__all__ = ["Holds", "holding", "least_memory_of_hosts", "project_of"]
 
 
 class Holds(msgspec.Struct, frozen=True):
@@ -104,6 +105,23 @@ def _held(
         else:
             unsure.append(rule.name)
     return msgspec.structs.replace(own, rules=tuple(rules), unsure=tuple(unsure))
+
+
+def least_memory_of_hosts(cluster: Cluster, partition: Partition, cores: int) -> int | None:
+    """Return what each host of a queue has in MiB, if a job must fit on all. None: it need not.
+
+    Grid Engine 8.1.9 may never start a parallel job whose memory is counted for the whole job
+    (`JOB`) if one of the hosts has less, though `qsub -w v` takes it.
+    """
+    is_parallel = needs_environment(cluster, partition, cores)
+    if not is_parallel or cluster.dialect.memory != "node":
+        return None
+    amounts = [
+        parse_mib(kind.memory)
+        for kind in cluster.nodes
+        if kind.name in partition.kinds and kind.memory is not None
+    ]
+    return min(amounts, default=None)
 
 
 def project_of(request: Request, live: Live | None) -> str:

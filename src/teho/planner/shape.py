@@ -10,7 +10,7 @@ import msgspec
 from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
 from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
-from teho.planner.quotas import Holds, holding
+from teho.planner.quotas import Holds, holding, least_memory_of_hosts
 from teho.planner.slurm_rules import Limits, limits_for
 from teho.units import parse_duration, parse_mib
 
@@ -371,6 +371,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             None if each is None else each * cores * self.kind.threads_per_core,
             limits.node_most("mem"),
             self.holding(cores).most("memory"),
+            least_memory_of_hosts(self.cluster, self.partition, cores),
             None if job is None else job // self.nodes,
         )
 
