@@ -210,7 +210,9 @@ def test_states_lists_and_projects_of_the_moment() -> None:
 
 
 def quota(**fields: Any) -> Quota:
-    return Quota(**{"name": "few", "partitions": ("all.q",), "kinds": ("gpu",), **fields})
+    return Quota(
+        **{"source": "GE", "name": "few", "partitions": ("all.q",), "kinds": ("gpu",), **fields}
+    )
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Of all running jobs that match: `cores`, `memory` (MiB), `gpu:v100`."""
     unread: tuple[str, ...] = ()
     """What it limits that is none of these."""
+    source: str
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -174,7 +174,7 @@ def _quotas(case: Case) -> Iterator[Refusal]:
                     kind="limit",
                     sentence=f"{_amount(what, number)}, at most {_amount(what, most)} for {where} "
                     f"(quota {rule.name})",
-                    source="Grid Engine qconf -srqs",
+                    source=rule.source,
                 )
 
 

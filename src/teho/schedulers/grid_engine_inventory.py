@@ -331,6 +331,7 @@ def _quota(
         per_node="hosts" in rule.each,
         limits=limits,
         unread=tuple(unread),
+        source=f"GE qconf -srqs {rule.name}",
     )
 
 

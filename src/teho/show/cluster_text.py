@@ -13,7 +13,7 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
-from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, Term
+from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
 from teho.show.cells import plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.units import format_mib, parse_mib
@@ -37,6 +37,7 @@ _TITLES = {
     "nodes": "Nodes",
     "partitions": "Partitions",
     "shares": "Fair share of a GPU",
+    "quotas": "Quotas",
     "dialect": "How a request is written",
     "account": "Account",
     "local_disk": "Local disk",
@@ -54,7 +55,15 @@ _NAMES = {"Share": "gpu", "Software": "framework", "Container": "generation"}
 _HEADS = ("  Name", "Scheduler", "GPUs of a node", "Verified", "Status")
 _GPUS = 2
 _LIMITS = frozenset(
-    {"node_counts", "max_of_job", "max_of_node", "min_of_job", "max_of_user", "max_of_all"}
+    {
+        "limits",
+        "node_counts",
+        "max_of_job",
+        "max_of_node",
+        "min_of_job",
+        "max_of_user",
+        "max_of_all",
+    }  # fmt: skip
 )
 """Fields that hold numbers by name."""
 _ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
@@ -210,6 +219,8 @@ def _fact(key: str, value: Any) -> Iterator[Text]:
             yield Text(plain(f"{name}={inner}"), "cyan")
     elif isinstance(value, tuple) and value and isinstance(value[0], OtherGpus):
         yield Text(plain(f"also {', '.join(f'{one.count} × {one.type}' for one in value)}"))
+    elif isinstance(value, tuple) and value and isinstance(value[0], ParallelEnvironment):
+        yield _labelled(_spoken(key), ", ".join(map(_parallel_environment, value)))
     elif isinstance(value, tuple) and value and isinstance(value[0], Term):
         between = " + " if key == "sum" else ", "
         terms = between.join(_term(term) for term in value)
@@ -226,7 +237,18 @@ def _fact(key: str, value: Any) -> Iterator[Text]:
 
 def _limit(what: str, number: int) -> str:
     """Write one number of a table of limits, such as `64 cpu` or `8 GiB mem`."""
-    return f"{format_mib(number)} mem" if what == "mem" else f"{number} {what}"
+    return f"{format_mib(number)} {what}" if what in {"mem", "memory"} else f"{number} {what}"
+
+
+def _parallel_environment(one: ParallelEnvironment) -> str:
+    rule = {
+        "one_node": "one node",
+        "fill": "node after node",
+        "spread": "nodes in turns",
+        "fixed": f"{one.cores_per_node} a node",
+    }[one.rule]
+    about = [rule] + ([f"at most {one.max_cores} cores"] if one.max_cores is not None else [])
+    return f"{one.name} ({', '.join(about)})"
 
 
 def _labelled(label: str, text: str) -> Text:
