@@ -113,8 +113,22 @@ def test_questions():
     assert ENGINE.job_name(submission()) == "train"
     assert ENGINE.job_name(submission(name="")) == "job"
     assert ENGINE.job_name(submission(name="my job")) == "my_job"
-    assert ENGINE.estimate(Path("x")) is None
-    assert ENGINE.read_estimate(said()) is None
+    assert ENGINE.estimate(Path("x")) == ("qsub", "-w", "v", "x")
+    assert ENGINE.read_estimate(said("verification: found suitable queue(s)\n")) is None
+    refused = """\
+Unable to run job: Job 17 cannot run in queue "gpu.q" because it is not contained in its hard queue list (-q)
+Job 17 cannot run in queue instance "batch@d2s.local" because it is not of type batch
+verification: no suitable queues
+Exiting.
+"""  # noqa: E501 - Grid Engine's
+    with pytest.raises(RefusedError) as error:
+        ENGINE.read_estimate(said(stderr=refused, code=1))
+    assert error.value.found == (
+        'qsub says: cannot run in queue instance "batch@d2s.local" because it is not of type batch'
+    )
+    # What does not answer refuses nothing.
+    lost = said(stderr="error: commlib error: got select error", code=1)
+    assert ENGINE.read_estimate(lost) is None
 
 
 def test_a_job_that_is_gone_is_no_error():

@@ -30,6 +30,8 @@ _REFUSED = re.compile(
     r"|Unable to read script file|qsub: (?:ERROR! |invalid option|Unknown option)|ERROR! )",
     re.MULTILINE | re.IGNORECASE,
 )
+_BEFORE_REASON = re.compile(r"^(?:Unable to run job: )?(?:Job \d+ )?")
+_NO_REASON = re.compile(r"hard queue list|^verification:|^Exiting")
 # It may stand between complaints.
 _TAKEN = "has been submitted"
 # What the commands say where a job is not (or no longer) there; they end with 1 then.
@@ -123,12 +125,18 @@ class GridEngine:
         """Accept that a job has ended before."""
         _present(answer)
 
-    def estimate(self, script: Path) -> None:  # noqa: ARG002 - Slurm's has it
-        """Return None: Grid Engine makes no such promise."""
-        return
+    def estimate(self, script: Path) -> tuple[str, ...]:
+        """Return `qsub -w v`: could an empty cluster run it? Nothing is submitted."""
+        return ("qsub", "-w", "v", str(script))
 
-    def read_estimate(self, answer: Completed) -> datetime | None:  # noqa: ARG002 - Slurm's has it
-        """Return None."""
+    def read_estimate(self, answer: Completed) -> datetime | None:
+        """Return None: Grid Engine does not say when a job would start.
+
+        Raises:
+            RefusedError: no queue could run it.
+        """
+        if _refuses(answer):
+            raise RefusedError(f"qsub says: {_reasons(said(answer))}")
         return None
 
     def log_path(self, submission: Submission, job: Job) -> Path:
@@ -152,6 +160,13 @@ class GridEngine:
             )
         )
         return filled / default if not submission.log or filled.is_dir() else filled
+
+
+def _reasons(text: str) -> str:
+    """Return why no queue could run a job, without those that it did not ask for."""
+    lines = (_BEFORE_REASON.sub("", line) for line in text.splitlines())
+    own = [line for line in lines if line and not _NO_REASON.search(line)]
+    return "; ".join(own) or "no suitable queue"
 
 
 def _refuses(answer: Completed) -> bool:

@@ -19,6 +19,10 @@ from teho.schedulers.slurm import ACCOUNT_VARIABLE
 
 __all__ = ["as_the_scheduler_says"]
 
+_SOURCES = {
+    "slurm": "sbatch --test-only, asked now",
+    "grid_engine": "qsub -w v, asked now",
+}
 # A plan is asked for at a terminal: what is not known by then is left out.
 _PATIENCE_S = 5.0
 _MOST_ASKED = 8
@@ -70,7 +74,7 @@ def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Op
         return Refusal(
             kind="scheduler",
             sentence=f"the scheduler would refuse the job; {' '.join(error.found.split())}",
-            source="sbatch --test-only, asked now",
+            source=_SOURCES.get(option.scheduler, "the scheduler, asked now"),
         )
     except (SchedulerError, InputError, OSError):
         return option

@@ -63,7 +63,7 @@ _LIMITS = frozenset(
         "min_of_job",
         "max_of_user",
         "max_of_all",
-    }  # fmt: skip
+    }
 )
 """Fields that hold numbers by name."""
 _ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
