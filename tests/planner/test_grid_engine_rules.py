@@ -164,6 +164,17 @@ def test_parallel_jobs_that_not_all_hosts_could_take_may_wait_for_ever() -> None
     assert plan(mixed, gpus=2, cpus=2).options[0].unknown == unsure
 
 
+def test_memory_that_is_not_counted_may_be_less() -> None:
+    small = NodeKind(name="small", count=1, cores=16, memory="8000MiB", source="GE")
+    site = cluster(kinds=("gpu", "small"))
+    dialect = msgspec.structs.replace(site.dialect, memory_is_counted=None)
+    site = msgspec.structs.replace(site, nodes=(NODE, small), dialect=dialect)
+    assert plan(site, gpus=0, memory_mib=8000).options[0].unknown == ()
+    assert plan(site, gpus=0, memory_mib=8001).options[0].unknown == (
+        "whether the node has so much memory: Grid Engine does not count it here",
+    )
+
+
 def test_the_environment_whose_quota_allows_it_is_taken() -> None:
     own = ParallelEnvironment(name="own", rule="one_node")
     few = quota(limits={"cores": 1}, environments=("smp",))

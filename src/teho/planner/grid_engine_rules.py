@@ -13,7 +13,7 @@ from teho.planner.parallel_environments import (
 )
 from teho.planner.quotas import Holds, holding, least_memory_of_hosts, project_of
 from teho.planner.shape import Case
-from teho.units import counted, format_mib
+from teho.units import counted, format_mib, parse_mib
 
 __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_plan"]
 
@@ -196,6 +196,15 @@ def _amount(what: str, number: int) -> str:
     return counted(number, "core" if what == "cores" else f"{what.removeprefix('gpu:')} GPU")
 
 
+def _may_have_less_memory(case: Case) -> bool:
+    """Tell whether a smaller node may come: memory that is not set aside is a limit alone."""
+    cluster, wanted = case.cluster, case.shape.memory_mib
+    if wanted is None or cluster.dialect.memory_is_counted is not None or cluster.dialect.cores:
+        return False
+    own = [kind.memory for kind in cluster.nodes if kind.name in case.partition.kinds]
+    return any(memory is not None and parse_mib(memory) < wanted for memory in own)
+
+
 def _is_too_much_for_a_host(case: Case) -> bool:
     """Tell whether a host has less than the job asks for, of what is counted for the whole job."""
     cluster, shape, gpu = case.cluster, case.shape, case.kind.gpu
@@ -235,6 +244,8 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
             "whether it begins: the queue's hosts differ, and a parallel job that not all of them "
             "could take may wait for ever"
         )
+    if _may_have_less_memory(case):
+        yield "whether the node has so much memory: Grid Engine does not count it here"
     for name in held.unsure:
         yield f"whether the quota {name} holds for the job"
     for rule in held.rules:
