@@ -7,7 +7,7 @@ largest difference of a share from the program's own clocks, in points, over all
 programs. *Top line right* counts the programs whose line with most time was found; lines that are
 within 5 points of the first count as first too. *Loaded* has two processes beside it that use all
 cores. Programs without PyTorch and NumPy run under every CPython that is found; those with them,
-and the peers, under that of `.frameworks`. A program runs for 20 s there, and for 10 s elsewhere.
+and the peers, under that of `.frameworks`. A program runs for 20 s, beside a peer for 10 s.
 By chance alone 500 looks are off by more than 5 points for one share in 40: a program that is runs
 once more, for 60 s, and that stands. py-spy looks 100 times a second, with `--idle`, and stops the
 program for each look. scalene knows no inclusive time: a line has that of the functions of the
@@ -124,7 +124,7 @@ def measure(*, quick: bool) -> list[Row]:
             for python in _pythons():
                 if _version(python) != _version(main):
                     cases = [Case(one, python) for one in others]
-                    rows += _rows(f"{_version(python)}, {load}", cases, _teho, _SHORT_S)
+                    rows += _rows(f"{_version(python)}, {load}", cases, _teho, _SECONDS)
     return rows
 
 
@@ -138,7 +138,7 @@ def _rows(
         for case in cases:
             try:
                 one = call(case, seconds, Path(name))
-                if one.error > _ERROR_POINTS and not peer and seconds >= _SHORT_S:
+                if one.error > _ERROR_POINTS and not peer and seconds >= _SECONDS:
                     say(_told(one))
                     one = call(case, _LONG_S, Path(name))
             except (subprocess.CalledProcessError, ValueError, OSError) as error:

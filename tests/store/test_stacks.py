@@ -124,6 +124,31 @@ def test_a_look_that_came_when_a_wait_had_just_ended_counts_for_the_wait(tmp_pat
     }
 
 
+def test_a_thread_found_on_another_core_had_most_likely_waited(tmp_path: Path) -> None:
+    # Found able to run for 8 of 10 s, of which the kernel counted 6: 2 s of the 5 at the line that
+    # waits or on another core were waiting.
+    seen = {
+        "0": {"running": [30, 3.0], "moved": [30, 3.0]},
+        "2": {"sleeping": [20, 2.0], "moved": [20, 2.0]},
+    }
+    process, _ = read(tmp_path, slice_of(100.0, seen, {"0": [9, 0], "2": [0, 9]}, ran_s=6.0))
+    assert states(process) == {
+        (3, State.NATIVE): 3.0 + 3.0 * 3 / 5,
+        (5, State.SLEEPING): 4.0,
+        (5, State.PYTHON): 2.0 * 3 / 5,
+    }
+
+
+def test_on_whichever_core_it_runs_if_it_waits_no_longer(tmp_path: Path) -> None:
+    seen = {"0": {"moved": [50, 5.0]}, "2": {"sleeping": [50, 5.0]}}
+    for number, about in enumerate(({"ran_s": 0.0}, {"ran_s": 5.0})):
+        process, _ = read(tmp_path / str(number), slice_of(100.0, seen, {"0": [9, 0]}, **about))
+        assert states(process) == {(3, State.NATIVE): 5.0, (5, State.SLEEPING): 5.0}
+    # Nothing was seen to wait: it is not known at which line it would.
+    process, _ = read(tmp_path / "2", slice_of(100.0, {"0": {"moved": [50, 5.0]}}, {"0": [9, 0]}))
+    assert states(process) == {(3, State.NATIVE): 5.0}
+
+
 @pytest.mark.parametrize("about", [{"ran_s": 0.0}, {"ran_s": 9.0}])
 def test_looks_stand_as_they_are_if_the_kernel_counts_no_less(tmp_path: Path, about: dict) -> None:
     seen = {"2": {"sleeping": [10, 1.0], "running": [90, 9.0]}}

@@ -38,6 +38,8 @@ class State(str, enum.Enum):
     """It was inside one longer call, and used a core or could have."""
     RUNNING = "running"
     """One of the two; which is found out by further looks."""
+    MOVED = "moved"
+    """As `RUNNING`, on another core than it was looked for on: it may have waited until then."""
     THREADS = "threads"
     """It waited while another thread of its process ran."""
     DEVICE = "device"

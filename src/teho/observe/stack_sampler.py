@@ -211,7 +211,7 @@ class _Process:
         self.watched: dict[Place, list[int]] = {}
         """Place -> how often the thread stayed there, and how often it went on."""
         self.core: int | None = None
-        """The core that it ran on at the last look."""
+        """The core that it ran on before the look."""
         self.shares_core = False
         """Whether others use the core that it runs on, and no core is free."""
         self._waiting: dict[bytes, Counter[Key]] = {}
@@ -245,12 +245,14 @@ class _Process:
             if len(self._waiting) > _MOST_WAITING or len(known) > _MOST_WAITING:
                 self._waiting.clear()
             state = self.waits.state(call)
+        elif not self.shares_core and self.waits.core() != self.core:
+            # It ran elsewhere all the time, or slept here until we took its core.
+            state = State.MOVED
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
-        self.core = self.waits.core()
 
     def _watch(self, core: _Core, call: bytes) -> None:
         """Find out from another core whether the thread stays where it is, inside one call."""
@@ -261,7 +263,6 @@ class _Process:
         if place is not None and not self.waits.call():
             stays = all(self.unwinder.innermost() == first for _ in range(_CHECKS))
             self.watched.setdefault(place, [0, 0])[0 if stays else 1] += 1
-        self.core = self.waits.core()
 
 
 def _who_calls(call: bytes) -> bytes:
@@ -341,7 +342,9 @@ class StackSampler:
 
     def _settle(self, due: _Process) -> None:
         """Go to the core from which a process is to be looked at."""
-        if due.core is None:
+        try:
+            due.core = due.waits.core()
+        except UnwindError:  # it has ended, which the look will see
             return
         if not (due.shares_core and self._core.leave(due.core)):
             self._core.move_to(due.core)

@@ -26,6 +26,7 @@ __all__ = [
     "read_stacks",
 ]
 
+_RUNNING = frozenset({State.RUNNING, State.MOVED})
 _PARTS = 4
 _STANDARD_ERRORS = 2.0
 """By more than so many a share differs from the kernel's, if not by chance."""
@@ -198,7 +199,7 @@ def _in_kernels_shares(slices: Sequence[Slice]) -> list[Slice]:
         seen = tuple(
             msgspec.structs.replace(seen, wall_s=weight * seen.wall_s, looks=weight * seen.looks)
             for seen in one.seen
-            for weight in (of_rest if seen.state is State.RUNNING else most * of_rest,)
+            for weight in (of_rest if seen.state in _RUNNING else most * of_rest,)
         )
         return one._replace(seen=seen)
 
@@ -206,47 +207,86 @@ def _in_kernels_shares(slices: Sequence[Slice]) -> list[Slice]:
 
 
 def _waited_s(one: Slice) -> float:
-    return sum(seen.wall_s for seen in one.seen if seen.state is not State.RUNNING)
+    return sum(seen.wall_s for seen in one.seen if seen.state not in _RUNNING)
 
 
 def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
     """Count looks that came when a wait had just ended for what was waited for.
 
     On a core that sleeps a look comes some 0.1 ms after it was due, and finds a thread that has
-    been woken meanwhile, most often at the same line. The kernel counts for how long the thread
-    could run; what looks found beyond that was waiting, at the lines where it waits.
+    been woken meanwhile: at the same line, or at one that follows, on another core, as the look
+    has taken its own. The kernel counts for how long the thread could run; what looks found beyond
+    that was waiting, in proportion at the lines where it waits and at those on another core.
     """
     known = [one for one in slices if one.ran_s > 0]
     whole_s = sum(one.until_s - one.from_s for one in known)
     if whole_s <= 0:
-        return list(slices)
+        return _as_running(slices)
     could_run = sum(one.ran_s + one.queued_s for one in known) / whole_s
     running: defaultdict[tuple[str, int], float] = defaultdict(float)
     waits: defaultdict[tuple[str, int], dict[State, float]] = defaultdict(dict)
     for seen in (seen for one in slices for seen in one.seen):
         line = _line_of(seen)
-        if seen.state is State.RUNNING:
+        if seen.state in _RUNNING:
             running[line] += seen.wall_s
         else:
             waits[line][seen.state] = waits[line].get(seen.state, 0.0) + seen.wall_s
     waited_s = {line: sum(of.values()) for line, of in waits.items()}
     late_s = sum(running.values()) * (1 - could_run) - sum(waited_s.values()) * could_run
     lines = {line for line, s in waited_s.items() if s > _LEAST_WAITING * running[line]}
-    at_waits_s = sum(running[line] for line in lines)
+    elsewhere_s = sum(
+        seen.wall_s
+        for one in slices
+        for seen in one.seen
+        if seen.state is State.MOVED and _line_of(seen) not in lines
+    )
+    at_waits_s = sum(running[line] for line in lines) + (elsewhere_s if lines else 0.0)
     if late_s <= 0 or at_waits_s <= 0:
-        return list(slices)
+        return _as_running(slices)
     share = min(1.0, late_s / at_waits_s)
 
     def corrected(one: Seen) -> Iterator[Seen]:
         line = _line_of(one)
-        if one.state is not State.RUNNING or line not in lines:
+        if one.state in _RUNNING and line in lines:
+            shares = {state: share * s / waited_s[line] for state, s in waits[line].items()}
+            yield from _as(one, {State.RUNNING: 1 - share, **shares})
+        elif one.state is State.MOVED:
+            yield from _as(one, {State.RUNNING: 1 - share})
+        else:
             yield one
-            return
-        shares = {state: share * s / waited_s[line] for state, s in waits[line].items()}
-        yield from _as(one, {State.RUNNING: 1 - share, **shares})
 
-    return [
+    found = [
         one._replace(seen=tuple(new for seen in one.seen for new in corrected(seen)))
+        for one in slices
+    ]
+    # What ran elsewhere had waited for what was waited for in all.
+    more = 1 + share * elsewhere_s / sum(map(_waited_s, found)) if lines else 1.0
+    return [
+        one._replace(
+            seen=tuple(
+                seen
+                if seen.state is State.RUNNING
+                else msgspec.structs.replace(
+                    seen, looks=more * seen.looks, wall_s=more * seen.wall_s
+                )
+                for seen in one.seen
+            )
+        )
+        for one in found
+    ]
+
+
+def _as_running(slices: Sequence[Slice]) -> list[Slice]:
+    """Return what was seen, with running on any core as one state."""
+    return [
+        one._replace(
+            seen=tuple(
+                msgspec.structs.replace(seen, state=State.RUNNING)
+                if seen.state is State.MOVED
+                else seen
+                for seen in one.seen
+            )
+        )
         for one in slices
     ]
 

@@ -83,8 +83,8 @@ class Waits:
         os.close(self._call)
         os.close(self._stat)
 
-    def core(self) -> int | None:
-        """Return the core that it runs on, or would; None if it waits for something else.
+    def core(self) -> int:
+        """Return the core that it runs on, or ran on last.
 
         Raises:
             UnwindError: it has ended.
@@ -96,7 +96,7 @@ class Waits:
         fields = data[data.rfind(b")") + 2 :].split()
         if len(fields) <= _CORE:
             raise UnwindError("it has ended")
-        return int(fields[_CORE]) if fields[0] == b"R" else None
+        return int(fields[_CORE])
 
     def call(self) -> bytes:
         """Return the system call that it waits in, with its arguments; empty if it runs.
