@@ -219,6 +219,12 @@ def test_a_flag_of_a_qos_lifts_the_partitions_time() -> None:
     lifted = {"normal": qos(flags=("PartitionTimeLimit",), max_time="2d")}
     assert only(cluster(GPU, qos=lifted, max_time="1h"), time_s=86400.0)
     assert refusal(cluster(GPU, max_time="1h"), time_s=86400.0).kind == "too_long"
+    # The partition's own QOS lifts nothing.
+    site = _bound({"bound": lifted["normal"]})
+    (part,) = site.partitions
+    short = msgspec.structs.replace(part, max_time="1h")
+    site = msgspec.structs.replace(site, partitions=(short,))
+    assert refusal(site, time_s=86400.0).kind == "too_long"
 
 
 # What Slurm gives.
@@ -240,6 +246,13 @@ def test_threads_are_asked_for_and_billed_as_cpus() -> None:
     mixed = only(cluster(twice, CPU, billing="gpu"), gpus=0, cpus=5, memory_mib=1000)
     assert (mixed.cpus_per_core, mixed.one_thread) == (1, True)
     assert (mixed.given.cores, mixed.given.cpus, mixed.cost) == (5, None, None)
+
+
+def test_threads_of_fewer_cores_are_not_taken_for_cores() -> None:
+    few = NodeKind(name="few", count=8, cores=8, threads_per_core=2, memory="64000MiB", source="S")
+    # 10 CPUs would be 5 cores of the nodes with threads.
+    (option,) = plan(cluster(CPU, few), gpus=0, cpus=10, memory_mib=1000).options
+    assert (option.node_kind, option.one_thread, option.given.cores) == ("cpu", True, 10)
 
 
 def test_single_cpus_are_given_where_kinds_differ_in_threads() -> None:

@@ -50,7 +50,13 @@ class CpusPerCore(NamedTuple):
 
 def cpus_per_core(case: Case) -> CpusPerCore:
     """Return what to ask for where the kinds of node that may come differ in their threads."""
-    threads = {kind.threads_per_core for kind in kinds_that_may_come(case)}
+    own, cores = case.kind.threads_per_core, case.shape.cores_per_node
+    # On nodes with more threads, those of fewer cores would do for Slurm.
+    threads = {own} | {
+        kind.threads_per_core
+        for kind in case.cluster.nodes
+        if _may_come(case, kind, cores * min(1.0, own / kind.threads_per_core))
+    }
     if case.cluster.dialect.gives_whole == "cpus":
         # With CR_CPU one CPU of each core would be one thread: half a core.
         return CpusPerCore(max(threads), one_thread=False)
@@ -62,7 +68,8 @@ def kinds_that_may_come(case: Case) -> list[NodeKind]:
     return [case.kind, *(kind for kind in case.cluster.nodes if _may_come(case, kind))]
 
 
-def _may_come(case: Case, kind: NodeKind) -> bool:
+def _may_come(case: Case, kind: NodeKind, cores: float | None = None) -> bool:
+    """Tell whether a job with so many cores, by default its own, may come to a kind of node."""
     shape, own, partition = case.shape, case.kind, case.partition
     if kind.name not in partition.kinds or kind == own:
         return False
@@ -71,7 +78,7 @@ def _may_come(case: Case, kind: NodeKind) -> bool:
     memory, disk = memory_mib(kind.memory), case.request.local_disk_gib
     return (
         _gpus_of(case, kind) >= shape.gpus_per_node
-        and shape.cores_per_node <= kind.cores_for_jobs
+        and (shape.cores_per_node if cores is None else cores) <= kind.cores_for_jobs
         and (memory is None or (shape.memory_mib or 0) <= memory)
         and (disk is None or kind.local_disk_gib is None or disk <= kind.local_disk_gib)
     )

@@ -98,7 +98,8 @@ def limits_for(
         least=least,
         time_s=time_s,
         time_setter=setter,
-        partition_time_holds=all("PartitionTimeLimit" not in qos.flags for _, qos in rules),
+        # Of the job's own QOS alone: that of the partition's lifts nothing (Slurm 22.05).
+        partition_time_holds=job_qos is None or "PartitionTimeLimit" not in job_qos.flags,
         unread_account=own.account if own and own.max_of_account is None else "",
     )
 
