@@ -288,6 +288,24 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
     assert found.unfit[0].refusals[0].sentence == "16 CPUs, at most 15 CPUs a job (QOS normal)"
 
 
+def test_memory_of_each_gpu_is_that_of_all_gpus_of_a_whole_node() -> None:
+    # Slurm gives all four, and each has its memory.
+    site = cluster(GPU, exclusive=True, default_memory_per_gpu="64000MiB")
+    option = only(site, gpus=3)
+    assert (option.memory_per_gpu, option.memory_mib) == (True, 3 * 32000)
+    assert option.given is not None
+    assert option.given.memory_mib == 128000
+    assert refusal(site, gpus=3, memory_mib=120000).kind == "too_much_memory"
+
+
+def test_single_cpus_of_whole_nodes_are_asked_for_by_the_core() -> None:
+    twice = NodeKind(
+        name="smt", count=8, cores=16, threads_per_core=2, sockets=2, memory="64000MiB", source="S"
+    )
+    site = cluster(twice, CPU, dialect={"gives_whole": "cpus"}, exclusive=True)
+    assert plan(site, gpus=0, cpus=12, memory_mib=1000).options[0].one_thread
+
+
 def test_whole_nodes_with_more_cores_than_a_job_may_have_cannot_be_had() -> None:
     found = refusal(cluster(CPU, exclusive=True, max_cores_per_node=16), gpus=0)
     assert (found.kind, found.instead) == ("too_many_cores_per_node", "")

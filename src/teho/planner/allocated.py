@@ -12,9 +12,16 @@ from typing import NamedTuple, TypeVar
 
 from teho.model.cluster import NodeKind
 from teho.model.plan import Given
-from teho.planner.shape import Case, memory_mib
+from teho.planner.shape import Case, default_memory_is_too_much, memory_mib
 
-__all__ = ["CpusPerCore", "cpus_per_core", "given_by_kind", "given_to", "kinds_that_may_come"]
+__all__ = [
+    "CpusPerCore",
+    "cpus_per_core",
+    "given_by_kind",
+    "given_to",
+    "kinds_that_may_come",
+    "memory_with_all_gpus",
+]
 
 T = TypeVar("T")
 
@@ -57,7 +64,7 @@ def cpus_per_core(case: Case) -> CpusPerCore:
         for kind in case.cluster.nodes
         if _may_come(case, kind, cores * min(1.0, own / kind.threads_per_core))
     }
-    if case.cluster.dialect.gives_whole == "cpus":
+    if case.cluster.dialect.gives_whole == "cpus" and not case.has_whole_nodes:
         # With CR_CPU one CPU of each core would be one thread: half a core.
         return CpusPerCore(max(threads), one_thread=False)
     return CpusPerCore(1 if len(threads) > 1 else threads.pop(), one_thread=len(threads) > 1)
@@ -131,7 +138,7 @@ def _gpus(case: Case, kind: NodeKind) -> tuple[tuple[str, int], ...]:
 def _memory(case: Case, kind: NodeKind) -> int | None:
     shape, share = case.shape, case.share
     if case.cluster.dialect.memory_is_counted is not None:
-        return shape.memory_mib if case.cluster.dialect.memory_is_counted else 0
+        return memory_with_all_gpus(case) if case.cluster.dialect.memory_is_counted else 0
     if case.has_whole_nodes:
         return memory_mib(kind.memory)
     if shape.memory_mib is not None:
@@ -139,6 +146,17 @@ def _memory(case: Case, kind: NodeKind) -> int | None:
     if share and share.memory and "memory" in case.automatic:
         return (memory_mib(share.memory) or 0) * shape.gpus_per_node
     return case.default_memory_mib
+
+
+def memory_with_all_gpus(case: Case) -> int | None:
+    """Return the memory of each node that a job has: said for each GPU, a whole node's for all."""
+    shape, gpu = case.shape, case.kind.gpu
+    if shape.memory_mib is None or gpu is None or not gpu.count or not case.has_whole_nodes:
+        return shape.memory_mib
+    asked = shape.gpus_per_node
+    if not default_memory_is_too_much(case.cluster, case.partition, case.kind, asked):
+        return shape.memory_mib
+    return shape.memory_mib // asked * gpu.count
 
 
 def _common(values: Iterable[T | None]) -> T | None:

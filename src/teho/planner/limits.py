@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from teho.model.cluster import Partition
 from teho.model.plan import Refusal
-from teho.planner.allocated import cpus_per_core, kinds_that_may_come
+from teho.planner.allocated import cpus_per_core, kinds_that_may_come, memory_with_all_gpus
 from teho.planner.grid_engine_rules import grid_engine_refusals
 from teho.planner.masks import mask_refusals
 from teho.planner.resource_limits import LIMITS_SOURCE, resource_refusals
@@ -418,7 +418,7 @@ def _memory(case: Case) -> Iterator[Refusal]:
                 instead="leave --mem out",
             )
         return
-    memory = shape.memory_mib
+    memory = memory_with_all_gpus(case)
     if memory is None:
         return
     limits = ((partition.max_memory, partition.source), (kind.memory, kind.source))

@@ -328,10 +328,11 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
             self.cluster, self.partition, self.kind, self.gpus
         ):
             return amount
-        # It must then be said for each GPU.
+        # It must then be said for each GPU, of a whole node for all that it has.
         if self.request.memory_mib is not None:
             return math.ceil(amount / self.gpus) * self.gpus
-        return max(1, amount // self.gpus) * self.gpus
+        given = (self.kind.gpu.count if self.whole and self.kind.gpu else None) or self.gpus
+        return max(1, amount // given) * self.gpus
 
     def wanted_memory(self, cores: int) -> int | None:
         """Return the memory of each node to the MiB."""
