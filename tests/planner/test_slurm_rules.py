@@ -310,6 +310,12 @@ def test_whole_nodes_with_more_cores_than_a_job_may_have_cannot_be_had() -> None
     found = refusal(cluster(CPU, exclusive=True, max_cores_per_node=16), gpus=0)
     assert (found.kind, found.instead) == ("too_many_cores_per_node", "")
     assert "given whole, with 32 cores" in found.sentence
+    # Nodes of such a kind are not counted either.
+    one = NodeKind(name="one", count=1, cores=16, memory="64000MiB", source="S")
+    site = cluster(one, CPU, exclusive=True, max_cores_per_node=16)
+    assert plan(site, gpus=0, nodes=2, cpus=20, launcher="srun").unfit[0].refusals[0].kind == (
+        "too_many_nodes"
+    )
     asked = refusal(cluster(CPU, max_cores_per_node=16), gpus=0, exclusive=True)
     assert asked.instead == "leave --exclusive out"
 

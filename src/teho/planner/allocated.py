@@ -82,6 +82,9 @@ def _may_come(case: Case, kind: NodeKind, cores: float | None = None) -> bool:
         return False
     if own.constraint != kind.constraint:
         return False
+    most = partition.max_cores_per_node
+    if case.has_whole_nodes and most is not None and kind.cores_for_jobs > most:
+        return False  # it is never given whole
     memory, disk = memory_mib(kind.memory), case.request.local_disk_gib
     return (
         _gpus_of(case, kind) >= shape.gpus_per_node
