@@ -123,7 +123,11 @@ def test_the_grid_engine_twin_of_arc4(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpus == {"v100": 4}
     assert {part.max_time for part in there.partitions} == {"2d"}
     assert there.dialect.gpus == arc4.dialect.gpus
-    assert there.dialect.cores == arc4.dialect.cores
+    # Each queue tells its own environments.
+    assert all(
+        "smp" in {one.name for one in part.parallel_environments} for part in there.partitions
+    )
+    assert {quota.name for quota in there.quotas} == set()
     assert there.dialect.memory == arc4.dialect.memory
     # All kinds of nodes are one machine there, so that there is one of each.
     assert {one.fact for one in differences(arc4, there)} <= {"count", "max_nodes", "kind"}

@@ -154,8 +154,9 @@ def _run(twin: GridEngineTwin, name: str, case: Case) -> Ended:
     _write(twin, folder, case)
     argv = ("qsub", "-sync", "y", "-v", f"BASH_ENV={folder}/setup", "job.sh")
     try:
-        # A job of a whole node waits for all others of its queue to end.
-        done = twin.ask(*argv, cwd=folder, patience_s=300.0)
+        # On a busy machine a job may get lost on its way to the execution daemon: it is sent again
+        # after five minutes.
+        done = twin.ask(*argv, cwd=folder, patience_s=420.0)
     except subprocess.TimeoutExpired:
         pytest.fail(f"{name} has not ended:\n{twin.ask('qstat', '-f', '-u', '*').stdout}")
     return Ended(folder, done.returncode, done.stdout + done.stderr)
