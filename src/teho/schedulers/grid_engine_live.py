@@ -8,12 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from teho.errors import SchedulerError
 from teho.model.member import Association, Live
 from teho.schedulers.grid_engine_answers import Settings, listed, settings_of
-from teho.schedulers.inventory import Ask
+from teho.schedulers.inventory import PATIENCE_S, Ask, answer_now
 
 __all__ = ["grid_engine_live"]
 
-_PATIENCE_S = 5.0
-"""For each question, as with Slurm."""
 _AT_ONCE = 8
 # qstat(1), -f: disabled, disabled by a calendar, error, unreachable, orphaned, in conflict.
 _STARTS_NOTHING = frozenset("dDEuoc")
@@ -53,16 +51,8 @@ def grid_engine_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
     )
 
 
-def _answer(ask: Ask, *argv: str) -> str | None:
-    try:
-        done = ask(argv, timeout_s=_PATIENCE_S, repeat=False)
-    except SchedulerError:
-        return None
-    return None if done.exit_code else done.stdout
-
-
 def _settings(ask: Ask, *argv: str) -> Settings | None:
-    text = _answer(ask, "qconf", *argv)
+    text = answer_now(ask, "qconf", *argv)
     return None if text is None else settings_of(text)
 
 
@@ -71,7 +61,7 @@ def _all_of(
 ) -> dict[str, Settings] | None:
     """Return every object of a sort; None if one of them cannot be read."""
     try:
-        done = ask(("qconf", names_option), timeout_s=_PATIENCE_S, repeat=False)
+        done = ask(("qconf", names_option), timeout_s=PATIENCE_S, repeat=False)
     except SchedulerError:
         return None
     # Where there is none of a sort, qconf says so and fails.
@@ -102,7 +92,7 @@ def _lets_in(own: Sequence[str], project: Settings) -> bool:
 
 def _states(ask: Ask) -> dict[str, str] | None:
     """Return each queue's state: it starts jobs if one of its hosts does."""
-    text = _answer(ask, "qstat", "-f")
+    text = answer_now(ask, "qstat", "-f")
     if text is None:
         return None
     found: dict[str, set[str]] = {}

@@ -8,15 +8,17 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from teho.errors import RefusedError
+from teho.errors import RefusedError, SchedulerError
 from teho.model.cluster import Gpu, NodeKind, OtherGpus
 from teho.schedulers.command import Completed, said
 from teho.units import mib_text
 
 __all__ = [
+    "PATIENCE_S",
     "UNTYPED",
     "Ask",
     "Host",
+    "answer_now",
     "asked",
     "gpu_of",
     "is_product",
@@ -41,6 +43,8 @@ _TIMEOUT_S = 60.0
 """A busy scheduler takes its time over thousands of nodes."""
 
 
+PATIENCE_S = 5.0
+"""A plan is asked for at a terminal, and goes without what is not known by then."""
 UNTYPED = "gpu"
 """Type of GPUs for which the scheduler has no name."""
 
@@ -50,6 +54,15 @@ class Ask(Protocol):
 
     def __call__(self, argv: Sequence[str], /, *, timeout_s: float, repeat: bool) -> Completed:
         """Run it; raises a TehoError where it is not there or does not answer in time."""
+
+
+def answer_now(ask: Ask, *argv: str) -> str | None:
+    """Ask what a plan waits for. None: no answer came in time, or the scheduler refused."""
+    try:
+        done = ask(argv, timeout_s=PATIENCE_S, repeat=False)
+    except SchedulerError:
+        return None
+    return None if done.exit_code else done.stdout
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

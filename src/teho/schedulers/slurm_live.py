@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from teho.errors import SchedulerError
 from teho.model.member import Association, Live, NodesNow
-from teho.schedulers.inventory import Ask
+from teho.schedulers.inventory import Ask, answer_now
 from teho.schedulers.slurm_inventory import gpus_in, tres_limits
 from teho.schedulers.slurm_rows import Row, columns, settings, text_rows
 from teho.schedulers.slurm_values import limit_seconds
@@ -29,9 +28,6 @@ _COLUMNS = (
 )
 # sinfo(1), NODE STATE CODES, short forms.
 _OUT_OF_SERVICE = ("drain", "drng", "down", "fail", "err", "inval")
-_PATIENCE_S = 5.0
-"""For each question: a plan is asked for at a terminal, and goes without what is not known by then.
-"""
 
 
 def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
@@ -47,9 +43,9 @@ def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
     with ThreadPoolExecutor(4) as pool:
         states = pool.submit(_states, ask)
         nodes = pool.submit(_nodes, ask)
-        config = pool.submit(_answer, ask, "scontrol", "show", "config")
+        config = pool.submit(answer_now, ask, "scontrol", "show", "config")
         default = pool.submit(
-            _answer, ask, "sacctmgr", "-nP", "show", "user", "where", f"name={user}",
+            answer_now, ask, "sacctmgr", "-nP", "show", "user", "where", f"name={user}",
             "format=DefaultAccount",
         )  # fmt: skip
         text = config.result()
@@ -64,16 +60,8 @@ def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
     )
 
 
-def _answer(ask: Ask, *argv: str) -> str | None:
-    try:
-        done = ask(argv, timeout_s=_PATIENCE_S, repeat=False)
-    except SchedulerError:
-        return None
-    return None if done.exit_code else done.stdout
-
-
 def _states(ask: Ask) -> dict[str, str] | None:
-    text = _answer(ask, "scontrol", "-a", "-o", "show", "partition")
+    text = answer_now(ask, "scontrol", "-a", "-o", "show", "partition")
     if text is None:
         return None
     rows = [row for row in text_rows(text) if row.get("PartitionName")]
@@ -81,7 +69,7 @@ def _states(ask: Ask) -> dict[str, str] | None:
 
 
 def _nodes(ask: Ask) -> tuple[NodesNow, ...] | None:
-    text = _answer(ask, "sinfo", "-a", "-h", "-o", "%R|%c|%G|%t|%D")
+    text = answer_now(ask, "sinfo", "-a", "-h", "-o", "%R|%c|%G|%t|%D")
     if text is None:
         return None
     found: dict[tuple[str, int, tuple[tuple[str, int], ...]], int] = {}
@@ -110,7 +98,7 @@ def _associations(ask: Ask, cluster: str, user: str) -> tuple[Association, ...] 
 
 
 def _rows(ask: Ask, *where: str) -> list[Row] | None:
-    text = _answer(
+    text = answer_now(
         ask, "sacctmgr", "-nP", "show", "associations", "where", *where,
         f"format={','.join(_COLUMNS)}",
     )  # fmt: skip
