@@ -221,6 +221,10 @@ def _judge_job(bench: Bench, option: Option, script: str) -> None:
     bench.tally.counts["jobs"] += 1
     job = bench.twin.submitted(script)
     rest = {"part": option.partition, "teho": _option_text(option), "script": script}
+    told = any(one.startswith("whether the job keeps to") for one in option.unknown)
+    if job.number and not job.begun and told:
+        bench.tally.counts["jobs that break a limit that the plan lists as unknown"] += 1
+        return
     if not job.begun:
         what = "taken, never begins" if job.number else "refused without --test-only"
         said = _plain_words(job.said)
