@@ -288,6 +288,15 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
     assert found.unfit[0].refusals[0].sentence == "16 CPUs, at most 15 CPUs a job (QOS normal)"
 
 
+def test_one_thread_of_each_core_is_asked_for_if_no_node_with_threads_has_so_many_cores() -> None:
+    twice = NodeKind(name="smt", count=8, cores=16, threads_per_core=2, memory="64GiB", source="S")
+    site = cluster(twice, CPU, dialect={"gives_whole": "cpus"})
+    (option,) = plan(site, gpus=0, cpus=20, memory_mib=1000).options
+    assert (option.node_kind, option.cpus_per_core, option.one_thread) == ("cpu", 1, True)
+    assert option.given is not None
+    assert (option.given.cores, option.given.cpus) == (20, 20)
+
+
 def test_memory_of_each_gpu_is_that_of_all_gpus_of_a_whole_node() -> None:
     # Slurm gives all four, and each has its memory.
     site = cluster(GPU, exclusive=True, default_memory_per_gpu="64000MiB")

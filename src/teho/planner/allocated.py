@@ -65,8 +65,10 @@ def cpus_per_core(case: Case) -> CpusPerCore:
         if _may_come(case, kind, cores * min(1.0, own / kind.threads_per_core))
     }
     if case.cluster.dialect.gives_whole == "cpus" and not case.has_whole_nodes:
-        # With CR_CPU one CPU of each core would be one thread: half a core.
-        return CpusPerCore(max(threads), one_thread=False)
+        # With CR_CPU one CPU of each core is one thread there, if so many cores are there at all.
+        most = max(kind.threads_per_core for kind in kinds_that_may_come(case))
+        if most > 1:
+            return CpusPerCore(most, one_thread=False)
     return CpusPerCore(1 if len(threads) > 1 else threads.pop(), one_thread=len(threads) > 1)
 
 
