@@ -214,6 +214,11 @@ def test_states_lists_and_projects_of_the_moment() -> None:
     assert refusal(cluster(accounts=("chem",)), account="open").instead == "--account chem"
     assert "has none" in refusal(cluster(accounts=("chem",))).sentence
     assert refusal(cluster(denied_accounts=("chem",)), account="chem").kind == "account"
+    # Off the cluster her default project is not known.
+    assert only(cluster(accounts=("chem",)), None).unknown == (
+        "whether the queue starts jobs now",
+        "whether the queue takes your default project",
+    )
     own = msgspec.structs.replace(ADA, default_account="chem")
     assert only(cluster(accounts=("chem",)), own).account == ""
     closed = ParallelEnvironment(name="own", rule="one_node", user_lists=("phd",))
@@ -281,6 +286,11 @@ def test_a_quota_that_may_hold_is_unknown() -> None:
         "whether the queue starts jobs now",
         "whether the quota few holds for the job",
     )
+    projects = quota(limits={"cores": 1}, projects=("chem",))
+    assert only(cluster(quotas=(projects,)), None, gpus=0, cpus=2).unknown[1:] == (
+        "whether the quota few holds for the job",
+    )
+    assert refusal(cluster(quotas=(projects,)), None, gpus=0, cpus=2, account="chem")
     some = quota(limits={"cores": 1}, kinds=(), kinds_in_part=("gpu",))
     assert only(cluster(quotas=(some,)), gpus=0, cpus=2).unknown == (
         "whether the quota few holds for the job",

@@ -8,7 +8,7 @@ from teho.model.plan import Refusal
 from teho.planner.parallel_environments import (
     environments_for,
     environments_of,
-    is_on_lists,
+    is_let_in,
     needs_environment,
 )
 from teho.planner.quotas import Holds, holding, least_memory_of_hosts, project_of
@@ -50,7 +50,7 @@ def _state(case: Case) -> Iterator[Refusal]:
 def _lists(case: Case) -> Iterator[Refusal]:
     partition = case.partition
     allowed, denied = partition.user_lists, partition.denied_user_lists
-    if is_on_lists(case.live, allowed, denied) is False:
+    if is_let_in(case.live, allowed, denied) is False:
         who = f"is for the user lists {', '.join(allowed)}" if allowed else "is for others"
         out = f", not for {', '.join(denied)}" if denied else ""
         yield Refusal(
@@ -83,6 +83,8 @@ def _project(case: Case) -> Iterator[Refusal]:
             instead=f"--account {names[0]}" if names else "",
         )
         return
+    if named is None:
+        return  # told as unknown
     allowed, denied = partition.accounts, partition.denied_accounts
     if (allowed and named not in allowed) or named in denied:
         takes = (
@@ -106,13 +108,12 @@ def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
     gpu, gpus, cores = case.kind.gpu, case.shape.gpus_per_node, case.shape.cores_per_node
     if gpu is None or not gpu.per_slot or not gpus or gpus % cores == 0:
         return
-    fair = max(count for count in range(1, gpus + 1) if gpus % count == 0)
     yield Refusal(
         kind="gpus_of_cores",
         sentence=f"{counted(gpus, 'GPU')} with {counted(cores, 'core')}: {case.partition.title} "
-        f"counts GPUs for each core, in whole numbers",
+        "counts GPUs for each core, in whole numbers",
         source=case.kind.source,
-        instead=f"--cpus {fair * case.shape.nodes}",
+        instead=f"--cpus {gpus * case.shape.nodes}",
     )
 
 
@@ -233,8 +234,10 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
     partition, live = case.partition, case.live
     if partition.parallel_environments and (live is None or live.states is None):
         yield "whether the queue starts jobs now"
-    if is_on_lists(live, partition.user_lists, partition.denied_user_lists) is None:
+    if is_let_in(live, partition.user_lists, partition.denied_user_lists) is None:
         yield "whether the queue's user lists let you in"
+    if project_of(case.request, live) is None and (partition.accounts or partition.denied_accounts):
+        yield "whether the queue takes your default project"
     held = _holding(case)
     own = held.environment
     if own is not None and not held.on_one_node:

@@ -13,7 +13,7 @@ from teho.model.member import Live
 __all__ = [
     "environments_for",
     "environments_of",
-    "is_on_lists",
+    "is_let_in",
     "keeps_together",
     "needs_environment",
 ]
@@ -59,13 +59,11 @@ def environments_of(
     for one in partition.parallel_environments:
         if one.kinds and kind.name not in one.kinds:
             continue
-        if is_on_lists(live, one.user_lists, one.denied_user_lists) is not False:
+        if is_let_in(live, one.user_lists, one.denied_user_lists) is not False:
             yield one
 
 
-def is_on_lists(
-    live: Live | None, allowed: Collection[str], denied: Collection[str]
-) -> bool | None:
+def is_let_in(live: Live | None, allowed: Collection[str], denied: Collection[str]) -> bool | None:
     """Tell whether user lists let the user in. None: it is not known on which she is."""
     if not allowed and not denied:
         return True

@@ -93,14 +93,15 @@ def _held(
             or partition.name not in rule.partitions
             or kind.name not in {*rule.kinds, *rule.kinds_in_part}
             or not _is_named(rule.environments, name)
-            or not _is_named(rule.projects, project)
+            or (project is not None and not _is_named(rule.projects, project))
         ):
             continue
+        is_sure = kind.name in rule.kinds and (project is not None or not rule.projects)
         is_user = _is_user(rule.users, live)
         if is_user is False:
             continue
         done.add(rule.name)
-        if is_user and kind.name in rule.kinds:
+        if is_user and is_sure:
             rules.append(rule)
         else:
             unsure.append(rule.name)
@@ -124,9 +125,9 @@ def least_memory_of_hosts(cluster: Cluster, partition: Partition, cores: int) ->
     return min(amounts, default=None)
 
 
-def project_of(request: Request, live: Live | None) -> str:
-    """Return the project that pays; empty: none."""
-    return request.account or (live.default_account if live else "")
+def project_of(request: Request, live: Live | None) -> str | None:
+    """Return the project that pays; empty: none. None: a default one is not known."""
+    return request.account or (live.default_account if live else None)
 
 
 def _is_named(words: Sequence[str], name: str) -> bool:

@@ -285,12 +285,12 @@ def _environments(
 
 
 def _environment(name: str, settings: Settings, kinds: tuple[str, ...]) -> ParallelEnvironment:
-    rule = settings.get("allocation_rule", "$pe_slots")
+    rule, slots = settings.get("allocation_rule", "$pe_slots"), settings.get("slots", "")
     return ParallelEnvironment(
         name=name,
         rule=_RULES.get(rule, "fixed"),
         cores_per_node=int(rule) if rule.isdecimal() else None,
-        max_cores=_number(settings.get("slots", "")),
+        max_cores=int(slots) if slots.isdecimal() else None,
         kinds=kinds,
         user_lists=listed(settings.get("user_lists", "")),
         denied_user_lists=listed(settings.get("xuser_lists", "")),
