@@ -98,7 +98,10 @@ def test_cores_of_one_node_come_from_an_environment_that_keeps_them_together() -
     assert "mpi4 (4 on each node)" in found.sentence
     # Cores of two nodes may come, or surely do.
     assert only(cluster(environments=(FILL,)), gpus=0, cpus=15).unknown == (
-        "whether all cores are on one node (fill: node after node)",
+        (
+            "whether all cores are on one node: "
+            "parallel environment fill takes them from one node after another"
+        ),
     )
     assert refusal(cluster(environments=(TURNS,)), gpus=0, cpus=15).instead == "--cpus 1"
     assert refusal(cluster(environments=()), gpus=0, cpus=2).instead == "--cpus 1"
@@ -118,7 +121,9 @@ def test_what_is_filled_in_is_what_can_be_had() -> None:
 
 def test_jobs_are_on_one_node() -> None:
     found = refusal(cluster(), gpus=0, nodes=2, cpus=8, launcher="launch")
-    assert found.sentence == "2 nodes: Teho writes jobs on one node for Grid Engine"
+    assert found.sentence == (
+        "the job requests 2 nodes; for Grid Engine, Teho can only write jobs on one node"
+    )
     told = plan(cluster(max_nodes=1), gpus=0, nodes=2, cpus=8, launcher="launch").unfit[0]
     assert [one.kind for one in told.refusals] == ["too_many_nodes"]
 
@@ -150,8 +155,8 @@ def test_parallel_jobs_that_not_all_hosts_could_take_may_wait_for_ever() -> None
     site = cluster(memory="node", kinds=("gpu", "small"))
     site = msgspec.structs.replace(site, nodes=(NODE, small))
     sentence = (
-        "whether it begins: the queue's hosts differ, and a parallel job that not all of them "
-        "could take may wait for ever"
+        "whether the job ever starts: the queue's hosts differ, and a parallel job that is too "
+        "large for some of them may wait forever"
     )
     unsure = (sentence,)
     assert plan(site, gpus=0, cpus=2, memory_mib=9000).options[0].unknown == unsure
@@ -171,7 +176,7 @@ def test_memory_that_is_not_counted_may_be_less() -> None:
     site = msgspec.structs.replace(site, nodes=(NODE, small), dialect=dialect)
     assert plan(site, gpus=0, memory_mib=8000).options[0].unknown == ()
     assert plan(site, gpus=0, memory_mib=8001).options[0].unknown == (
-        "whether the node has so much memory: Grid Engine does not count it here",
+        "whether the node has enough memory for the job: Grid Engine does not count memory here",
     )
 
 
@@ -204,7 +209,7 @@ def test_states_lists_and_projects_of_the_moment() -> None:
     assert refusal(cluster(denied_user_lists=("staff",))).kind == "user_list"
     unread = msgspec.structs.replace(ADA, user_lists=None)
     assert only(cluster(user_lists=("phd",)), unread).unknown == (
-        "whether the queue's user lists let you in",
+        "whether the queue's user lists allow you to use it",
     )
 
     found = refusal(cluster(), account="nowhere")
@@ -217,7 +222,7 @@ def test_states_lists_and_projects_of_the_moment() -> None:
     # Off the cluster her default project is not known.
     assert only(cluster(accounts=("chem",)), None).unknown == (
         "whether the queue starts jobs now",
-        "whether the queue takes your default project",
+        "whether the queue accepts your default project",
     )
     own = msgspec.structs.replace(ADA, default_account="chem")
     assert only(cluster(accounts=("chem",)), own).account == ""
@@ -234,12 +239,12 @@ def quota(**fields: Any) -> Quota:
 @pytest.mark.parametrize(
     ("fields", "needs", "sentence"),
     [
-        ({"limits": {"cores": 4}}, {"gpus": 0, "cpus": 5}, "5 cores, at most 4 cores for all jobs"),
-        ({"limits": {"gpu:v100": 1}}, {"gpus": 2}, "2 v100 GPUs, at most 1 v100 GPU for all jobs"),
+        ({"limits": {"cores": 4}}, {"gpus": 0, "cpus": 5}, "5 cores, more than the limit of 4"),
+        ({"limits": {"gpu:v100": 1}}, {"gpus": 2}, "2 v100 GPUs, more than the limit of 1"),
         (
             {"limits": {"memory": 1024}, "per_node": True},
             {"gpus": 0, "memory_mib": 2048},
-            "2 GiB, at most 1 GiB for a node",
+            "2 GiB of memory, more than the limit of 1 GiB of memory per node",
         ),
         ({"limits": {"cores": 1}, "users": ("ada",)}, {"gpus": 0, "cpus": 2}, "2 cores"),
         ({"limits": {"cores": 1}, "users": ("@staff",)}, {"gpus": 0, "cpus": 2}, "2 cores"),
@@ -252,8 +257,8 @@ def test_a_quota_that_matches_holds(
 ) -> None:
     found = refusal(cluster(quotas=(quota(**fields),)), **needs)
     assert found.kind == "limit"
-    assert found.sentence.startswith(sentence)
-    assert found.sentence.endswith("(quota few)")
+    assert found.sentence.startswith(f"the job requests {sentence}")
+    assert found.sentence.endswith("(resource quota few)")
 
 
 @pytest.mark.parametrize(
@@ -284,16 +289,18 @@ def test_a_quota_that_may_hold_is_unknown() -> None:
     users = quota(limits={"cores": 1}, users=("eve",))
     assert only(cluster(quotas=(users,)), None, gpus=0, cpus=2).unknown == (
         "whether the queue starts jobs now",
-        "whether the quota few holds for the job",
+        "whether resource quota few applies to the job",
     )
     projects = quota(limits={"cores": 1}, projects=("chem",))
     assert only(cluster(quotas=(projects,)), None, gpus=0, cpus=2).unknown[1:] == (
-        "whether the quota few holds for the job",
+        "whether resource quota few applies to the job",
     )
     assert refusal(cluster(quotas=(projects,)), None, gpus=0, cpus=2, account="chem")
     some = quota(limits={"cores": 1}, kinds=(), kinds_in_part=("gpu",))
     assert only(cluster(quotas=(some,)), gpus=0, cpus=2).unknown == (
-        "whether the quota few holds for the job",
+        "whether resource quota few applies to the job",
     )
     unread = quota(limits={}, unread=("licence",))
-    assert only(cluster(quotas=(unread,)), gpus=0).unknown == ("the limit of licence (quota few)",)
+    assert only(cluster(quotas=(unread,)), gpus=0).unknown == (
+        "how much of the resource licence the job may use (resource quota few)",
+    )

@@ -123,7 +123,7 @@ def test_three_gpus_on_mahti_go_to_gpumedium():
     assert found.options == ()
     (refusal,) = refusals(found, "gpusmall")
     assert refusal.kind == "too_many_gpus"
-    assert refusal.sentence == "3 GPUs, at most 2 a job in gpusmall"
+    assert refusal.sentence == ("the job requests 3 GPUs, more than the limit of 2 per job")
     assert refusal.instead == "--partition gpumedium"
 
 

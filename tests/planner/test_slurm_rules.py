@@ -87,7 +87,7 @@ def test_a_partition_that_starts_nothing_does_not_fit(state: str, words: str) ->
     assert state in found.sentence
     assert words in found.sentence
     assert only(cluster(GPU), change(states=None)).unknown == (
-        "whether the partition takes jobs now",
+        "whether the partition accepts jobs now",
     )
 
 
@@ -100,7 +100,9 @@ def test_nodes_that_are_all_out_of_service_do_not_fit() -> None:
     assert refusal(cluster(GPU), change(nodes=nodes(0))).kind == "nodes_out_of_service"
     assert only(cluster(GPU), change(nodes=nodes(1)))
     few = refusal(cluster(GPU), change(nodes=nodes(1)), gpus=8)
-    assert few.sentence == "2 nodes, and only 1 of such nodes in gpu in service now"
+    assert few.sentence == (
+        "the job requests 2 nodes; only 1 such node in partition gpu is in service now"
+    )
     assert only(cluster(GPU), change(nodes=nodes(2)), gpus=8)
 
 
@@ -281,11 +283,30 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
 
     assert plan(whole(32), gpus=0, memory_mib=1000).options[0].unknown == ()
     assert plan(whole(16), gpus=0, memory_mib=1000).options[0].unknown == (
-        "whether the job keeps to at most 16 CPUs a job (QOS normal)",
+        (
+            "whether the job meets the limit of 16 CPUs per job (QOS normal): "
+            "what it is given depends on the node"
+        ),
     )
     found = plan(whole(15), gpus=0, memory_mib=1000)
     assert not found.options
-    assert found.unfit[0].refusals[0].sentence == "16 CPUs, at most 15 CPUs a job (QOS normal)"
+    assert found.unfit[0].refusals[0].sentence == (
+        "the job has 16 CPUs, more than the limit of 15 CPUs per job (QOS normal)"
+    )
+
+
+def test_gpus_where_a_limit_on_cpus_is_no_whole_number_of_cores_are_unsure() -> None:
+    def limited(most: int) -> Cluster:
+        kind = msgspec.structs.replace(GPU, threads_per_core=2)
+        return cluster(kind, max_cpus_per_node=most, max_cores_per_node=most // 2)
+
+    assert plan(limited(32)).options[0].unknown == ()
+    assert plan(limited(31)).options[0].unknown == (
+        (
+            "whether Slurm accepts GPUs with the limit of 31 CPUs per node, which is "
+            "not a multiple of the 2 CPUs of a core"
+        ),
+    )
 
 
 def test_one_thread_of_each_core_is_asked_for_if_no_node_with_threads_has_so_many_cores() -> None:
@@ -318,7 +339,7 @@ def test_single_cpus_of_whole_nodes_are_asked_for_by_the_core() -> None:
 def test_whole_nodes_with_more_cores_than_a_job_may_have_cannot_be_had() -> None:
     found = refusal(cluster(CPU, exclusive=True, max_cores_per_node=16), gpus=0)
     assert (found.kind, found.instead) == ("too_many_cores_per_node", "")
-    assert "given whole, with 32 cores" in found.sentence
+    assert "a whole node has 32 cores" in found.sentence
     # Nodes of such a kind are not counted either.
     one = NodeKind(name="one", count=1, cores=16, memory="64000MiB", source="S")
     site = cluster(one, CPU, exclusive=True, max_cores_per_node=16)
@@ -361,7 +382,7 @@ def test_more_memory_than_its_cores_may_have_is_more_cores() -> None:
     assert only(site, gpus=0, cpus=2, memory_mib=3500).cpus_per_task == 4
     found = refusal(site, gpus=0, cpus=2, memory_mib=40000)
     assert found.kind == "too_many_cores_per_node"
-    assert "for 40000 MiB, at 1000 MiB for each CPU" in found.sentence
+    assert "(40000 MiB of memory at 1000 MiB per CPU)" in found.sentence
 
 
 def test_a_default_that_is_more_than_a_node_has_is_said_for_each_gpu() -> None:
@@ -405,9 +426,12 @@ def test_a_gpu_whose_name_says_nothing_is_asked_for_by_name() -> None:
 def test_limits_that_nobody_can_judge_here_are_named() -> None:
     limited = {"normal": Qos(max_of_job={"billing": 5, "cpu": 64}, source="S")}
     assert only(cluster(GPU, qos=limited)).unknown == (
-        "whether the job keeps to at most 5 of billing a job (QOS normal)",
+        (
+            "whether the job meets the limit of billing=5 per job (QOS normal): "
+            "Teho does not know how much billing it is given"
+        ),
     )
     unread = msgspec.structs.replace(OWN, max_of_account=None)
     assert only(cluster(GPU), change(associations=(unread,))).unknown == (
-        "limits of the account lab as a whole",
+        "the limits of account lab for all its users together",
     )

@@ -33,7 +33,7 @@ def advised(found: Answer, label: str) -> dict[str, Advice]:
 REFUSALS = [
     # cluster, partition, needs, kind, part of the sentence, source
     ("lumi", "standard-g", {"gpus": 8, "cpus_per_gpu": 8}, "too_many_cores_per_node",
-     "jobs can have 56 (64 in all", "LUG"),
+     "more than the 56 of 64 that jobs can have", "LUG"),
     ("lumi", "small-g", {"gpus": 8, "cpus": 63, "nodes": 1}, "too_many_cores_per_node",
      "63 cores", "LUG"),
     ("lumi", "standard-g", {"gpus": 8, "command": ("srun", RESERVED, "x")},
@@ -41,11 +41,11 @@ REFUSALS = [
     ("lumi", "standard-g", {"gpus": 8, "command": ("srun", "--cpu-bind=map_cpu:1,8,16", "x")},
      "mask_on_reserved_core", "cores 8, 16", "LTM"),
     ("lumi", "small-g", {"gpus": 8, "command": ("srun", GOOD, "x")}, "mask_on_shared_node",
-     "small-g gives parts of nodes", "LTM"),
-    ("mahti", "gpusmall", {"gpus": 3}, "too_many_gpus", "at most 2", "CSC"),
-    ("roihu", "gpumedium", {"gpus": 8}, "too_many_gpus", "at most 4", "CSC"),
-    ("trillium", "compute", {"gpus": 2}, "gpu_count", "only 1 or a multiple of 4", "ALL"),
-    ("narval", "GPU nodes", {"gpus": 8, "nodes": 1}, "too_many_gpus_per_node", "at most 4", "ALL"),
+     "partition small-g may have only a part", "LTM"),
+    ("mahti", "gpusmall", {"gpus": 3}, "too_many_gpus", "limit of 2 per job", "CSC"),
+    ("roihu", "gpumedium", {"gpus": 8}, "too_many_gpus", "limit of 4 per job", "CSC"),
+    ("trillium", "compute", {"gpus": 2}, "gpu_count", "jobs can only have 1 or a multiple of 4", "ALL"),
+    ("narval", "GPU nodes", {"gpus": 8, "nodes": 1}, "too_many_gpus_per_node", "4 per node", "ALL"),
 ]  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_traps_that_are_refused(row):
 
 ADVICE = [
     # cluster, partition, needs that have it, needs that do not, kind, words, source
-    ("arc4", "GPU nodes", {"time_s": None}, {}, "time_not_said", "1 h is written", "ARC"),
+    ("arc4", "GPU nodes", {"time_s": None}, {}, "time_not_said", "requests 1 h", "ARC"),
     ("puhti", "gpu", {"command": ("python", "x.py", "$LOCAL_SCRATCH/data")},
      {"command": ("python", "x.py", "${LOCAL_SCRATCH}/data"), "local_disk_gib": 100.0},
      "local_disk_not_asked", "--local-disk 100GiB", "CSC"),
@@ -75,25 +75,25 @@ ADVICE = [
     ("lumi", "small-g", {}, {"account": "project_462000001"}, "account_missing",
      "--account project_462000123", "LTM"),
     ("lumi", "small-g", {"cpus_per_gpu": 16, "memory_mib": 60 * 1024}, {"cpus_per_gpu": 7},
-     "cores_above_share", "the bill is 1 GPU-hour instead of 0.50", "LTM"),
+     "cores_above_share", "the job costs 1 GPU-hour instead of 0.50", "LTM"),
     ("lumi", "small-g", {"memory_mib": 120 * 1024}, {"memory_mib": 60 * 1024}, "memory_above_share",
-     "the bill is 1 GPU-hour instead of 0.50", "LTM"),
+     "the job costs 1 GPU-hour instead of 0.50", "LTM"),
     ("mahti", "gpusmall", {"cpus_per_gpu": 40}, {"cpus_per_gpu": 32}, "cores_above_share",
      "stay unused", "CSC"),
     ("puhti", "gpu", {"gpus": 8, "memory_mib": 320 * 1024}, {"gpus": 4, "memory_mib": 320 * 1024},
-     "memory_is_per_node", "320 GiB on each of 2, 640 GiB in all", "Slurm"),
+     "memory_is_per_node", "320 GiB on each of 2 nodes, 640 GiB in all", "Slurm"),
     ("puhti", "gpu", {"gpus": 2}, {"gpus": 2, "launcher": "torchrun"}, "one_process_for_many",
-     "2 GPUs, and one process", "CSC"),
+     "one process for 2 GPUs", "CSC"),
     ("arc4", "GPU nodes", {"gpus": 2, "launcher": "launch"}, {"gpus": 1, "launcher": "launch"},
-     "one_process_for_many", "idles; `--launcher torchrun` starts one", "CSC"),
+     "one_process_for_many", "stay idle; `--launcher torchrun` starts one", "CSC"),
     ("puhti", "gpu", {"gpus": 8, "launcher": "launch", "command": ("bin/torchrun", "x.py")},
      {"gpus": 8, "launcher": "launch", "command": ("python", "x.py", "torchrun")},
-     "processes_twice", "`--launcher torchrun -- train.py` starts it once on each node", "CSC"),
+     "processes_twice", "which starts torchrun once per node", "CSC"),
     ("puhti", "gpu", {"gpus": 2, "launcher": "srun", "command": ("accelerate", "launch", "x.py")},
      {"gpus": 1, "launcher": "srun", "command": ("accelerate", "launch", "x.py")},
-     "processes_twice", "starts accelerate for each", "CSC"),
-    ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread", "4 or 8 would fill", "Slurm"),
-    ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "8 GPUs each", "LUG"),
+     "processes_twice", "starts accelerate once per GPU", "CSC"),
+    ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread", "4 or 8 GPUs would use 4", "Slurm"),
+    ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "gets 8", "LUG"),
     ("roihu", "gpularge", {"gpus": 8}, None, "project_needs", "scalability test", "CSC"),
     ("narval", "GPU nodes", {"time_s": 3599.0}, {}, "short_job", "1 h or more", "ALL"),
     ("narval", "GPU nodes", {}, None, "limit_not_documented", "max nodes", "ALL"),
@@ -101,8 +101,8 @@ ADVICE = [
      "does not document what a job", "ALL"),
     ("nibi", "MI300A nodes", {"gpus": 4, "gpu_type": "mi300a", "gpu_memory_gib": 90.0},
      {"gpus": 4, "gpu_type": "mi300a"}, "gpu_memory_not_documented", "90 GiB", "ALL"),
-    ("trillium", "compute", {}, None, "submit_from", "submit from $SCRATCH", "ALL"),
-    ("puhti", "gpu", {}, None, "retired", "for study", "catalogue"),
+    ("trillium", "compute", {}, None, "submit_from", "submit the job from $SCRATCH", "ALL"),
+    ("puhti", "gpu", {}, None, "retired", "only an example", "catalogue"),
 ]  # fmt: skip
 
 

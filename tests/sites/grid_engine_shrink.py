@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from cases import Case
 from grid_engine_site_twin import started
 from grid_engine_sites import Host, Queue, Site
-from grid_engine_verdicts import Case, judge_site
+from grid_engine_verdicts import judge_site
 from msgspec.structs import replace
 
 from teho.model.request import Request
@@ -49,7 +50,7 @@ def _judged(site: Site, request: Request | None) -> list[Case]:
 
 def _moves(case: Case) -> Iterator[tuple[Site, Request | None]]:
     site, request = case.site, case.request
-    queues = [one for one in site.queues if one.name == case.queue]
+    queues = [one for one in site.queues if one.name == case.partition]
     if queues and len(site.queues) > 1:
         yield replace(site, queues=tuple(queues)), request
     if site.quotas:

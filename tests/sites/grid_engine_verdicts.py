@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-import msgspec
+from cases import Case, Tally, signs
 from grid_engine_requests import ByHand, by_hand, seconds_of
 from grid_engine_site_twin import FACTS, Job, SiteTwin
 from grid_engine_sites import Queue, Site
@@ -25,7 +25,7 @@ from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.script import write_script
 
-__all__ = ["Case", "Tally", "judge_site"]
+__all__ = ["GridEngineCase", "judge_site"]
 
 _MOST_SCRIPTS_BY_HAND = 4
 """Of one refusal: each costs a real job."""
@@ -33,48 +33,17 @@ _MOST_CONFIRMED = 2
 """Of one site and one answer of `qsub -w v`: how many jobs wait in vain before it is believed."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """A disagreement."""
+class GridEngineCase(Case, frozen=True, kw_only=True):
+    """A disagreement with Grid Engine."""
 
-    verdict: str
-    """`false yes`, `false no`, `figure`, `crash`, or `unsure`."""
-    what: str
-    """Its category."""
+    scheduler = "Grid Engine"
+    directive = "#$"
+
     site: Site
-    request: Request | None
-    queue: str = ""
-    teho: str
-    grid_engine: str
-    script: str = ""
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.verdict, self.what
-
-    def told(self) -> str:
-        """Return the case as text."""
-        request = _request_text(self.request) if self.request else ""
-        script = "\n".join(re.findall(r"^#\$ .*", self.script, re.MULTILINE))
-        rows = (
-            lines_of(self.site),
-            f"Request: {request}" if request else "",
-            f"Queue: {self.queue}" if self.queue else "",
-            f"Teho: {self.teho}",
-            script,
-            f"Grid Engine: {self.grid_engine}",
-        )
-        return "\n".join(row for row in rows if row)
-
-
-class Tally(msgspec.Struct):
-    """Counts and disagreements."""
-
-    counts: Counter[str] = msgspec.field(default_factory=Counter)
-    cases: list[Case] = msgspec.field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        self.counts.update(other.counts)
-        self.cases += other.cases
+    def site_text(self) -> str:
+        return lines_of(self.site)
 
 
 class Bench:
@@ -90,7 +59,7 @@ class Bench:
 
     def case(self, verdict: str, what: str, request: Request | None, **rest: str) -> None:
         self.tally.cases.append(
-            Case(verdict=verdict, what=what, site=self.site, request=request, **rest)
+            GridEngineCase(verdict=verdict, what=what, site=self.site, request=request, **rest)
         )
 
     def job(self, script: str, *, facts: bool = False, doubt: bool = True) -> Job:
@@ -110,15 +79,15 @@ def judge_site(twin: SiteTwin, requests: Iterable[Request]) -> Tally:
     except TehoError as error:
         what = f"discover: {_plain_words(str(error).splitlines()[-1])}"
         tally.cases.append(
-            Case(verdict="crash", what=what, site=twin.site, request=None,
-                 teho=str(error), grid_engine="the site runs")
+            GridEngineCase(verdict="crash", what=what, site=twin.site, request=None,
+                 teho=str(error), answer="the site runs")
         )  # fmt: skip
         return tally
     bench = Bench(twin, cluster, tally)
     if mistakes:
         bench.case(
             "crash", f"the file has mistakes: {_plain_words(mistakes[0])}", None,
-            teho="\n".join(mistakes), grid_engine="the site runs",
+            teho="\n".join(mistakes), answer="the site runs",
         )  # fmt: skip
     for request in requests:
         _judge(bench, request)
@@ -132,7 +101,7 @@ def _judge(bench: Bench, request: Request) -> None:
         found = answer(request, [bench.cluster], live=bench.live)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         what = f"{type(error).__name__}: {_nameless(bench.site, str(error))}"
-        bench.case("crash", f"plan: {what}", request, teho=repr(error), grid_engine="not asked")
+        bench.case("crash", f"plan: {what}", request, teho=repr(error), answer="not asked")
         return
     for option in found.options:
         tally.counts["options"] += 1
@@ -141,8 +110,8 @@ def _judge(bench: Bench, request: Request) -> None:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
             what = f"no script: {_nameless(bench.site, str(error))}"
             bench.case(
-                "false yes", what, request, queue=option.partition,
-                teho=f"{_option_text(option)}, and then: {error!r}", grid_engine="not asked",
+                "false yes", what, request, partition=option.partition,
+                teho=f"{_option_text(option)}, and then: {error!r}", answer="not asked",
             )  # fmt: skip
             continue
         _judge_option(bench, option, script)
@@ -158,17 +127,19 @@ def _judge_option(bench: Bench, option: Option, script: str) -> None:
     why = bench.twin.refuses(script)
     trust = bool(why) and bench.confirmed[_nameless(site, why)] >= _MOST_CONFIRMED
     job = Job(said=why) if trust else bench.job(script, facts=True, doubt=not why)
-    rest = {"queue": option.partition, "teho": _option_text(option), "script": script}
+    rest = {"partition": option.partition, "teho": _option_text(option), "script": script}
     if not job.begun:
         counts["options that -w v refuses, not submitted"] += trust
         bench.confirmed[_nameless(site, why)] += bool(why) and not trust
         said = job.said if not why or trust else f"{job.said}\n-w v: {why}"
         what = _why_not(bench, option, script, job, why)
         # What a plan lists as unknown may come.
-        is_told = any(one.startswith("whether it begins") for one in option.unknown) and not why
+        is_told = (
+            any(one.startswith("whether the job ever starts") for one in option.unknown) and not why
+        )
         unsure = is_told or what.startswith("the queue is")
         verdict = "unsure" if unsure else "false yes"
-        bench.case(verdict, what, option.request, grid_engine=said, **rest)
+        bench.case(verdict, what, option.request, answer=said, **rest)
         counts["options that -w v takes and that never begin"] += not why
         return
     counts["options that begin"] += 1
@@ -181,10 +152,10 @@ def _judge_option(bench: Bench, option: Option, script: str) -> None:
     # What a plan lists as unknown may come.
     if any("on one node" in one for one in option.unknown):
         differing = [what for what in differing if what != "spread over more hosts than asked"]
-    if any("so much memory" in one for one in option.unknown):
+    if any("enough memory" in one for one in option.unknown):
         differing = [what for what in differing if what != "a host with less memory than asked"]
     for what in dict.fromkeys(differing):
-        bench.case("figure", what, option.request, grid_engine=_job_text(job), **rest)
+        bench.case("figure", what, option.request, answer=_job_text(job), **rest)
     counts["options as announced"] += not differing
 
 
@@ -224,7 +195,7 @@ def _judge_refusal(bench: Bench, request: Request, queue: Queue, found: Answer) 
         sentences = " + ".join(sorted({_nameless(bench.site, one.sentence) for one in refusals}))
         bench.case(
             "false no", f"{kinds}: {sentences}", request,
-            queue=queue.name, teho=said, grid_engine=f"{means}begins, with {_job_text(job)}",
+            partition=queue.name, teho=said, answer=f"{means}begins, with {_job_text(job)}",
             script=one.text,
         )  # fmt: skip
         return
@@ -399,21 +370,21 @@ def _differing(site: Site, option: Option, job: Job) -> Iterator[str]:
     total = option.nodes * option.gpus_per_node
     if given is not None and given.gpus is not None:
         total = option.nodes * sum(count for _, count in given.gpus)
-    yield from _sign("GPUs", total, sum(gpus.values()))
+    yield from signs("GPUs", total, sum(gpus.values()))
     known = {one.type for one in site.gpus if one.type}
     if option.gpu_type in known and gpus and set(gpus) != {option.gpu_type}:
         yield "GPU type: other than announced"
     cores = option.nodes * option.tasks_per_node * option.cpus_per_task
     if given is not None and given.cores is not None:
         cores = option.nodes * given.cores
-    yield from _sign("slots", cores, sum(job.slots.values()))
+    yield from signs("slots", cores, sum(job.slots.values()))
     if option.partition and job.queues != {option.partition}:
         yield "queue: other than announced"
     memory_mib = given.memory_mib if given is not None else option.memory_mib
     memory = _memory_of(site, job)
     if memory_mib is not None and memory is not None:
         announced = option.nodes * memory_mib
-        yield from _sign("memory", announced, memory / 2**20, 1 + sum(job.slots.values()))
+        yield from signs("memory", announced, memory / 2**20, 1 + sum(job.slots.values()))
     if memory_mib is not None and job.facts and job.facts[1].isdigit():
         limit_mib = int(job.facts[1]) / 1024
         if limit_mib < memory_mib - 1 - sum(job.slots.values()):
@@ -431,13 +402,6 @@ def _program(job: Job) -> Iterator[str]:
         yield "the program did not run"
     elif len(job.facts) > 1 and job.facts[1].isdigit() and int(job.facts[1]) <= 10240:
         yield "the program has a memory limit of 10 MiB"
-
-
-def _sign(what: str, announced: float, given: float, tolerance: float = 0.01) -> Iterator[str]:
-    if given < announced - tolerance:
-        yield f"{what}: Grid Engine gives less than announced"
-    elif given > announced + tolerance:
-        yield f"{what}: Grid Engine gives more than announced"
 
 
 def _plain_words(said: str) -> str:
@@ -477,10 +441,3 @@ def _job_text(job: Job) -> str:
     )
     program = f"program saw {' '.join(job.facts)}" if job.facts else f"no program: {job.output}"
     return f"{slots}; consumes {consumed or 'nothing counted'}; limits {job.limits}; {program}"
-
-
-def _request_text(request: Request) -> str:
-    said = {name: getattr(request, name) for name in request.__struct_fields__ if name != "command"}
-    plain = Request()
-    rows = [f"{name}={value}" for name, value in said.items() if value != getattr(plain, name)]
-    return ", ".join(rows) or "gpus=1"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from cases import Case
 from msgspec.structs import replace
 from random_sites import Gpus, Kind, Site
 from site_twin import Ground
-from site_verdicts import Case, judge_site
+from site_verdicts import judge_site
 from slurm_daemons import TwinError
 
 from teho.model.request import Request
@@ -72,8 +73,8 @@ def _walk(
 
 def _coarse(case: Case) -> Iterator[tuple[Site, Request | None]]:
     site, request = case.site, case.request
-    if case.part and len(site.parts) > 1:
-        part = site.part(case.part)
+    if case.partition and len(site.parts) > 1:
+        part = site.part(case.partition)
         kinds = tuple(site.kinds_in(part))
         yield replace(site, parts=(part,), kinds=kinds), request
     plain = {**_PLAIN, "AccountingStorageTRES": site.words["AccountingStorageTRES"]}

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
+from cases import Case, Tally, signs
 from random_sites import WHOLE, Part, Site
 from site_requests import ByHand, by_hand
 from site_texts import lines_of
@@ -25,56 +25,26 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Answer, Option
 from teho.model.request import Request
 from teho.planner.answer import answer
+from teho.schedulers.inventory import UNTYPED
 from teho.schedulers.script import write_script
 
-__all__ = ["Case", "Tally", "judge", "judge_site"]
+__all__ = ["SlurmCase", "judge", "judge_site"]
 
 _MOST_JUDGED_BY_A_JOB = 4
 """Of one site and one kind of refusal: each costs a real job."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """A disagreement."""
+class SlurmCase(Case, frozen=True, kw_only=True):
+    """A disagreement with Slurm."""
 
-    verdict: str
-    """`false yes`, `false no`, `figure` or `crash`."""
-    what: str
-    """Its category."""
+    scheduler = "Slurm"
+    directive = "#SBATCH"
+
     site: Site
-    request: Request | None
-    part: str = ""
-    teho: str
-    slurm: str
-    script: str = ""
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.verdict, self.what
-
-    def told(self) -> str:
-        """Return the case as text."""
-        request = _request_text(self.request) if self.request else ""
-        script = "\n".join(re.findall(r"^#SBATCH .*", self.script, re.MULTILINE))
-        rows = (
-            lines_of(self.site),
-            f"Request: {request}",
-            f"Partition: {self.part}" if self.part else "",
-            f"Teho: {self.teho}",
-            script,
-            f"Slurm: {self.slurm}",
-        )
-        return "\n".join(row for row in rows if row)
-
-
-class Tally(msgspec.Struct):
-    """Counts and disagreements."""
-
-    counts: Counter[str] = msgspec.field(default_factory=Counter)
-    cases: list[Case] = msgspec.field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        self.counts.update(other.counts)
-        self.cases += other.cases
+    def site_text(self) -> str:
+        return lines_of(self.site)
 
 
 class Doubt(msgspec.Struct, frozen=True):
@@ -98,7 +68,7 @@ class Bench:
 
     def case(self, verdict: str, what: str, request: Request | None, **rest: str) -> None:
         self.tally.cases.append(
-            Case(verdict=verdict, what=what, site=self.site, request=request, **rest)
+            SlurmCase(verdict=verdict, what=what, site=self.site, request=request, **rest)
         )
 
 
@@ -116,13 +86,13 @@ def judge_site(twin: SiteTwin, requests: Iterable[Request], *, jobs: int) -> Tal
     except TehoError as error:
         what = _plain_words(str(error).splitlines()[-1])
         tally.cases.append(
-            Case(
+            SlurmCase(
                 verdict="crash",
                 what=f"discover: {what}",
                 site=twin.site,
                 request=None,
                 teho=str(error),
-                slurm="the site runs",
+                answer="the site runs",
             )
         )
         return tally
@@ -146,16 +116,18 @@ def judge(bench: Bench, request: Request) -> list[tuple[Option, str]]:
         scripts = [(one, write_script(one, bench.cluster).text) for one in found.options]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         what = f"{type(error).__name__}: {_plain_words(str(error))}"
-        bench.case("crash", f"plan: {what}", request, teho=repr(error), slurm="not asked")
+        bench.case("crash", f"plan: {what}", request, teho=repr(error), answer="not asked")
         return []
     taken = []
     for option, text in scripts:
         why = bench.twin.refuses(text)
         tally.counts["options"] += 1
-        if why:
+        if why and any(one.startswith("whether Slurm accepts") for one in option.unknown):
+            tally.counts["options that Slurm refuses as the plan lists as unknown"] += 1
+        elif why:
             bench.case(
                 "false yes", _plain_words(why), request,
-                part=option.partition, teho=_option_text(option), slurm=why, script=text,
+                partition=option.partition, teho=_option_text(option), answer=why, script=text,
             )  # fmt: skip
         else:
             tally.counts["options that Slurm takes"] += 1
@@ -206,9 +178,9 @@ def _judge_refusal(bench: Bench, doubt: Doubt) -> None:
                 "false no",
                 f"{doubt.kinds}{f' (with {one.means})' if one.means else ''}",
                 doubt.request,
-                part=doubt.part.name,
+                partition=doubt.part.name,
                 teho=doubt.said,
-                slurm=f"begins, with {_job_text(job)}",
+                answer=f"begins, with {_job_text(job)}",
                 script=one.text,
             )
             return
@@ -220,22 +192,22 @@ def _judge_refusal(bench: Bench, doubt: Doubt) -> None:
 def _judge_job(bench: Bench, option: Option, script: str) -> None:
     bench.tally.counts["jobs"] += 1
     job = bench.twin.submitted(script)
-    rest = {"part": option.partition, "teho": _option_text(option), "script": script}
-    told = any(one.startswith("whether the job keeps to") for one in option.unknown)
+    rest = {"partition": option.partition, "teho": _option_text(option), "script": script}
+    told = any(one.startswith("whether the job meets") for one in option.unknown)
     if job.number and not job.begun and told:
         bench.tally.counts["jobs that break a limit that the plan lists as unknown"] += 1
         return
     if not job.begun:
         what = "taken, never begins" if job.number else "refused without --test-only"
         said = _plain_words(job.said)
-        bench.case("false yes", f"{what}: {said}", option.request, slurm=job.said, **rest)
+        bench.case("false yes", f"{what}: {said}", option.request, answer=job.said, **rest)
         return
     differing = [
         *_less_than_asked(bench.site, option.request, job),
         *_differing(bench, option, job),
     ]
     for what in differing:
-        bench.case("figure", what, option.request, slurm=_job_text(job), **rest)
+        bench.case("figure", what, option.request, answer=_job_text(job), **rest)
     bench.tally.counts["jobs as announced"] += not differing
 
 
@@ -261,7 +233,9 @@ def _cores_of(site: Site, job: Job) -> float:
 
 def _less_than_asked(site: Site, request: Request, job: Job) -> Iterator[str]:
     gpus = sum(job.gpus.values())
-    typed = job.gpus.get(request.gpu_type, 0) if request.gpu_type else gpus
+    # GPUs to which the site gives no type are `gpu` to Teho, and have no name in the allocation.
+    name = "" if request.gpu_type == UNTYPED else request.gpu_type
+    typed = job.gpus.get(name, 0) if request.gpu_type else gpus
     cores = _cores_of(site, job)
     asked_cores = request.cpus or (request.cpus_per_gpu or 0) * request.gpus
     memory_mib = request.memory_mib
@@ -290,18 +264,18 @@ def _differing(bench: Bench, option: Option, job: Job) -> Iterator[str]:
         return
     gpus = sum(job.gpus.values())
     if given.gpus is not None:
-        yield from _sign("GPUs", option.nodes * sum(n for _, n in given.gpus), gpus)
+        yield from signs("GPUs", option.nodes * sum(n for _, n in given.gpus), gpus)
         known = {one.type for kind in site.kinds for one in kind.gpus if one.type}
         announced = {name for name, _ in given.gpus}
         if announced and announced <= known and set(job.gpus) != announced:
             yield "GPU type: other than announced"
     if given.cores is not None:
-        yield from _sign("cores", option.nodes * given.cores, _cores_of(site, job))
+        yield from signs("cores", option.nodes * given.cores, _cores_of(site, job))
     if given.cpus is not None:
-        yield from _sign("CPUs", option.nodes * given.cpus, job.cpus)
+        yield from signs("CPUs", option.nodes * given.cpus, job.cpus)
     if given.memory_mib is not None and "Memory" in site.words["SelectTypeParameters"]:
         announced_mib = option.nodes * given.memory_mib
-        yield from _sign("memory", announced_mib, job.memory_mib, option.nodes)
+        yield from signs("memory", announced_mib, job.memory_mib, option.nodes)
     if _minutes(job.time_min) != math.ceil(option.time_s / 60):
         yield "time limit: other than announced"
     if "TRESBillingWeights" in part.words and job.billing is not None:
@@ -309,14 +283,7 @@ def _differing(bench: Bench, option: Option, job: Job) -> Iterator[str]:
             bench.tally.counts["jobs whose cost is not announced, though it has weights"] += 1
         else:
             rate = option.cost.amount / (option.time_s / 3600)
-            yield from _sign("cost", rate, job.billing, 1 + 0.005 * job.billing)
-
-
-def _sign(what: str, announced: float, given: float, tolerance: float = 0.01) -> Iterator[str]:
-    if given < announced - tolerance:
-        yield f"{what}: Slurm gives less than announced"
-    elif given > announced + tolerance:
-        yield f"{what}: Slurm gives more than announced"
+            yield from signs("cost", rate, job.billing, 1 + 0.005 * job.billing)
 
 
 def _minutes(text: str) -> float:
@@ -364,16 +331,4 @@ def _job_text(job: Job) -> str:
     return (
         f"{job.nodes} nodes, {job.cpus} CPUs, {job.memory_mib:.0f} MiB, GPUs: {gpus or 'none'}, "
         f"{job.time_min}, billing {job.billing}"
-    )
-
-
-def _request_text(request: Request) -> str:
-    names: Sequence[str] = request.__struct_fields__
-    said = {name: getattr(request, name) for name in names if name != "command"}
-    plain = Request()
-    return (
-        ", ".join(
-            f"{name}={value}" for name, value in said.items() if value != getattr(plain, name)
-        )
-        or "gpus=1"
     )

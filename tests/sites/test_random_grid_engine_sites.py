@@ -6,7 +6,6 @@ import pytest
 from grid_engine_site_twin import why_not
 from grid_engine_sites import draw_site
 from grid_engine_soak import judged
-from grid_engine_verdicts import Tally
 
 pytestmark = pytest.mark.xdist_group("grid_engine")
 
@@ -25,8 +24,4 @@ def test_plan_and_grid_engine_agree(seed: int) -> None:
         pytest.skip(reason)
     tally = judged(draw_site(seed), REQUESTS)
     assert tally.counts["requests"] == REQUESTS
-    assert not [case for case in tally.cases if case.verdict != "unsure"], _told(tally)
-
-
-def _told(tally: Tally) -> str:
-    return "\n\n".join(f"{case.verdict}: {case.what}\n{case.told()}" for case in tally.cases)
+    assert not [case for case in tally.cases if case.verdict != "unsure"], tally.told()

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from random_sites import draw_site
 from site_twin import Ground
-from site_verdicts import Tally
 from soak import ground, judged
 
 pytestmark = pytest.mark.xdist_group("slurm")
@@ -30,8 +29,4 @@ def test_a_seed_gives_one_site() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_plan_and_slurm_agree(seed: int, base: Ground) -> None:
     tally = judged(base, draw_site(seed), REQUESTS, jobs=JOBS)
-    assert not tally.cases, _told(tally)
-
-
-def _told(tally: Tally) -> str:
-    return "\n\n".join(f"{case.verdict}: {case.what}\n{case.told()}" for case in tally.cases)
+    assert not tally.cases, tally.told()

@@ -22,6 +22,7 @@ from teho.planner.shape import (
     Case,
     case_of,
     default_memory_is_too_much,
+    in_words,
     memory_mib,
     node_counts,
     seconds,
@@ -151,13 +152,13 @@ def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
     if cluster.dialect.partition == "never" or named in labels:
         return Refusal(
             kind="partition_named",
-            sentence=f"partition {named!r} named, {cluster.title} chooses it itself",
+            sentence=f"the job names partition {named!r}, and {cluster.title} chooses it itself",
             source=cluster.dialect.source,
             instead="leave --partition out",
         )
     return Refusal(
         kind="no_such_partition",
-        sentence=f"no partition {named!r}, {cluster.title} has {', '.join(names)}",
+        sentence=f"{cluster.title} has no partition {named!r}; it has {', '.join(names)}",
         source=cluster.dialect.source,
     )
 
@@ -291,13 +292,15 @@ def _is_meant(request: Request, gpu: Gpu) -> bool:
 def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> Refusal:
     instead = ""
     if request.gpus == 0:
-        sentence = f"no GPU is asked for, only GPU jobs in {partition.title}"
+        sentence = (
+            f"the job requests no GPU, and {in_words(cluster, partition)} accepts only GPU jobs"
+        )
     else:
         gpus = [kind.gpu for kind in cluster.nodes if kind.name in partition.kinds and kind.gpu]
         types = sorted({gpu.type for gpu in gpus})
-        have = f"only {', '.join(types)}" if types else "none"
+        have = f"has only {', '.join(types)}" if types else "has none"
         what = f"GPUs of type {request.gpu_type}" if request.gpu_type else "whole GPUs"
-        sentence = f"{what} are asked for, {have} in {partition.title}"
+        sentence = f"the job requests {what}, and {in_words(cluster, partition)} {have}"
         unsure = sorted({gpu.type for gpu in gpus if gpu.may_be_slice})
         if unsure and not request.gpu_type:
             sentence += ", and its name does not say whether it is a whole GPU"

@@ -20,7 +20,7 @@ __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_plan"]
 _ASKED = "Grid Engine qconf, asked now"
 _STATES = {
     "DISABLED": "it starts no jobs",
-    "SUSPENDED": "its jobs stand still",
+    "SUSPENDED": "its jobs are paused",
 }
 
 
@@ -41,8 +41,7 @@ def _state(case: Case) -> Iterator[Refusal]:
     if state != "UP":
         yield Refusal(
             kind="partition_state",
-            sentence=f"{case.partition.title} is {state} now: "
-            f"{_STATES.get(state, 'it may start no jobs')}",
+            sentence=f"{case.where} is {state} now: {_STATES.get(state, 'it may start no jobs')}",
             source="Grid Engine qstat -f, asked now",
         )
 
@@ -51,11 +50,12 @@ def _lists(case: Case) -> Iterator[Refusal]:
     partition = case.partition
     allowed, denied = partition.user_lists, partition.denied_user_lists
     if is_let_in(case.live, allowed, denied) is False:
-        who = f"is for the user lists {', '.join(allowed)}" if allowed else "is for others"
-        out = f", not for {', '.join(denied)}" if denied else ""
+        lists = f"{'s' if len(allowed) > 1 else ''} {', '.join(allowed)}"
+        who = f"users in the user list{lists}" if allowed else "users"
+        out = f" not in {', '.join(denied)}" if denied else ""
         yield Refusal(
             kind="user_list",
-            sentence=f"{partition.title} {who}{out}, which does not let you in",
+            sentence=f"only {who}{out} can use {case.where}, and you are not one of them",
             source=partition.source,
         )
 
@@ -78,26 +78,26 @@ def _project(case: Case) -> Iterator[Refusal]:
     if own is not None and not named and case.cluster.account.required:
         yield Refusal(
             kind="account",
-            sentence="no project is named, and you have no default one",
+            sentence="the job names no project, and you have no default project",
             source=_ASKED,
             instead=f"--account {names[0]}" if names else "",
         )
         return
     if named is None:
-        return  # told as unknown
+        return  # listed as unknown
     allowed, denied = partition.accounts, partition.denied_accounts
     if (allowed and named not in allowed) or named in denied:
         takes = (
-            f"takes the projects {', '.join(allowed)}"
+            f"accepts only the projects {', '.join(allowed)}"
             if allowed
-            else f"takes no jobs of the projects {', '.join(denied)}"
+            else f"accepts no jobs of the projects {', '.join(denied)}"
         )
         other = next(
             (one for one in names if one not in denied and (not allowed or one in allowed)), ""
         )
         yield Refusal(
             kind="account",
-            sentence=f"{partition.title} {takes}, and the job has {named or 'none'}",
+            sentence=f"{case.where} {takes}; the job has {f'project {named}' if named else 'none'}",
             source=partition.source,
             instead=f"--account {other}" if other else "",
         )
@@ -110,8 +110,8 @@ def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
         return
     yield Refusal(
         kind="gpus_of_cores",
-        sentence=f"{counted(gpus, 'GPU')} with {counted(cores, 'core')}: {case.partition.title} "
-        "counts GPUs for each core, in whole numbers",
+        sentence=f"the job requests {counted(gpus, 'GPU')} and {counted(cores, 'core')}; "
+        f"{case.where} counts GPUs per core, so the GPUs must be a multiple of the cores",
         source=case.kind.source,
         instead=f"--cpus {gpus * case.shape.nodes}",
     )
@@ -121,10 +121,11 @@ def _environment(case: Case) -> Iterator[Refusal]:
     partition, cores = case.partition, case.shape.cores_per_node
     if case.shape.nodes > 1:
         if partition.max_nodes == 1:
-            return  # told already
+            return  # refused already
         yield Refusal(
             kind="one_node",
-            sentence=f"{case.shape.nodes} nodes: Teho writes jobs on one node for Grid Engine",
+            sentence=f"the job requests {case.shape.nodes} nodes; for Grid Engine, Teho can only "
+            "write jobs on one node",
             source=partition.source,
         )
         return
@@ -135,8 +136,12 @@ def _environment(case: Case) -> Iterator[Refusal]:
     have = ", ".join(f"{one.name} ({_rule(one.rule, one.cores_per_node)})" for one in own)
     yield Refusal(
         kind="parallel_environment",
-        sentence=f"no parallel environment of {partition.title} gives "
-        f"{counted(cores, 'core')} on one node: " + (f"it has {have}" if own else "it has none"),
+        sentence=f"the job requests {counted(cores, 'core')} on one node; "
+        + (
+            f"no parallel environment of {case.where} gives that: {have}"
+            if own
+            else f"{case.where} has no parallel environment"
+        ),
         source=partition.source,
         instead=_other_cores(case),
     )
@@ -145,8 +150,8 @@ def _environment(case: Case) -> Iterator[Refusal]:
 def _rule(rule: str, cores: int | None) -> str:
     return {
         "one_node": "all on one node",
-        "fill": "node after node",
-        "spread": "on nodes in turns",
+        "fill": "from one node after another",
+        "spread": "from all nodes in turn",
         "fixed": f"{cores} on each node",
     }[rule]
 
@@ -170,11 +175,11 @@ def _quotas(case: Case) -> Iterator[Refusal]:
         for what, most in rule.limits.items():
             number = asked.get(what, 0)
             if number > most:
-                where = "a node" if rule.per_node else "all jobs together"
+                where = "per node" if rule.per_node else "for all jobs together"
                 yield Refusal(
                     kind="limit",
-                    sentence=f"{_amount(what, number)}, at most {_amount(what, most)} for {where} "
-                    f"(quota {rule.name})",
+                    sentence=f"the job requests {_amount(what, number)}, more than the limit of "
+                    f"{_amount(what, most)} {where} (resource quota {rule.name})",
                     source=rule.source,
                 )
 
@@ -193,7 +198,7 @@ def _holding(case: Case) -> Holds:
 
 def _amount(what: str, number: int) -> str:
     if what == "memory":
-        return format_mib(number)
+        return f"{format_mib(number)} of memory"
     return counted(number, "core" if what == "cores" else f"{what.removeprefix('gpu:')} GPU")
 
 
@@ -235,22 +240,27 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
     if partition.parallel_environments and (live is None or live.states is None):
         yield "whether the queue starts jobs now"
     if is_let_in(live, partition.user_lists, partition.denied_user_lists) is None:
-        yield "whether the queue's user lists let you in"
+        yield "whether the queue's user lists allow you to use it"
     if project_of(case.request, live) is None and (partition.accounts or partition.denied_accounts):
-        yield "whether the queue takes your default project"
+        yield "whether the queue accepts your default project"
     held = _holding(case)
     own = held.environment
     if own is not None and not held.on_one_node:
-        yield f"whether all cores are on one node ({own.name}: {_rule(own.rule, None)})"
+        yield (
+            "whether all cores are on one node: parallel environment "
+            f"{own.name} takes them {_rule(own.rule, None)}"
+        )
     if own is not None and _is_too_much_for_a_host(case):
         yield (
-            "whether it begins: the queue's hosts differ, and a parallel job that not all of them "
-            "could take may wait for ever"
+            "whether the job ever starts: the queue's hosts differ, and a parallel job that is too "
+            "large for some of them may wait forever"
         )
     if _may_have_less_memory(case):
-        yield "whether the node has so much memory: Grid Engine does not count it here"
+        yield (
+            "whether the node has enough memory for the job: Grid Engine does not count memory here"
+        )
     for name in held.unsure:
-        yield f"whether the quota {name} holds for the job"
+        yield f"whether resource quota {name} applies to the job"
     for rule in held.rules:
         for what in rule.unread:
-            yield f"the limit of {what} (quota {rule.name})"
+            yield f"how much of the resource {what} the job may use (resource quota {rule.name})"

@@ -19,7 +19,7 @@ from teho.planner.shape import (
     seconds,
 )
 from teho.planner.slurm_rules import access_refusals, in_service
-from teho.units import counted, format_duration, format_mib, mib_text
+from teho.units import counted, format_duration, format_mib, mib_text, plural
 
 __all__ = ["refusals_of"]
 
@@ -60,7 +60,7 @@ def _purpose(case: Case) -> Iterator[Refusal]:
     if case.partition.purpose == "restricted":
         yield Refusal(
             kind="restricted",
-            sentence=f"{case.partition.title} is open by invitation alone",
+            sentence=f"only invited users can use {case.where}",
             source=case.partition.source,
         )
 
@@ -75,7 +75,7 @@ def _launcher(case: Case) -> Iterator[Refusal]:
     if case.request.launcher == "srun" and case.cluster.scheduler != "slurm":
         yield Refusal(
             kind="no_such_launcher",
-            sentence=f"srun is Slurm's, {case.cluster.title} has Grid Engine",
+            sentence=f"srun belongs to Slurm, and {case.cluster.title} uses Grid Engine",
             source=case.cluster.dialect.source,
             instead="--launcher torchrun",
         )
@@ -89,7 +89,7 @@ def _slurm_alone(case: Case) -> Iterator[Refusal]:
         options = ", ".join(f"--{name}" for name in asked)
         yield Refusal(
             kind="slurm_alone",
-            sentence=f"{options} for Slurm alone, {case.cluster.title} has Grid Engine",
+            sentence=f"only Slurm has {options}, and {case.cluster.title} uses Grid Engine",
             source=case.cluster.dialect.source,
             instead=f"leave {options} out",
         )
@@ -97,20 +97,21 @@ def _slurm_alone(case: Case) -> Iterator[Refusal]:
 
 def _gpus(case: Case) -> Iterator[Refusal]:
     request, partition, kind, shape = case.request, case.partition, case.kind, case.shape
-    gpu, where, source = kind.gpu, partition.title, partition.source
+    gpu, source = kind.gpu, partition.source
     if gpu is None or request.gpus == 0:
         return
     wanted = request.gpu_memory_gib
     if wanted is not None and gpu.memory_gib is not None and gpu.memory_gib < wanted:
         yield Refusal(
             kind="gpu_memory",
-            sentence=f"{gpu.model} has {gpu.memory_gib:g} GiB, {wanted:g} GiB are needed",
+            sentence=f"the job needs GPUs with {wanted:g} GiB of memory, and {gpu.model} has "
+            f"{gpu.memory_gib:g} GiB",
             source=kind.source,
         )
     if request.gpus % shape.nodes:
         yield Refusal(
             kind="uneven_gpus",
-            sentence=f"{request.gpus} GPUs do not lie evenly on {shape.nodes} nodes",
+            sentence=f"{request.gpus} GPUs cannot be divided evenly over {shape.nodes} nodes",
             source=case.cluster.dialect.source,
             instead=f"{shape.gpus_per_node * shape.nodes} GPUs",
         )
@@ -122,13 +123,15 @@ def _gpus(case: Case) -> Iterator[Refusal]:
     if request.gpus > most:
         yield Refusal(
             kind="too_many_gpus",
-            sentence=f"{request.gpus} GPUs, at most {most} a job in {where}",
+            sentence=f"the job requests {counted(request.gpus, 'GPU')}, more than the limit of "
+            f"{most} per job",
             source=source,
         )
     if partition.min_gpus is not None and request.gpus < partition.min_gpus:
         yield Refusal(
             kind="too_few_gpus",
-            sentence=f"{request.gpus} GPUs, {partition.min_gpus} or more in {where}",
+            sentence=f"the job requests {counted(request.gpus, 'GPU')}, less than the minimum of "
+            f"{partition.min_gpus}",
             source=source,
         )
     yield from _gpu_counts(case)
@@ -136,7 +139,7 @@ def _gpus(case: Case) -> Iterator[Refusal]:
 
 def _untyped(case: Case) -> Iterator[Refusal]:
     """Refuse GPUs without a type where the same words may give others that have one."""
-    gpu, partition = case.kind.gpu, case.partition
+    gpu = case.kind.gpu
     if gpu is None or gpu.typed or case.request.gpus == 0 or case.kind.constraint:
         return
     others = sorted(
@@ -145,8 +148,8 @@ def _untyped(case: Case) -> Iterator[Refusal]:
     if others:
         yield Refusal(
             kind="untyped_gpus",
-            sentence=f"the GPUs of {case.kind.name} have no type to ask for, and without one "
-            f"{partition.title} may give {' or '.join(others)}",
+            sentence=f"the GPUs of node kind {case.kind.name} have no type in the scheduler; if "
+            f"the job names no type, {case.where} may give it {' or '.join(others)}",
             source=case.kind.source,
             instead=f"--gpu-type {others[0]}",
         )
@@ -154,12 +157,14 @@ def _untyped(case: Case) -> Iterator[Refusal]:
 
 def _gpus_per_node(case: Case) -> Iterator[Refusal]:
     partition, kind, shape = case.partition, case.kind, case.shape
-    count, most, where = shape.gpus_per_node, case.most_per_node, partition.title
+    count, most = shape.gpus_per_node, case.most_per_node
+    asked = f"the job requests {counted(count, 'GPU')} on each of {counted(shape.nodes, 'node')}"
+    asked = asked if shape.nodes > 1 else f"the job requests {counted(count, 'GPU')} on one node"
     if most is not None and count > most:
         needed, allowed = fewest_nodes(case.request.gpus, most), _most_nodes(case)
         yield Refusal(
             kind="too_many_gpus_per_node",
-            sentence=f"{count} GPUs on a node, at most {most} in {where}",
+            sentence=f"{asked}, more than the limit of {most} per node",
             source=partition.source if most == partition.max_gpus_per_node else kind.source,
             instead=f"--nodes {needed}" if allowed is None or needed <= allowed else "",
         )
@@ -167,15 +172,15 @@ def _gpus_per_node(case: Case) -> Iterator[Refusal]:
     if least is not None and count < least:
         yield Refusal(
             kind="too_few_gpus_per_node",
-            sentence=f"{count} GPUs on a node, {least} or more in {where}",
+            sentence=f"{asked}, less than the minimum of {least} per node",
             source=partition.source,
         )
     whole = kind.gpu.count if kind.gpu else None
     if partition.whole_nodes_if_several and shape.nodes > 1 and whole and count < whole:
         yield Refusal(
             kind="not_whole_nodes",
-            sentence=f"{count} GPUs on each of {shape.nodes} nodes, several nodes only whole in "
-            f"{where}, with {whole} GPUs each",
+            sentence=f"{asked}; a job on several nodes in {case.where} must use whole nodes, with "
+            f"{whole} GPUs each",
             source=partition.source,
             instead=f"--nodes {fewest_nodes(case.request.gpus, whole)}",
         )
@@ -192,7 +197,8 @@ def _gpu_counts(case: Case) -> Iterator[Refusal]:
     allowed += [f"a multiple of {multiple}"] if multiple is not None else []
     yield Refusal(
         kind="gpu_count",
-        sentence=f"{gpus} GPUs, only {' or '.join(allowed)} in {partition.title}",
+        sentence=f"the job requests {counted(gpus, 'GPU')}; jobs can only have "
+        f"{' or '.join(allowed)}",
         source=partition.source,
         instead=_next_count(case, multiple) if multiple else "",
     )
@@ -219,7 +225,8 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             prefixes = " or ".join(case.cluster.account.allocations)
             yield Refusal(
                 kind="too_many_nodes",
-                sentence=f"{counted(nodes, 'node')}, at most {most} in {partition.title}",
+                sentence=f"the job requests {counted(nodes, 'node')}, more than the limit of "
+                f"{most}",
                 source=source,
                 instead=f"an account {prefixes}…, which may have {more}"
                 if more is not None and most < nodes <= more
@@ -230,16 +237,17 @@ def _nodes(case: Case) -> Iterator[Refusal]:
     if working is not None and nodes > working:
         yield Refusal(
             kind="nodes_out_of_service",
-            sentence=f"{counted(nodes, 'node')}, and only {working} of such nodes in "
-            f"{partition.title} in service now",
+            sentence=f"the job requests {counted(nodes, 'node')}; only {working} such "
+            f"{plural('node', working)} in {case.where} {'is' if working == 1 else 'are'} in "
+            "service now",
             source="Slurm sinfo, asked now",
         )
         return
     if nodes < partition.min_nodes:
         yield Refusal(
             kind="too_few_nodes",
-            sentence=f"{counted(nodes, 'node')}, {partition.min_nodes} or more "
-            f"in {partition.title}",
+            sentence=f"the job requests {counted(nodes, 'node')}, less than the minimum of "
+            f"{partition.min_nodes}",
             source=partition.source,
         )
 
@@ -280,24 +288,26 @@ def _time(case: Case) -> Iterator[Refusal]:
     if limits.time_s is not None and asked_s > limits.time_s:
         yield Refusal(
             kind="too_long",
-            sentence=f"{format_duration(asked_s)}, at most {format_duration(limits.time_s)} "
-            f"({limits.time_setter})",
+            sentence=f"the job requests {format_duration(asked_s)}, more than the limit of "
+            f"{format_duration(limits.time_s)} ({limits.time_setter})",
             source=LIMITS_SOURCE,
         )
     most = partition.max_time if limits.partition_time_holds else None
     if most and asked_s > seconds(most):
-        yield _time_refusal("too_long", asked_s, partition, "at most", most)
+        yield _time_refusal("too_long", asked_s, partition, "more than the limit", most)
     if partition.min_time and asked_s < seconds(partition.min_time):
-        yield _time_refusal("too_short", asked_s, partition, "at least", partition.min_time)
+        yield _time_refusal(
+            "too_short", asked_s, partition, "less than the minimum", partition.min_time
+        )
 
 
 def _time_refusal(
-    kind: str, asked_s: float, partition: Partition, bound: str, limit: str
+    kind: str, asked_s: float, partition: Partition, than: str, limit: str
 ) -> Refusal:
     allowed = format_duration(seconds(limit))
     return Refusal(
         kind=kind,
-        sentence=f"{format_duration(asked_s)}, {bound} {allowed} in {partition.title}",
+        sentence=f"the job requests {format_duration(asked_s)}, {than} of {allowed}",
         source=partition.source,
         instead=f"--time {limit}" if kind == "too_short" else "",
     )
@@ -310,30 +320,30 @@ def _cores(case: Case) -> Iterator[Refusal]:
     if "cores" in case.automatic and (request.cpus_per_gpu or request.cpus) is not None:
         yield Refusal(
             kind="cores_are_automatic",
-            sentence=f"{case.cluster.title} gives cores by itself, a request must not name them",
+            sentence=f"{case.cluster.title} sets the number of cores itself, so a job must not "
+            "request it",
             source=share.source if share else partition.source,
-            instead="leave the cores out",
+            instead=f"leave {'--cpus' if request.cpus_per_gpu is None else '--cpus-per-gpu'} out",
         )
     elif cores > usable:
-        kept = f" ({kind.cores} in all, the rest is the system's)" if usable < kind.cores else ""
+        kept = f" of {kind.cores}" if usable < kind.cores else ""
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"{cores} cores on a node{_why_so_many(case)}, jobs can have {usable}{kept}",
+            sentence=f"{_cores_asked(case)}, more than the {usable}{kept} that jobs can have",
             source=kind.source,
             instead=f"--cpus-per-gpu {fair}" if fair else "",
         )
     elif partition.max_cores_per_node is not None and cores > partition.max_cores_per_node:
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"{cores} cores on a node, at most {partition.max_cores_per_node} "
-            f"in {partition.title}",
+            sentence=f"{_cores_asked(case)}, more than the limit of {partition.max_cores_per_node}",
             source=partition.source,
         )
     elif _is_less_than_a_node(case):
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"nodes are given whole, with {usable} cores, and a job may have "
-            f"{partition.max_cores_per_node} on each in {partition.title}",
+            sentence=f"a whole node has {usable} cores, more than the limit of "
+            f"{partition.max_cores_per_node} per node",
             source=partition.source,
             instead="" if partition.exclusive else "leave --exclusive out",
         )
@@ -344,31 +354,32 @@ def _cores(case: Case) -> Iterator[Refusal]:
         fair = max(1, most // per_core // shape.gpus_per_node)
         yield Refusal(
             kind="default_memory",
-            sentence=f"{_cpus(case, cpus)} with the default memory of "
-            f"{partition.default_memory_per_cpu} for each are more than a node has, and the "
-            f"default of its GPUs hides `--mem`: at most {most} CPUs",
+            sentence=f"the job requests {_cpus(case, cpus)} on a node; Slurm counts "
+            f"{format_mib(memory_mib(partition.default_memory_per_cpu) or 0)} of memory for each "
+            f"CPU there, whatever `--mem` says, and the node has enough for {most} CPUs",
             source=partition.source,
             instead=f"--cpus-per-gpu {fair}",
         )
     if partition.max_cpus_per_node is not None and cpus > partition.max_cpus_per_node:
         yield Refusal(
             kind="too_many_cores_per_node",
-            sentence=f"{_cpus(case, cpus)} on a node, at most {partition.max_cpus_per_node} "
-            f"in {partition.title}",
+            sentence=f"the job requests {_cpus(case, cpus)} on a node, more than the limit "
+            f"of {partition.max_cpus_per_node}",
             source=partition.source,
         )
     if partition.max_cores is not None and cores * shape.nodes > partition.max_cores:
         yield Refusal(
             kind="too_many_cores",
-            sentence=f"{cores * shape.nodes} cores, at most {partition.max_cores} a job "
-            f"in {partition.title}",
+            sentence=f"the job requests {cores * shape.nodes} cores, more than the limit of "
+            f"{partition.max_cores} per job",
             source=partition.source,
         )
     if share and share.enforced and share.cores and cores > share.cores * shape.gpus_per_node:
         yield Refusal(
             kind="cores_above_share",
-            sentence=f"{cores} cores with {shape.gpus_per_node} GPUs, {case.cluster.title} gives "
-            f"at most {share.cores} with each",
+            sentence=f"the job requests {counted(cores, 'core')} for "
+            f"{counted(shape.gpus_per_node, 'GPU')}, more than the limit of "
+            f"{share.cores} per GPU",
             source=share.source,
             instead=f"--cpus-per-gpu {share.cores}",
         )
@@ -385,6 +396,11 @@ def _is_less_than_a_node(case: Case) -> bool:
     )
 
 
+def _cores_asked(case: Case) -> str:
+    cores = counted(case.shape.cores_per_node, "core")
+    return f"the job requests {cores} on a node{_why_so_many(case)}"
+
+
 def _why_so_many(case: Case) -> str:
     """Say where so many cores come from: the memory, or tasks that all have as many."""
     shape, wanted = case.shape, case.request.cpus
@@ -398,13 +414,13 @@ def _why_so_many(case: Case) -> str:
     needed = math.ceil(memory / each / case.kind.threads_per_core)
     if needed < shape.cores_per_node - shape.tasks_per_node:
         return tasks
-    return f" for {format_mib(memory)}, at {format_mib(each)} for each CPU"
+    return f" ({format_mib(memory)} of memory at {format_mib(each)} per CPU)"
 
 
 def _cpus(case: Case, cpus: int) -> str:
     """Write CPUs as the scheduler counts them."""
     threads = case.kind.threads_per_core
-    return counted(cpus, "CPU") + (f", {threads} for each core," if threads > 1 else "")
+    return counted(cpus, "CPU") + (f" ({threads} per core)" if threads > 1 else "")
 
 
 def _memory(case: Case) -> Iterator[Refusal]:
@@ -413,7 +429,8 @@ def _memory(case: Case) -> Iterator[Refusal]:
         if case.request.memory_mib is not None:
             yield Refusal(
                 kind="memory_is_automatic",
-                sentence=f"{case.cluster.title} gives memory by itself, a request must not name it",
+                sentence=f"{case.cluster.title} sets the memory itself, so a job must not request "
+                "it",
                 source=_memory_source(case),
                 instead="leave --mem out",
             )
@@ -427,7 +444,8 @@ def _memory(case: Case) -> Iterator[Refusal]:
         if most is not None and memory > most:
             yield Refusal(
                 kind="too_much_memory",
-                sentence=f"{format_mib(memory)} on a node, jobs can have {format_mib(most)}",
+                sentence=f"the job requests {format_mib(memory)} of memory on a node, more "
+                f"than the {format_mib(most)} that jobs can have",
                 source=source,
                 instead=f"--mem {mib_text(most)}",
             )
@@ -436,8 +454,9 @@ def _memory(case: Case) -> Iterator[Refusal]:
     if share and each and memory > each * shape.gpus_per_node:
         yield Refusal(
             kind="memory_above_share",
-            sentence=f"{format_mib(memory)} with {shape.gpus_per_node} GPUs, {case.cluster.title} "
-            f"gives at most {format_mib(each)} with each",
+            sentence=f"the job requests {format_mib(memory)} of memory for "
+            f"{counted(shape.gpus_per_node, 'GPU')}, more than the limit of "
+            f"{format_mib(each)} per GPU",
             source=share.source,
             instead=f"--mem {mib_text(each * shape.gpus_per_node)}",
         )
@@ -457,11 +476,11 @@ def _disk(case: Case) -> Iterator[Refusal]:
     if wanted is None:
         return
     if disk is None or kind.local_disk_gib == 0:
-        memory = ", their /tmp is memory and counts as the job's" if disk and disk.in_memory else ""
+        memory = "; their /tmp is in memory, and files there count as memory of the job"
+        memory = memory if disk and disk.in_memory else ""
         yield Refusal(
             kind="no_local_disk",
-            sentence=f"{case.cluster.title}'s nodes of kind {kind.name} have no disk of their own"
-            f"{memory}",
+            sentence=f"{case.cluster.title}'s nodes of kind {kind.name} have no local disk{memory}",
             source=disk.source if disk and disk.in_memory else kind.source,
         )
         return
@@ -476,14 +495,16 @@ def _disk(case: Case) -> Iterator[Refusal]:
         if most is not None and written > most:
             yield Refusal(
                 kind="too_much_local_disk",
-                sentence=f"{wanted:.4g} GiB of local disk, a job can have {most:.4g} GiB on a node",
+                sentence=f"the job requests {wanted:.4g} GiB of local disk, more than "
+                f"the {most:.4g} GiB that jobs can have on a node",
                 source=source,
             )
             return
     if disk.min_gib is not None and wanted < disk.min_gib:
         yield Refusal(
             kind="too_little_local_disk",
-            sentence=f"{wanted:.4g} GiB of local disk, the option takes {disk.min_gib:.4g} or more",
+            sentence=f"the job requests {wanted:.4g} GiB of local disk, less than the minimum of "
+            f"{disk.min_gib:.4g} GiB",
             source=disk.source,
             instead=f"--local-disk {disk.min_gib:g}GiB",
         )

@@ -15,7 +15,7 @@ _BINDING = re.compile(r"\b(mask_cpu|map_cpu):([0-9a-fA-Fx,]+)")
 
 def mask_refusals(case: Case) -> Iterator[Refusal]:
     """Yield what is wrong with the `mask_cpu:` and `map_cpu:` lists of the user's own words."""
-    binding, kind, partition = case.cluster.binding, case.kind, case.partition
+    binding, kind = case.cluster.binding, case.kind
     if binding is None:
         return
     bound = _bound_cores(" ".join((*case.request.lines, *case.request.command)))
@@ -25,16 +25,19 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
     if reserved:
         yield Refusal(
             kind="mask_on_reserved_core",
-            sentence=f"a mask binds to core{'s' if len(reserved) > 1 else ''} "
-            f"{', '.join(map(str, reserved))}, kept for the system on {case.cluster.title}",
+            sentence=f"a mask in `--cpu-bind` uses core{'s' if len(reserved) > 1 else ''} "
+            f"{', '.join(map(str, reserved))}; {case.cluster.title} reserves "
+            f"{'them' if len(reserved) > 1 else 'it'} for the system",
             source=binding.source,
             instead="leave --cpu-bind out: `--launcher srun` writes the site's own masks",
         )
     if binding.only_exclusive and not case.has_whole_nodes:
         yield Refusal(
             kind="mask_on_shared_node",
-            sentence=f"a mask names cores of a whole node, {partition.title} gives parts of nodes",
+            sentence=f"a mask in `--cpu-bind` names cores of a whole node; a job in {case.where} "
+            "may have only a part of a node",
             source=binding.source,
+            instead="leave --cpu-bind out",
         )
 
 

@@ -31,7 +31,7 @@ class _Held(NamedTuple):
     given: _Range | None
     """None: a plan does not know it."""
     where: str
-    """Such as `a node`; empty if it is the least that a job must have."""
+    """Such as `per node`; empty if it is the least that a job must have."""
 
     @property
     def is_broken(self) -> bool:
@@ -56,23 +56,32 @@ def resource_refusals(case: Case) -> Iterator[Refusal]:
         if held.is_broken and held.given is not None:
             what, most = held.what, _amount(held.what, held.limit.most)
             if held.where:
-                sentence = f"{_amount(what, held.given.least)}, at most {most} {held.where}"
+                sentence = (
+                    f"{_amount(what, held.given.least)}, more than the limit of {most} {held.where}"
+                )
             else:
-                sentence = f"{_amount(what, held.given.most)}, {most} or more"
+                sentence = f"{_amount(what, held.given.most)}, less than the minimum of {most}"
             yield Refusal(
                 kind="limit",
-                sentence=f"{sentence} ({held.limit.setter})",
+                sentence=f"the job has {sentence} ({held.limit.setter})",
                 source=LIMITS_SOURCE,
             )
 
 
 def unsure_limits(case: Case) -> Iterator[str]:
-    """Yield the limits that the job may break, each in a few words."""
+    """Yield in a few words what may refuse the job, or let it wait, and is not known."""
     for held in _held(case):
         if held.is_unsure and not held.is_broken:
             amount = _amount(held.what, held.limit.most)
-            bound = f"at most {amount} {held.where}" if held.where else f"{amount} or more"
-            yield f"whether the job keeps to {bound} ({held.limit.setter})"
+            bound = f"limit of {amount} {held.where}" if held.where else f"minimum of {amount}"
+            yield f"whether the job meets the {bound} ({held.limit.setter}): {_why_unsure(held)}"
+    most, threads = case.partition.max_cpus_per_node, case.kind.threads_per_core
+    if most is not None and most % threads and case.shape.gpus_per_node:
+        # Slurm 22.05 refuses GPUs with some even numbers of CPUs there, and takes them with others.
+        yield (
+            f"whether Slurm accepts GPUs with the limit of {most} CPUs per node, which is not a "
+            f"multiple of the {threads} CPUs of a core"
+        )
 
 
 def _held(case: Case) -> Iterator[_Held]:
@@ -83,12 +92,18 @@ def _held(case: Case) -> Iterator[_Held]:
     of_job = {what: _Range(nodes * one.least, nodes * one.most) for what, one in of_node.items()}
     of_job["node"] = _Range(nodes, nodes)
     for given, most, where in (
-        (of_job, limits.job, "a job"),
-        (of_node, limits.node, "a node"),
+        (of_job, limits.job, "per job"),
+        (of_node, limits.node, "per node"),
         (of_job, limits.least, ""),
     ):
         for what, limit in most.items():
             yield _Held(what, limit, given.get(what), where)
+
+
+def _why_unsure(held: _Held) -> str:
+    if held.given is None:
+        return f"Teho does not know how much {held.what} it is given"
+    return "what it is given depends on the node"
 
 
 def _given(case: Case) -> dict[str, _Range]:
@@ -119,10 +134,10 @@ def _counted(case: Case, given: Given) -> Iterator[tuple[str, _Range]]:
 
 def _amount(what: str, number: int) -> str:
     if what == "mem":
-        return format_mib(number)
+        return f"{format_mib(number)} of memory"
     name = {"cpu": "CPU", "node": "node", "gres/gpu": "GPU"}.get(what)
     if name is not None:
         return counted(number, name)
     if what.startswith("gres/gpu:"):
         return counted(number, f"{what.removeprefix('gres/gpu:')} GPU")
-    return f"{number} of {what}"
+    return f"{what}={number}"

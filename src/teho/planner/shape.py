@@ -20,6 +20,7 @@ __all__ = [
     "case_of",
     "default_memory_is_too_much",
     "fewest_nodes",
+    "in_words",
     "memory_mib",
     "most_cpus_with_memory_per_gpu",
     "node_counts",
@@ -73,6 +74,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     live: Live | None
     shape: Shape
+
+    @property
+    def where(self) -> str:
+        """The partition as `in_words` writes it."""
+        return in_words(self.cluster, self.partition)
 
     @property
     def memory_is_left_to_the_site(self) -> bool:
@@ -217,6 +223,12 @@ def most_cpus_with_memory_per_gpu(
     if not each or not whole or not default_memory_is_too_much(cluster, partition, kind, gpus):
         return None
     return whole // each
+
+
+def in_words(cluster: Cluster, partition: Partition) -> str:
+    """Write a partition in a sentence: `partition gpu`, `queue all.q`, or a label: `GPU nodes`."""
+    what = "partition" if cluster.scheduler == "slurm" else "queue"
+    return f"{what} {partition.name}" if partition.name else partition.title
 
 
 class _Layout(msgspec.Struct, frozen=True, kw_only=True):

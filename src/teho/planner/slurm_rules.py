@@ -154,7 +154,7 @@ def access_refusals(
     request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, live: Live | None
 ) -> Iterator[Refusal]:
     """Yield why the user's job may not use the partition or its nodes at all, or not now."""
-    where, source = partition.title, partition.source
+    where, source = f"partition {partition.title}", partition.source
     state = (live.states or {}).get(partition.name, "UP") if live else "UP"
     if state != "UP":
         what = _STATES.get(state, "it may take no jobs")
@@ -166,13 +166,13 @@ def access_refusals(
     elif in_service(partition, kind, live) == 0:
         yield Refusal(
             kind="nodes_out_of_service",
-            sentence=f"no node of kind {kind.name} in {where} is in service now",
+            sentence=f"all nodes of kind {kind.name} in {where} are out of service now",
             source="Slurm sinfo, asked now",
         )
     if partition.needs_reservation and not request.reservation:
         yield Refusal(
             kind="needs_reservation",
-            sentence=f"{where} takes only jobs in a reservation",
+            sentence=f"{where} accepts only jobs with a reservation",
             source=source,
             instead="--reservation NAME",
         )
@@ -195,12 +195,12 @@ def in_service(partition: Partition, kind: NodeKind, live: Live | None) -> int |
 def _member_refusals(
     request: Request, cluster: Cluster, partition: Partition, live: Live
 ) -> Iterator[Refusal]:
-    where, source = partition.title, partition.source
+    where, source = f"partition {partition.title}", partition.source
     if partition.groups and live.groups is not None and not {*partition.groups} & {*live.groups}:
         yield Refusal(
             kind="group",
-            sentence=f"{where} is for the Unix group{'s' * (len(partition.groups) > 1)} "
-            f"{_some(partition.groups)}, and you are in none of them",
+            sentence=f"only members of the Unix group{'s' * (len(partition.groups) > 1)} "
+            f"{_some(partition.groups)} can use {where}, and you are not a member",
             source=source,
         )
     if live.associations is None:
@@ -230,14 +230,14 @@ def _account_refusals(account: str, accounts: list[str], partition: Partition) -
     if may[account]:
         return
     whose = (
-        f"takes the accounts {_some(partition.accounts)}"
+        f"accepts only the accounts {_some(partition.accounts)}"
         if allowed
-        else f"takes no jobs of the accounts {_some(partition.denied_accounts)}"
+        else f"accepts no jobs of the accounts {_some(partition.denied_accounts)}"
     )
     other = next((one for one in accounts if may[one]), "")
     yield Refusal(
         kind="account",
-        sentence=f"{partition.title} {whose}, and account {account} pays",
+        sentence=f"partition {partition.title} {whose}; the job uses account {account}",
         source=partition.source,
         instead=f"--account {other}" if other else "",
     )
@@ -258,11 +258,12 @@ def _qos_refusals(
     allowed, denied = partition.allowed_qos, partition.denied_qos
     if _may(name, allowed, denied):
         return
-    whose = f"takes the QOS {_some(allowed)}" if allowed else f"refuses QOS {_some(denied)}"
+    whose = f"accepts only QOS {_some(allowed)}" if allowed else f"refuses QOS {_some(denied)}"
     other = next((one for one in mine if _may(one, allowed, denied)), "")
     yield Refusal(
         kind="qos",
-        sentence=f"{partition.title} {whose}, and the job has {name or 'none'}",
+        sentence=f"partition {partition.title} {whose}; the job has "
+        + (f"QOS {name}" if name else "none"),
         source=partition.source,
         instead=f"--qos {other}" if other else "",
     )
@@ -279,15 +280,15 @@ def unknown_of(
     """Return what could refuse the job and cannot be known here, each in a few words."""
     found = []
     if cluster.enforced and (live is None or live.associations is None):
-        found.append("limits of your accounts")
+        found.append("the limits of your accounts")
     if (live is None or live.states is None) and cluster.enforced:
-        found.append("whether the partition takes jobs now")
+        found.append("whether the partition accepts jobs now")
     if partition.qos and partition.qos not in cluster.qos:
-        found.append(f"limits of the QOS {partition.qos}")
+        found.append(f"the limits of QOS {partition.qos}")
     if partition.groups and (live is None or live.groups is None):
         found.append(f"whether you are in the Unix group {_some(partition.groups)}")
     if limits.unread_account:
-        found.append(f"limits of the account {limits.unread_account} as a whole")
+        found.append(f"the limits of account {limits.unread_account} for all its users together")
     return tuple(found)
 
 

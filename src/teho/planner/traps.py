@@ -12,7 +12,7 @@ from teho.model.plan import Advice
 from teho.planner.allocated import given_to
 from teho.planner.cost import cost_of
 from teho.planner.shape import Case, Shape, fewest_nodes, memory_mib, seconds
-from teho.units import format_count, format_duration, format_mib, plural
+from teho.units import counted, format_count, format_duration, format_mib, plural
 
 __all__ = ["advice_for"]
 
@@ -33,7 +33,8 @@ def _cluster(case: Case) -> Iterator[Advice]:
     if cluster.status == "retired":
         yield Advice(
             kind="retired",
-            sentence=f"{cluster.title} is retired: this is for study",
+            sentence=f"{cluster.title} is out of service: no job can run there, and this plan is "
+            "only an example",
             source=f"catalogue, verified on {cluster.verified_on.isoformat()}",
         )
     if partition.needs:
@@ -43,8 +44,8 @@ def _cluster(case: Case) -> Iterator[Advice]:
             source=partition.source,
         )
     for place, words in (
-        (cluster.dialect.submit_from, "submit from {}"),
-        (cluster.dialect.never_submit_from, "do not submit from {}"),
+        (cluster.dialect.submit_from, "submit the job from {}"),
+        (cluster.dialect.never_submit_from, "do not submit the job from {}"),
     ):
         if place:
             yield Advice(
@@ -57,7 +58,8 @@ def _account(case: Case) -> Iterator[Advice]:
     if account.required and not case.request.account:
         yield Advice(
             kind="account_missing",
-            sentence=f"{case.cluster.title} asks for an account: `--account {account.example}`",
+            sentence=f"{case.cluster.title} requires an account, for example `--account "
+            f"{account.example}`",
             source=account.source,
         )
 
@@ -67,16 +69,16 @@ def _time(case: Case) -> Iterator[Advice]:
     if case.request.time_s is None and case.cluster.dialect.time_required:
         yield Advice(
             kind="time_not_said",
-            sentence=f"{case.cluster.title} takes no job without a time: "
-            f"{format_duration(shape.time_s)} is written, `--time` says another",
+            sentence=f"{case.cluster.title} requires a time limit; the job requests "
+            f"{format_duration(shape.time_s)}, and `--time` changes it",
             source=case.cluster.dialect.source,
         )
     advised = partition.advised_min_time
     if advised and shape.time_s < seconds(advised):
         yield Advice(
             kind="short_job",
-            sentence=f"{case.cluster.title} wishes for jobs of "
-            f"{format_duration(seconds(advised))} or more, shorter ones for tests alone",
+            sentence=f"{case.cluster.title} recommends jobs of {format_duration(seconds(advised))} "
+            "or more, and shorter jobs only for tests",
             source=partition.source,
         )
 
@@ -86,20 +88,21 @@ def _launcher(case: Case) -> Iterator[Advice]:
     alone = request.launcher == "plain" or (request.launcher == "launch" and not on_slurm)
     if alone and (request.gpus > 1 or nodes > 1):
         what = f"{request.gpus} GPUs" if nodes == 1 else f"{nodes} nodes"
-        starters = "`--launcher torchrun` or `srun`" if on_slurm else "`--launcher torchrun`"
+        rest = "GPUs" if request.gpus > 1 else "nodes"
+        starters = "`--launcher torchrun`" + (" or `--launcher srun`" if on_slurm else "")
         yield Advice(
             kind="one_process_for_many",
-            sentence=f"{what}, and one process: unless the program starts more itself, the rest "
-            f"idles; {starters} starts one for each GPU",
+            sentence=f"the job starts one process for {what}; if the program starts no more, the "
+            f"other {rest} stay idle; {starters} starts one process per GPU",
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
     program = request.command[0].rpartition("/")[2] if request.command else ""
     if program in _START_PROCESSES and case.shape.tasks_per_node > 1:
         yield Advice(
             kind="processes_twice",
-            sentence=f"{program} starts a process for each GPU, and `--launcher "
-            f"{request.launcher}` starts {program} for each: `--launcher {program} -- train.py` "
-            "starts it once on each node",
+            sentence=f"`--launcher {request.launcher}` starts {program} once per GPU, and "
+            f"{program} itself starts a process per GPU: use `--launcher {program} -- train.py`, "
+            f"which starts {program} once per node",
             source="CSC ml-multi.md 2026-08-20: --ntasks-per-node=1 with torchrun and accelerate",
         )
 
@@ -113,16 +116,16 @@ def _spread(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="gpus_spread",
             sentence=f"{request.gpus} GPUs with {case.shape.cores_per_node * case.shape.nodes} "
-            f"cores lie on {case.shape.nodes} nodes; their GPUs alone fit on {even}: "
-            f"`--nodes {even}` says what is in the way",
+            f"cores need {case.shape.nodes} nodes; the GPUs without the cores fit on {even}; "
+            f"`--nodes {even}` shows which limit is broken",
             source=case.kind.source,
         )
     elif case.shape.nodes > fewest:
         full = f"{(fewest - 1) * most} or {fewest * most}"
         yield Advice(
             kind="gpus_spread",
-            sentence=f"{request.gpus} GPUs lie evenly on no fewer than {case.shape.nodes} nodes; "
-            f"{full} would fill theirs",
+            sentence=f"{request.gpus} GPUs can be divided evenly only over {case.shape.nodes} "
+            f"nodes or more; {full} GPUs would use {most} GPUs on each node",
             source="Slurm sbatch: --gres and --gpus-per-node count for each node",
         )
 
@@ -132,15 +135,15 @@ def _share(case: Case) -> Iterator[Advice]:
     if share is None or share.enforced or case.has_whole_nodes:
         return
     gpus = shape.gpus_per_node
-    each = f"the share of {gpus} GPU{'s' if gpus > 1 else ''}"
+    each = f"the fair share of {counted(gpus, 'GPU')}"
     if share.cores and shape.cores_per_node > share.cores * gpus:
         fair = msgspec.structs.replace(
             shape, cpus_per_task=max(1, share.cores * gpus // shape.tasks_per_node)
         )
         yield Advice(
             kind="cores_above_share",
-            sentence=f"{shape.cores_per_node} cores are more than {each} ({share.cores} each): "
-            f"others' GPUs may stay unused{_dearer(case, fair)}",
+            sentence=f"the job requests {shape.cores_per_node} cores; {each} is "
+            f"{share.cores * gpus}; other GPUs of the node may stay unused{_dearer(case, fair)}",
             source=share.source,
         )
     memory, fair_mib = shape.memory_mib, memory_mib(share.memory)
@@ -148,8 +151,9 @@ def _share(case: Case) -> Iterator[Advice]:
         fair = msgspec.structs.replace(shape, memory_mib=fair_mib * gpus)
         yield Advice(
             kind="memory_above_share",
-            sentence=f"{format_mib(memory)} are more than {each} ({format_mib(fair_mib)} each): "
-            f"others' GPUs may stay unused{_dearer(case, fair)}",
+            sentence=f"the job requests {format_mib(memory)} of memory; {each} is "
+            f"{format_mib(fair_mib * gpus)}; other GPUs of the node may stay unused"
+            f"{_dearer(case, fair)}",
             source=share.source,
         )
 
@@ -160,7 +164,7 @@ def _dearer(case: Case, fair: Shape) -> str:
     if cost is None or less is None or less.amount >= cost.amount:
         return ""
     return (
-        f", and the bill is {format_count(cost.amount)} {plural(cost.unit, cost.amount)} "
+        f", and the job costs {format_count(cost.amount)} {plural(cost.unit, cost.amount)} "
         f"instead of {format_count(less.amount)}"
     )
 
@@ -170,7 +174,7 @@ def _memory(case: Case) -> Iterator[Advice]:
     if asked is not None and nodes > 1:
         yield Advice(
             kind="memory_is_per_node",
-            sentence=f"--mem is for each node: {format_mib(asked)} on each of {nodes}, "
+            sentence=f"`--mem` is per node: {format_mib(asked)} on each of {nodes} nodes, "
             f"{format_mib(asked * nodes)} in all",
             source="Slurm sbatch: --mem is the memory required per node",
         )
@@ -183,14 +187,14 @@ def _default_memory(case: Case) -> Iterator[Advice]:
     if default is not None:
         yield Advice(
             kind="default_memory",
-            sentence=f"without `--mem` the job gets {format_mib(default)} on each node",
+            sentence=f"without `--mem`, the job gets {format_mib(default)} of memory on each node",
             source=cluster.dialect.source,
         )
     elif case.billed_memory_is_unknown:
         yield Advice(
             kind="default_memory_not_documented",
-            sentence="without `--mem` the job gets, and is billed, what the site chooses: "
-            "it is not in this sum",
+            sentence="without `--mem`, the site chooses the memory; the cost shown here does not "
+            "include it",
             source=cluster.billing[partition.billing].source,
         )
 
@@ -202,8 +206,8 @@ def _given(case: Case) -> Iterator[Advice]:
     if cores is not None and cores > shape.cores_per_node and not case.has_whole_nodes:
         yield Advice(
             kind="whole_sockets",
-            sentence=f"{case.cluster.title} gives whole sockets: {cores} cores on each node, "
-            f"{shape.cores_per_node} asked for",
+            sentence=f"{case.cluster.title} allocates whole sockets: the job requests "
+            f"{counted(shape.cores_per_node, 'core')} and gets {cores} on each node",
             source=case.cluster.dialect.source,
         )
     asked = request.cpus_per_gpu and request.cpus_per_gpu * shape.gpus_per_node
@@ -212,15 +216,15 @@ def _given(case: Case) -> Iterator[Advice]:
     if asked and each and shape.cores_per_node >= asked + shape.tasks_per_node:
         yield Advice(
             kind="cores_for_memory",
-            sentence=f"{shape.cores_per_node} cores instead of {asked}: {partition.title} gives at "
-            f"most {each} for each CPU",
+            sentence=f"the job gets {shape.cores_per_node} cores instead of {asked}, because "
+            f"{case.where} allows at most {format_mib(memory_mib(each) or 0)} of memory per CPU",
             source=partition.source,
         )
     if not request.gpus and case.kind.gpu:
         yield Advice(
             kind="gpu_nodes_without_gpus",
-            sentence=f"these nodes have {case.kind.gpu.type} GPUs: a job without GPUs takes cores "
-            "that they need",
+            sentence=f"these nodes have {case.kind.gpu.type} GPUs; a job without GPUs uses cores "
+            "that GPU jobs need",
             source=case.kind.source,
         )
 
@@ -230,8 +234,8 @@ def _exclusive(case: Case) -> Iterator[Advice]:
     if case.has_whole_nodes and gpu and gpu.count and case.shape.gpus_per_node < gpu.count:
         yield Advice(
             kind="whole_nodes_billed",
-            sentence=f"{partition.title} gives and bills whole nodes: {gpu.count} GPUs each, "
-            f"{case.shape.gpus_per_node} asked for",
+            sentence=f"{case.where} allocates and bills whole nodes: the job requests "
+            f"{counted(case.shape.gpus_per_node, 'GPU')} per node and gets {gpu.count}",
             source=partition.source,
         )
 
@@ -243,14 +247,14 @@ def _disk(case: Case) -> Iterator[Advice]:
     if disk.in_memory:
         yield Advice(
             kind="local_disk_is_memory",
-            sentence=f"${disk.variable} is memory here and counts as the job's own",
+            sentence=f"${disk.variable} is in memory here; files there count as memory of the job",
             source=disk.source,
         )
     if disk.only_if_asked and request.local_disk_gib is None:
         yield Advice(
             kind="local_disk_not_asked",
-            sentence=f"the job uses ${disk.variable}, which is there only when disk is "
-            "asked for: `--local-disk 100GiB`",
+            sentence=f"the job uses ${disk.variable}, which exists only if the job requests local "
+            "disk, for example `--local-disk 100GiB`",
             source=disk.source,
         )
 
@@ -268,20 +272,21 @@ def _not_documented(case: Case) -> Iterator[Advice]:
         yield Advice(
             kind="limit_not_documented",
             sentence=f"{cluster.title} does not document {', '.join(limits)} "
-            f"of {partition.title}: the scheduler may still refuse",
+            f"of {case.where}: the scheduler may still refuse",
             source=partition.source,
         )
     if "billing" in partition.unknown:
         yield Advice(
             kind="cost_not_documented",
-            sentence=f"{cluster.title} does not document what a job in {partition.title} costs",
+            sentence=f"{cluster.title} does not document what a job in {case.where} costs",
             source=partition.source,
         )
     wanted = case.request.gpu_memory_gib
     if wanted and gpu and gpu.memory_gib is None:
         yield Advice(
             kind="gpu_memory_not_documented",
-            sentence=f"the memory of {gpu.model} is not documented, {wanted:g} GiB are needed",
+            sentence=f"the job needs GPUs with {wanted:g} GiB of memory; how much {gpu.model} has "
+            "is not documented",
             source=case.kind.source,
         )
 

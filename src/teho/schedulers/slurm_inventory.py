@@ -258,7 +258,7 @@ def _partition(
         max_gpus=_gpu_limit(job, types),
         max_cores=_cores(job.get("cpu"), per_core),
         max_cores_per_node=_cores(_least(cpus, node.get("cpu")), per_core),
-        max_cpus_per_node=cpus if len(per_core) > 1 else None,
+        max_cpus_per_node=cpus if cpus and _is_of_threads(cpus, per_core) else None,
         default_cpus_per_gpu=_number(defaults.get("DefCpuPerGPU", "")),
         default_memory_per_gpu=_mib(defaults.get("DefMemPerGPU", "")),
         default_memory_per_cpu=_memory(row, config, "DefMemPerCPU", "DefMemPerNode"),
@@ -412,6 +412,11 @@ def _least(*limits: int | None) -> int | None:
 def _cores(cpus: int | None, per_core: set[int]) -> int | None:
     """Return a limit in cores. None too if a CPU is a core on some nodes, a thread on others."""
     return cpus // min(per_core) if cpus is not None and len(per_core) == 1 else None
+
+
+def _is_of_threads(cpus: int, per_core: set[int]) -> bool:
+    """Tell whether a limit in CPUs is not the same on all nodes as one in whole cores."""
+    return len(per_core) > 1 or any(cpus % each for each in per_core)
 
 
 def _shortest(*limits: str) -> str | None:
