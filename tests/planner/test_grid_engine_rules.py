@@ -100,7 +100,7 @@ def test_cores_of_one_node_come_from_an_environment_that_keeps_them_together() -
     assert only(cluster(environments=(FILL,)), gpus=0, cpus=15).unknown == (
         (
             "whether all cores are on one node: "
-            "parallel environment fill takes them from one node after another"
+            "parallel environment 'fill' takes them from one node after another"
         ),
     )
     assert refusal(cluster(environments=(TURNS,)), gpus=0, cpus=15).instead == "--cpus 1"
@@ -258,7 +258,7 @@ def test_a_quota_that_matches_holds(
     found = refusal(cluster(quotas=(quota(**fields),)), **needs)
     assert found.kind == "limit"
     assert found.sentence.startswith(f"the job requests {sentence}")
-    assert found.sentence.endswith("(resource quota few)")
+    assert found.sentence.endswith("(resource quota 'few')")
 
 
 @pytest.mark.parametrize(
@@ -289,18 +289,18 @@ def test_a_quota_that_may_hold_is_unknown() -> None:
     users = quota(limits={"cores": 1}, users=("eve",))
     assert only(cluster(quotas=(users,)), None, gpus=0, cpus=2).unknown == (
         "whether the queue starts jobs now",
-        "whether resource quota few applies to the job",
+        "whether resource quota 'few' applies to the job",
     )
     projects = quota(limits={"cores": 1}, projects=("chem",))
     assert only(cluster(quotas=(projects,)), None, gpus=0, cpus=2).unknown[1:] == (
-        "whether resource quota few applies to the job",
+        "whether resource quota 'few' applies to the job",
     )
     assert refusal(cluster(quotas=(projects,)), None, gpus=0, cpus=2, account="chem")
     some = quota(limits={"cores": 1}, kinds=(), kinds_in_part=("gpu",))
     assert only(cluster(quotas=(some,)), gpus=0, cpus=2).unknown == (
-        "whether resource quota few applies to the job",
+        "whether resource quota 'few' applies to the job",
     )
     unread = quota(limits={}, unread=("licence",))
     assert only(cluster(quotas=(unread,)), gpus=0).unknown == (
-        "how much of the resource licence the job may use (resource quota few)",
+        "how much of resource 'licence' the job may use (resource quota 'few')",
     )

@@ -284,7 +284,7 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
     assert plan(whole(32), gpus=0, memory_mib=1000).options[0].unknown == ()
     assert plan(whole(16), gpus=0, memory_mib=1000).options[0].unknown == (
         (
-            "whether the job meets the limit of 16 CPUs per job (QOS normal): "
+            "whether the job stays within the limit of 16 CPUs per job (QOS normal): "
             "what it is given depends on the node"
         ),
     )
@@ -303,8 +303,8 @@ def test_gpus_where_a_limit_on_cpus_is_no_whole_number_of_cores_are_unsure() -> 
     assert plan(limited(32)).options[0].unknown == ()
     assert plan(limited(31)).options[0].unknown == (
         (
-            "whether Slurm accepts GPUs with the limit of 31 CPUs per node, which is "
-            "not a multiple of the 2 CPUs of a core"
+            "whether Slurm accepts a job with GPUs: the limit of 31 CPUs per node is not a "
+            "whole number of cores, which have 2 CPUs each"
         ),
     )
 
@@ -427,7 +427,7 @@ def test_limits_that_nobody_can_judge_here_are_named() -> None:
     limited = {"normal": Qos(max_of_job={"billing": 5, "cpu": 64}, source="S")}
     assert only(cluster(GPU, qos=limited)).unknown == (
         (
-            "whether the job meets the limit of billing=5 per job (QOS normal): "
+            "whether the job stays within the limit of billing=5 per job (QOS normal): "
             "Teho does not know how much billing it is given"
         ),
     )

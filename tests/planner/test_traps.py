@@ -44,7 +44,7 @@ REFUSALS = [
      "partition small-g may have only a part", "LTM"),
     ("mahti", "gpusmall", {"gpus": 3}, "too_many_gpus", "limit of 2 per job", "CSC"),
     ("roihu", "gpumedium", {"gpus": 8}, "too_many_gpus", "limit of 4 per job", "CSC"),
-    ("trillium", "compute", {"gpus": 2}, "gpu_count", "jobs can only have 1 or a multiple of 4", "ALL"),
+    ("trillium", "compute", {"gpus": 2}, "gpu_count", "only have 1 or a multiple of 4", "ALL"),
     ("narval", "GPU nodes", {"gpus": 8, "nodes": 1}, "too_many_gpus_per_node", "4 per node", "ALL"),
 ]  # fmt: skip
 
@@ -92,7 +92,7 @@ ADVICE = [
     ("puhti", "gpu", {"gpus": 2, "launcher": "srun", "command": ("accelerate", "launch", "x.py")},
      {"gpus": 1, "launcher": "srun", "command": ("accelerate", "launch", "x.py")},
      "processes_twice", "starts accelerate once per GPU", "CSC"),
-    ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread", "4 or 8 GPUs would use 4", "Slurm"),
+    ("puhti", "gpu", {"gpus": 5}, {"gpus": 8}, "gpus_spread", "with 4 or 8 GPUs", "Slurm"),
     ("lumi", "standard-g", {"gpus": 1}, {"gpus": 8}, "whole_nodes_billed", "gets 8", "LUG"),
     ("roihu", "gpularge", {"gpus": 8}, None, "project_needs", "scalability test", "CSC"),
     ("narval", "GPU nodes", {"time_s": 3599.0}, {}, "short_job", "1 h or more", "ALL"),

@@ -193,7 +193,10 @@ def _judge_job(bench: Bench, option: Option, script: str) -> None:
     bench.tally.counts["jobs"] += 1
     job = bench.twin.submitted(script)
     rest = {"partition": option.partition, "teho": _option_text(option), "script": script}
-    told = any(one.startswith("whether the job meets") for one in option.unknown)
+    told = any(
+        one.startswith(("whether the job stays", "whether the job reaches"))
+        for one in option.unknown
+    )
     if job.number and not job.begun and told:
         bench.tally.counts["jobs that break a limit that the plan lists as unknown"] += 1
         return

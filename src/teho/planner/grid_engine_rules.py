@@ -138,7 +138,7 @@ def _environment(case: Case) -> Iterator[Refusal]:
         kind="parallel_environment",
         sentence=f"the job requests {counted(cores, 'core')} on one node; "
         + (
-            f"no parallel environment of {case.where} gives that: {have}"
+            f"the parallel environments of {case.where} give other numbers: {have}"
             if own
             else f"{case.where} has no parallel environment"
         ),
@@ -179,7 +179,7 @@ def _quotas(case: Case) -> Iterator[Refusal]:
                 yield Refusal(
                     kind="limit",
                     sentence=f"the job requests {_amount(what, number)}, more than the limit of "
-                    f"{_amount(what, most)} {where} (resource quota {rule.name})",
+                    f"{_amount(what, most)} {where} (resource quota {rule.name!r})",
                     source=rule.source,
                 )
 
@@ -248,7 +248,7 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
     if own is not None and not held.on_one_node:
         yield (
             "whether all cores are on one node: parallel environment "
-            f"{own.name} takes them {_rule(own.rule, None)}"
+            f"{own.name!r} takes them {_rule(own.rule, None)}"
         )
     if own is not None and _is_too_much_for_a_host(case):
         yield (
@@ -260,7 +260,7 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
             "whether the node has enough memory for the job: Grid Engine does not count memory here"
         )
     for name in held.unsure:
-        yield f"whether resource quota {name} applies to the job"
+        yield f"whether resource quota {name!r} applies to the job"
     for rule in held.rules:
         for what in rule.unread:
-            yield f"how much of the resource {what} the job may use (resource quota {rule.name})"
+            yield f"how much of resource {what!r} the job may use (resource quota {rule.name!r})"

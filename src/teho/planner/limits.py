@@ -147,10 +147,10 @@ def _untyped(case: Case) -> Iterator[Refusal]:
     if others:
         yield Refusal(
             kind="untyped_gpus",
-            sentence=f"the GPUs of node kind {case.kind.name} have no type in the scheduler; if "
-            f"the job names no type, {case.where} may give it {' or '.join(others)}",
+            sentence=f"the job may get {' or '.join(others)} GPUs, because the GPUs of node kind "
+            f"{case.kind.name} have no type that a job can request",
             source=case.kind.source,
-            instead=f"--gpu-type {others[0]}",
+            instead=f"--gpu-type {others[0]}, to get those",
         )
 
 

@@ -29,7 +29,7 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
             f"{', '.join(map(str, reserved))}; {case.cluster.title} reserves "
             f"{'them' if len(reserved) > 1 else 'it'} for the system",
             source=binding.source,
-            instead="leave --cpu-bind out: `--launcher srun` writes the site's own masks",
+            instead="leave --cpu-bind out; `--launcher srun` writes the site's own masks",
         )
     if binding.only_exclusive and not case.has_whole_nodes:
         yield Refusal(

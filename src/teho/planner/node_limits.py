@@ -111,7 +111,8 @@ def _cores_asked(case: Case) -> str:
 def _why_so_many(case: Case) -> str:
     """Say where so many cores come from: the memory, or tasks that all have as many."""
     shape, wanted = case.shape, case.request.cpus
-    if wanted is not None and shape.cores_per_node > math.ceil(wanted / shape.nodes):
+    many = shape.tasks_per_node > 1
+    if many and wanted is not None and shape.cores_per_node > math.ceil(wanted / shape.nodes):
         tasks = f" ({shape.cpus_per_task} for each of {shape.tasks_per_node} tasks)"
     else:
         tasks = ""
@@ -187,8 +188,10 @@ def _disk(case: Case) -> Iterator[Refusal]:
         memory = memory if disk and disk.in_memory else ""
         yield Refusal(
             kind="no_local_disk",
-            sentence=f"{case.cluster.title}'s nodes of kind {kind.name} have no local disk{memory}",
+            sentence=f"the job requests local disk, and {case.cluster.title}'s nodes of kind "
+            f"{kind.name} have none{memory}",
             source=disk.source if disk and disk.in_memory else kind.source,
+            instead="leave --local-disk out",
         )
         return
     limits = (

@@ -73,14 +73,15 @@ def unsure_limits(case: Case) -> Iterator[str]:
     for held in _held(case):
         if held.is_unsure and not held.is_broken:
             amount = _amount(held.what, held.limit.most)
-            bound = f"limit of {amount} {held.where}" if held.where else f"minimum of {amount}"
-            yield f"whether the job meets the {bound} ({held.limit.setter}): {_why_unsure(held)}"
+            what = "stays within the limit of" if held.where else "reaches the minimum of"
+            bound = f"{what} {amount} {held.where}".rstrip()
+            yield f"whether the job {bound} ({held.limit.setter}): {_why_unsure(held)}"
     most, threads = case.partition.max_cpus_per_node, case.kind.threads_per_core
     if most is not None and most % threads and case.shape.gpus_per_node:
         # Slurm 22.05 refuses GPUs with some even numbers of CPUs there, and takes them with others.
         yield (
-            f"whether Slurm accepts GPUs with the limit of {most} CPUs per node, which is not a "
-            f"multiple of the {threads} CPUs of a core"
+            f"whether Slurm accepts a job with GPUs: the limit of {most} CPUs per node is not a "
+            f"whole number of cores, which have {threads} CPUs each"
         )
 
 

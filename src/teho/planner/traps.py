@@ -40,7 +40,7 @@ def _cluster(case: Case) -> Iterator[Advice]:
     if partition.needs:
         yield Advice(
             kind="project_needs",
-            sentence=f"{partition.title} is for projects with {partition.needs}",
+            sentence=f"only projects with {partition.needs} can use {case.where}",
             source=partition.source,
         )
     for place, words in (
@@ -69,8 +69,8 @@ def _time(case: Case) -> Iterator[Advice]:
     if case.request.time_s is None and case.cluster.dialect.time_required:
         yield Advice(
             kind="time_not_said",
-            sentence=f"{case.cluster.title} requires a time limit; the job requests "
-            f"{format_duration(shape.time_s)}, and `--time` changes it",
+            sentence=f"{case.cluster.title} requires a time limit; without `--time`, the "
+            f"job requests {format_duration(shape.time_s)}",
             source=case.cluster.dialect.source,
         )
     advised = partition.advised_min_time
@@ -92,7 +92,7 @@ def _launcher(case: Case) -> Iterator[Advice]:
         starters = "`--launcher torchrun`" + (" or `--launcher srun`" if on_slurm else "")
         yield Advice(
             kind="one_process_for_many",
-            sentence=f"the job starts one process for {what}; if the program starts no more, the "
+            sentence=f"the job starts one process for {what}; if the program starts no other, the "
             f"other {rest} stay idle; {starters} starts one process per GPU",
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
@@ -124,8 +124,9 @@ def _spread(case: Case) -> Iterator[Advice]:
         full = f"{(fewest - 1) * most} or {fewest * most}"
         yield Advice(
             kind="gpus_spread",
-            sentence=f"{request.gpus} GPUs can be divided evenly only over {case.shape.nodes} "
-            f"nodes or more; {full} GPUs would use {most} GPUs on each node",
+            sentence=f"{request.gpus} GPUs need {case.shape.nodes} nodes, with "
+            f"{case.shape.gpus_per_node} on each; with {full} GPUs, the job would use {most} on "
+            "each node",
             source="Slurm sbatch: --gres and --gpus-per-node count for each node",
         )
 
@@ -135,15 +136,15 @@ def _share(case: Case) -> Iterator[Advice]:
     if share is None or share.enforced or case.has_whole_nodes:
         return
     gpus = shape.gpus_per_node
-    each = f"the fair share of {counted(gpus, 'GPU')}"
+    so_many = f"for {counted(gpus, 'GPU')}"
     if share.cores and shape.cores_per_node > share.cores * gpus:
         fair = msgspec.structs.replace(
             shape, cpus_per_task=max(1, share.cores * gpus // shape.tasks_per_node)
         )
         yield Advice(
             kind="cores_above_share",
-            sentence=f"the job requests {shape.cores_per_node} cores; {each} is "
-            f"{share.cores * gpus}; other GPUs of the node may stay unused{_dearer(case, fair)}",
+            sentence=f"the job requests {shape.cores_per_node} cores {so_many}; with more than "
+            f"{share.cores * gpus}, other GPUs of the node may stay unused{_dearer(case, fair)}",
             source=share.source,
         )
     memory, fair_mib = shape.memory_mib, memory_mib(share.memory)
@@ -151,8 +152,8 @@ def _share(case: Case) -> Iterator[Advice]:
         fair = msgspec.structs.replace(shape, memory_mib=fair_mib * gpus)
         yield Advice(
             kind="memory_above_share",
-            sentence=f"the job requests {format_mib(memory)} of memory; {each} is "
-            f"{format_mib(fair_mib * gpus)}; other GPUs of the node may stay unused"
+            sentence=f"the job requests {format_mib(memory)} of memory {so_many}; with more than "
+            f"{format_mib(fair_mib * gpus)}, other GPUs of the node may stay unused"
             f"{_dearer(case, fair)}",
             source=share.source,
         )
@@ -216,8 +217,8 @@ def _given(case: Case) -> Iterator[Advice]:
     if asked and each and shape.cores_per_node >= asked + shape.tasks_per_node:
         yield Advice(
             kind="cores_for_memory",
-            sentence=f"the job gets {shape.cores_per_node} cores instead of {asked}, because "
-            f"{case.where} allows at most {format_mib(memory_mib(each) or 0)} of memory per CPU",
+            sentence=f"the job gets {shape.cores_per_node} cores instead of {asked}, because it "
+            f"requests more than {format_mib(memory_mib(each) or 0)} of memory per CPU",
             source=partition.source,
         )
     if not request.gpus and case.kind.gpu:
