@@ -13,7 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from probe.test_probe import found_pythons, pythons
+from teho.unwind.memory import UnwindError
+from teho.unwind.stack import Key, Unwinder
 
 LIMIT_S = 20.0
 """Longest wait for something that a program is about to do."""
@@ -31,6 +35,14 @@ def versions() -> dict[str, tuple[int, int]]:
 PYTHONS = versions()
 EACH = [(path, version) for path, version in PYTHONS.items()]
 NAMES = [f"{version[0]}.{version[1]}" for version in PYTHONS.values()]
+each_python = pytest.mark.parametrize(("python", "version"), EACH, ids=NAMES)
+THIS = (sys.version_info[0], sys.version_info[1])
+
+Places = list[tuple[str, str, int]]
+"""File, function and line, the innermost first."""
+
+STOP = "tell(); time.sleep(600)"
+"""A program prints its stack, and goes to sleep in the same line."""
 
 PRELUDE = """\
 import json, os, sys, time
@@ -117,3 +129,19 @@ def closing(thing: Found) -> Iterator[Found]:
         yield thing
     finally:
         thing.close()  # type: ignore[attr-defined]
+
+
+def places_of(stack: Key) -> Places:
+    return [(code.file, code.function, code.place(offset)[0]) for code, offset in stack]
+
+
+def look(unwinder: Unwinder) -> Places | str:
+    try:
+        return places_of(unwinder.look())
+    except UnwindError as error:
+        return str(error)
+
+
+def await_stack(unwinder: Unwinder, wanted: Places) -> None:
+    """Look until the program is where it said that it was about to be."""
+    assert wait_for(lambda: look(unwinder), lambda found: found == wanted) == wanted
