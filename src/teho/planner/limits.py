@@ -150,7 +150,7 @@ def _untyped(case: Case) -> Iterator[Refusal]:
             sentence=f"the job may get {' or '.join(others)} GPUs, because the GPUs of node kind "
             f"{case.kind.name} have no type that a job can request",
             source=case.kind.source,
-            instead=f"--gpu-type {others[0]}, to get those",
+            instead=f"--gpu-type {others[0]}",
         )
 
 

@@ -25,6 +25,7 @@ _SAID_ABOVE = frozenset({"time_not_said"})
 """Advice that the second line of the plan gives once for all."""
 _WHOLE_CLUSTER = frozenset({"retired"})
 _OTHER_JOBS = frozenset({"no_such_nodes"})
+_SUBJECT = "the job requests "
 _INDENT = Text("  ")
 _AT_ONCE_S = 60.0
 
@@ -228,8 +229,10 @@ def _refused(unfit: Unfit, width: int) -> list[Text]:
     for source, refusals in groupby(unfit.refusals, key=lambda refusal: refusal.source):
         text = ""
         for instead, same in groupby(refusals, key=_instead):
-            text += "; " if text else ""
-            text += "; ".join(refusal.sentence for refusal in same) + instead
+            for refusal in same:
+                # The subject that all have stands before the first.
+                text += f"; {refusal.sentence.removeprefix(_SUBJECT)}" if text else refusal.sentence
+            text += instead
         pieces += sentence(text, source)
         lines += flow(pieces, width, Text("      " if lines else "    "), hang=6)
         pieces = []
