@@ -214,8 +214,8 @@ class _Process:
         """The core that it ran on before the look."""
         self.shares_core = False
         """Whether others use the core that it runs on, and no core is free."""
-        self._waiting: dict[bytes, Counter[Key]] = {}
-        """Who makes a call -> the stacks that it was made from."""
+        self._waited: dict[Key, State] = {}
+        """Stacks with which it waited, and for what."""
         self._turn = 0
 
     def close(self) -> None:
@@ -228,47 +228,53 @@ class _Process:
         Raises:
             UnwindError: the process has ended.
         """
-        # The first thing after waking up: whatever comes before gives a wait the time to end.
-        call = self.waits.call()
         self._turn += 1
         if self._turn % _TURNS == 0:
-            self._watch(core, call)
+            self._watch(core)
             return
-        key, state = self.unwinder.look(), State.RUNNING
-        if call:
-            # The same call of the same native code was made from the same line before.
-            known = self._waiting.setdefault(_who_calls(call), Counter())
-            if self.waits.call() == call:
-                known[key] += 1
-            elif known:  # it went on while its stack was read
-                key = max(known, key=lambda one: known[one])
-            if len(self._waiting) > _MOST_WAITING or len(known) > _MOST_WAITING:
-                self._waiting.clear()
-            state = self.waits.state(call)
-        elif not self.shares_core and self.waits.core() != self.core:
-            # It ran elsewhere all the time, or slept here until we took its core.
-            state = State.MOVED
+        # The stack is the first thing after waking up: whatever comes before it gives a wait the
+        # time to end, and the next line of the program the time that this one had.
+        before = self.waits.account()
+        key = self.unwinder.look()
+        state = self._state(key, before, self.waits.call())
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
 
-    def _watch(self, core: _Core, call: bytes) -> None:
+    def _state(self, key: Key, before: bytes, call: bytes) -> State:
+        """Return what the thread did when its stack was read.
+
+        Args:
+            key: the stack.
+            before: the kernel's account from before it was read.
+            call: in which it waits after that.
+        """
+        after = self.waits.account()
+        if call and after == before:
+            state = self.waits.state(call)
+            if len(self._waited) > _MOST_WAITING:
+                self._waited.clear()
+            self._waited[key] = state
+            return state
+        if after.rpartition(b" ")[2] != before.rpartition(b" ")[2]:  # it was woken up meanwhile
+            known = self._waited.get(key)
+            return known or (self.waits.state(call) if call else State.WAITING)
+        if not call and not self.shares_core and self.waits.core() != self.core:
+            # It ran elsewhere all the time, or slept here until we took its core.
+            return State.MOVED
+        return State.RUNNING
+
+    def _watch(self, core: _Core) -> None:
         """Find out from another core whether the thread stays where it is, inside one call."""
-        if call or self.core is None or not core.leave(self.core):
+        if self.waits.call() or self.core is None or not core.leave(self.core):
             return
         first = self.unwinder.innermost()
         place = self.unwinder.place_in(first)
         if place is not None and not self.waits.call():
             stays = all(self.unwinder.innermost() == first for _ in range(_CHECKS))
             self.watched.setdefault(place, [0, 0])[0 if stays else 1] += 1
-
-
-def _who_calls(call: bytes) -> bytes:
-    """Return a call's number, first argument, and places on the stack and in native code."""
-    words = call.split()
-    return b" ".join((*words[:2], *words[-2:]))
 
 
 class StackSampler:

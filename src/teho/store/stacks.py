@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -33,6 +33,8 @@ _STANDARD_ERRORS = 2.0
 _HALVINGS = 30
 _LEAST_WAITING = 0.1
 """Of the time that a thread ran at a line: where it waits less, looks are not late."""
+_LEAST_RUNNING = 0.1
+"""Of the time that a thread ran: lines with less say little of how often it changes cores."""
 _LEAST_QUEUED = 0.02
 """Of the time in which a thread could run; what is less does not show."""
 _CALL = re.compile(r"[(@]")
@@ -143,7 +145,8 @@ def read_stacks(path: Path, problems: list[str]) -> dict[str, Outside]:
             for frame, own in columns.items()
             if len(own) == 1 and () not in own
         }
-        of.slices = _settled(_without_late_looks(_in_kernels_shares(of.slices)), of.stayed)
+        known = _with_reasons(of.slices)
+        of.slices = _settled(_without_late_looks(_in_kernels_shares(known)), of.stayed)
     return dict(found)
 
 
@@ -159,8 +162,45 @@ def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
         for state, (looks, wall_s) in states.items()
     )
     return Slice(
-        line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0)
-    )
+        line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0),
+    )  # fmt: skip
+
+
+def _with_reasons(slices: Sequence[Slice]) -> list[Slice]:
+    """Give waits without a known reason those of the other waits of their line.
+
+    A thread that was given a core while it was looked at had waited, or another one had taken its
+    core from it: where it hardly ever waits, the latter.
+    """
+    running: defaultdict[tuple[str, int], float] = defaultdict(float)
+    reasons: defaultdict[tuple[str, int], dict[State, float]] = defaultdict(dict)
+    for seen in (seen for one in slices for seen in one.seen):
+        line = _line_of(seen)
+        if seen.state in _RUNNING:
+            running[line] += seen.wall_s
+        else:
+            reasons[line][seen.state] = reasons[line].get(seen.state, 0.0) + seen.wall_s
+
+    def with_reason(one: Seen) -> Iterator[Seen]:
+        line = _line_of(one)
+        of = reasons[line]
+        waited_s = sum(of.values())
+        known_s = waited_s - of.get(State.WAITING, 0.0)
+        if one.state is not State.WAITING or not waited_s:
+            yield one
+        elif waited_s <= _LEAST_WAITING * running[line]:
+            yield from _as(one, {State.MOVED: 1.0})
+        elif known_s > 0:
+            yield from _as(
+                one, {state: s / known_s for state, s in of.items() if state is not State.WAITING}
+            )
+        else:
+            yield one
+
+    return [
+        one._replace(seen=tuple(new for seen in one.seen for new in with_reason(seen)))
+        for one in slices
+    ]
 
 
 def _in_kernels_shares(slices: Sequence[Slice]) -> list[Slice]:
@@ -213,10 +253,12 @@ def _waited_s(one: Slice) -> float:
 def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
     """Count looks that came when a wait had just ended for what was waited for.
 
-    On a core that sleeps a look comes some 0.1 ms after it was due, and finds a thread that has
-    been woken meanwhile: at the same line, or at one that follows, on another core, as the look
-    has taken its own. The kernel counts for how long the thread could run; what looks found beyond
-    that was waiting, in proportion at the lines where it waits and at those on another core.
+    A look needs some 0.05 ms to wake up before it reads the stack. A thread that runs is stopped
+    meanwhile, and one that waits may be woken up: it is then found at the same line, or at one that
+    follows, on another core, as the look has taken its own. The kernel counts for how long the
+    thread could run; what looks found beyond that was waiting, in proportion at the lines where it
+    waits and at those on another core. It may also have come to that core before the look, as often
+    as it had if it waits.
     """
     known = [one for one in slices if one.ran_s > 0]
     whole_s = sum(one.until_s - one.from_s for one in known)
@@ -234,12 +276,9 @@ def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
     waited_s = {line: sum(of.values()) for line, of in waits.items()}
     late_s = sum(running.values()) * (1 - could_run) - sum(waited_s.values()) * could_run
     lines = {line for line, s in waited_s.items() if s > _LEAST_WAITING * running[line]}
-    elsewhere_s = sum(
-        seen.wall_s
-        for one in slices
-        for seen in one.seen
-        if seen.state is State.MOVED and _line_of(seen) not in lines
-    )
+    moved = _moved_s(slices, lines)
+    woken = _woken_shares(moved, running)
+    elsewhere_s = sum(moved[line] * part for line, part in woken.items())
     at_waits_s = sum(running[line] for line in lines) + (elsewhere_s if lines else 0.0)
     if late_s <= 0 or at_waits_s <= 0:
         return _as_running(slices)
@@ -251,7 +290,7 @@ def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
             shares = {state: share * s / waited_s[line] for state, s in waits[line].items()}
             yield from _as(one, {State.RUNNING: 1 - share, **shares})
         elif one.state is State.MOVED:
-            yield from _as(one, {State.RUNNING: 1 - share})
+            yield from _as(one, {State.RUNNING: 1 - share * woken[line]})
         else:
             yield one
 
@@ -274,6 +313,36 @@ def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
         )
         for one in found
     ]
+
+
+def _moved_s(
+    slices: Sequence[Slice], but: Collection[tuple[str, int]]
+) -> dict[tuple[str, int], float]:
+    """Return for how long the thread ran on another core than looked for, by line."""
+    found: defaultdict[tuple[str, int], float] = defaultdict(float)
+    for seen in (seen for one in slices for seen in one.seen):
+        if seen.state in _RUNNING and _line_of(seen) not in but:
+            found[_line_of(seen)] += seen.wall_s * (seen.state is State.MOVED)
+    return dict(found)
+
+
+def _woken_shares(
+    moved_s: Mapping[tuple[str, int], float], running_s: Mapping[tuple[str, int], float]
+) -> dict[tuple[str, int], float]:
+    """Return which share of the time on other cores came after a wait, by line.
+
+    Threads also go to another core by themselves, at each line alike: as often as at the line where
+    that is the rarest.
+    """
+    least_s = _LEAST_RUNNING * sum(running_s[line] for line in moved_s)
+    large = [line for line in moved_s if running_s[line] >= least_s]
+    by_itself = min((moved_s[line] / running_s[line] for line in large), default=0.0)
+    if len(large) < 2:
+        by_itself = 0.0
+    return {
+        line: max(0.0, 1 - by_itself * running_s[line] / s) if s else 0.0
+        for line, s in moved_s.items()
+    }
 
 
 def _as_running(slices: Sequence[Slice]) -> list[Slice]:

@@ -77,11 +77,17 @@ class Waits:
         except UnwindError:
             os.close(self._call)
             raise
+        try:
+            self._times: int | None = _opened(pid, "schedstat")
+        except UnwindError:
+            self._times = None
 
     def close(self) -> None:
         """Let go of the process."""
         os.close(self._call)
         os.close(self._stat)
+        if self._times is not None:
+            os.close(self._times)
 
     def core(self) -> int:
         """Return the core that it runs on, or ran on last.
@@ -125,15 +131,24 @@ class Waits:
         return self._waited_for(name, [int(word, 16) for word in words[1:7]])
 
     def times(self) -> tuple[float, float] | None:
-        """Return for how long it has run, and could have but had no core, in s (schedstat).
+        """Return for how long it has run, and could have but had no core, in s.
 
         None if the kernel does not count it, or the thread has ended.
         """
-        try:
-            words = Path(f"/proc/{self._pid}/task/{self._pid}/schedstat").read_bytes().split()
-        except OSError:
-            return None
+        words = self.account().split()
         return (int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
+
+    def account(self) -> bytes:
+        """Return what the kernel counts of its time on cores; empty if it does not.
+
+        Three numbers: for how long it has run, and could have but had no core, in ns, and how often
+        it was given a core (schedstat, Documentation/scheduler/sched-stats.rst). They do not change
+        while it waits.
+        """
+        try:
+            return b"" if self._times is None else os.pread(self._times, 64, 0)
+        except OSError:
+            return b""
 
     def _waited_for(self, name: str, arguments: list[int]) -> State:
         if name == "sleep" or (name in {"poll", "select"} and not _descriptors_in(name, arguments)):
