@@ -139,6 +139,52 @@ def test_a_thread_found_on_another_core_had_most_likely_waited(tmp_path: Path) -
     }
 
 
+@pytest.mark.parametrize(
+    ("moved_s", "woken_s"),
+    [(0.6, 0.0), (1.5, 0.9)],
+    ids=["as often as at the other line", "more often"],
+)
+def test_a_thread_that_changes_cores_by_itself_had_not_waited(
+    tmp_path: Path, moved_s: float, woken_s: float
+) -> None:
+    # At the other line it is found on another core in one of five cases: that much is no sign.
+    seen = {
+        "0": {"running": [30 - 10 * moved_s, 3.0 - moved_s], "moved": [10 * moved_s, moved_s]},
+        "1": {"running": [24, 2.4], "moved": [6, 0.6]},
+        "2": {"sleeping": [40, 4.0]},
+    }
+    process, _ = read(tmp_path, slice_of(100.0, seen, {"0": [9, 0], "1": [0, 9]}, ran_s=5.0))
+    assert states(process) == {
+        (3, State.NATIVE): 3.0 - woken_s,
+        (4, State.PYTHON): 3.0,
+        (5, State.SLEEPING): 4.0 + woken_s,
+    }
+
+
+def test_a_wait_that_ended_too_soon_has_the_reason_of_the_others_at_its_line(
+    tmp_path: Path,
+) -> None:
+    seen = {
+        "0": {"running": [60, 6.0]},
+        "2": {"sleeping": [20, 2.0], "waiting": [10, 1.0], "running": [10, 1.0]},
+    }
+    stayed = {"0": [9, 0], "2": [0, 9]}
+    process, _ = read(tmp_path / "a", slice_of(100.0, seen, stayed, ran_s=7.0))
+    assert states(process) == {
+        (3, State.NATIVE): 6.0,
+        (5, State.SLEEPING): 3.0,
+        (5, State.PYTHON): 1.0,
+    }
+    # Where it hardly ever waits, another thread had taken its core.
+    seen = {"0": {"running": [95, 9.5], "waiting": [5, 0.5]}}
+    process, _ = read(tmp_path / "b", slice_of(100.0, seen, stayed, ran_s=10.0))
+    assert states(process) == {(3, State.NATIVE): 10.0}
+    # Where no wait has a known reason, it has none.
+    seen = {"2": {"running": [50, 5.0], "waiting": [50, 5.0]}}
+    process, _ = read(tmp_path / "c", slice_of(100.0, seen, stayed, ran_s=5.0))
+    assert states(process) == {(5, State.PYTHON): 5.0, (5, State.WAITING): 5.0}
+
+
 def test_on_whichever_core_it_runs_if_it_waits_no_longer(tmp_path: Path) -> None:
     seen = {"0": {"moved": [50, 5.0]}, "2": {"sleeping": [50, 5.0]}}
     for number, about in enumerate(({"ran_s": 0.0}, {"ran_s": 5.0})):
