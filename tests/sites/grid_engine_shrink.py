@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from cases import Case
+from disagreements import Case
 from grid_engine_site_twin import started
 from grid_engine_sites import Host, Queue, Site
 from grid_engine_verdicts import judge_site

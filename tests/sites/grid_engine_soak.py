@@ -17,7 +17,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1] / "twins"), str(Path(__file__).parents[1])]
 
-from cases import Case, Tally
+from disagreements import Case, Tally
 from grid_engine_requests import draw_requests
 from grid_engine_shrink import shrunken
 from grid_engine_site_twin import FACTS, started, why_not

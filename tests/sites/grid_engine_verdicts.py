@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from cases import Case, Tally, signs
+from disagreements import Case, Tally, signs
 from grid_engine_requests import ByHand, by_hand, seconds_of
 from grid_engine_site_twin import FACTS, Job, SiteTwin
 from grid_engine_sites import Queue, Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from cases import Case
+from disagreements import Case
 from msgspec.structs import replace
 from random_sites import Gpus, Kind, Site
 from site_twin import Ground

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from cases import Case, Tally, signs
+from disagreements import Case, Tally, signs
 from random_sites import WHOLE, Part, Site
 from site_requests import ByHand, by_hand
 from site_texts import lines_of

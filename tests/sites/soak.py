@@ -20,7 +20,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1] / "twins"), str(Path(__file__).parents[1])]
 
-from cases import Case, Tally
+from disagreements import Case, Tally
 from msgspec.structs import replace
 from random_sites import Site, draw_site
 from site_requests import draw_requests

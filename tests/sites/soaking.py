@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from cases import Case, Tally
+from disagreements import Case, Tally
 
 __all__ = ["compare", "options_of", "report", "without_variables"]
 

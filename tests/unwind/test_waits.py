@@ -252,3 +252,22 @@ def test_a_process_whose_exit_status_was_not_read_yet_is_refused(
                     assert isinstance(waits.state(call), State)
             time.sleep(0.005)
     raise AssertionError(f"a process that has ended is still read: {call.decode()!r}")
+
+
+def test_the_kernels_account_changes_only_if_the_thread_ran(
+    program: Callable[..., Program],
+) -> None:
+    running = program("say(); time.sleep(0.5); end = time.monotonic() + 0.05\n"
+                      "while time.monotonic() < end: pass\nsay(); time.sleep(600)")  # fmt: skip
+    running.line()
+    with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
+        assert wait_for(waits.call, bool)
+        before = waits.account()
+        assert len(before.split()) == 3
+        time.sleep(0.1)
+        assert waits.account() == before
+        running.line()
+        assert wait_for(waits.call, bool)
+        ran_ns, _, times = map(int, waits.account().split())
+        assert ran_ns >= int(before.split()[0]) + 20_000_000
+        assert times > int(before.split()[2])
