@@ -166,20 +166,28 @@ def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
     )  # fmt: skip
 
 
+def _by_line(
+    slices: Sequence[Slice],
+) -> tuple[defaultdict[tuple[str, int], float], defaultdict[tuple[str, int], dict[State, float]]]:
+    """Return for how long the thread could run at each line, and waited there, by the reason."""
+    running: defaultdict[tuple[str, int], float] = defaultdict(float)
+    waits: defaultdict[tuple[str, int], dict[State, float]] = defaultdict(dict)
+    for seen in (seen for one in slices for seen in one.seen):
+        line = _line_of(seen)
+        if seen.state in _RUNNING:
+            running[line] += seen.wall_s
+        else:
+            waits[line][seen.state] = waits[line].get(seen.state, 0.0) + seen.wall_s
+    return running, waits
+
+
 def _with_reasons(slices: Sequence[Slice]) -> list[Slice]:
     """Give waits without a known reason those of the other waits of their line.
 
     A thread that was given a core while it was looked at had waited, or another one had taken its
     core from it: where it hardly ever waits, the latter.
     """
-    running: defaultdict[tuple[str, int], float] = defaultdict(float)
-    reasons: defaultdict[tuple[str, int], dict[State, float]] = defaultdict(dict)
-    for seen in (seen for one in slices for seen in one.seen):
-        line = _line_of(seen)
-        if seen.state in _RUNNING:
-            running[line] += seen.wall_s
-        else:
-            reasons[line][seen.state] = reasons[line].get(seen.state, 0.0) + seen.wall_s
+    running, reasons = _by_line(slices)
 
     def with_reason(one: Seen) -> Iterator[Seen]:
         line = _line_of(one)
@@ -265,14 +273,7 @@ def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
     if whole_s <= 0:
         return _as_running(slices)
     could_run = sum(one.ran_s + one.queued_s for one in known) / whole_s
-    running: defaultdict[tuple[str, int], float] = defaultdict(float)
-    waits: defaultdict[tuple[str, int], dict[State, float]] = defaultdict(dict)
-    for seen in (seen for one in slices for seen in one.seen):
-        line = _line_of(seen)
-        if seen.state in _RUNNING:
-            running[line] += seen.wall_s
-        else:
-            waits[line][seen.state] = waits[line].get(seen.state, 0.0) + seen.wall_s
+    running, waits = _by_line(slices)
     waited_s = {line: sum(of.values()) for line, of in waits.items()}
     late_s = sum(running.values()) * (1 - could_run) - sum(waited_s.values()) * could_run
     lines = {line for line, s in waited_s.items() if s > _LEAST_WAITING * running[line]}
