@@ -221,7 +221,7 @@ def test_a_flag_of_a_qos_lifts_the_partitions_time() -> None:
     lifted = {"normal": qos(flags=("PartitionTimeLimit",), max_time="2d")}
     assert only(cluster(GPU, qos=lifted, max_time="1h"), time_s=86400.0)
     assert refusal(cluster(GPU, max_time="1h"), time_s=86400.0).kind == "too_long"
-    # The partition's own QOS lifts nothing.
+    # The partition's own QOS does not lift the limit.
     site = _bound({"bound": lifted["normal"]})
     (part,) = site.partitions
     short = msgspec.structs.replace(part, max_time="1h")

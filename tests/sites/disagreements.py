@@ -1,4 +1,4 @@
-"""Where a plan and the scheduler of a random site disagree, and how often they were compared."""
+"""Disagreements of plans with the scheduler of a random site, and counts of comparisons."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Tally(msgspec.Struct):
 
 
 def signs(what: str, announced: float, given: float, tolerance: float = 0.01) -> Iterator[str]:
-    """Yield the category of a figure that is not as announced; nothing if it is."""
+    """Yield the category of a figure that differs from the announced one."""
     if given < announced - tolerance:
         yield f"{what}: less than announced"
     elif given > announced + tolerance:

@@ -147,7 +147,7 @@ def test_a_thread_found_on_another_core_had_most_likely_waited(tmp_path: Path) -
 def test_a_thread_that_changes_cores_by_itself_had_not_waited(
     tmp_path: Path, moved_s: float, woken_s: float
 ) -> None:
-    # At the other line it is found on another core in one of five cases: that much is no sign.
+    # At the other line it is found on another core in one of five cases: so often is not a sign.
     seen = {
         "0": {"running": [30 - 10 * moved_s, 3.0 - moved_s], "moved": [10 * moved_s, moved_s]},
         "1": {"running": [24, 2.4], "moved": [6, 0.6]},
@@ -190,7 +190,7 @@ def test_on_whichever_core_it_runs_if_it_waits_no_longer(tmp_path: Path) -> None
     for number, about in enumerate(({"ran_s": 0.0}, {"ran_s": 5.0})):
         process, _ = read(tmp_path / str(number), slice_of(100.0, seen, {"0": [9, 0]}, **about))
         assert states(process) == {(3, State.NATIVE): 5.0, (5, State.SLEEPING): 5.0}
-    # Nothing was seen to wait: it is not known at which line it would.
+    # It was never seen to wait, so the line at which it waits is not known.
     process, _ = read(tmp_path / "2", slice_of(100.0, {"0": {"moved": [50, 5.0]}}, {"0": [9, 0]}))
     assert states(process) == {(3, State.NATIVE): 5.0}
 

@@ -98,7 +98,7 @@ def limits_for(
         least=least,
         time_s=time_s,
         time_setter=setter,
-        # Of the job's own QOS alone: that of the partition's lifts nothing (Slurm 22.05).
+        # Only the job's own QOS lifts this limit, the partition's does not (Slurm 22.05).
         partition_time_holds=job_qos is None or "PartitionTimeLimit" not in job_qos.flags,
         unread_account=own.account if own and own.max_of_account is None else "",
     )

@@ -162,8 +162,8 @@ def _slice(line: dict[str, Any], stacks: dict[str, tuple[Frame, ...]]) -> Slice:
         for state, (looks, wall_s) in states.items()
     )
     return Slice(
-        line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0),
-    )  # fmt: skip
+        line["from_s"], line["until_s"], seen, line.get("queued_s", 0.0), line.get("ran_s", 0.0)
+    )
 
 
 def _by_line(
@@ -184,8 +184,8 @@ def _by_line(
 def _with_reasons(slices: Sequence[Slice]) -> list[Slice]:
     """Give waits without a known reason those of the other waits of their line.
 
-    A thread that was given a core while it was looked at had waited, or another one had taken its
-    core from it: where it hardly ever waits, the latter.
+    If a thread was given a core while its stack was read, it had waited, or another thread had
+    taken its core. At a line where it hardly ever waits, it was the latter.
     """
     running, reasons = _by_line(slices)
 
@@ -265,8 +265,7 @@ def _without_late_looks(slices: Sequence[Slice]) -> list[Slice]:
     meanwhile, and one that waits may be woken up: it is then found at the same line, or at one that
     follows, on another core, as the look has taken its own. The kernel counts for how long the
     thread could run; what looks found beyond that was waiting, in proportion at the lines where it
-    waits and at those on another core. It may also have come to that core before the look, as often
-    as it had if it waits.
+    waits and at those on another core, as far as it did not change cores by itself.
     """
     known = [one for one in slices if one.ran_s > 0]
     whole_s = sum(one.until_s - one.from_s for one in known)
@@ -336,10 +335,9 @@ def _woken_shares(
     that is the rarest.
     """
     least_s = _LEAST_RUNNING * sum(running_s[line] for line in moved_s)
-    large = [line for line in moved_s if running_s[line] >= least_s]
-    by_itself = min((moved_s[line] / running_s[line] for line in large), default=0.0)
-    if len(large) < 2:
-        by_itself = 0.0
+    large = [line for line in moved_s if running_s[line] >= least_s > 0]
+    # If there is only one line, there is nothing to compare it with.
+    by_itself = min(moved_s[one] / running_s[one] for one in large) if len(large) > 1 else 0.0
     return {
         line: max(0.0, 1 - by_itself * running_s[line] / s) if s else 0.0
         for line, s in moved_s.items()
