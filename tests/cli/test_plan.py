@@ -218,3 +218,9 @@ def test_the_library_gives_the_same() -> None:
     with pytest.raises(InputError, match="did you mean 'birch'"):
         library.plan(Request(), ["brich"])
     assert {"birch", "lumi"} <= {option.cluster for option in library.plan(Request()).options}
+
+
+def test_a_limit_keeps_its_subject_after_a_sentence_with_another(teho: Teho) -> None:
+    done = teho("plan", "--cluster", "lumi", "--gpus", "3", "--time", "20d")
+    text = " ".join(done.stdout.split())
+    assert "only invited users can use partition bench; the job requests 20 d, more than" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TypeVar
 
 from rich.text import Text
@@ -229,14 +229,21 @@ def _refused(unfit: Unfit, width: int) -> list[Text]:
     for source, refusals in groupby(unfit.refusals, key=lambda refusal: refusal.source):
         text = ""
         for instead, same in groupby(refusals, key=_instead):
-            for refusal in same:
-                # The subject that all have stands before the first.
-                text += f"; {refusal.sentence.removeprefix(_SUBJECT)}" if text else refusal.sentence
-            text += instead
+            text += "; " if text else ""
+            text += _joined([refusal.sentence for refusal in same]) + instead
         pieces += sentence(text, source)
         lines += flow(pieces, width, Text("      " if lines else "    "), hang=6)
         pieces = []
     return lines
+
+
+def _joined(told: list[str]) -> str:
+    """Join sentences; a subject that the sentence before has too is left out."""
+    shared = [
+        one.removeprefix(_SUBJECT) if before.startswith(_SUBJECT) else one
+        for before, one in pairwise(told)
+    ]
+    return "; ".join([told[0], *shared])
 
 
 def _retired(unfit: list[Unfit], width: int) -> list[Text]:
