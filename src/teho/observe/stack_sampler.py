@@ -235,20 +235,22 @@ class _Process:
         # The stack is the first thing after waking up: whatever comes before it gives a wait the
         # time to end, and the next line of the program the time that this one had.
         before = self.waits.account()
+        slept = self.waits.sleeps()
         key = self.unwinder.look()
-        state = self._state(key, before, self.waits.call())
+        state = self._state(key, slept, before, self.waits.call())
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
 
-    def _state(self, key: Key, before: bytes, call: bytes) -> State:
+    def _state(self, key: Key, slept: bool | None, before: bytes, call: bytes) -> State:
         """Return what the thread did when its stack was read.
 
         Args:
             key: the stack.
-            before: the kernel's account from before it was read.
+            slept: whether the thread waited just before; None if that is not known.
+            before: the kernel's account from before the stack was read.
             call: in which it waits after that.
         """
         after = self.waits.account()
@@ -258,13 +260,16 @@ class _Process:
                 self._waited.clear()
             self._waited[key] = state
             return state
-        if after.rpartition(b" ")[2] != before.rpartition(b" ")[2]:  # it was woken up meanwhile
+        was_given_a_core = after.rpartition(b" ")[2] != before.rpartition(b" ")[2]
+        if slept is None:
+            slept = was_given_a_core
+        if slept:  # and was woken up meanwhile
             known = self._waited.get(key)
             return known or (self.waits.state(call) if call else State.WAITING)
-        if not call and not self.shares_core and self.waits.core() != self.core:
-            # It ran elsewhere all the time, or slept here until we took its core.
-            return State.MOVED
-        return State.RUNNING
+        if was_given_a_core or call or self.shares_core or self.waits.core() == self.core:
+            return State.RUNNING
+        # It ran elsewhere all the time, or slept here until we took its core.
+        return State.MOVED
 
     def _watch(self, core: _Core) -> None:
         """Find out from another core whether the thread stays where it is, inside one call."""
