@@ -237,21 +237,21 @@ class _Process:
         before = self.waits.account()
         slept = self.waits.sleeps()
         key = self.unwinder.look()
-        state = self._state(key, slept, before, self.waits.call())
+        state = self._state(key, before, self.waits.call(), slept=slept)
         now_s = time.monotonic()
         figures = self.seen.setdefault((key, state), [0, 0.0])
         figures[0] += 1
         figures[1] += now_s - self.seen_s
         self.seen_s = now_s
 
-    def _state(self, key: Key, slept: bool | None, before: bytes, call: bytes) -> State:
+    def _state(self, key: Key, before: bytes, call: bytes, *, slept: bool | None) -> State:
         """Return what the thread did when its stack was read.
 
         Args:
             key: the stack.
-            slept: whether the thread waited just before; None if that is not known.
             before: the kernel's account from before the stack was read.
             call: in which it waits after that.
+            slept: whether the thread waited just before; None if that is not known.
         """
         after = self.waits.account()
         if call and after == before:

@@ -150,10 +150,10 @@ class Waits:
             return b""
 
     def sleeps(self) -> bool | None:
-        """Tell whether it waits, without what for; None if the kernel does not say (proc(5), wchan).
+        """Tell whether it waits, without what for; None if the kernel does not say.
 
-        A thread that could run but has no core does not wait. This is faster than `call`, and leaves
-        the thread where it is.
+        A thread that could run but has no core does not wait. This is faster than `call`, and
+        leaves the thread where it is (proc(5), wchan).
         """
         try:
             place = b"" if self._place is None else os.pread(self._place, 64, 0)
