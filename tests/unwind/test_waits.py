@@ -271,3 +271,20 @@ def test_the_kernels_account_changes_only_if_the_thread_ran(
         ran_ns, _, times = map(int, waits.account().split())
         assert ran_ns >= int(before.split()[0]) + 20_000_000
         assert times > int(before.split()[2])
+
+
+def test_it_tells_whether_the_thread_waits(
+    program: Callable[..., Program],
+) -> None:
+    running = program(
+        "say(); time.sleep(1); say(); end = time.monotonic() + 2\n"
+        "while time.monotonic() < end: pass\ntime.sleep(600)"
+    )
+    running.line()
+    with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
+        if waits.sleeps() is None and wait_for(waits.call, bool) and waits.sleeps() is None:
+            pytest.skip("this kernel does not name the place where a thread waits (wchan)")
+        assert wait_for(waits.sleeps, lambda sleeps: sleeps is True)
+        running.line()
+        assert wait_for(waits.sleeps, lambda sleeps: sleeps is False) is False
+        assert wait_for(waits.sleeps, lambda sleeps: sleeps is True)

@@ -55,6 +55,8 @@ _MOST_WAITING = 1000
 _HEAD_BYTES = 4096
 _CROWDED = 0.1
 """Of the time in which a thread could run: if it had no core for more, others use it too."""
+_WAITS = 0.25
+"""Of all time: if a thread waits less, the kernel owes it little time when it can run."""
 _IDLE = 0.25
 """Of all cores' time: if more is idle, another core may sleep, and what wakes up there is late."""
 
@@ -129,9 +131,10 @@ class _Core:
     """Where this process wakes up: on the core of the thread that it looks at next, or beside it.
 
     On its core the thread cannot go on while it is looked at, so that what is read fits together,
-    and it is stopped wherever it is, if no other process uses the core. If one does, the kernel may
-    owe the thread time, and lets it run until it waits before it lets us: then every look finds
-    a wait. From another core a look comes when it is due, or late whatever the thread does.
+    and it is stopped wherever it is. If another process uses the core and the thread often waits,
+    the kernel owes the thread time, and lets it run until it waits before it lets us: then too many
+    looks find a wait. From another core a look comes when it is due, or late whatever the thread
+    does; but a stack that changes all the time can seldom be read as a whole.
     """
 
     def __init__(self) -> None:
@@ -213,7 +216,7 @@ class _Process:
         self.core: int | None = None
         """The core that it ran on before the look."""
         self.shares_core = False
-        """Whether others use the core that it runs on, and no core is free."""
+        """Whether others use the core that it runs on, no core is free, and it waits."""
         self._waited: dict[Key, State] = {}
         """Stacks with which it waited, and for what."""
         self._turn = 0
@@ -455,8 +458,10 @@ class StackSampler:
             queued_s, ran_s = queued_s - process.queued_s, ran_s - process.ran_s
             about |= {"queued_s": round(queued_s, 4), "ran_s": round(ran_s, 4)}
             process.ran_s, process.queued_s = times
-            waits = queued_s > _CROWDED * (queued_s + ran_s)
-            process.shares_core = waits and self._is_busy
+            could_run_s = queued_s + ran_s
+            is_queued = queued_s > _CROWDED * could_run_s
+            waits = could_run_s < (1 - _WAITS) * (now_s - process.told_s)
+            process.shares_core = is_queued and waits and self._is_busy
         self._lines.saw(process.name, process.pid, process.seen, process.watched, about)
         process.seen, process.watched = {}, {}
         process.told_s = now_s
