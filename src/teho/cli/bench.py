@@ -70,7 +70,7 @@ def command(
     """Time worked examples on one core, on all, and on a GPU; say from where on which is faster.
 
     Without NAME, lists them. All libraries must agree on the results before any is timed. Exit
-    code: 0 they do; 1 they do not, or nothing could be timed.
+    code: 0 they do; 1 they do not, or no case could be timed.
     """
     from teho.bench.examples import EXAMPLES
 

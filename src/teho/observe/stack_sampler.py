@@ -55,8 +55,8 @@ _MOST_WAITING = 1000
 _HEAD_BYTES = 4096
 _CROWDED = 0.1
 """Of the time in which a thread could run: if it had no core for more, others use it too."""
-_WAITS = 0.25
-"""Of all time: if a thread waits less, the kernel owes it little time when it can run."""
+_WAITS = 0.05
+"""Of all time: if a thread waits less, looks from its own core are late by chance alone."""
 _IDLE = 0.25
 """Of all cores' time: if more is idle, another core may sleep, and what wakes up there is late."""
 
