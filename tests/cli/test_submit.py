@@ -142,7 +142,7 @@ def test_a_recorded_job_finds_this_very_teho(teho: Teho) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--", "true"], 2, "none of a cluster that Teho knows"),
+        (["--", "true"], 2, "belongs to no cluster that Teho knows"),
         (["--cluster", "bich", "--", "true"], 2, "did you mean 'birch'?"),
         (["--cluster", "birch", "--", "true"], 2, "Birch asks for one (GUIDE accounts.md)"),
         (["--cluster", "birch", "--gpus", "99", "--", "true"], 1, "✗"),

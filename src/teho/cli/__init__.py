@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "show": ("Keep", "show", "What is known of one run, and where its files lie."),
     "merge": ("Keep", "merge", "One recording out of parts, where nodes share no files."),
     "rm": ("Keep", "rm", "Delete recordings."),
-    "doctor": ("Set up", "doctor", "What would spoil a job: builds, drivers, binding, files."),
+    "doctor": ("Set up", "doctor", "What can make a job fail or slow: builds, drivers, files."),
     "env": ("Set up", "env", "GPU builds: planned for a cluster, and checked before the job."),
     "devices": ("Set up", "devices", "What this machine has and can tell, and why not the rest."),
     "completion": ("Set up", "completion", "Tab completion for your shell."),

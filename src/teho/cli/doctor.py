@@ -47,15 +47,15 @@ Examples:
 def command(
     python: str, data: str, cluster: str, only: str, *, self_test: bool, in_job: bool, form: str
 ) -> None:
-    """Look for what would spoil a job: builds, drivers, binding, threads, limits, file systems.
+    """Find what can make a job fail or slow: builds, drivers, binding, limits, file systems.
 
-    On a login node, in a job, on a laptop; no root. Each driver, file system and framework is asked
-    in a process of its own, which is given up after 2 s to 30 s.
+    Works on a login node, in a job and on a laptop, without root. Each driver, file system and
+    framework is asked in a process of its own, with a time limit of 2 s to 30 s.
 
-    Exit code: 1 where a warning or something critical was found, or the self-test failed; else 2
-    where a check of those that may doom a job could not judge, the self-test could not be run, or
-    an option is wrong; else 0. Remarks count for nothing. With --in-job: 3 where the job cannot do
-    what it was started for, and 0 whatever else is.
+    Exit code: 1 if a warning or a critical problem was found, or the self-test failed; else 2 if a
+    check that can find critical problems could not judge, the self-test could not run, or an option
+    is wrong; else 0. Remarks do not change the exit code. With --in-job: 3 if the job cannot do
+    what it was started for, 2 if an option is wrong, else 0.
     """
     ids = [word for part in only.split(",") if (word := part.strip())]
     if in_job:

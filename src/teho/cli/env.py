@@ -126,9 +126,9 @@ def check(
 ) -> None:
     """Tell GPU builds from CPU-only builds, in FILE or in an environment, and what to do.
 
-    FILE is what `conda list`, `conda create`, `pip freeze` or their like wrote, or a lock file; -
-    is standard input. Without it, a Python is asked; nothing is imported. Exit code: 0 nothing is
-    wrong, 1 something is, 2 it cannot be read.
+    FILE is the output of `conda list`, `conda create`, `pip freeze` or similar, or a lock file; -
+    is standard input. Without FILE, a Python lists its packages; none is imported. Exit code: 0 no
+    critical problem was found, 1 at least one was, 2 FILE or the environment cannot be read.
     """
     if file is not None and python is not None:
         raise InputError("a FILE and --python together", "one of them")
@@ -157,7 +157,7 @@ def _cluster(name: str | None) -> Cluster:
     here = _here()
     if here is None:
         raise InputError(
-            f"this machine, {os.uname().nodename}, is none of a cluster that Teho knows",
+            f"this machine, {os.uname().nodename}, belongs to no cluster that Teho knows",
             "`--cluster NAME`",
             "`teho clusters` lists them",
         )

@@ -142,7 +142,7 @@ def _this_cluster(name: str | None, *, elsewhere: bool) -> Cluster:
         return cluster
     if found is None:
         raise InputError(
-            f"this machine, {os.uname().nodename}, is none of a cluster that Teho knows",
+            f"this machine, {os.uname().nodename}, belongs to no cluster that Teho knows",
             "a login node of one, or `--cluster NAME`",
             "`teho clusters` lists them; `teho clusters discover` writes a new one",
         )

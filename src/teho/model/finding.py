@@ -13,18 +13,18 @@ __all__ = ["Abstention", "Evidence", "Finding", "Lack", "Severity", "Threshold"]
 
 
 class Severity(str, enum.Enum):
-    """How much a finding matters, most first."""
+    """How serious a finding is, most serious first."""
 
     CRITICAL = "critical"
-    """The allocation, or a good part of it, was wasted, or the run is in danger."""
+    """The allocation, or a large part of it, was wasted, or the run is in danger."""
     WARNING = "warning"
-    """Time or money is being lost."""
+    """Time or money is lost."""
     REMARK = "remark"
-    """Worth knowing; may be as it should."""
+    """Good to know; it can be intended."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
-    """A limit that a rule judges by, and where it comes from."""
+    """A limit that a rule uses, and its source."""
 
     value: float
     unit: str
@@ -40,24 +40,24 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong or worth knowing, with its proof and the next step."""
+    """One thing that is wrong or good to know, with its evidence and the next step."""
 
     kind: str
-    """Stable name, such as `gpu_never_used`."""
+    """Fixed name, such as `gpu_never_used`."""
     severity: Severity
     sentence: str
     """What was found, in one sentence."""
     evidence: tuple[Evidence, ...]
     thresholds: tuple[Threshold, ...]
     action: str
-    """What to do next; commands stand in backquotes and can be copied."""
+    """What to do next; commands are in backquotes and can be copied."""
     regain_percent: Union[tuple[float, float], None] = None
-    """Of the program's time: the least and the most that this cause could give back, by what was
-    seen; None where nothing was seen that would tell."""
+    """Share of the run time that could be saved: at least and at most, estimated from what was
+    seen; null if it cannot be estimated."""
 
 
 class Lack(msgspec.Struct, frozen=True):
-    """Something that a rule looked for in vain."""
+    """Something that a rule needed and did not find."""
 
     what: str
     """The signal, or another figure."""
@@ -67,7 +67,7 @@ class Lack(msgspec.Struct, frozen=True):
 
 
 class Abstention(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that could not judge, and what it lacked."""
+    """A rule that could not judge, and what was missing."""
 
     kind: str
     lacked: str

@@ -10,22 +10,22 @@ __all__ = ["Missing", "Reason"]
 
 
 class Reason(str, enum.Enum):
-    """The ways in which a value can be missing; zero is none of them."""
+    """Why a value is missing. Zero is not a missing value."""
 
     ABSENT = "absent"
-    """Nothing here could have it: no such device, file or library."""
+    """It cannot exist here: there is no such device, file or library."""
     UNSUPPORTED = "unsupported"
-    """The device or driver is there and says that it does not offer this."""
+    """The device or driver reports that it does not offer this."""
     FORBIDDEN = "forbidden"
-    """It exists, and this user may not read it."""
+    """It exists, but this user is not allowed to read it."""
     FAILED = "failed"
-    """It should have worked and did not: a lost GPU, an unreadable answer."""
+    """It should have worked, but did not: a lost GPU, an unreadable answer."""
     UNRECORDED = "unrecorded"
-    """Nobody looked: the recorder had stopped, or the run was too short."""
+    """It was not sampled: the recorder had stopped, or the run was too short."""
 
 
 class Missing(msgspec.Struct, frozen=True, tag="missing", tag_field="type"):
-    """A value that is not there, with the reason."""
+    """A missing value, with its reason."""
 
     reason: Reason
     detail: str = ""

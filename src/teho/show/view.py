@@ -35,16 +35,16 @@ Cell = Union[float, int, str, Missing, None]
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One labelled figure of the head of the report."""
+    """One figure at the head of the report, with its label."""
 
     key: str
-    """Stable name, for programs."""
+    """Fixed name, for programs."""
     label: str
     value: Cell
     unit: str = ""
     note: str = ""
     aside: bool = False
-    """For programs and `seff` alone; pages that people read leave it out."""
+    """Only for programs and `seff`; pages for people leave it out."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,45 +53,45 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     label: str
     band: str = ""
-    """Heading that spans this and its neighbours of the same band, such as `GPU load`."""
+    """Heading above all neighbouring columns with the same band, such as `GPU load`."""
     unit: str = ""
     """Unit of the numbers in the rows: always a base unit (bytes, J, s, %, W)."""
     shown_in: str = ""
-    """Unit that a face writes them in, such as GiB for bytes (`units.convert`); empty: `unit`."""
+    """Unit in which people see them, such as GiB for bytes (`units.convert`); empty: `unit`."""
     decimals: int | None = None
-    """Fixed number of decimals, so that a column of figures lines up; None: as the unit reads."""
+    """Number of decimals, so that a column lines up; null: what is usual for the unit."""
     aside: bool = False
-    """Where there is little room, as on a terminal, this column is left out."""
+    """If there is little room, as on a terminal, this column is left out."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table; each row is an object from column key to cell."""
 
     key: str
-    """Stable name: `time`, `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`, `io`,
+    """Fixed name: `time`, `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`, `io`,
     `gpu_energy` or `node_energy`."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[dict[str, Cell], ...]
-    """Node by node, in the order of GPUs or ranks."""
+    """Sorted by node, then by GPU or rank."""
     note: str = ""
     outliers: tuple[int, ...] = ()
-    """Places in `rows` of those that differ most from the others, most first."""
+    """Indices in `rows` of the rows that differ most from the others, most different first."""
     shown: tuple[int, ...] = ()
-    """Places in `rows` of those that stand for all where there is little room; empty: all do."""
+    """Indices in `rows` of the rows to show if there is little room; empty: all rows."""
     rest: str = ""
-    """What then stands for the others, such as `and 58 nodes alike: GPU busy 91 % to 95 %`."""
+    """A line for the rows left out, such as `and 58 nodes alike: GPU busy 91 % to 95 %`."""
 
 
 class PlotSeries(msgspec.Struct, frozen=True):
-    """One line of a plot: finite numbers to five digits, None where nothing was recorded."""
+    """One line of a plot: finite numbers with five digits; null if there is no recorded value."""
 
     label: str
     values: list[Union[float, None]]
 
 
 class Plot(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over time, a line per device."""
+    """One metric over time, with one line per device."""
 
     key: str
     """Name of the metric."""
@@ -108,44 +108,44 @@ class Roof(msgspec.Struct, frozen=True, kw_only=True):
     """One rate of arithmetic of a GPU: a horizontal line of its roofline."""
 
     label: str
-    """What calculates at this rate, such as `FP32` or `16-bit tensor`."""
+    """What computes at this rate, such as `FP32` or `16-bit tensor`."""
     flop_per_s: float
-    """Its peak, by the maker's documents."""
+    """Its peak, from the maker's documents."""
     active: bool
     """Whether the run used it, as far as is known."""
 
 
 class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a GPU stands; a span, where the tensor cores' precision makes a difference."""
+    """One GPU in the roofline; a range, if the unknown precision of the tensor cores matters."""
 
     label: str
     bytes_per_s: float
     """Traffic of its memory."""
     least_flop_per_s: float
-    """Upper bound of its arithmetic, if the tensor cores ran at the lowest of their rates."""
+    """Upper bound of its arithmetic, if the tensor cores ran at their lowest rate."""
     most_flop_per_s: float
-    """The same, if they ran at the highest."""
+    """The same, if they ran at their highest rate."""
     least_flop_per_byte: float
-    """`least_flop_per_s` for each byte of traffic."""
+    """`least_flop_per_s` per byte of traffic."""
     most_flop_per_byte: float
 
 
 class Roofline(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPUs of one model against what that model can do at most."""
+    """The GPUs of one model, compared with the peaks of this model."""
 
     model: str
     sentence: str
-    """Where the run stands, in one sentence."""
+    """What limits the run, in one sentence."""
     notes: tuple[str, ...]
-    """What to know of the figures, one sentence each."""
+    """Remarks on the figures, one sentence each."""
     memory_bytes_per_s: float
-    """Bandwidth of the memory, by the maker's documents: the slope."""
+    """Bandwidth of the memory, from the maker's documents: the slope."""
     roofs: tuple[Roof, ...]
     """From the lowest to the highest."""
     points: tuple[RooflinePoint, ...]
     """One for each GPU."""
     mean: RooflinePoint
-    """Of all of them; the only one's, where there is one."""
+    """Mean of all GPUs; if there is only one GPU, its own point."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,11 +155,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     name: str
     command: str
-    """As typed, secrets masked, quoted for a shell."""
+    """As typed, with secrets masked, quoted for a shell."""
     state: str
     """`running`, `finished` or `interrupted`."""
     verdict: str
-    """The one sentence that matters first."""
+    """The most important sentence of the report."""
     verdict_severity: Literal["critical", "warning", "remark", "good", "unknown"]
     facts: tuple[Fact, ...]
     tables: tuple[Table, ...]
@@ -168,10 +168,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     troubles: tuple[str, ...] = ()
     """What went wrong with the recording, one sentence each."""
     notes: tuple[str, ...] = ()
-    """What could not be seen here and other remarks on the recording, one sentence each."""
+    """What could not be seen, and other remarks on the recording, one sentence each."""
     plots: tuple[Plot, ...] = ()
     heat_map: Plot | None = None
-    """How busy each of several GPUs was, in fewer and wider time bins than the plots have."""
+    """How busy each GPU was, if there are several, in fewer and wider time bins than in plots."""
     rooflines: tuple[Roofline, ...] = ()
-    """One for each model of GPU, where pipes and memory traffic were recorded."""
+    """One for each GPU model, if the activity of pipes and memory was recorded."""
     teho_version: str = ""
