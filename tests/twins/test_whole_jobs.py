@@ -32,8 +32,12 @@ SCRIPT = """\
 RUN = f"{sys.executable} -m teho run --every 200ms --quiet"
 BURN = "python3 -c 'import time\nwhile time.process_time() < 1: pass\ntime.sleep(2)'"
 WAIT = "python3 -c 'import time; time.sleep(60)'"
-# The first step holds all that the job has, and starts beside the recorders at once.
-STEPS = f"srun --exclusive {RUN} -- {BURN}; srun --nodes=1 --ntasks=1 true; exit 5"
+# The first step holds all that the job has, and starts beside the recorders at once. The second may
+# have to wait until Slurm has cleaned up after the first.
+FIRST_OVER = "the first step is over"
+STEPS = (
+    f"srun --exclusive {RUN} -- {BURN}; echo {FIRST_OVER}; srun --nodes=1 --ntasks=1 true; exit 5"
+)
 ONE_STEP = "srun --exact --nodes=1 --ntasks=1 --mem=100 --gres=none --nodelist"
 LINES = {
     "steps": f'{RUN} -- bash -c "{STEPS}"; echo code $?',
@@ -228,8 +232,10 @@ def test_the_steps_of_a_script_are_one_recording(site: Site, jobs: dict[str, str
     job = jobs["steps"]
     site.wait(job)
     directory, run = site.only_run(job)
+    assert f"{FIRST_OVER}\n" in site.said(job)
     assert "code 5" in site.said(job)
-    assert "temporarily disabled" not in site.said(job)
+    first, _, _ = site.said(job).partition(FIRST_OVER)
+    assert "temporarily disabled" not in first
     assert run.end is not None
     assert run.end.exit_code == 5
     assert run.step is not None
