@@ -112,10 +112,11 @@ def ask(
 def free_ports(count: int) -> range:
     """Return up to 64 ports in a row on which no one listens, kept for this process.
 
-    They lie below those that the system hands out by itself. A name in the system's own
-    space keeps them from other twins until this process ends: daemons listen only later.
+    They lie below those that the system hands out by itself, and outside of 10000 to 30000, where
+    the ranks of jobs meet (`teho.schedulers.task`). A name in the system's own space keeps them
+    from other twins until this process ends: daemons listen only later.
     """
-    blocks = range(12000, 32000, 64)
+    blocks = [*range(2048, 9984, 64), *range(30016, 32704, 64)]
     for number in range(len(blocks)):
         first = blocks[(os.getpid() + number) % len(blocks)]
         keeper = socket.socket(socket.AF_UNIX)
@@ -129,7 +130,7 @@ def free_ports(count: int) -> range:
             _kept.append(keeper)
             return ports
         keeper.close()
-    raise TwinError(f"no {count} free ports in a row between {blocks.start} and {blocks.stop}")
+    raise TwinError(f"no {count} free ports in a row in {len(blocks)} blocks of 64")
 
 
 def _is_free(port: int) -> bool:

@@ -179,7 +179,7 @@ class SlurmTwin:
 ClusterName={self.cluster.name}
 SlurmctldHost={socket.gethostname()}(127.0.0.1)
 SlurmctldPort={port}
-FirstJobId={port}
+FirstJobId={port + 10_000}
 SlurmUser=root
 PrivateData=cloud
 SlurmdUser=root
