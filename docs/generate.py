@@ -21,6 +21,8 @@ from teho.clusters.catalogue import load_catalogue
 from teho.clusters.launch_site import launch_site
 from teho.config.settings import Settings
 from teho.explain.peaks import RATES, all_peaks
+from teho.explain.policy import load_policy
+from teho.explain.registry import RULES, mutes_of
 from teho.model import cluster as cluster_nouns
 from teho.model.bench import Bench
 from teho.model.cluster import Cluster
@@ -208,6 +210,45 @@ def launch_sites() -> str:
     )
 
 
+def _all_rules() -> list[str]:
+    rows = [f"| `{rule.KIND}` | {rule.SAYS} | {rule.SEVERITY} |" for rule in RULES]
+    return ["| Rule | It says | Severity |", "|---|---|---|", *rows]
+
+
+def _mutes() -> list[str]:
+    lines = ["| Finding | mutes | because |", "|---|---|---|"]
+    for rule in RULES:
+        kinds, because = mutes_of(rule)
+        if kinds:
+            muted = ", ".join(f"`{kind}`" for kind in kinds)
+            lines.append(f"| `{rule.KIND}` | {muted} | {because} |")
+    return lines
+
+
+def _thresholds() -> list[str]:
+    rows = [
+        f"| `{kind}.{name}` | {limit.value:g} {limit.unit} | {limit.source} |"
+        for kind, limits in load_policy().thresholds.items()
+        for name, limit in limits.items()
+    ]
+    return ["| Threshold | Value | Source |", "|---|---|---|", *rows]
+
+
+RULES_PAGE = HERE / "rules.md"
+_RULES_TABLES = {"all rules": _all_rules, "mutes": _mutes, "thresholds": _thresholds}
+
+
+def rules_page() -> str:
+    """Return the page of rules as it is, with its tables written anew."""
+    text = RULES_PAGE.read_text(encoding="utf-8")
+    for name, table in _RULES_TABLES.items():
+        begin = f"<!-- docs/generate.py writes: {name} -->\n"
+        head, _, rest = text.partition(begin)
+        _, end, tail = rest.partition("<!-- end -->\n")
+        text = head + begin + "\n" + "\n".join(table()) + "\n\n" + end + tail
+    return text
+
+
 def _schema(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
@@ -228,6 +269,7 @@ SHIPPED = {
     PACKAGE / "show" / "tune.schema.json": lambda: _schema(schema_of(Tuned)),
     PACKAGE / "launch" / "sites.py": launch_sites,
     gpu_page.PAGE: gpu_page.write_page,
+    RULES_PAGE: rules_page,
 }
 
 

@@ -5,14 +5,16 @@ Means, maxima and series agree with each other: all come from one list of bins.
 
 from __future__ import annotations
 
+import inspect
 import statistics
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Union
 
 from teho.explain.energy import Seen, weigh
+from teho.explain.judge import judge_by
 from teho.explain.policy import load_policy
-from teho.explain.rules import Rule
+from teho.explain.rule import Rule
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.finding import Abstention, Finding
@@ -376,9 +378,14 @@ def task(
     )
 
 
+def needs_a_probed_program(rule: Rule) -> bool:
+    """Tell whether a rule judges what a program did with its time."""
+    return inspect.signature(rule.judge).parameters["context"].annotation == "ProgramContext"
+
+
 def judged(rule: Rule, made: tuple[Run, Summary]) -> list[Finding] | Abstention:
     """Judge a run by one rule with the shipped thresholds, nothing muted."""
-    return rule.judge(*made, load_policy().of(rule.KIND))
+    return judge_by(rule, *made, load_policy())
 
 
 def found(rule: Rule, made: tuple[Run, Summary]) -> Finding:

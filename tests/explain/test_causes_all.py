@@ -29,8 +29,9 @@ from explain.program_parts import (
 )
 from explain.program_scenarios import WATCHED, node
 from explain.scenario_parts import UNSUPPORTED, NodePart, figures, gpu, untouched_gpu
+from teho.explain.judge import judge_all, judge_by
 from teho.explain.policy import Policy, load_policy
-from teho.explain.rules import RULES, judge_all
+from teho.explain.registry import RULES
 from teho.model.finding import Abstention, Finding, Threshold
 from teho.model.watched import Frame, Progress, State, Wait
 from teho.show.cells import evidence_of
@@ -44,7 +45,7 @@ def kinds_of(made):
 
 def found_alone(made):
     """Return the kinds that are found where no rule gives way to another."""
-    verdicts = [rule.judge(*made, load_policy().of(rule.KIND)) for rule in RULES]
+    verdicts = [judge_by(rule, *made, load_policy()) for rule in RULES]
     return {
         finding.kind
         for verdict in verdicts

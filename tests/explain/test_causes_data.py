@@ -16,7 +16,7 @@ from explain.program_parts import (
     with_workers,
 )
 from explain.scenario_parts import FORBIDDEN, NodePart, figures, found, judged
-from teho.explain.causes import (
+from teho.explain.rules.input import (
     input_of_one_rank_slower,
     input_read_again,
     input_skewed,
@@ -138,13 +138,13 @@ class TestSkewed:
         waits = {10: (990, 1.0), place: (10, 30.0)}
         assert len(judged(input_skewed, self.made(waits))) == count
 
-    @pytest.mark.parametrize(("long_s", "count"), [(19.9, 0), (20.0, 1)])
+    @pytest.mark.parametrize(("long_s", "count"), [(13.1, 0), (13.2, 1)])
     def test_threshold_of_their_share(self, long_s, count):
         verdict = judged(input_skewed, self.made({10: (990, 1.0), 20: (10, long_s)}))
         assert len(verdict) == count
         if verdict:
-            assert "most of it for 1 % of the batches" in verdict[0].sentence
-            assert verdict[0].regain_percent == (10.0, 20.0)
+            assert "33 % of that for 1 % of the batches" in verdict[0].sentence
+            assert verdict[0].regain_percent == (6.6, 13.2)
 
     @pytest.mark.parametrize(("rare", "count"), [(200, 1), (201, 0)])
     def test_threshold_of_how_rare_they_are(self, rare, count):

@@ -15,9 +15,9 @@ from explain.scenario_parts import (
     repeated,
     untouched_gpu,
 )
-from teho.explain.causes import batch_small, data_fits_gpu
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all
+from teho.explain.rules.gpu import batch_small, data_fits_gpu
 from teho.model.finding import Abstention, Severity
 from teho.model.watched import Frame, Progress
 from teho.units import GIB

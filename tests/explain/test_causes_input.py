@@ -20,7 +20,7 @@ from explain.program_parts import (
     worker,
 )
 from explain.scenario_parts import FORBIDDEN, NodePart, figures, found, judged
-from teho.explain.causes import (
+from teho.explain.rules.input import (
     input_collated_one_by_one,
     input_in_main_process,
     input_slow,

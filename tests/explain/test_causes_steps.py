@@ -17,9 +17,10 @@ from explain.program_parts import (
 )
 from explain.program_scenarios import long_steps, reads_at_first
 from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, judged, repeated
-from teho.explain.causes import cold_cache, steps_uneven
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all
+from teho.explain.rules.input import cold_cache
+from teho.explain.rules.job import steps_uneven
 from teho.model.finding import Abstention, Severity
 from teho.model.watched import Progress, Wait
 

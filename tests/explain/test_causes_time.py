@@ -25,19 +25,21 @@ from explain.scenario_parts import (
     scenario,
     untouched_gpu,
 )
-from teho.explain.causes import (
+from teho.explain.judge import judge_all
+from teho.explain.policy import load_policy
+from teho.explain.rules.cpu import (
     bound_to_few_cores,
-    copies_from_pageable_memory,
     double_precision,
-    fixed_costs_dominate,
+    python_bound,
+    too_many_threads,
+)
+from teho.explain.rules.gpu import (
+    copies_from_pageable_memory,
     framework_without_gpu,
     problem_too_small,
-    python_bound,
-    saving_often,
     waits_for_device,
 )
-from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all, too_many_threads
+from teho.explain.rules.job import fixed_costs_dominate, saving_often
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Severity
 from teho.model.watched import Frame, Progress, State

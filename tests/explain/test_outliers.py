@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teho.explain.outliers import stand_out
-from teho.explain.policy import OUTLIERS, load_policy
+from teho.explain.policy import load_policy
+from teho.explain.shared_thresholds import OUTLIERS
 from teho.units import GIB
 
 LIMITS = load_policy().thresholds[OUTLIERS]

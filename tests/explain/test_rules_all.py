@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-import re
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
+import teho
 from explain.scenario_parts import (
     BINS,
     UNSUPPORTED,
     NodePart,
     gpu,
     judged,
+    needs_a_probed_program,
     repeated,
     scenario,
     untouched_gpu,
 )
 from explain.scenarios import SCENARIOS, missing_signals
-from teho.explain import causes, outliers, roofline, rules
-from teho.explain.policy import EVERY_RULE, OUTLIERS, load_policy
-from teho.explain.roofline import ROOFLINE
-from teho.explain.rules import RULES, SUPPRESSIONS, gpu_low_use, judge_all
+from teho.explain import context, outliers, program_context, roofline, rules
+from teho.explain.judge import judge_all
+from teho.explain.policy import load_policy
+from teho.explain.registry import RULES, in_judging_order, mutes_of
+from teho.explain.rules.gpu import gpu_low_use
+from teho.explain.shared_thresholds import EVERY_RULE, OUTLIERS, ROOFLINE
 from teho.model.finding import Abstention, Finding, Lack, Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -90,12 +98,47 @@ EXPECTED = {
 ABSTAINING = {"missing_signals", "lost_gpu", "unknown_storage"}
 
 
+NEW_RULE = """
+from teho.model.finding import Evidence, Severity, Threshold
+
+KIND = "ran_at_all"
+RANK = 9990
+SAYS = "the program ran for some time"
+SEVERITY = "remark"
+THRESHOLDS = {"elapsed_min_s": Threshold(1.0, "s", "this test")}
+
+
+def judge(context):
+    least_s = context.limit("elapsed_min_s")
+    return [
+        context.finding(
+            Severity.REMARK,
+            f"The program ran for longer than {least_s:.0f} s.",
+            evidence=(Evidence("wall time", context.summary.elapsed_s, "s"),),
+            judged_by=["elapsed_min_s"],
+            action="Do nothing.",
+        )
+    ]
+"""
+JUDGE_ANEW = """
+import sys
+from pathlib import Path
+import teho
+from explain.scenarios import SCENARIOS
+from teho.explain.judge import judge_all
+from teho.explain.policy import load_policy
+print(teho.__file__)
+findings, _ = judge_all(*SCENARIOS["fed_well"](), load_policy(Path(sys.argv[1])))
+for finding in findings:
+    print(finding.kind, finding.sentence)
+"""
+
 CLEAN = ("well_used_8_gpus", "no_gpu_clean", "laptop", "fed_well")
 NEEDS_A_NEIGHBOUR = {"gpu_one_idle", "communication_bound", "rank_imbalance"}
 NEEDS_NOTHING = {"energy_disagrees", "job_too_short", "run_failed", "task_imbalance"}
 NEEDS_A_POOR_GPU = {"gpu_slow_fp64"}
-FOLDERS = tuple(Path(package.__file__).parent for package in (rules, causes))
-NEEDS_A_WATCHED_PROGRAM = {path.stem for path in FOLDERS[1].glob("[!_]*.py")}
+FILES = sorted(Path(rules.__file__).parent.glob("*/[!_]*.py"))
+NEEDS_A_PROBED_PROGRAM = {rule.KIND for rule in RULES if needs_a_probed_program(rule)}
 
 
 def kinds_of(made) -> list[str]:
@@ -137,7 +180,7 @@ def test_each_rule_alone_is_silent_on_a_clean_run(rule, name):
 @pytest.mark.parametrize("rule", RULES, ids=KINDS)
 def test_each_rule_abstains_where_its_signals_are_missing(rule):
     verdict = judged(rule, missing_signals())
-    if rule.KIND in NEEDS_A_NEIGHBOUR | NEEDS_NOTHING | NEEDS_A_POOR_GPU | NEEDS_A_WATCHED_PROGRAM:
+    if rule.KIND in NEEDS_A_NEIGHBOUR | NEEDS_NOTHING | NEEDS_A_POOR_GPU | NEEDS_A_PROBED_PROGRAM:
         assert verdict == []
         return
     assert isinstance(verdict, Abstention)
@@ -224,31 +267,51 @@ class TestSuppression:
         assert kinds_of(made) == ["out_of_memory", "gpu_never_used", "job_too_short"]
 
     def test_no_rule_mutes_one_that_was_judged_before_it(self):
-        order = [entry.by for entry in SUPPRESSIONS]
-        for entry in SUPPRESSIONS:
-            assert set(entry.mutes) <= set(KINDS)
-            assert not set(entry.mutes) & set(order[: order.index(entry.by)])
-        assert len(set(order)) == len(order)
+        order = [rule.KIND for rule in in_judging_order()]
+        assert sorted(order) == sorted(KINDS)
+        for rule in RULES:
+            muted = mutes_of(rule).kinds
+            assert set(muted) <= set(KINDS)
+            assert all(order.index(rule.KIND) < order.index(kind) for kind in muted)
 
 
 class TestRegistry:
-    def test_every_file_is_registered_under_its_own_name(self):
-        files = [path.stem for folder in FOLDERS for path in folder.glob("[!_]*.py")]
-        assert sorted(KINDS) == sorted(files)
+    def test_every_file_is_a_rule_under_its_own_name(self):
+        assert sorted(KINDS) == sorted(path.stem for path in FILES)
         assert len(set(KINDS)) == len(KINDS)
+
+    def test_every_rule_has_a_rank_of_its_own(self):
+        assert len({rule.RANK for rule in RULES}) == len(RULES)
 
     def test_every_rule_has_thresholds_and_every_threshold_a_rule(self):
         assert set(load_policy().thresholds) == {*KINDS, EVERY_RULE, OUTLIERS, ROOFLINE}
 
     def test_every_threshold_is_read_by_its_rule(self):
-        sources = {path.stem: path.read_text("utf-8") for of in FOLDERS for path in of.glob("*.py")}
-        shared = sources["_look"] + sources["_watch"]
+        sources = {path.stem: path.read_text("utf-8") for path in FILES}
+        shared = inspect.getsource(context) + inspect.getsource(program_context)
         for kind, limits in load_policy().thresholds.items():
             if kind in {OUTLIERS, ROOFLINE}:
                 continue
             own = shared if kind == EVERY_RULE else sources[kind]
             for name in limits:
                 assert f'limit("{name}")' in own + shared, f"{kind}.{name}"
+
+    def test_one_new_file_is_a_new_rule(self, tmp_path):
+        package = tmp_path / "teho"
+        shutil.copytree(Path(teho.__file__).parent, package)
+        (package / "explain" / "rules" / "job" / "ran_at_all.py").write_text(NEW_RULE)
+        (tmp_path / "site.toml").write_text("[ran_at_all]\nelapsed_min_s = 1000\n")
+        done = subprocess.run(
+            [sys.executable, "-c", JUDGE_ANEW, str(tmp_path / "site.toml")],
+            env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[1]}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.splitlines() == [
+            str(package / "__init__.py"),
+            "ran_at_all The program ran for longer than 1000 s.",
+        ]
 
     def test_every_threshold_of_outliers_is_read(self):
         source = Path(outliers.__file__).read_text(encoding="utf-8")
@@ -262,30 +325,6 @@ class TestRegistry:
 
 
 class TestPage:
-    def test_lists_every_rule_in_order(self):
-        text = PAGE.read_text(encoding="utf-8")
-        table = text[text.index("## All rules") : text.index("Some findings")]
-        assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == KINDS
-
-    def test_lists_every_suppression(self):
-        rows = [
-            f"| `{entry.by}` | {', '.join(f'`{kind}`' for kind in entry.mutes)} | {entry.why} |"
-            for entry in SUPPRESSIONS
-        ]
-        text = PAGE.read_text(encoding="utf-8")
-        section = text[text.index("| Finding | mutes") : text.index("Points that are")]
-        assert section.strip().splitlines()[2:] == rows
-
-    def test_lists_every_threshold(self):
-        rows = [
-            f"| `{kind}.{name}` | {limit.value:g} {limit.unit} | {limit.source} |"
-            for kind, limits in load_policy().thresholds.items()
-            for name, limit in limits.items()
-        ]
-        text = PAGE.read_text(encoding="utf-8")
-        section = text[text.index("| Threshold | Value") : text.index("## Other thresholds")]
-        assert section.strip().splitlines()[2:] == rows
-
     def test_names_the_day_of_the_sources(self):
         day = load_policy().verified_on.isoformat()
         assert f"last read on {day}" in PAGE.read_text(encoding="utf-8")

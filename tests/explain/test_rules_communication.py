@@ -18,8 +18,9 @@ from explain.scenario_parts import (
     repeated,
     scenario,
 )
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import communication_bound, judge_all
+from teho.explain.rules.job import communication_bound
 from teho.model.finding import Abstention, Severity
 
 MB = 1e6

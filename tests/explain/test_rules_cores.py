@@ -17,7 +17,7 @@ from explain.scenario_parts import (
     step,
     untouched_gpu,
 )
-from teho.explain.rules import cores_unused, serial_program, too_many_threads
+from teho.explain.rules.cpu import cores_unused, serial_program, too_many_threads
 from teho.model.allocation import Allocation
 from teho.model.finding import Abstention, Severity
 

@@ -15,8 +15,9 @@ from explain.scenario_parts import (
     judged,
     scenario,
 )
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import cores_taken_by_others, judge_all
+from teho.explain.rules.cpu import cores_taken_by_others
 from teho.model.finding import Abstention, Severity
 
 LOAD = {"load_1min": 7.0}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from explain.scenario_parts import UNSUPPORTED, NodePart, figures, found, gpu, judged, scenario
-from teho.explain.rules import energy_disagrees
+from teho.explain.rules.energy import energy_disagrees
 from teho.model.finding import Severity
 
 

@@ -17,19 +17,19 @@ from explain.scenario_parts import (
     scenario,
     untouched_gpu,
 )
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import (
+from teho.explain.rules.energy import gpu_power_capped
+from teho.explain.rules.gpu import (
     gpu_held_idle,
     gpu_launch_bound,
     gpu_low_occupancy,
     gpu_memory_bound,
     gpu_never_used,
     gpu_pcie_bound,
-    gpu_power_capped,
     gpu_slow_fp64,
     gpu_sm_low,
     gpu_tensor_cores_idle,
-    judge_all,
 )
 from teho.model.finding import Abstention, Lack, Severity
 from teho.model.missing import Missing, Reason

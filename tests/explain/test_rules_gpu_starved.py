@@ -16,7 +16,7 @@ from explain.scenario_parts import (
     repeated,
     scenario,
 )
-from teho.explain.rules import cpu_busy_gpu_idle, io_wait_gpu_idle
+from teho.explain.rules.gpu import cpu_busy_gpu_idle, io_wait_gpu_idle
 from teho.model.finding import Abstention, Severity
 
 

@@ -15,7 +15,9 @@ from explain.scenario_parts import (
     repeated,
     scenario,
 )
-from teho.explain.rules import gpu_invisible, gpu_memory_full, gpu_throttled
+from teho.explain.rules.energy import gpu_throttled
+from teho.explain.rules.gpu import gpu_invisible
+from teho.explain.rules.memory import gpu_memory_full
 from teho.model.allocation import Allocation
 from teho.model.finding import Severity
 from teho.model.missing import Missing

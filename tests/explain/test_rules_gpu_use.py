@@ -19,12 +19,8 @@ from explain.scenario_parts import (
     untouched_gpu,
 )
 from teho.explain.policy import load_policy
-from teho.explain.rules import (
-    gpu_low_use,
-    gpu_never_used,
-    gpu_one_idle,
-    gpu_used_only_at_first,
-)
+from teho.explain.program_context import ProgramContext
+from teho.explain.rules.gpu import gpu_low_use, gpu_never_used, gpu_one_idle, gpu_used_only_at_first
 from teho.model.finding import Abstention, Severity, Threshold
 from teho.units import GIB
 
@@ -156,7 +152,8 @@ class TestUsedOnlyAtFirst:
     def test_at_the_very_threshold(self):
         limits = dict(load_policy().of(gpu_used_only_at_first.KIND))
         limits["idle_share_percent"] = Threshold(40.0, "%", "this test")
-        assert len(gpu_used_only_at_first.judge(*scenarios.used_at_first(), limits)) == 1
+        context = ProgramContext(gpu_used_only_at_first.KIND, *scenarios.used_at_first(), limits)
+        assert len(gpu_used_only_at_first.judge(context)) == 1
 
     @pytest.mark.parametrize(("used", "count"), [(9.99, 0), (10.0, 1), (10.01, 1)])
     def test_threshold_of_having_been_used(self, used, count):

@@ -19,7 +19,7 @@ from explain.scenario_parts import (
     step,
     task,
 )
-from teho.explain.rules import rank_imbalance, task_imbalance
+from teho.explain.rules.job import rank_imbalance, task_imbalance
 from teho.model.finding import Abstention, Severity
 from teho.model.run import Clock
 

@@ -16,20 +16,17 @@ from explain.scenario_parts import (
     task,
     untouched_gpu,
 )
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import (
-    cores_unused,
+from teho.explain.rules.cpu import cores_unused, serial_program, too_many_threads
+from teho.explain.rules.gpu import (
     gpu_invisible,
     gpu_low_use,
     gpu_never_used,
     gpu_one_idle,
     gpu_used_only_at_first,
-    judge_all,
-    memory_near_limit,
-    memory_overasked,
-    serial_program,
-    too_many_threads,
 )
+from teho.explain.rules.memory import memory_near_limit, memory_overasked
 from teho.model.allocation import Allocation
 from teho.units import GIB
 

@@ -16,7 +16,7 @@ from explain.scenario_parts import (
     judged,
     scenario,
 )
-from teho.explain.rules import memory_near_limit, memory_overasked, out_of_memory
+from teho.explain.rules.memory import memory_near_limit, memory_overasked, out_of_memory
 from teho.model.finding import Abstention, Severity
 from teho.model.missing import Missing, Reason
 from teho.units import GIB

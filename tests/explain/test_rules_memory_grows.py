@@ -20,8 +20,9 @@ from explain.scenario_parts import (
     repeated,
     scenario,
 )
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all, memory_grows
+from teho.explain.rules.memory import memory_grows
 from teho.explain.trend import Point, thinned, trend_of
 from teho.model.finding import Abstention, Severity
 from teho.model.missing import Missing, Reason

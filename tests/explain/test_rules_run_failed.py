@@ -7,8 +7,9 @@ import pytest
 
 from explain import scenarios
 from explain.scenario_parts import NodePart, figures, found, judged, scenario, step, task
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all, run_failed
+from teho.explain.rules.job import run_failed
 from teho.model.finding import Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock

@@ -12,7 +12,7 @@ from explain.scenario_parts import (
     judged,
     scenario,
 )
-from teho.explain.rules import job_too_short
+from teho.explain.rules.job import job_too_short
 from teho.model.finding import Severity
 
 

@@ -19,7 +19,7 @@ from explain.scenario_parts import (
     step,
     task,
 )
-from teho.explain.rules import time_overasked
+from teho.explain.rules.job import time_overasked
 from teho.model.finding import Abstention, Severity
 
 

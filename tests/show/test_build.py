@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from explain.scenarios import SCENARIOS
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all
 from teho.model.finding import Severity
 from teho.model.missing import Missing, Reason
 from teho.model.program import Program

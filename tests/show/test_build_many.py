@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from explain.scenario_parts import UNSUPPORTED, NodePart, gpu, repeated, scenario, step, task
 from explain.scenarios import HOSTS, one_gpu_differs, one_node_died, one_task_killed
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock, RunState, Trouble
 from teho.show.build import build_view

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teho.explain.policy import OUTLIERS, load_policy
+from teho.explain.policy import load_policy
+from teho.explain.shared_thresholds import OUTLIERS
 from teho.model.missing import Missing, Reason
 from teho.show.build_ranking import Judged, ranked
 from teho.show.view import Column, Table

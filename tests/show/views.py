@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from explain.scenarios import one_node_died
+from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.explain.rules import judge_all
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import RunState

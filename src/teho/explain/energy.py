@@ -35,7 +35,7 @@ _STUCK_S = 1.0
 """Ten ticks without an advance are no chance."""
 _STUCK_SHARE = 0.95
 """A counter that stood still and has nearly all of the energy in the end had only not been read.
-5 % is what tells agreement from disagreement (thresholds.toml, energy_disagrees)."""
+5 % is what tells agreement from disagreement (rule `energy_disagrees`)."""
 _COVERED_SHARE = 0.95
 """Power that was seen for less of the time says nothing about the counter."""
 

@@ -1,8 +1,7 @@
-"""The limits that rules judge by: from `thresholds.toml`, and from a file that overrides it."""
+"""The thresholds of all rules, as they are shipped, and as a file changes them."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from datetime import date
@@ -13,20 +12,18 @@ import msgspec
 
 from teho.config.toml import did_you_mean, read_toml
 from teho.errors import InputError
+from teho.explain.registry import RULES
+from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.model.finding import Threshold
 
-__all__ = ["EVERY_RULE", "OUTLIERS", "Policy", "load_policy"]
-
-EVERY_RULE = "every_rule"
-"""The section whose thresholds every rule sees beside its own."""
-OUTLIERS = "outliers"
-"""The section by which tables of many devices are sorted; no rule reads it."""
+__all__ = ["Policy", "load_policy"]
 
 _T = TypeVar("_T")
 
+_VERIFIED_ON = date(2026, 11, 20)
 _META = "meta"
+"""A section without thresholds, which files may have."""
 _NEXT = "mend the file; docs/rules.md lists every rule and threshold"
-_DEFAULTS = Path(__file__).with_name("thresholds.toml")
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -45,6 +42,13 @@ class Policy(msgspec.Struct, frozen=True):
         return {**self.thresholds[EVERY_RULE], **self.thresholds[kind]}
 
 
+SHIPPED = Policy(
+    verified_on=_VERIFIED_ON,
+    thresholds={name: dict(section) for name, section in SHARED.items()}
+    | {rule.KIND: dict(rule.THRESHOLDS) for rule in RULES},
+)
+
+
 class _Override(msgspec.Struct, frozen=True):
     """A threshold in an overriding file, in its long form."""
 
@@ -57,18 +61,16 @@ def load_policy(override: Path | None = None) -> Policy:
     """Return the shipped thresholds, with single values replaced by those of a file.
 
     Args:
-        override: a TOML file in the shape of `thresholds.toml`; a threshold is a bare
-            number, or a table with `value` and, if wanted, `source`. A copy of
-            `thresholds.toml` itself, edited, will do.
+        override: a TOML file with a section for each rule. A threshold is a bare number, or a
+            table with `value` and, if wanted, `source` and `unit`.
 
     Raises:
         InputError: the file cannot be read, is not TOML, or has an unknown rule,
             threshold or key, another unit, or something that is not a number.
     """
-    shipped = _shipped()
     if override is None:
-        return shipped
-    merged = {kind: dict(limits) for kind, limits in shipped.thresholds.items()}
+        return SHIPPED
+    merged = {kind: dict(limits) for kind, limits in SHIPPED.thresholds.items()}
     for kind, section in read_toml(override).items():
         if kind == _META:
             continue
@@ -78,17 +80,7 @@ def load_policy(override: Path | None = None) -> Policy:
         for name, given in section.items():
             old = _known(limits, name, f"threshold of {kind}", override)
             limits[name] = _replaced(old, given, f"{kind}.{name}", override)
-    return Policy(verified_on=shipped.verified_on, thresholds=merged)
-
-
-@functools.cache
-def _shipped() -> Policy:
-    raw = read_toml(_DEFAULTS)
-    meta = raw.pop(_META)
-    return Policy(
-        verified_on=meta["verified_on"],
-        thresholds=msgspec.convert(raw, dict[str, dict[str, Threshold]]),
-    )
+    return Policy(verified_on=_VERIFIED_ON, thresholds=merged)
 
 
 def _replaced(old: Threshold, given: object, key: str, path: Path) -> Threshold:

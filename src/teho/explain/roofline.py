@@ -11,19 +11,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from teho.explain.context import Gpu, RuleContext
 from teho.explain.peaks import Peaks, no_peaks, peaks_of
 from teho.explain.policy import Policy
-from teho.explain.rules._look import Gpu, Look
+from teho.explain.shared_thresholds import ROOFLINE
 from teho.model.finding import Abstention
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Summary
 
-__all__ = ["PIPES", "ROOFLINE", "Place", "Roofline", "rooflines_of", "uncounted"]
-
-ROOFLINE = "roofline"
-"""The section of its thresholds; no rule reads it."""
+__all__ = ["PIPES", "Place", "Roofline", "rooflines_of", "uncounted"]
 
 PIPES: Mapping[str, tuple[str, ...]] = {
     "gpu_fp64_percent": ("fp64_tflops",),
@@ -79,33 +77,33 @@ def rooflines_of(
     Returns:
         A roofline for each model, and what was lacking for the GPUs that stand under none.
     """
-    look = Look(ROOFLINE, run, summary, policy.of(ROOFLINE))
+    context = RuleContext(ROOFLINE, run, summary, policy.of(ROOFLINE))
     models: dict[str, tuple[Peaks, list[tuple[Gpu, Place]]]] = {}
-    for of in look.gpus:
+    for of in context.gpus:
         peaks = peaks_of(of.gpu.device)
-        place = _place(look, of, peaks)
+        place = _place(context, of, peaks)
         if peaks is not None and place is not None:
             models.setdefault(of.gpu.device.name, (peaks, []))[1].append((of, place))
     rooflines = tuple(
-        _roofline(look, model, peaks, places) for model, (peaks, places) in models.items()
+        _roofline(context, model, peaks, places) for model, (peaks, places) in models.items()
     )
-    lacking = look.outcome([])
+    lacking = context.outcome([])
     return rooflines, lacking if isinstance(lacking, Abstention) else None
 
 
-def _place(look: Look, of: Gpu, peaks: Peaks | None) -> Place | None:
+def _place(context: RuleContext, of: Gpu, peaks: Peaks | None) -> Place | None:
     """Return where a GPU stands; None where it was not at work, and, noted, where nobody knows."""
-    memory = look.while_working(of, _MEMORY)
+    memory = context.while_working(of, _MEMORY)
     if memory is None:
         return None
     if peaks is None:
-        look.figure(of, "peaks", no_peaks(of.gpu.device))
+        context.figure(of, "peaks", no_peaks(of.gpu.device))
         return None
     percents: dict[str, float] = {}
     for metric, rates in PIPES.items():
         if set(rates) <= set(peaks.lacks):
             continue
-        percent = look.while_working(of, metric)
+        percent = context.while_working(of, metric)
         if percent is None:
             return None
         percents[metric] = percent
@@ -113,7 +111,7 @@ def _place(look: Look, of: Gpu, peaks: Peaks | None) -> Place | None:
     if place.bytes_per_s > 0 and place.least_flop_per_s > 0:
         return place
     nothing = Missing(Reason.UNRECORDED, "none was seen")
-    look.figure(of, "floating-point work with memory traffic", nothing)
+    context.figure(of, "floating-point work with memory traffic", nothing)
     return None
 
 
@@ -133,7 +131,7 @@ def _at(peaks: Peaks, memory_percent: float, pipe_percent: Mapping[str, float]) 
 
 
 def _roofline(
-    look: Look, model: str, peaks: Peaks, places: Sequence[tuple[Gpu, Place]]
+    context: RuleContext, model: str, peaks: Peaks, places: Sequence[tuple[Gpu, Place]]
 ) -> Roofline:
     found = [place for _, place in places]
     mean = _at(
@@ -141,12 +139,12 @@ def _roofline(
         _mean([place.memory_percent for place in found]),
         {pipe: _mean([at.pipe_percent[pipe] for at in found]) for pipe in found[0].pipe_percent},
     )
-    return Roofline(model, peaks, tuple(places), mean, _bound(look, mean))
+    return Roofline(model, peaks, tuple(places), mean, _bound(context, mean))
 
 
-def _bound(look: Look, mean: Place) -> Literal["memory", "arithmetic", "neither"]:
+def _bound(context: RuleContext, mean: Place) -> Literal["memory", "arithmetic", "neither"]:
     arithmetic = max(mean.pipe_percent.values(), default=0.0)
-    if max(arithmetic, mean.memory_percent) < look.limit("near_percent"):
+    if max(arithmetic, mean.memory_percent) < context.limit("near_percent"):
         return "neither"
     return "memory" if mean.memory_percent >= arithmetic else "arithmetic"
 

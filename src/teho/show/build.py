@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from teho.config.electricity import Electricity
-from teho.explain.policy import OUTLIERS, Policy, load_policy
+from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
+from teho.explain.shared_thresholds import OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.wording import listed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from teho.explain.context import Gpu
 from teho.explain.peaks import RATES, Peaks
 from teho.explain.roofline import PIPES, Place, Roofline, uncounted
-from teho.explain.rules._look import Gpu
 from teho.explain.wording import joined
 from teho.model.metric import METRICS_BY_NAME
 from teho.show import view

@@ -96,7 +96,7 @@ class LoadedRun:
 
     @cached_property
     def _judged(self) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
-        from teho.explain.rules import judge_all
+        from teho.explain.judge import judge_all
 
         return judge_all(self.run, self.summary, self._policy)
 

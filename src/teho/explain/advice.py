@@ -1,0 +1,150 @@
+"""Options that can be copied into the batch script, right for the scheduler of the run."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from teho.explain.context import Gpu, allocation_of
+from teho.model.allocation import Allocation
+from teho.model.run import Run
+from teho.model.summary import NodeSummary
+from teho.units import GIB
+
+__all__ = [
+    "ask_cores",
+    "ask_memory",
+    "later_job",
+    "loader_workers",
+    "more_memory",
+    "process_for_each",
+    "use_gpus",
+]
+
+
+def use_gpus(scheduler: str | None, used: Sequence[Gpu], nodes_held: int) -> str:
+    """Say how to hold only as many GPUs as are used.
+
+    Args:
+        scheduler: of the run's allocation.
+        used: the GPUs in use, at least one.
+        nodes_held: nodes that the job holds.
+    """
+    nodes_used = Counter(of.node.name for of in used)
+    per_node = max(nodes_used.values())
+    if scheduler == "slurm":
+        nodes = f" with `--nodes={len(nodes_used)}`" if len(nodes_used) < nodes_held else ""
+        return (
+            f"ask for `--gpus-per-node={per_node}`, or `--gres=gpu:TYPE:{per_node}` with the "
+            f"type that the script names now{nodes}"
+        )
+    if scheduler == "grid_engine":
+        return (
+            f"lower the number in the script's GPU request to {per_node}, as in "
+            f"`-l gpu={per_node}` or `-l coproc_v100={per_node}`"
+        )
+    if any(of.gpu.device.vendor == "amd" for of in used):
+        return f"set `ROCR_VISIBLE_DEVICES={','.join(str(of.gpu.device.index) for of in used)}`"
+    if any(of.gpu.device.parent_id for of in used):
+        return f"set `CUDA_VISIBLE_DEVICES={','.join(of.gpu.device.id for of in used)}`"
+    # The driver's own index counts by PCI address, CUDA by speed unless it is told otherwise.
+    places = ",".join(str(of.gpu.device.index) for of in used)
+    return f"set `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={places}`"
+
+
+def process_for_each(scheduler: str | None, node: NodeSummary, nodes_held: int) -> str:
+    """Say how to start one process for each GPU of the run.
+
+    Args:
+        scheduler: of the run's allocation.
+        node: one of its nodes.
+        nodes_held: nodes that the job holds.
+    """
+    gpus = len(node.gpus)
+    if nodes_held == 1:
+        return f"`torchrun --nproc-per-node={gpus}`"
+    if scheduler == "slurm":
+        return f"`srun --ntasks-per-node={gpus} teho launch -- CMD`"
+    return f"`torchrun --nnodes={nodes_held} --nproc-per-node={gpus}`"
+
+
+def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
+    """Say how to ask for a number of cores on each node; empty without a scheduler."""
+    allocation = allocation_of(run, node.name)
+    if allocation.scheduler == "slurm":
+        tasks = _tasks_per_node(run, allocation.cores_asked)
+        if tasks and tasks > per_node:
+            return f"`--ntasks-per-node={per_node}`"
+        each = math.ceil(per_node / (tasks or 1))
+        # Without the number of tasks the option is only right for the usual one.
+        return f"`--cpus-per-task={each}`" + ("" if tasks else " (with one task a node)")
+    if allocation.scheduler == "grid_engine":
+        return f"`-pe smp {per_node}` (or as the site calls its shared-memory environment)"
+    return ""
+
+
+def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
+    """Say how to ask for an amount of memory on each node; empty without a scheduler.
+
+    Args:
+        allocation: of the node.
+        needed_bytes: memory for the whole node, margin included; rounded up to GiB.
+        cores: slots by which Grid Engine multiplies its request.
+    """
+    if allocation.scheduler == "slurm":
+        return f"`--mem={math.ceil(needed_bytes / GIB)}G`"
+    if allocation.scheduler == "grid_engine":
+        each = math.ceil(needed_bytes / GIB / max(cores, 1) * 10) / 10
+        return (
+            f"`-l h_vmem={each:g}G` (for each of {cores} slots; where it limits virtual memory, "
+            "go there in steps)"
+        )
+    return ""
+
+
+def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
+    """Say how to get a node's job more memory, or to need less."""
+    allocation = allocation_of(run, node.name)
+    less = "fewer loader workers or a smaller batch need less"
+    if needed_bytes is None or allocation.scheduler is None:
+        return f"Give it more memory, or let it need less: {less}."
+    more = ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)
+    whole_node = " on a node that has it" if node.memory_limit_source == "node" else ""
+    return f"Ask for {more}{whole_node}; or let it need less: {less}."
+
+
+def later_job(scheduler: str | None) -> str:
+    """Say how to run the rest of the work in a job of its own."""
+    if scheduler == "slurm":
+        return (
+            "submit the rest as a job without a GPU, "
+            "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`"
+        )
+    if scheduler == "grid_engine":
+        return "submit the rest as a job without a GPU, `qsub -hold_jid $JOB_ID rest.sh`"
+    return "run the rest as a program of its own, so that others can have the GPU"
+
+
+def loader_workers(cores: int, gpus: int) -> int:
+    """Return how many loader processes fit beside one training process a GPU.
+
+    Cores of the node ÷ GPUs, less one for the training process: the formula of
+    Lightning's suggestion (affinity ÷ ranks - 1), and at least 1.
+    """
+    return max(1, cores // max(gpus, 1) - 1)
+
+
+def _tasks_per_node(run: Run, cores_asked: int | None) -> int | None:
+    """Work out Slurm's tasks on each node from the request; None where it tells too little."""
+    nodes = _positive(run, "SLURM_JOB_NUM_NODES") or len(run.nodes)
+    tasks = _positive(run, "SLURM_NTASKS")
+    if tasks and tasks >= nodes:
+        return tasks // nodes
+    each = _positive(run, "SLURM_CPUS_PER_TASK")
+    return max(1, cores_asked // each) if cores_asked and each else None
+
+
+def _positive(run: Run, variable: str) -> int | None:
+    text = run.environment.get(variable, "")
+    return (int(text) or None) if text.isdecimal() else None

@@ -1,0 +1,118 @@
+"""Judges a run by every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from teho.explain.context import Gpu, Located
+from teho.explain.policy import Policy
+from teho.explain.program_context import ProgramContext
+from teho.explain.registry import RULES, in_judging_order, mutes_of, same_loss_as
+from teho.explain.rule import Rule
+from teho.explain.rules.job import run_failed
+from teho.model.finding import Abstention, Finding, Severity
+from teho.model.program import Program
+from teho.model.run import Run
+from teho.model.summary import NodeSummary, Summary
+
+__all__ = ["judge_all", "judge_by"]
+
+_SEVERITIES = tuple(Severity)
+_BY_KIND = {rule.KIND: rule for rule in RULES}
+
+
+def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Finding] | Abstention:
+    """Judge a run by one rule; no other rule mutes it."""
+    return rule.judge(ProgramContext(rule.KIND, run, summary, policy.of(rule.KIND)))
+
+
+def judge_all(
+    run: Run, summary: Summary, policy: Policy
+) -> tuple[tuple[Finding, ...], tuple[Abstention, ...]]:
+    """Judge a run by every rule.
+
+    Returns:
+        The findings, in this order: how a failed run ended, then by severity, by the time that
+        could be saved, and by rank. The abstentions, by rank. Muted rules neither find nor abstain.
+    """
+    findings: list[Finding] = []
+    abstentions: list[Abstention] = []
+    muted: dict[str, set[str]] = {}
+    silent: set[str] = set()
+    for rule in in_judging_order():
+        if rule.KIND in silent:
+            continue
+        seen = _without(summary, muted.get(rule.KIND, set()))
+        outcome = judge_by(rule, run, seen, policy)
+        if isinstance(outcome, Abstention):
+            abstentions.append(outcome)
+            continue
+        findings += outcome
+        strong = [finding for finding in outcome if _mutes_others(finding)]
+        subjects = {key for finding in strong for key in _subjects(finding)}
+        for kind in mutes_of(rule).kinds if strong else ():
+            muted.setdefault(kind, set()).update(subjects)
+            if not subjects:
+                silent.add(kind)
+    findings.sort(
+        key=lambda found: (
+            found.kind != run_failed.KIND,
+            _SEVERITIES.index(found.severity),
+            -_middle(found),
+            _BY_KIND[found.kind].RANK,
+        )
+    )
+    abstentions.sort(key=lambda lack: _BY_KIND[lack.kind].RANK)
+    return tuple(_plain(found) for found in _within_the_whole(findings)), tuple(abstentions)
+
+
+def _middle(finding: Finding) -> float:
+    """Return the share of the time that a finding could save; 0 if it claims none."""
+    return sum(finding.regain_percent) / 2 if finding.regain_percent else 0.0
+
+
+def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Let all findings together claim no more than 100 % of the time."""
+    left = 100.0
+    above: set[str] = set()
+    for finding in findings:
+        above.add(finding.kind)
+        if above & same_loss_as(_BY_KIND[finding.kind]):
+            yield msgspec.structs.replace(finding, regain_percent=None)
+        elif finding.regain_percent:
+            least, most = (min(one, left) for one in finding.regain_percent)
+            left -= most
+            yield msgspec.structs.replace(finding, regain_percent=(least, most))
+        else:
+            yield finding
+
+
+def _subjects(finding: Finding) -> tuple[str, ...]:
+    return finding.subjects if isinstance(finding, Located) else ()
+
+
+def _mutes_others(finding: Finding) -> bool:
+    return finding.mutes if isinstance(finding, Located) else True
+
+
+def _without(summary: Summary, keys: set[str]) -> Summary:
+    """Return the summary without the nodes and GPUs of these keys, and what ran on those nodes."""
+    if not keys:
+        return summary
+    nodes = tuple(_without_gpus(node, keys) for node in summary.nodes if node.name not in keys)
+    mains = summary.program.mains if summary.program else ()
+    program = Program(mains=tuple(main for main in mains if main.process.node not in keys))
+    return msgspec.structs.replace(summary, nodes=nodes, program=program)
+
+
+def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:
+    gpus = tuple(gpu for gpu in node.gpus if Gpu(node, gpu).key not in keys)
+    return msgspec.structs.replace(node, gpus=gpus)
+
+
+def _plain(finding: Finding) -> Finding:
+    """Return the finding as reports know it, without its subjects."""
+    fields = {name: getattr(finding, name) for name in Finding.__struct_fields__}
+    return Finding(**fields)

@@ -1,0 +1,55 @@
+"""What the file of a rule declares.
+
+A rule is one file in a folder of `teho.explain.rules`. Nothing else needs to name it: rules are
+found by their folder, and docs/rules.md is written from what they declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from teho.explain.program_context import ProgramContext
+from teho.model.finding import Abstention, Finding, Threshold
+
+__all__ = ["Mutes", "Rule"]
+
+
+class Mutes(NamedTuple):
+    """The rules that a finding makes pointless.
+
+    It mutes them for the GPUs and nodes that it is about. If it is about the whole run, it mutes
+    them for the whole run.
+    """
+
+    kinds: tuple[str, ...]
+    because: str
+
+
+class Rule(Protocol):
+    """The module of a rule.
+
+    A module may also have `MUTES`, a `Mutes`, and `SAME_LOSS_AS`, the kinds of rules that claim the
+    same time as this one. If a finding of one of those stands above its own, it claims no time.
+    """
+
+    KIND: str
+    """The name of the file, and the kind of its findings."""
+    RANK: int
+    """Where its findings stand among those of equal severity that could save as much time: the
+    smallest comes first. Each rule has its own."""
+    SAYS: str
+    """What its finding says, for docs/rules.md."""
+    SEVERITY: str
+    """Of its findings, for docs/rules.md."""
+    THRESHOLDS: Mapping[str, Threshold]
+    """By name, with the shipped values."""
+
+    def judge(self, context: ProgramContext) -> list[Finding] | Abstention:
+        """Judge one run.
+
+        Returns:
+            Findings; `[]` if all is well or the question does not apply; an `Abstention` if a
+            signal was missing.
+        """
+        ...

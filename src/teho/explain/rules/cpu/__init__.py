@@ -1,0 +1,1 @@
+"""Cores, threads, and what Python does on them."""

@@ -1,0 +1,1 @@
+"""Energy, power and heat."""

@@ -1,0 +1,1 @@
+"""GPUs that are not used, or not used well."""

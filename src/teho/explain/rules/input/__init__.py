@@ -1,0 +1,1 @@
+"""Programs that wait for their data."""

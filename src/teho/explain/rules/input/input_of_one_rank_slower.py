@@ -1,0 +1,81 @@
+"""One rank waits for its data, and all others wait for it."""
+
+from __future__ import annotations
+
+import statistics
+
+from teho.explain.program_context import ProgramContext
+from teho.explain.rule import Mutes
+from teho.model.finding import Abstention, Evidence, Finding, Threshold
+
+__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
+
+KIND = "input_of_one_rank_slower"
+RANK = 90
+SAYS = "one rank waited for its data, and the other ranks waited for this rank"
+SEVERITY = "critical, warning"
+THRESHOLDS = {
+    "apart_percent": Threshold(
+        10.0, "%", "TraceML: a rank that is 10 % of a step behind is worth a warning"
+    ),
+}
+MUTES = Mutes(
+    (
+        "input_read_again",
+        "input_small_files",
+        "input_workers_needless",
+        "input_workers_restarted",
+        "input_collated_one_by_one",
+        "input_skewed",
+        "input_too_many_workers",
+        "input_too_few_workers",
+        "input_in_main_process",
+        "input_slow",
+        "gpu_low_use",
+        "io_wait_gpu_idle",
+        "cpu_busy_gpu_idle",
+        "rank_imbalance",
+        "communication_bound",
+    ),
+    because="the other ranks wait for this one",
+)
+
+
+def judge(context: ProgramContext) -> list[Finding] | Abstention:
+    """Compare how long the ranks waited for their data."""
+    ranks = [
+        main for main in context.mains if main.process.wall_s >= context.mains[0].process.wall_s / 2
+    ]
+    known = {(main.library.get("world_size"), main.library.get("rank")) for main in ranks}
+    size = ranks[0].library.get("world_size") if ranks else None
+    if len(ranks) < 2 or not isinstance(size, int) or size < len(ranks):
+        return []
+    # Programs beside each other, or one after the other, do not wait for each other.
+    if len(known) < len(ranks) or {one for one, _ in known} != {size}:
+        return []
+    shares = [100 * main.feed.wait_s / main.process.wall_s for main in ranks]
+    worst = max(range(len(ranks)), key=lambda index: shares[index])
+    slow, median = ranks[worst], statistics.median_low(shares)
+    apart = shares[worst] - median
+    if apart < context.limit("apart_percent") or not context.is_loss(slow.feed.wait_s, slow):
+        return []
+    return [
+        context.lost(
+            f"Rank {slow.library.get('rank')} on {slow.process.node} waited for its data for "
+            f"{shares[worst]:.0f} % of the time, and the others, which waited for {median:.0f} %, "
+            "for it.",
+            share_percent=apart,
+            evidence=(
+                Evidence("waiting for data, slowest rank", shares[worst], "%"),
+                Evidence("waiting for data, median rank", median, "%"),
+                Evidence("ranks", float(len(ranks))),
+            ),
+            judged_by=["apart_percent"],
+            action=(
+                "Look at what this rank alone does: its part of the data, its node's disk, work in "
+                "`if rank == 0:`; give all ranks equal parts with `DistributedSampler`."
+            ),
+            regain_percent=(apart / 2, apart),
+            lines=slow.feed.lines,
+        )
+    ]

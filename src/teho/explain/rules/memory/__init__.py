@@ -1,0 +1,1 @@
+"""Memory of nodes and GPUs."""

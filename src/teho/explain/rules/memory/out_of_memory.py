@@ -1,0 +1,64 @@
+"""The kernel killed processes of the job because memory ran out."""
+
+from __future__ import annotations
+
+from teho.explain import advice
+from teho.explain.context import RuleContext, name_all, per_place, span
+from teho.explain.rule import Mutes
+from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.missing import Missing, Reason
+from teho.model.summary import NodeSummary
+
+__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
+
+KIND = "out_of_memory"
+RANK = 20
+SAYS = "the kernel killed processes of the job because memory ran out"
+SEVERITY = "critical"
+THRESHOLDS = {
+    "kills_min": Threshold(1.0, "kills", "none needed: the kernel counts them"),
+    "margin_percent": Threshold(
+        50.0,
+        "%",
+        "Teho's own choice: how much was really needed is not known; lower it after a good run",
+    ),
+}
+MUTES = Mutes(
+    ("memory_near_limit",),
+    because="the limit was reached",
+)
+
+
+def judge(context: RuleContext) -> list[Finding] | Abstention:
+    """Find nodes on which the kernel counted out-of-memory kills in the job's cgroup."""
+    killed: list[tuple[NodeSummary, float]] = []
+    for node in context.summary.nodes:
+        total = node.totals.get("oom_kills", Missing(Reason.UNRECORDED))
+        kills = context.figure(node, "out-of-memory kills", total)
+        if kills is not None and kills >= context.limit("kills_min"):
+            killed.append((node, kills))
+    return context.outcome([_finding(context, killed)] if killed else [])
+
+
+def _finding(context: RuleContext, killed: list[tuple[NodeSummary, float]]) -> Finding:
+    nodes = [node for node, _ in killed]
+    kills = [count for _, count in killed]
+    limits = [
+        (node, node.memory_limit_bytes)
+        for node in nodes
+        if not isinstance(node.memory_limit_bytes, Missing)
+    ]
+    margin = 1 + context.limit("margin_percent") / 100
+    needed_bytes = max(limit for _, limit in limits) * margin if limits else None
+    return context.finding(
+        Severity.CRITICAL,
+        f"The kernel killed {span(kills, '')} process{'' if kills == [1] else 'es'} on "
+        f"{name_all(nodes)} because memory ran out.",
+        evidence=(
+            *per_place("out-of-memory kills", "", killed),
+            *per_place("memory limit", "bytes", limits),
+        ),
+        judged_by=["kills_min", "margin_percent"],
+        action=advice.more_memory(context.run, nodes[0], needed_bytes),
+        subjects=nodes,
+    )
