@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenes import (
+from snapshots import (
     GIB,
     GONE,
     LAPTOP,
@@ -20,7 +20,7 @@ from scenes import (
     nvidia,
     part,
     python,
-    sight,
+    report,
     survey,
     with_environment,
     with_folder,
@@ -30,7 +30,7 @@ from teho.clusters.catalogue import load_cluster
 from teho.doctor.checks import CHECKS
 from teho.doctor.examine import chosen, examine, exit_code
 from teho.doctor.outcome import Said
-from teho.doctor.scene import Clock, Limits, Proxy, Python, Quota, Sample, Scene
+from teho.doctor.snapshot import Clock, Limits, Proxy, Python, Quota, Sample, Snapshot
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.device import Device
@@ -55,23 +55,23 @@ FAR = (gpu(numa_node=1),)
 GRID_ENGINE = allocation(scheduler="grid_engine", gpus_held=None)
 
 
-def limited(**more: int | None) -> Scene:
+def limited(**more: int | None) -> Snapshot:
     return changed(limits=Limits(**{**LIMITS, **more}))
 
 
-def data(size: int, count: int = 5000, file_system: str = "lustre") -> Scene:
+def data(size: int, count: int = 5000, file_system: str = "lustre") -> Snapshot:
     place = folder("/scratch/images", file_system)
     return changed(data=Sample(folder=place, listed=count, is_whole=False, sizes_bytes=(size,) * 9))
 
 
-def of_several_nodes(locked_memory_bytes: int) -> Scene:
+def of_several_nodes(locked_memory_bytes: int) -> Snapshot:
     given = allocation(node_count=2)
     return changed(
         limited(locked_memory_bytes=locked_memory_bytes), allocation=given, has_fabric=True
     )
 
 
-def with_cores(count: int, **variables: str) -> Scene:
+def with_cores(count: int, **variables: str) -> Snapshot:
     return changed(
         with_environment(**variables),
         survey=survey(cores=tuple(range(count))),
@@ -79,11 +79,11 @@ def with_cores(count: int, **variables: str) -> Scene:
     )
 
 
-def shared(free_bytes: int) -> Scene:
+def shared(free_bytes: int) -> Snapshot:
     return with_folder("shared memory", folder("/dev/shm", "tmpfs", free_bytes=free_bytes))
 
 
-def current(**more: object) -> Scene:
+def current(**more: object) -> Snapshot:
     return with_folder("here", folder("/scratch/ada", **more))
 
 
@@ -101,28 +101,28 @@ def twice() -> Python:
     return msgspec.structs.replace(found, packages=(*found.packages, other))
 
 
-def documented(machine: str) -> Scene:
+def documented(machine: str) -> Snapshot:
     """Return one whose PyTorch says nothing of its kernels, and is of a release that is known."""
     release = build(version="2.9.0", toolkit="13.0", evidence="")
-    found = python(release, pytorch=sight(architectures=()))
+    found = python(release, pytorch=report(architectures=()))
     return changed(python=msgspec.structs.replace(found, machine=machine))
 
 
-def seeing(**more: object) -> Scene:
-    return changed(python=python(build(), pytorch=sight(**more)))
+def seeing(**more: object) -> Snapshot:
+    return changed(python=python(build(), pytorch=report(**more)))
 
 
-def gpus(*devices: object, **more: object) -> Scene:
+def gpus(*devices: object, **more: object) -> Snapshot:
     held = allocation(gpus_held=len(devices))
     return changed(survey=survey(nvidia(*devices)), allocation=held, **more)  # type: ignore[arg-type]
 
 
-def whole_node(used: Device, *others: Device) -> Scene:
+def whole_node(used: Device, *others: Device) -> Snapshot:
     """Return a job that holds the node's third GPU, and what its programs use of all."""
     return changed(survey=survey(nvidia(used, others=others), visible={"SLURM_JOB_GPUS": "2"}))
 
 
-def at_login(cluster: Cluster, toolkit: str, version: str) -> Scene:
+def at_login(cluster: Cluster, toolkit: str, version: str) -> Snapshot:
     release = build(toolkit=toolkit, version=version, evidence="")
     return changed(LAPTOP, cluster=cluster, python=python(release))
 
@@ -137,8 +137,8 @@ INTEL = build(kind="xpu", toolkit="", version="2.9.1+xpu", evidence="version 2.9
 MIB = 1024**2
 SMALL_LIMIT = {"total_bytes": 64 * 1024**2, "free_bytes": 60 * 1024**2}
 
-FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
-    # id, scene, severity, whether the job is doomed, a part of the sentence
+FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
+    # id, snapshot, severity, whether the job is doomed, a part of the sentence
     ("gpus-allocated", changed(survey=survey(nvidia())), CRITICAL, True, "none can be used"),
     ("gpus-allocated", changed(survey=survey(HUNG)), CRITICAL, True, "did not answer within 15 s"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=2)), WARNING, False,
@@ -154,14 +154,14 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
     ("framework-sees-gpus", seeing(broken="ImportError: libcudnn.so.9: no such file"), CRITICAL,
      True, "torch cannot be imported: ImportError: libcudnn.so.9"),
     ("framework-sees-gpus",
-     changed(python=python(build(), build("jax"), pytorch=sight(gpus=0), jax=sight())),
+     changed(python=python(build(), build("jax"), pytorch=report(gpus=0), jax=report())),
      CRITICAL, False, "torch sees 0"),
     ("framework-sees-gpus",
-     changed(python=python(CPU_BUILD, build("jax"), jax=sight(gpus=0))), CRITICAL, True,
+     changed(python=python(CPU_BUILD, build("jax"), jax=report(gpus=0))), CRITICAL, True,
      "jaxlib sees 0 GPUs"),
     ("cpu-only-build", changed(python=python(CPU_BUILD)), CRITICAL, True,
      "torch 2.4.1 is a build for CPUs alone: it will not use the GPUs here"),
-    ("cpu-only-build", changed(python=python(build(), pytorch=sight(kind="cpu", toolkit=""))),
+    ("cpu-only-build", changed(python=python(build(), pytorch=report(kind="cpu", toolkit=""))),
      CRITICAL, True, "build for CPUs alone"),
     ("cpu-only-build", LOGIN, CRITICAL, False, "the GPUs on the compute nodes"),
     ("cpu-only-build", changed(python=python(CPU_BUILD, build("jax"))), WARNING, False,
@@ -175,11 +175,11 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
     ("packages",
      changed(survey=survey(Answers(of="amd", devices=(gpu(vendor="amd", architecture="gfx90a"),)))),
      CRITICAL, False, "PyTorch is built for CUDA, and the GPU"),
-    ("packages", changed(python=python(INTEL, pytorch=sight(kind="xpu", gpus=0))), CRITICAL, False,
+    ("packages", changed(python=python(INTEL, pytorch=report(kind="xpu", gpus=0))), CRITICAL, False,
      "PyTorch is built for Intel's GPUs, and the GPU"),
     ("packages", changed(LAPTOP, cluster=LUMI, python=python(build())), CRITICAL, False,
      "PyTorch is built for CUDA, and the GPU, MI250X"),
-    ("framework-sees-gpus", changed(python=python(INTEL, pytorch=sight(kind="xpu", gpus=0))),
+    ("framework-sees-gpus", changed(python=python(INTEL, pytorch=report(kind="xpu", gpus=0))),
      CRITICAL, True, "torch sees 0 GPUs"),
     ("compute-capability", gpus(gpu(architecture="6.0")), CRITICAL, True,
      "has no code for NVIDIA A100-SXM4-40GB, which is 6.0"),
@@ -188,10 +188,10 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
      "no code for Graham's V100 32 GB, NVLink"),
     ("compute-capability", at_login(ARC4, "13.0", "2.12.0"), CRITICAL, False, "for ARC4's"),
     ("collectives",
-     gpus(gpu(), gpu(1), python=python(build(), pytorch=sight(gpus=2, collectives=False))),
+     gpus(gpu(), gpu(1), python=python(build(), pytorch=report(gpus=2, collectives=False))),
      WARNING, False, "without NCCL"),
     ("collectives",
-     gpus(gpu(), gpu(1), python=python(build(), pytorch=sight(kind="rocm", collectives=False))),
+     gpus(gpu(), gpu(1), python=python(build(), pytorch=report(kind="rocm", collectives=False))),
      WARNING, False, "without RCCL"),
     ("mig", gpus(part(0), part(1)), WARNING, False, "2 MIG instances are visible"),
     ("container",
@@ -269,8 +269,8 @@ FOUND: list[tuple[str, Scene, Severity, bool, str]] = [
     ("retired-cluster", changed(cluster=ARC4), WARNING, False, "ARC4 is retired."),
 ]  # fmt: skip
 
-SILENT: list[tuple[str, Scene, str, str]] = [
-    # id, scene, state, a part of what is said
+SILENT: list[tuple[str, Snapshot, str, str]] = [
+    # id, snapshot, state, a part of what is said
     ("gpus-allocated", SOUND, "fine", "1 GPU of 1"),
     ("gpus-allocated", LAPTOP, "not_applicable", "no job, and no GPU"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=None)), "not_applicable", "no GPU"),
@@ -308,7 +308,7 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("packages", changed(python=NO_FRAMEWORK), "not_applicable", "no GPU framework"),
     ("driver-too-old", NO_PYTHON, "abstained", "did not answer"),
     ("driver-too-old",
-     changed(python=python(build(toolkit="99.1"), pytorch=sight(toolkit="99.1"))), "abstained",
+     changed(python=python(build(toolkit="99.1"), pytorch=report(toolkit="99.1"))), "abstained",
      "CUDA 99.1 needs is not known"),
     ("driver-too-old",
      changed(python=python(build(toolkit=""), pytorch=GONE)), "abstained", "which CUDA"),
@@ -317,7 +317,7 @@ SILENT: list[tuple[str, Scene, str, str]] = [
     ("compute-capability", gpus(gpu(architecture="10.0")), "fine", "10.0"),  # by PTX
     ("compute-capability", gpus(gpu(architecture="")), "abstained", "does not tell"),
     ("compute-capability",
-     changed(python=python(build(version="0.0.1"), pytorch=sight(architectures=()))), "abstained",
+     changed(python=python(build(version="0.0.1"), pytorch=report(architectures=()))), "abstained",
      "compiled for is not known"),
     # What is documented of x86_64 does not count on aarch64.
     ("compute-capability", documented("x86_64"), "fine", "has code for 8.0"),
@@ -416,14 +416,14 @@ BY_ID = {check.ID: check for check in CHECKS}
 
 
 @pytest.mark.parametrize(
-    ("id_", "scene", "severity", "dooms", "words"),
+    ("id_", "snapshot", "severity", "dooms", "words"),
     FOUND,
     ids=[f"{f[0]}-{f[4][:30]}" for f in FOUND],
 )
 def test_what_is_wrong_is_found(
-    id_: str, scene: Scene, severity: Severity, dooms: bool, words: str
+    id_: str, snapshot: Snapshot, severity: Severity, dooms: bool, words: str
 ) -> None:
-    found = BY_ID[id_].look(scene)
+    found = BY_ID[id_].check(snapshot)
     assert isinstance(found, list), found
     first = found[0]
     assert isinstance(first, Symptom)
@@ -434,10 +434,14 @@ def test_what_is_wrong_is_found(
 
 
 @pytest.mark.parametrize(
-    ("id_", "scene", "state", "words"), SILENT, ids=[f"{s[0]}-{s[2]}-{s[3][:20]}" for s in SILENT]
+    ("id_", "snapshot", "state", "words"),
+    SILENT,
+    ids=[f"{s[0]}-{s[2]}-{s[3][:20]}" for s in SILENT],
 )
-def test_what_is_not_wrong_is_not_found(id_: str, scene: Scene, state: str, words: str) -> None:
-    said = BY_ID[id_].look(scene)
+def test_what_is_not_wrong_is_not_found(
+    id_: str, snapshot: Snapshot, state: str, words: str
+) -> None:
+    said = BY_ID[id_].check(snapshot)
     assert isinstance(said, Said), said
     assert said.state == state
     assert words in said.text
@@ -451,15 +455,15 @@ def test_every_check_has_both_cases_and_says_whether_it_may_doom() -> None:
 
 
 def test_a_sound_job_and_a_laptop_have_nothing_wrong() -> None:
-    for scene in (SOUND, LAPTOP, changed(cluster=NARVAL, environment={"WANDB_MODE": "offline"})):
-        examination = examine(scene, CHECKS, 0.1)
+    for snapshot in (SOUND, LAPTOP, changed(cluster=NARVAL, environment={"WANDB_MODE": "offline"})):
+        examination = examine(snapshot, CHECKS, 0.1)
         assert [one for one in examination.checks if one.state in {"found", "abstained"}] == []
         assert exit_code(examination) == 0
 
 
 def test_the_exit_code() -> None:
-    def code(scene: Scene, *ids: str) -> int:
-        return exit_code(examine(scene, chosen(ids), 0.1))
+    def code(snapshot: Snapshot, *ids: str) -> int:
+        return exit_code(examine(snapshot, chosen(ids), 0.1))
 
     assert code(with_environment(OMP_NUM_THREADS="48")) == 1
     assert code(with_environment(OMP_NUM_THREADS="1")) == 0  # a remark
@@ -479,9 +483,9 @@ def test_amd_gpus_are_judged_by_their_names() -> None:
     rocm = build(kind="rocm", toolkit="6.2", version="2.5.1+rocm6.2")
 
     def of(*architectures: str) -> object:
-        seen = sight(kind="rocm", toolkit="6.2", architectures=architectures)
-        scene = changed(survey=survey(answers), python=python(rocm, pytorch=seen))
-        return BY_ID["compute-capability"].look(scene)
+        seen = report(kind="rocm", toolkit="6.2", architectures=architectures)
+        snapshot = changed(survey=survey(answers), python=python(rocm, pytorch=seen))
+        return BY_ID["compute-capability"].check(snapshot)
 
     assert isinstance(of("gfx90a:sramecc+:xnack-", "gfx1100"), Said)
     assert isinstance(of("gfx1100"), list)

@@ -140,7 +140,7 @@ def test_it_ends_however_the_driver_hangs(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=1)
     program = (
-        "import teho.doctor.take as take; take._DRIVER_S = 1.0\n"
+        "import teho.doctor.collect as take; take._DRIVER_S = 1.0\n"
         "from teho.cli.group import run\n"
         f"run(['doctor', '--in-job', '--python', {str(python)!r}])"
     )
@@ -155,7 +155,7 @@ def test_it_ends_however_the_driver_hangs(tmp_path: Path) -> None:
     assert "the NVIDIA driver did not answer within 1 s" in done.stderr
 
 
-@pytest.mark.parametrize("where", ["take.take_scene", "examine.chosen"])
+@pytest.mark.parametrize("where", ["take.collect_snapshot", "examine.chosen"])
 def test_our_own_mistake_ends_no_job(where: str) -> None:
     program = (
         "from teho.doctor import examine, take\n"

@@ -16,19 +16,19 @@ import msgspec
 import pytest
 from small_pythons import conda_prefix, fake_core, fake_torch, small_python
 
+import teho.doctor.collect
 import teho.doctor.files
 import teho.doctor.python
-import teho.doctor.take
 from stubs.proc_tree import plant
 from teho.doctor.checks._processes import cores_of_process
+from teho.doctor.collect import collect_snapshot
 from teho.doctor.files import look_at, read_quotas, sample
 from teho.doctor.machine import cores_of_numa, gpu_files, read_clock, read_limits, threads_per_core
 from teho.doctor.python import look_into, see
-from teho.doctor.scene import Clock, Folder, Proxy, Python, Sample, Sight
-from teho.doctor.take import take_scene
+from teho.doctor.snapshot import Clock, Folder, FrameworkReport, Proxy, Python, Sample
 from teho.launch.binding import physical_cores
 from teho.model.missing import Missing, Reason
-from teho.observe.aside import Aside, becoming, telling
+from teho.observe.isolated_call import IsolatedCall, answering, executing
 
 
 def here(**more: str) -> dict[str, str]:
@@ -54,10 +54,10 @@ def is_gone(pid: int) -> bool:
 
 
 def test_an_answer_comes_back_as_it_was_given() -> None:
-    assert Aside("it", telling(lambda: {"a": [1, 2]}), 30).answer(dict[str, list[int]]) == {
-        "a": [1, 2]
-    }
-    echo = Aside("echo", becoming(["echo", "[1]"], here()), 30)
+    assert IsolatedCall("it", answering(lambda: {"a": [1, 2]}), 30).answer(
+        dict[str, list[int]]
+    ) == {"a": [1, 2]}
+    echo = IsolatedCall("echo", executing(["echo", "[1]"], here()), 30)
     assert echo.answer(list[int]) == [1]
 
 
@@ -65,14 +65,16 @@ def test_what_goes_wrong_there_is_said_here() -> None:
     def fail() -> None:
         raise ValueError("of its own")
 
-    missing = Aside("it", telling(fail), 30).answer(int)
+    missing = IsolatedCall("it", answering(fail), 30).answer(int)
     assert missing == Missing(Reason.FAILED, "asking it failed: ValueError('of its own')")
-    none = Aside("it", becoming(["no-such-command"], here()), 30).answer(int)
+    none = IsolatedCall("it", executing(["no-such-command"], here()), 30).answer(int)
     assert none == Missing(Reason.FAILED, "there is no command no-such-command here")
-    crash = Aside("it", telling(lambda: os.kill(os.getpid(), signal.SIGKILL)), 30).answer(int)
+    crash = IsolatedCall("it", answering(lambda: os.kill(os.getpid(), signal.SIGKILL)), 30).answer(
+        int
+    )
     assert isinstance(crash, Missing)
     assert crash.detail.endswith("was ended by SIGKILL")
-    odd = Aside("it", becoming(["echo", "words"], here()), 30).answer(int)
+    odd = IsolatedCall("it", executing(["echo", "words"], here()), 30).answer(int)
     assert isinstance(odd, Missing)
     assert "nobody understands" in odd.detail
 
@@ -81,8 +83,8 @@ def test_who_hangs_is_given_up_with_all_that_it_started(tmp_path: Path) -> None:
     script = tmp_path / "hangs"
     script.write_text(f"#!/bin/sh\nsleep 1000 & echo $! > '{tmp_path}/pid'\nwait\n")
     script.chmod(0o755)
-    aside = Aside("it", becoming([str(script)], here()), 0.5)
-    missing = aside.answer(int)
+    call = IsolatedCall("it", executing([str(script)], here()), 0.5)
+    missing = call.answer(int)
     assert missing == Missing(Reason.FAILED, "it did not answer within 0.5 s")
     wait_for((tmp_path / "pid").exists)
     pid = int((tmp_path / "pid").read_text())
@@ -103,7 +105,7 @@ def test_ctrl_c_leaves_nobody_asking(tmp_path: Path) -> None:
     told = tmp_path / "pid"
     program = (
         "import os, pathlib, signal, time\n"
-        "import teho.doctor.take as take\n"
+        "import teho.doctor.collect as take\n"
         "def hang(path, *, is_home=False):\n"
         f"    is_home and pathlib.Path({str(told)!r}).write_text(f'{{os.getpid()}} ')\n"
         "    time.sleep(1000)\n"
@@ -168,14 +170,14 @@ def test_a_file_system_that_hangs_is_a_gap(tmp_path: Path, monkeypatch: pytest.M
             time.sleep(1000)
         return look_at(path)
 
-    monkeypatch.setattr(teho.doctor.take, "look_at", hang)
-    monkeypatch.setattr(teho.doctor.take, "_FILES_S", 1.0)
-    scene = take_scene(here(HOME=str(tmp_path)), data=str(tmp_path))
-    home = scene.folders["home"]
+    monkeypatch.setattr(teho.doctor.collect, "look_at", hang)
+    monkeypatch.setattr(teho.doctor.collect, "_FILES_S", 1.0)
+    snapshot = collect_snapshot(here(HOME=str(tmp_path)), data=str(tmp_path))
+    home = snapshot.folders["home"]
     assert isinstance(home, Missing)
     assert home.detail == f"the file system of {tmp_path} did not answer within 1 s"
-    assert isinstance(scene.folders["here"], Folder)
-    assert isinstance(scene.data, Sample)
+    assert isinstance(snapshot.folders["here"], Folder)
+    assert isinstance(snapshot.data, Sample)
 
 
 # Quotas, as quota(1) and lfs-quota(1) print them.
@@ -206,12 +208,12 @@ def test_the_command_is_asked_and_may_hang(tmp_path: Path, monkeypatch: pytest.M
     # Over a limit, quota(1) ends with exit code 1.
     command.write_text(f"#!/bin/sh\ncat <<'END'\n{QUOTA}END\nexit 1\n")
     command.chmod(0o755)
-    scene = take_scene(here(PATH=f"{tmp_path}:{os.environ['PATH']}"))
-    assert not isinstance(scene.quotas, Missing)
-    assert len(scene.quotas) == 2
+    snapshot = collect_snapshot(here(PATH=f"{tmp_path}:{os.environ['PATH']}"))
+    assert not isinstance(snapshot.quotas, Missing)
+    assert len(snapshot.quotas) == 2
     command.write_text("#!/bin/sh\nsleep 1000\n")
-    monkeypatch.setattr(teho.doctor.take, "_QUOTA_S", 0.5)
-    late = take_scene(here(PATH=f"{tmp_path}:{os.environ['PATH']}")).quotas
+    monkeypatch.setattr(teho.doctor.collect, "_QUOTA_S", 0.5)
+    late = collect_snapshot(here(PATH=f"{tmp_path}:{os.environ['PATH']}")).quotas
     assert late == Missing(Reason.FAILED, "quota did not answer within 0.5 s")
 
 
@@ -228,10 +230,12 @@ def test_a_projects_quota_is_asked_on_lustre(
     )
     for name in ("quota", "lfs"):
         (tmp_path / name).chmod(0o755)
-    monkeypatch.setattr(teho.doctor.take, "read_text", lambda _: "1 0 0:1 / / rw - lustre s o")
-    scene = take_scene(here(PATH=f"{tmp_path}:{os.environ['PATH']}", HOME="/home/ada", USER="ada"))
-    assert not isinstance(scene.quotas, Missing)
-    assert [one.limit_files for one in scene.quotas] == [1000]
+    monkeypatch.setattr(teho.doctor.collect, "read_text", lambda _: "1 0 0:1 / / rw - lustre s o")
+    snapshot = collect_snapshot(
+        here(PATH=f"{tmp_path}:{os.environ['PATH']}", HOME="/home/ada", USER="ada")
+    )
+    assert not isinstance(snapshot.quotas, Missing)
+    assert [one.limit_files for one in snapshot.quotas] == [1000]
 
 
 # What the kernel tells.
@@ -264,8 +268,8 @@ def test_in_a_container_the_cores_of_its_quota_count(tmp_path: Path) -> None:
             "sys/fs/cgroup/box/cpu.max": "100000 100000\n",
         },
     )
-    scene = take_scene(here(), root=tmp_path)
-    assert cores_of_process(scene) == 1
+    snapshot = collect_snapshot(here(), root=tmp_path)
+    assert cores_of_process(snapshot) == 1
 
 
 def test_a_proxy_is_tried_and_its_password_kept() -> None:
@@ -273,12 +277,12 @@ def test_a_proxy_is_tried_and_its_password_kept() -> None:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         port = listening.getsockname()[1]
-        open_ = take_scene(here(https_proxy=f"http://ada:s3cret@127.0.0.1:{port}")).proxy
-    closed = take_scene(here(https_proxy=f"127.0.0.1:{port}")).proxy
+        open_ = collect_snapshot(here(https_proxy=f"http://ada:s3cret@127.0.0.1:{port}")).proxy
+    closed = collect_snapshot(here(https_proxy=f"127.0.0.1:{port}")).proxy
     assert open_ == Proxy(variable="https_proxy", place=f"127.0.0.1:{port}")
     assert isinstance(closed, Proxy)
     assert closed.why == "Connection refused"
-    strange = take_scene(here(https_proxy="http://:99999999")).proxy
+    strange = collect_snapshot(here(https_proxy="http://:99999999")).proxy
     assert isinstance(strange, Proxy)
     assert strange.why == "it names no host"
 
@@ -347,33 +351,33 @@ def test_frameworks_are_asked_each_by_itself(
     monkeypatch.setattr(teho.doctor.python, "_SEE_S", 3.0)
     found = asked(python)
     assert isinstance(found, Python)
-    sights = see(found, here()).sights
-    torch = sights["pytorch"]
-    assert isinstance(torch, Sight)
+    framework_reports = see(found, here()).framework_reports
+    torch = framework_reports["pytorch"]
+    assert isinstance(torch, FrameworkReport)
     assert (torch.kind, torch.toolkit, torch.gpus, torch.collectives) == ("cuda", "12.4", 2, True)
     assert torch.architectures == ("sm_80", "sm_90", "compute_90")
-    assert sights["cupy"] == Missing(
+    assert framework_reports["cupy"] == Missing(
         Reason.FAILED, f"cupy-cuda12x in {python} did not answer within 3 s"
     )
     (cupy / "__init__.py").write_text("raise ImportError('libcuda.so.1: cannot open')\n")
-    broken = see(found, here()).sights["cupy"]
-    assert isinstance(broken, Sight)
+    broken = see(found, here()).framework_reports["cupy"]
+    assert isinstance(broken, FrameworkReport)
     assert broken.broken == "ImportError: libcuda.so.1: cannot open"
 
 
-def seen_by_torch(python: Path) -> Sight:
+def seen_by_torch(python: Path) -> FrameworkReport:
     found = asked(python)
     assert isinstance(found, Python)
-    torch = see(found, here()).sights["pytorch"]
-    assert isinstance(torch, Sight)
+    torch = see(found, here()).framework_reports["pytorch"]
+    assert isinstance(torch, FrameworkReport)
     return torch
 
 
 def test_why_a_framework_sees_nothing(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0, warning="The NVIDIA driver on your system is too old")
-    sight = seen_by_torch(python)
-    assert (sight.gpus, sight.why) == (0, "The NVIDIA driver on your system is too old")
+    report = seen_by_torch(python)
+    assert (report.gpus, report.why) == (0, "The NVIDIA driver on your system is too old")
 
 
 def test_the_library_of_pytorch_is_asked_without_the_rest(tmp_path: Path) -> None:
@@ -400,8 +404,8 @@ def test_a_build_for_intels_gpus_says_so(tmp_path: Path) -> None:
     (module,) = (tmp_path / "env").glob("lib/python*/site-packages/torch/__init__.py")
     intel = module.read_text().replace('cuda="12.4"', 'cuda=None, xpu="20250302"')
     module.write_text(intel)
-    sight = seen_by_torch(python)
-    assert (sight.kind, sight.gpus) == ("xpu", 0)
+    report = seen_by_torch(python)
+    assert (report.kind, report.gpus) == ("xpu", 0)
 
 
 def test_real_frameworks_say_what_they_are(torch_python: Path) -> None:
@@ -409,14 +413,16 @@ def test_real_frameworks_say_what_they_are(torch_python: Path) -> None:
     assert isinstance(python, Python)
     torch = next(one for one in python.frameworks if one.framework == "pytorch")
     unsure = msgspec.structs.replace(torch, kind="unknown")
-    sight = see(msgspec.structs.replace(python, frameworks=(unsure,)), here()).sights["pytorch"]
-    assert isinstance(sight, Sight)
+    report = see(msgspec.structs.replace(python, frameworks=(unsure,)), here()).framework_reports[
+        "pytorch"
+    ]
+    assert isinstance(report, FrameworkReport)
     witness = subprocess.run(
         [torch_python, "-c", "import torch; print(torch.__version__, torch.version.cuda)"],
         capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
-    assert sight.version == witness[0]
-    assert sight.kind == ("cpu" if witness[1] == "None" else "cuda") == torch.kind
+    assert report.version == witness[0]
+    assert report.kind == ("cpu" if witness[1] == "None" else "cuda") == torch.kind
 
 
 def test_the_library_of_a_real_pytorch_answers_alone(torch_python: Path) -> None:
@@ -439,9 +445,9 @@ def test_no_framework_is_imported_where_no_gpu_can_be(tmp_path: Path) -> None:
     environment = here(LD_LIBRARY_PATH=str(tmp_path))
     # The dynamic linker reads its path when a process starts.
     program = (
-        "import os; from teho.doctor.take import take_scene\n"
-        f"python = take_scene(os.environ, python={str(python)!r}).python\n"
-        "print(len(python.frameworks), len(python.sights))"
+        "import os; from teho.doctor.collect import collect_snapshot\n"
+        f"python = collect_snapshot(os.environ, python={str(python)!r}).python\n"
+        "print(len(python.frameworks), len(python.framework_reports))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
-from scenes import (
+from snapshots import (
     GONE,
     LAPTOP,
     SOUND,
@@ -22,7 +22,7 @@ from scenes import (
 from support import check_golden
 from teho.doctor.checks import CHECKS
 from teho.doctor.examine import chosen, examine
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Examination, Product, SelfTest
 from teho.show.doctor_text import problem_lines, render_examination
 
@@ -44,8 +44,8 @@ TEST = SelfTest(
 )  # fmt: skip
 
 
-def examined(scene: Scene, *ids: str, test: SelfTest | None = None) -> Examination:
-    found = examine(scene, chosen(ids), 0.42, test)
+def examined(snapshot: Snapshot, *ids: str, test: SelfTest | None = None) -> Examination:
+    found = examine(snapshot, chosen(ids), 0.42, test)
     return msgspec.structs.replace(found, at=datetime(2026, 11, 20, tzinfo=timezone.utc))
 
 
@@ -64,8 +64,8 @@ def test_the_page_of_a_laptop() -> None:
 
 
 def test_the_first_line_says_how_it_stands() -> None:
-    def first(scene: Scene, *ids: str, test: SelfTest | None = None) -> str:
-        return page(examined(scene, *ids, test=test), width=200).splitlines()[0]
+    def first(snapshot: Snapshot, *ids: str, test: SelfTest | None = None) -> str:
+        return page(examined(snapshot, *ids, test=test), width=200).splitlines()[0]
 
     assert first(SOUND, "threads") == "✓ Nothing is wrong, by 1 check."
     assert first(with_environment(OMP_NUM_THREADS="1"), "threads") == (
@@ -93,8 +93,8 @@ def test_lines_for_a_job_leave_remarks_out() -> None:
 
 
 def test_no_escape_reaches_the_terminal() -> None:
-    scene = with_environment(OMP_NUM_THREADS="\x1b[31mred", VIRTUAL_ENV="/a\nb")
-    text = page(examined(scene)) + "".join(problem_lines(examined(scene)))
+    snapshot = with_environment(OMP_NUM_THREADS="\x1b[31mred", VIRTUAL_ENV="/a\nb")
+    text = page(examined(snapshot)) + "".join(problem_lines(examined(snapshot)))
     assert "\x1b" not in text
     assert "/a\nb" not in text
-    assert len(CHECKS) == len(examined(scene).checks)
+    assert len(CHECKS) == len(examined(snapshot).checks)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenes import GONE, SOUND, build, changed, nvidia, python, sight, survey
 from small_pythons import small_python
+from snapshots import GONE, SOUND, build, changed, nvidia, python, report, survey
 
 from teho.bench.examples import MATMUL
 from teho.doctor.self_test import _judged, self_test
@@ -75,7 +75,7 @@ def test_it_is_not_begun_where_it_would_hang() -> None:
     hung = changed(survey=survey(nvidia(state="failed", why="it did not answer")))
     assert self_test(hung, {}).why == "it did not answer"
     assert self_test(changed(python=GONE), {}).state == "not_run"
-    alone = changed(python=python(build("tensorflow"), tensorflow=sight()))
+    alone = changed(python=python(build("tensorflow"), tensorflow=report()))
     numpy = Package(name="numpy", version="2.1.0", origin="pip")
     alone = changed(python=msgspec.structs.replace(alone.python, packages=(numpy,)))
     assert self_test(alone, {}).why == "there is no self-test of TensorFlow"

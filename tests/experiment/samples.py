@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from teho.experiment.contest import Terms
 from teho.experiment.placement import Placement
+from teho.experiment.verdict import Terms
 from teho.model.compared import Sample
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason

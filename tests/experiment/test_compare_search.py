@@ -9,10 +9,10 @@ import pytest
 
 from experiment.samples import FREE, broken, paced, place, whole
 from teho.experiment.compare import Wish, compare, crossing
-from teho.experiment.contest import Terms
 from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
+from teho.experiment.verdict import Terms
 from teho.model.compared import Compared, Contest, Point, Sample
 from teho.model.tuned import Gain
 

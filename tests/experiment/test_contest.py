@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from experiment.samples import FREE, broken, paced, place, runs, whole, whole_runs
-from teho.experiment.contest import Terms, judge
+from teho.experiment.verdict import Terms, judge
 from teho.model.compared import Point
 
 NEAR = [0.999, 1.0, 1.001]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from experiment.samples import whole
 from explain.program_parts import MAIN, loader, of_library, own, process, seen
 from explain.scenario_parts import UNSUPPORTED, Given, NodePart, gpu, repeated, scenario
-from teho.experiment.look import look_at
+from teho.experiment.progress import read_progress
 from teho.experiment.sample import _blind, _energy, _idle_gpus, _why, _with_steps
 from teho.model.compared import Sample
 from teho.model.missing import Missing
@@ -94,7 +94,7 @@ def with_steps(*, epoch: int = 0) -> Sample:
     ]
     loaders = [replace(loader(), given=given)] if epoch else []
     ranks = [process(*stacks, pid=pid, loaders=loaders, progress=[steps]) for pid in (10, 11)]
-    sight = look_at(ranks, 10.0)
+    sight = read_progress(ranks, 10.0)
     assert sight
     return _with_steps(whole(100.0), sight, ranks)
 

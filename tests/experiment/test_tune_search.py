@@ -13,10 +13,10 @@ from experiment.simulated import RUN_S, Simulated
 from teho.errors import InputError
 from teho.experiment.attempt import Attempt
 from teho.experiment.confidence import LONG_SECOND_LOOKS, first_look, second_look
-from teho.experiment.moves import Room
 from teho.experiment.pace import Pace
-from teho.experiment.refusal import no_baseline, no_pace
+from teho.experiment.search_space import Room
 from teho.experiment.tune import tune
+from teho.experiment.unmeasurable import no_baseline, no_pace
 from teho.model.tuned import Settings, Tuned
 from teho.model.watched import WatchedProcess
 

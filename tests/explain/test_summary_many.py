@@ -315,7 +315,7 @@ def test_bins_are_those_of_the_witness(nodes):
 
 SHARED = """\
 import os, signal, sys, threading
-from teho.explain.shared_out import shared_out
+from teho.explain.parallel_map import parallel_map
 
 own = os.getpid()
 
@@ -329,18 +329,18 @@ def fail(n):
 
 expected = [n * n for n in range(37)]
 os.sched_getaffinity = lambda _: {0, 1}
-assert len(set(shared_out(lambda _: os.getpid(), range(37)))) == 2
-assert shared_out(lambda n: n * n, range(37)) == expected
-assert shared_out(square, range(37)) == expected, "the share of a child that dies"
-assert set(shared_out(lambda _: os.getpid(), range(7))) == {own}, "too few to share"
+assert len(set(parallel_map(lambda _: os.getpid(), range(37)))) == 2
+assert parallel_map(lambda n: n * n, range(37)) == expected
+assert parallel_map(square, range(37)) == expected, "the share of a child that dies"
+assert set(parallel_map(lambda _: os.getpid(), range(7))) == {own}, "too few to share"
 try:
-    shared_out(fail, range(37))
+    parallel_map(fail, range(37))
     sys.exit("no error")
 except ValueError as error:
     assert error.args == (0,)
 waits = threading.Event()
 threading.Thread(target=waits.wait).start()
-assert set(shared_out(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
+assert set(parallel_map(lambda _: os.getpid(), range(37))) == {own}, "beside other threads"
 waits.set()
 """
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from check_step import CHECK
 
-from teho.launch.checking.findings import expected_nodes, meeting_findings
-from teho.launch.checking.guests import MeetingError, open_meeting
+from teho.launch.checking.findings import expected_nodes, rendezvous_findings
+from teho.launch.checking.peers import RendezvousError, open_rendezvous
 from teho.launch.checking.report import NodeClock, Result, Timing, as_text
 from teho.launch.checking.task import CheckTask, spans
 
@@ -74,13 +74,15 @@ def test_where_a_rank_belongs_is_not_guessed():
     odd = [hello(0, 0, 2), hello(3, 0, 2)]
     assert expected_nodes(task, odd) == {}
     assert expected_nodes(task, []) == {}
-    (finding,) = meeting_findings(task, odd, 60.0)
+    (finding,) = rendezvous_findings(task, odd, 60.0)
     assert finding.sentence == "ranks 1–2 did not reach n0:14242 within 60 s"
 
 
 def test_another_machines_address():
-    with pytest.raises(MeetingError, match=r"MASTER_ADDR 192\.0\.2\.1 is another machine\. Next: "):
-        open_meeting(CheckTask(0, 2, 0, 1, 0, "192.0.2.1", 14242))
+    with pytest.raises(
+        RendezvousError, match=r"MASTER_ADDR 192\.0\.2\.1 is another machine\. Next: "
+    ):
+        open_rendezvous(CheckTask(0, 2, 0, 1, 0, "192.0.2.1", 14242))
 
 
 def many(nodes: int) -> Result:

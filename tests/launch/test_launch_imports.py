@@ -10,7 +10,7 @@ import pytest
 
 TEHO_OWN = {
     "teho",
-    "teho.become",
+    "teho.exec_program",
     "teho.cli",
     "teho.errors",
     "teho.launch",

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from schedulers.script_parts import calls, put_stubs, script_of
 from teho.errors import InputError
-from teho.schedulers.script import ScriptOptions
-from teho.schedulers.script_words import (
+from teho.schedulers.quoting import (
     bash_command,
     bash_word,
     grid_engine_name,
@@ -23,6 +22,7 @@ from teho.schedulers.script_words import (
     slurm_name,
     slurm_value,
 )
+from teho.schedulers.script import ScriptOptions
 
 # Bytes, as Python hands on what was typed: not all of them are UTF-8.
 typed = st.binary(max_size=40).map(lambda data: os.fsdecode(data.replace(b"\0", b"?")))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from experiment.samples import NO_ENERGY, broken, paced, place, runs, whole, whole_runs
 from show.golden import FOLDER, ROOT, check
 from teho.experiment.compare import summed_up
-from teho.experiment.contest import Terms, judge
+from teho.experiment.verdict import Terms, judge
 from teho.model.compared import Compared, Point, Sample
 from teho.show.compare_text import render_compared
 from teho.show.noun_json import render_noun, schema_of

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from teho.experiment.look import News
+from teho.experiment.progress import News
 from teho.model.watched import State, Wait
 from teho.store.probe import processes_in, watched_processes
 

@@ -11,8 +11,8 @@ from click.core import ParameterSource
 
 from teho.cli import say
 from teho.cli.ended_early import EndedEarly
-from teho.cli.in_turns import Turns, prices_of, read_times
 from teho.cli.plot_file import plot_file
+from teho.cli.repeated_runs import RepeatedRuns, prices_of, read_times
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -179,15 +179,15 @@ def _compare(wish: Wish, window_s: float | None, ended: EndedEarly) -> Compared:
     from teho.experiment.compare import compare
     from teho.experiment.recorded import Runner
 
-    turns = Turns(wish.command[0], [place.name for place in wish.placements], wish.for_s)
+    runs = RepeatedRuns(wish.command[0], [place.name for place in wish.placements], wish.for_s)
 
     def run_at(value: float | None) -> Runner:
-        tags = {"compare": turns.id} | ({wish.swept: f"{value:.15g}"} if value is not None else {})
+        tags = {"compare": runs.id} | ({wish.swept: f"{value:.15g}"} if value is not None else {})
         argv = [_filled(word, wish.swept, value) for word in wish.command]
-        return Runner(lambda _: argv, os.environ, turns.home, tags, window_s)
+        return Runner(lambda _: argv, os.environ, runs.home, tags, window_s)
 
     with ended:
-        return compare(wish, turns.id, run_at, turns.tell)
+        return compare(wish, runs.id, run_at, runs.tell)
 
 
 def _filled(word: str, swept: str, value: float | None) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import click
 
 from teho.cli import say
-from teho.cli.in_turns import read_window
 from teho.cli.own_path import own_path
+from teho.cli.repeated_runs import read_window
 from teho.clusters.catalogue import load_cluster
 from teho.errors import InputError
 from teho.model.cluster import Cluster

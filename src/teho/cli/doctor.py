@@ -62,8 +62,8 @@ def command(
         if self_test or form == "json":
             raise InputError("--in-job with --self-test or --format json", "one without the other")
         raise click.exceptions.Exit(_in_job(ids, python, data, cluster))
+    from teho.doctor.collect import collect_snapshot
     from teho.doctor.examine import chosen, examine, exit_code
-    from teho.doctor.take import take_scene
 
     checks = chosen(ids)
 
@@ -72,7 +72,7 @@ def command(
     if sys.stderr.isatty():
         hint.start()
     began_s = time.monotonic()
-    scene = take_scene(os.environ, python=python, data=data, cluster=cluster)
+    snapshot = collect_snapshot(os.environ, python=python, data=data, cluster=cluster)
     wall_s = time.monotonic() - began_s
     hint.cancel()
     test = None
@@ -81,8 +81,8 @@ def command(
 
         if sys.stderr.isatty():
             say("multiplying matrices…")
-        test = run_self_test(scene, os.environ)
-    examination = examine(scene, checks, wall_s, test)
+        test = run_self_test(snapshot, os.environ)
+    examination = examine(snapshot, checks, wall_s, test)
     if form == "json":
         from teho.show.noun_json import render_noun
 
@@ -100,14 +100,14 @@ def command(
 def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
     """Say what is wrong; return the exit code, 3 where the job is doomed."""
     try:
+        from teho.doctor.collect import collect_snapshot
         from teho.doctor.examine import chosen, doomed, examine
-        from teho.doctor.take import take_scene
         from teho.show.doctor_text import problem_lines
 
         checks = chosen(ids)
         began_s = time.monotonic()
-        scene = take_scene(os.environ, python=python, data=data, cluster=cluster)
-        examination = examine(scene, checks, time.monotonic() - began_s)
+        snapshot = collect_snapshot(os.environ, python=python, data=data, cluster=cluster)
+        examination = examine(snapshot, checks, time.monotonic() - began_s)
         for line in problem_lines(examination):
             say(line)
     except TehoError:

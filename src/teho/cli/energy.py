@@ -64,7 +64,7 @@ def _speaks(environment: Mapping[str, str]) -> bool:
 
     Of tasks that see the same GPUs the first one speaks; tasks with GPUs of their own all do.
     """
-    from teho.observe.seat import VISIBLE
+    from teho.observe.node_leader import VISIBLE
     from teho.schedulers.task import read_task
 
     try:
@@ -135,13 +135,13 @@ def _refusal(meter: Meter, lacking: Mapping[int, Missing]) -> DeviceError:
 
 
 def _run(argv: tuple[str, ...]) -> None:
-    from teho.become import CannotStart, become
+    from teho.exec_program import CannotStart, exec_program
     from teho.observe.metered import run_metered
     from teho.observe.program import die_like
 
     try:
         if not _speaks(os.environ):
-            become(argv, os.environ)
+            exec_program(argv, os.environ)
         outcome, measured = run_metered(argv)
     except CannotStart as error:
         say(str(error))

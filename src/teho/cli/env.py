@@ -200,7 +200,7 @@ def _this_node() -> Target:
     from teho.model.device import Device
     from teho.model.missing import Missing
     from teho.model.software import Driver
-    from teho.observe.aside import Aside, telling
+    from teho.observe.isolated_call import IsolatedCall, answering
     from teho.software.check import Target
 
     def ask() -> tuple[dict[str, str], tuple[Device, ...]]:
@@ -208,7 +208,7 @@ def _this_node() -> Target:
 
         return versions_of("nvidia", Path("/")), other_devices("nvidia", Path("/"), ())
 
-    told = Aside("the NVIDIA driver", telling(ask), _DRIVER_S).answer(
+    told = IsolatedCall("the NVIDIA driver", answering(ask), _DRIVER_S).answer(
         tuple[dict[str, str], tuple[Device, ...]]
     )
     if isinstance(told, Missing):
@@ -248,14 +248,14 @@ def _of_python(python: str | None, target: Target) -> Checked:
     import msgspec
 
     from teho.model.missing import Missing
-    from teho.observe.aside import Aside, becoming
+    from teho.observe.isolated_call import IsolatedCall, executing
     from teho.software.check import check as check_packages
     from teho.software.live import PROGRAM, read_answer
 
     # Where the program lies is no place to import from.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
     path = str(Path(python).expanduser()) if python else shutil.which("python") or "python3"
-    answer = Aside(path, becoming([path, str(PROGRAM)], environment), _PYTHON_S).output()
+    answer = IsolatedCall(path, executing([path, str(PROGRAM)], environment), _PYTHON_S).output()
     wish = "a Python of 3.8 or later, such as `--python ~/venv/bin/python`"
     if isinstance(answer, Missing):
         raise InputError(answer.detail, wish)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from teho.become import CannotStart, become
 from teho.cli import say
 from teho.cli.progress import Progress
 from teho.cli.tag import read_tags
 from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
-from teho.observe.members import RECORDED, is_recorded, new_mark
+from teho.exec_program import CannotStart, exec_program
+from teho.observe.job_processes import RECORDED, is_recorded, new_mark
 from teho.observe.program import Outcome, die_like
 from teho.observe.spool import clear, spool_of, with_probe
 from teho.observe.supervisor import Supervisor
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from teho.experiment.window import Window
-    from teho.observe.fleet import Fleet
+    from teho.observe.node_leader import NodeLeader
     from teho.observe.recording import Recording
-    from teho.observe.seat import Seat
+    from teho.observe.remote_recorders import RemoteRecorders
     from teho.schedulers.overlap import RunningJob
 
 __all__ = ["command"]
@@ -107,7 +107,7 @@ def command(
         raise click.UsageError("--keep-output has no effect with --job.")
     window_s = None
     if window is not None:
-        from teho.cli.in_turns import read_window
+        from teho.cli.repeated_runs import read_window
 
         window_s = read_window(window)
     settings = load_settings()
@@ -150,7 +150,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
         say(str(error))
         sys.exit(error.exit_code)
     wanted = wanted._replace(spool=spool)
-    recording, fleet = _record_it(supervisor, wanted, task, mark)
+    recording, remote = _record_it(supervisor, wanted, task, mark)
     tells = recording is not None and recording.began
     if recording and tells and not quiet and sys.stderr.isatty():
         say(f"recording {recording.run.id}, a sample every {wanted.period_s:g} s")
@@ -158,12 +158,12 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     if recording and window_s is not None:
         opening = partial(_open_window, spool, window_s, task)
         look = _protected(supervisor, _NO_WINDOW, opening)
-    outcome = supervisor.wait(fleet)
+    outcome = supervisor.wait(remote)
     if look:
         outcome.on_purpose = _protected(supervisor, _NO_WINDOW, look.leave) or ""
-    supervisor.finish_recording(Progress(quiet=quiet), fleet)
+    supervisor.finish_recording(Progress(quiet=quiet), remote)
     kept = supervisor.kept_output()
-    outcome.troubles.extend(fleet.troubles if fleet else ())
+    outcome.troubles.extend(remote.troubles if remote else ())
     _protected(
         supervisor,
         "the end could not be recorded",
@@ -201,7 +201,7 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
     recorded, in_script = is_recorded(os.environ), is_batch_script(os.environ)
     if recorded and not in_script and not manner.alone:
         # Who records the job counts this task among its own.
-        become(argv, os.environ)
+        exec_program(argv, os.environ)
     supervisor = Supervisor()
     task = Task(started_by="")
     if not manner.alone:
@@ -230,42 +230,42 @@ def _read_task() -> Task:
 
 def _record_it(
     supervisor: Supervisor, wanted: Wanted, task: Task, mark: str | None
-) -> tuple[Recording | None, Fleet | None]:
+) -> tuple[Recording | None, RemoteRecorders | None]:
     """Have the program recorded; return what is known of that."""
-    seat = None
+    leader = None
     if is_step(task) and task.local_size > 1:
-        seat = _protected(
-            supervisor, "this task records for itself", lambda: _take_seat(task, wanted)
+        leader = _protected(
+            supervisor, "this task records for itself", lambda: _find_leader(task, wanted)
         )
     supervisor.start_recorder(
-        partial(_record, seat=seat, apart=supervisor.own_pids),
-        keep=(seat.descriptor,) if seat else (),
-        shared=seat is not None,
+        partial(_record, leader=leader, apart=supervisor.own_pids),
+        keep=(leader.descriptor,) if leader else (),
+        shared=leader is not None,
     )
     begun = None
-    if seat is None or seat.records:
+    if leader is None or leader.records:
         begun = _protected(
             supervisor,
             "nothing could be recorded",
             lambda: _begin(supervisor, wanted, task, mark),
         )
-    if seat:
-        seat.leave()
+    if leader:
+        leader.leave()
     return begun or (None, None)
 
 
-def _take_seat(task: Task, wanted: Wanted) -> Seat:
+def _find_leader(task: Task, wanted: Wanted) -> NodeLeader:
+    from teho.observe.node_leader import NodeLeader
     from teho.observe.recording import node_name
-    from teho.observe.seat import Seat
 
     # Tasks that record into different homes make recordings of their own.
     key = f"{task.key} {node_name(task)} {wanted.home.absolute()}"
-    return Seat(key, task.rank, task.local_size)
+    return NodeLeader(key, task.rank, task.local_size)
 
 
 def _begin(
     supervisor: Supervisor, wanted: Wanted, task: Task, mark: str | None
-) -> tuple[Recording, Fleet | None]:
+) -> tuple[Recording, RemoteRecorders | None]:
     """Write down what runs, and tell the recorders."""
     from msgspec import to_builtins
     from msgspec.structs import replace
@@ -277,13 +277,13 @@ def _begin(
         from teho.cli.own_path import own_path
         from teho.observe.whole_job import begin_job
 
-        recording, fleet = begin_job(wanted, supervisor.started_s, job, mark=mark, teho=own_path())
+        recording, remote = begin_job(wanted, supervisor.started_s, job, mark=mark, teho=own_path())
     else:
-        recording, fleet = begin_recording(wanted, supervisor.started_s, task), None
+        recording, remote = begin_recording(wanted, supervisor.started_s, task), None
     if recording.plan:
         apart = (*recording.plan.apart, *supervisor.own_pids)
         supervisor.send_plan(to_builtins(replace(recording.plan, apart=apart)))
-    return recording, fleet
+    return recording, remote
 
 
 def _job_of_script() -> RunningJob | None:
@@ -292,16 +292,18 @@ def _job_of_script() -> RunningJob | None:
     return job_of_script(os.environ, os.uname().nodename)
 
 
-def _record(control: int, back: int, program: int, seat: Seat | None, apart: Sequence[int]) -> None:
+def _record(
+    control: int, back: int, program: int, leader: NodeLeader | None, apart: Sequence[int]
+) -> None:
     """In the recorder's process: what it needs is loaded there alone."""
-    if seat and not seat.records:
-        from teho.observe.seat import stand_by
+    if leader and not leader.records:
+        from teho.observe.node_leader import stand_by
 
-        stand_by(control, program, seat, apart)
+        stand_by(control, program, leader, apart)
         return
     from teho.observe.recorder import record
 
-    record(control, back, program, seat)
+    record(control, back, program, leader)
 
 
 def _open_window(spool: str, window_s: float, task: Task) -> Window:

@@ -8,8 +8,8 @@ import sys
 import click
 
 from teho.cli.ended_early import EndedEarly
-from teho.cli.in_turns import Turns, prices_of, read_times
 from teho.cli.plot_file import plot_file
+from teho.cli.repeated_runs import RepeatedRuns, prices_of, read_times
 from teho.errors import InputError
 
 __all__ = ["command"]
@@ -71,15 +71,15 @@ def command(
     terms, unit, remarks = terms_of(placements, prices_of(site), None)
     wish = Wish(argv, placements, terms, for_s, weak, unit, (*notes, *remarks))
 
-    turns = Turns(argv[0], [place.name for place in placements], for_s)
+    runs = RepeatedRuns(argv[0], [place.name for place in placements], for_s)
 
     def argv_at(place: Placement) -> list[str]:
         return [word.replace("{n}", str(size_of(place))) for word in argv]
 
-    tags = {"compare": turns.id}
-    runner = Runner(argv_at, os.environ, turns.home, tags, None if full else window_s)
+    tags = {"compare": runs.id}
+    runner = Runner(argv_at, os.environ, runs.home, tags, None if full else window_s)
     with EndedEarly() as ended:
-        scaled = scale(wish, runner, turns.tell)
+        scaled = scale(wish, runner, runs.tell)
     if form == "json":
         from teho.show.noun_json import render_noun
 
@@ -92,5 +92,5 @@ def command(
     if picture is not None:
         from teho.show.scale_plot import draw_scaled
 
-        picture.write_bytes(draw_scaled(scaled, picture.suffix[1:], salt=turns.id))
+        picture.write_bytes(draw_scaled(scaled, picture.suffix[1:], salt=runs.id))
     ended.leave(well=scaled.outcome != "not_enough_evidence")

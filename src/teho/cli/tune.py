@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli.ended_early import EndedEarly
-from teho.cli.in_turns import Turns, read_times
+from teho.cli.repeated_runs import RepeatedRuns, read_times
 from teho.errors import InputError
 from teho.units import format_duration
 
 if TYPE_CHECKING:
-    from teho.experiment.moves import Room
+    from teho.experiment.search_space import Room
 
 __all__ = ["command"]
 
@@ -55,10 +55,10 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
     from teho.experiment.attempt import Program
     from teho.experiment.tune import tune
 
-    turns = Turns(argv[0], (), for_s)
+    runs = RepeatedRuns(argv[0], (), for_s)
     with EndedEarly() as ended:
         run = Program(argv, os.environ, window_s).run
-        tuned = tune(run, argv, _room(), allowed, for_s, tell=turns.tell)
+        tuned = tune(run, argv, _room(), allowed, for_s, tell=runs.tell)
     if form == "json":
         from teho.show.noun_json import render_noun
 
@@ -74,7 +74,7 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
 
 def _allowed(text: str) -> frozenset[str]:
     from teho.config.toml import did_you_mean
-    from teho.experiment.moves import ALLOWABLE
+    from teho.experiment.search_space import ALLOWABLE
 
     names = frozenset(name for word in text.split(",") if (name := word.strip()))
     for name in sorted(names - set(ALLOWABLE)):
@@ -88,7 +88,7 @@ def _room() -> Room:
 
     from teho.devices.cgroup import MemoryCgroup, cpu_quota
     from teho.devices.host import describe_host
-    from teho.experiment.moves import Room
+    from teho.experiment.search_space import Room
     from teho.schedulers.allocation import read_allocation
 
     cores, memory_bytes = frozenset(os.sched_getaffinity(0)), describe_host().memory_bytes

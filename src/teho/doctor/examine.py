@@ -1,4 +1,4 @@
-"""From a scene to an examination: every check, the worst first, and what the exit code is."""
+"""From a snapshot to an examination: every check, the worst first, and what the exit code is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from teho.config.toml import did_you_mean
 from teho.doctor.checks import CHECKS
 from teho.doctor.outcome import Check, Said
-from teho.doctor.scene import Python, Scene
+from teho.doctor.snapshot import Python, Snapshot
 from teho.errors import InputError
 from teho.model.doctor import Checked, Examination, SelfTest, Symptom
 from teho.model.finding import Severity
@@ -34,31 +34,31 @@ def chosen(ids: Collection[str]) -> tuple[Check, ...]:
 
 
 def examine(
-    scene: Scene, checks: Sequence[Check], wall_s: float, self_test: SelfTest | None = None
+    snapshot: Snapshot, checks: Sequence[Check], wall_s: float, self_test: SelfTest | None = None
 ) -> Examination:
-    """Judge a scene by some checks.
+    """Judge a snapshot by some checks.
 
     Args:
-        scene: what was seen.
+        snapshot: what was seen.
         checks: of `chosen`.
         wall_s: how long it took to see it.
         self_test: what came of it.
     """
     return Examination(
         at=datetime.now(timezone.utc),
-        host=scene.survey.host,
-        cluster=scene.cluster.name if scene.cluster else "",
-        scheduler=scene.allocation.scheduler,
-        job_id=scene.allocation.job_id,
-        python=scene.python.path if isinstance(scene.python, Python) else "",
+        host=snapshot.survey.host,
+        cluster=snapshot.cluster.name if snapshot.cluster else "",
+        scheduler=snapshot.allocation.scheduler,
+        job_id=snapshot.allocation.job_id,
+        python=snapshot.python.path if isinstance(snapshot.python, Python) else "",
         wall_s=wall_s,
-        checks=tuple(_checked(check, scene) for check in checks),
+        checks=tuple(_checked(check, snapshot) for check in checks),
         self_test=self_test,
     )
 
 
-def _checked(check: Check, scene: Scene) -> Checked:
-    outcome = check.look(scene)
+def _checked(check: Check, snapshot: Snapshot) -> Checked:
+    outcome = check.check(snapshot)
     if isinstance(outcome, Said):
         return Checked(
             id=check.ID,

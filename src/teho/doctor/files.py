@@ -12,7 +12,7 @@ from collections import deque
 from pathlib import Path
 
 from teho.devices.procfile import read_text, unescape
-from teho.doctor.scene import Folder, Quota, Sample
+from teho.doctor.snapshot import Folder, Quota, Sample
 
 __all__ = ["look_at", "read_quotas", "sample"]
 

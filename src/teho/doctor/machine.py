@@ -8,7 +8,7 @@ import resource
 from pathlib import Path
 
 from teho.devices.procfile import read_text
-from teho.doctor.scene import Clock, Limits
+from teho.doctor.snapshot import Clock, Limits
 from teho.errors import InputError
 from teho.launch.gpus import parse_cores
 from teho.model.missing import Missing, Reason

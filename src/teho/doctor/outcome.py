@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, Union
 
 import msgspec
 
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import State, Symptom
 from teho.model.finding import Evidence, Severity, Threshold
 
@@ -35,8 +35,8 @@ class Check(Protocol):
     DECISIVE: bool
     """Whether what it finds may doom a job."""
 
-    def look(self, scene: Scene) -> Outcome:
-        """Judge the scene, and nothing beside it."""
+    def check(self, snapshot: Snapshot) -> Outcome:
+        """Judge the snapshot, and nothing beside it."""
         ...
 
 

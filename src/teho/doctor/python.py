@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from teho.doctor.scene import Python, Sight
+from teho.doctor.snapshot import FrameworkReport, Python
 from teho.errors import InputError
 from teho.model.software import Build
-from teho.observe.aside import Aside, becoming, telling
+from teho.observe.isolated_call import IsolatedCall, answering, executing
 from teho.software.builds import builds_of
 from teho.software.live import PROGRAM, read_answer
 
@@ -25,7 +25,7 @@ _SEE_S = 30.0
 """PyTorch takes that long on a network file system that nobody has read it from for a while."""
 
 
-def look_into(path: str, environment: Mapping[str, str]) -> Aside:
+def look_into(path: str, environment: Mapping[str, str]) -> IsolatedCall:
     """Begin to ask a Python for its frameworks, by what their files say; the answer is a `Python`.
 
     Args:
@@ -33,7 +33,9 @@ def look_into(path: str, environment: Mapping[str, str]) -> Aside:
         environment: where PATH is.
     """
     names = [path] if path else ["python", "python3"]
-    return Aside(path or "Python", telling(partial(_installed, names, environment)), _START_S)
+    return IsolatedCall(
+        path or "Python", answering(partial(_installed, names, environment)), _START_S
+    )
 
 
 def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
@@ -82,13 +84,13 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
     """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **environment}
     asked = {
-        one.framework: Aside(
+        one.framework: IsolatedCall(
             f"{one.package} in {python.path}",
-            becoming([python.path, str(_SEES), one.framework], quiet),
+            executing([python.path, str(_SEES), one.framework], quiet),
             _SEE_S,
         )
         for one in python.frameworks
         if one.kind != "cpu"
     }
-    sights = {name: aside.answer(Sight) for name, aside in asked.items()}
-    return msgspec.structs.replace(python, sights=sights)
+    framework_reports = {name: call.answer(FrameworkReport) for name, call in asked.items()}
+    return msgspec.structs.replace(python, framework_reports=framework_reports)

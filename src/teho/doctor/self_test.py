@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from teho.bench.examples import MATMUL
 from teho.bench.measure import Effort, measure
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.experiment.placement import Machine, Placement
 from teho.launch.binding import physical_cores
 from teho.model.bench import Measured
@@ -32,30 +32,30 @@ _UNFIT = {"no_gpu", "cpu_only_build", "broken"}
 _LIBRARIES = ("numpy", "torch", "cupy", "jax")
 
 
-def self_test(scene: Scene, environment: Mapping[str, str]) -> SelfTest:
+def self_test(snapshot: Snapshot, environment: Mapping[str, str]) -> SelfTest:
     """Multiply on the first GPU, or on the CPU where there is none; takes up to 90 s.
 
     Every library is held against NumPy in double precision before it is timed.
     """
-    if isinstance(scene.python, Missing):
-        return SelfTest(state="not_run", why=f"no Python could be asked: {scene.python.detail}")
-    if scene.failed_drivers:
-        return SelfTest(state="not_run", why=scene.failed_drivers[0].why)
-    if not any(one.name == "numpy" for one in scene.python.packages):
-        return SelfTest(state="not_run", why=f"{scene.python.path} has no NumPy")
-    frameworks = {one.framework for one in scene.python.frameworks}
-    if scene.gpus and frameworks == {"tensorflow"}:
+    if isinstance(snapshot.python, Missing):
+        return SelfTest(state="not_run", why=f"no Python could be asked: {snapshot.python.detail}")
+    if snapshot.failed_drivers:
+        return SelfTest(state="not_run", why=snapshot.failed_drivers[0].why)
+    if not any(one.name == "numpy" for one in snapshot.python.packages):
+        return SelfTest(state="not_run", why=f"{snapshot.python.path} has no NumPy")
+    frameworks = {one.framework for one in snapshot.python.frameworks}
+    if snapshot.gpus and frameworks == {"tensorflow"}:
         return SelfTest(state="not_run", why="there is no self-test of TensorFlow")
-    machine = Machine(tuple(physical_cores(scene.cores)), scene.gpus)
+    machine = Machine(tuple(physical_cores(snapshot.cores)), snapshot.gpus)
     placements = [Placement("cpu:all", machine.logical_cores)]
-    if scene.gpus:
-        placements.append(Placement("gpu:1", machine.logical_cores, scene.gpus[:1]))
+    if snapshot.gpus:
+        placements.append(Placement("gpu:1", machine.logical_cores, snapshot.gpus[:1]))
     example = MATMUL._replace(
-        cpu=("numpy",) if scene.gpus else ("numpy", "torch"),
-        quick=_ON_GPU if scene.gpus else _ON_CPU,
+        cpu=("numpy",) if snapshot.gpus else ("numpy", "torch"),
+        quick=_ON_GPU if snapshot.gpus else _ON_CPU,
     )
     measured = measure(
-        example, _LIBRARIES, placements, scene.python.path, environment, _EFFORT, _FOR_S
+        example, _LIBRARIES, placements, snapshot.python.path, environment, _EFFORT, _FOR_S
     )
     return _judged(measured, placements[-1].name)
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.experiment.look import News, look_at
 from teho.experiment.pace import Pace
+from teho.experiment.progress import HasNews, read_progress
 from teho.experiment.started import Started, ended_words, marked, tail_of
 from teho.model.tuned import Settings
 from teho.model.watched import Loader, WatchedProcess
@@ -106,7 +106,7 @@ class _Run:
         self._spool = folder / "probe"
         self._mark = mark_of(str(self._spool))
         self._began_s = time.monotonic()
-        self._has_news = News(self._spool)
+        self._has_news = HasNews(self._spool)
         self._program: Started | None = None
 
     def start(
@@ -138,7 +138,7 @@ class _Run:
 
     def _look(self, code: int | None) -> Attempt:
         problems: list[str] = []
-        sight = look_at(watched_processes(self._folder, problems), self._window_s)
+        sight = read_progress(watched_processes(self._folder, problems), self._window_s)
         attempt = Attempt(
             self._settings,
             time.monotonic() - self._began_s,

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from teho.config.privacy import masked_command
 from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS
-from teho.experiment.contest import Terms, judge
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.rounds import Rounds, Run
+from teho.experiment.verdict import Terms, judge
 from teho.model.compared import BreakEven, Compared, Contest, Point
 from teho.units import format_count
 

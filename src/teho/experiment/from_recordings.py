@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from teho.errors import InputError
 from teho.experiment.compare import summed_up, terms_of
-from teho.experiment.contest import judge
 from teho.experiment.outputs import Printed, other_results, printed_by
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.recorded import EARLY
 from teho.experiment.sample import sample_of
+from teho.experiment.verdict import judge
 from teho.explain.wording import joined
 from teho.model.compared import Compared, Contest, Point, Sample
 from teho.model.run import Run

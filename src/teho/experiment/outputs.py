@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.observe.printed import KEPT_BYTES
+from teho.observe.stdout_capture import KEPT_BYTES
 from teho.store.layout import output_file
 
 __all__ = ["Printed", "other_results", "printed_by"]

@@ -20,7 +20,7 @@ from teho.experiment.started import Started, ended_words, tail_of
 from teho.experiment.window import ENOUGH, POLL_S, Enough
 from teho.model.compared import Sample
 from teho.model.run import Run
-from teho.observe.members import RECORDED
+from teho.observe.job_processes import RECORDED
 from teho.observe.spool import mark_of, spool_of
 from teho.store.layout import replace_file, run_file, runs_directory
 from teho.store.read import read_run

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from teho.experiment.look import Sight, look_at
 from teho.experiment.pace import FEWEST_STEPS
+from teho.experiment.progress import ProgressReport, read_progress
 from teho.explain.energy import energy_of_node
 from teho.explain.program import program_of
 from teho.explain.step import ending, failed
@@ -65,7 +65,7 @@ def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
         gpu_energy_j=_of_all(energy_of(summary.gpus), summary),
         idle_gpus=_idle_gpus(summary),
     )
-    if sight := look_at(processes, window_s or summary.elapsed_s):
+    if sight := read_progress(processes, window_s or summary.elapsed_s):
         sample = _with_steps(sample, sight, processes)
     return msgspec.structs.replace(sample, why=_why(run, sample, processes))
 
@@ -156,7 +156,9 @@ def _of_all(energy_j: Figure, summary: Summary) -> Figure:
     return energy_j * max(1.0, summary.elapsed_s / covered_s)
 
 
-def _with_steps(sample: Sample, sight: Sight, processes: Sequence[WatchedProcess]) -> Sample:
+def _with_steps(
+    sample: Sample, sight: ProgressReport, processes: Sequence[WatchedProcess]
+) -> Sample:
     program = program_of(processes)
     main = program.mains[0] if program else None
     began_s = min(process.began_s for process in processes)
@@ -182,7 +184,7 @@ def _with_steps(sample: Sample, sight: Sight, processes: Sequence[WatchedProcess
     )
 
 
-def _steps_per_epoch(sight: Sight) -> float | None:
+def _steps_per_epoch(sight: ProgressReport) -> float | None:
     given = sight.loader.given if sight.loader else ()
     firsts_s = [one.at_s for one in given if one.is_first]
     steps = [
@@ -192,6 +194,6 @@ def _steps_per_epoch(sight: Sight) -> float | None:
     return float(median(steps)) if steps else None
 
 
-def _samples_per_step(sight: Sight) -> float | None:
+def _samples_per_step(sight: ProgressReport) -> float | None:
     size = sight.loader.settings.get("batch_size") if sight.loader else None
     return float(size * sight.ranks) if size else None

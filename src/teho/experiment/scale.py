@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
-from teho.experiment.contest import Terms, idle_gpus, measure_of
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Machine, Placement
 from teho.experiment.rounds import Rounds, Run
 from teho.experiment.scaling import scaling
+from teho.experiment.verdict import Terms, idle_gpus, measure_of
 from teho.model.compared import Sample
 from teho.model.scaled import Kind, Scaled, SizeRun
 from teho.units import many

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from teho.config.privacy import masked_command
 from teho.experiment.attempt import Attempt
 from teho.experiment.confidence import FEWEST_PAIRS, LONG_SECOND_LOOKS, first_look, second_look
-from teho.experiment.moves import WAITED, Coordinate, Room, coordinates, merged
-from teho.experiment.refusal import no_baseline, no_pace
+from teho.experiment.search_space import WAITED, Coordinate, Room, coordinates, merged
+from teho.experiment.unmeasurable import no_baseline, no_pace
 from teho.experiment.wording import changes_of, in_words
 from teho.model.tuned import Gain, Settings, Trial, Tuned
 from teho.units import format_duration, format_pace, many

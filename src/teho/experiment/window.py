@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from teho.experiment.look import News, look_at
+from teho.experiment.progress import HasNews, read_progress
 from teho.experiment.started import end_marked
 from teho.observe.pipes import wait_for
 from teho.observe.spool import mark_of
@@ -35,13 +35,13 @@ class Enough:
     def __init__(self, spool: str, window_s: float | None) -> None:
         self._spool = Path(spool)
         self._window_s = window_s
-        self._has_news = News(self._spool)
+        self._has_news = HasNews(self._spool)
 
     def __call__(self) -> bool:
         """Tell whether it is known by now."""
         if self._window_s is None or not self._has_news():
             return False
-        sight = look_at(processes_in(self._spool, []), self._window_s)
+        sight = read_progress(processes_in(self._spool, []), self._window_s)
         return bool(sight and sight.pace and sight.pace.is_whole)
 
 

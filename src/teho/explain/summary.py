@@ -14,7 +14,7 @@ from teho.explain.block import Bins, Block
 from teho.explain.cores import allocated_cores
 from teho.explain.energy import Seen, count_once, weigh
 from teho.explain.exception import last_exceptions
-from teho.explain.shared_out import shared_out
+from teho.explain.parallel_map import parallel_map
 from teho.explain.step import absent_hosts, offset_s
 from teho.explain.totals import lacking
 from teho.model.device import Device
@@ -67,7 +67,7 @@ def summarise(
     # The last sample is taken just after the program's end: its bin must take it in.
     bins = Bins(count, max(elapsed_s, 1e-3) / count)
     # Each node has a list of problems of its own, so that their order is the nodes'.
-    of_nodes = shared_out(lambda node: _node(run, node, directory, bins, metrics), run.nodes)
+    of_nodes = parallel_map(lambda node: _node(run, node, directory, bins, metrics), run.nodes)
     nodes = tuple(node for node, _ in of_nodes)
     problems.extend(problem for _, own in of_nodes for problem in own)
     cpu_s = _cpu_seconds(run, nodes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from teho.become import CannotStart, become
 from teho.errors import InputError
+from teho.exec_program import CannotStart, exec_program
 from teho.launch.binding import bind
 from teho.launch.caches import create, find_caches
 from teho.launch.containers import container_variables, is_container, is_inside
@@ -97,7 +97,7 @@ def launch(options: Options, environment: Mapping[str, str]) -> int:
         ready.variables["TEHO_STEP"] = ready.task.key
         command = (*check_command(command, environment), *options.check_words)
     try:
-        become(command, {**_as_found(environment), **ready.variables})
+        exec_program(command, {**_as_found(environment), **ready.variables})
     except CannotStart as error:
         _say(str(error))
         return error.exit_code

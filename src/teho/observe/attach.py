@@ -16,7 +16,7 @@ from teho.model.run import End, Run, Step, Trouble
 from teho.observe.plan import Plan
 from teho.observe.recording import Recording, describe, end_recording
 from teho.observe.wanted import Wanted
-from teho.observe.whole_job import send_fleet
+from teho.observe.whole_job import start_remote_recorders
 from teho.schedulers.jobs import accounting
 from teho.schedulers.overlap import RunningJob, look_up
 from teho.schedulers.slurm import Slurm
@@ -72,7 +72,7 @@ class Attached:
             node_count=len(job.hosts),
             job=job.number,
         )
-        self._fleet = send_fleet(
+        self._fleet = start_remote_recorders(
             job, job.hosts, wanted.home, run, plan, teho=teho, told=_array(asked)
         )
 

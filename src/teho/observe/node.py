@@ -1,7 +1,7 @@
 """A recorder on one of the nodes of a job that is recorded as a whole.
 
-It is started through the scheduler, beside whatever the job runs there; see `teho.observe.fleet`.
-It has no program of its own: the job's processes on this node are what it counts.
+The scheduler starts it, beside whatever the job runs there; see `teho.observe.remote_recorders`.
+It has no program of its own: it counts the job's processes on this node.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Orders
 from teho.observe.recorder import Recorder
-from teho.observe.watch import Watch
+from teho.observe.recorder_end import RecorderEnd
 from teho.store.layout import safe_name
 from teho.store.steps import create_step_directory, write_missing_description
 
@@ -34,7 +34,7 @@ def record_node(control: int, back: int) -> None:
         control: where the orders come from.
         back: where it is told how it goes.
     """
-    watch = Watch()
+    watch = RecorderEnd()
     reader = LineReader(control)
     orders = _await_orders(reader)
     if orders is None:

@@ -34,7 +34,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     """Of a job that is recorded as a whole: its processes count, whoever has started them."""
     mark: str | None = None
-    """By which they are told from those of another recording; see `Members`."""
+    """By which they are told from those of another recording; see `JobProcesses`."""
     apart: tuple[int, ...] = ()
     """Children of the supervisor that are no part of the program."""
     spool: str = ""

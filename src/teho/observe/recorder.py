@@ -24,15 +24,15 @@ from teho.model.device import Readings, Source
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Clock, Node, Trouble
 from teho.observe.clock import ClockServer, compare_clocks
-from teho.observe.members import Members
+from teho.observe.job_processes import JobProcesses
+from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
 from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Plan
+from teho.observe.recorder_end import RecorderEnd
 from teho.observe.sampler import Sampler
-from teho.observe.seat import Guest, Guests, Seat, visible_to_any
-from teho.observe.shut_out import ShutOut
 from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
-from teho.observe.watch import Watch
+from teho.observe.uninstrumented import Uninstrumented
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
 from teho.store.layout import node_file, probe_folder, replace_file
@@ -48,27 +48,27 @@ _FLUSH_SAMPLES = 10
 """Short periods are for short runs: those flush sooner."""
 
 
-def record(control: int, back: int, program_pid: int, seat: Seat | None = None) -> None:
+def record(control: int, back: int, program_pid: int, leader: NodeLeader | None = None) -> None:
     """Wait for the plan, sample until told that the program has ended, then seal.
 
     Args:
         control: read end of the pipe from the supervisor.
         back: write end of the pipe to it.
         program_pid: the program's own process.
-        seat: of a task whose recorder serves the other tasks of this node as well.
+        leader: of a task whose recorder serves the other tasks of this node as well.
     """
-    guests = Guests(seat) if seat else None
+    peers = PeerTasks(leader) if leader else None
     reader = LineReader(control)
     while not reader.closed:
-        wait_for([reader.descriptor, *(guests.descriptors if guests else ())])
-        if guests:
+        wait_for([reader.descriptor, *(peers.descriptors if peers else ())])
+        if peers:
             # Where nothing can be recorded, nobody is to wait for us.
-            guests.hear()
-            guests.note_ends()
+            peers.hear()
+            peers.note_ends()
         for message in reader.messages():
             if "plan" in message:
                 plan = msgspec.convert(message["plan"], Plan)
-                Recorder(plan, reader, back, program_pid, guests).run()
+                Recorder(plan, reader, back, program_pid, peers).run()
                 return
 
 
@@ -80,7 +80,7 @@ class Recorder:
         control: what its supervisor says.
         back: where it answers.
         program_pid: the program's own process; None where none runs on this node.
-        guests: the other tasks of the step on this node.
+        peers: the other tasks of the step on this node.
         watch: tells where there is no program when to go.
 
     Attributes:
@@ -93,23 +93,23 @@ class Recorder:
         control: LineReader,
         back: int,
         program_pid: int | None = None,
-        guests: Guests | None = None,
-        watch: Watch | None = None,
+        peers: PeerTasks | None = None,
+        watch: RecorderEnd | None = None,
     ) -> None:
         self.sealed = False
         self._plan = plan
         self._control = control
         self._back = back
         self._program_pid = program_pid
-        self._guests = guests
-        self._watch = watch
+        self._peers = peers
+        self._recorder_end = watch
         self._has_ended = False
         self._released = False
         self._journal = Journal(plan.run, plan.node)
         self._sampler = Sampler(plan.node, plan.started_at, plan.period_s)
         self._told: set[str] = set()
         self._troubles: list[Trouble] = []
-        members = Members(plan.job, plan.mark) if plan.job else None
+        members = JobProcesses(plan.job, plan.mark) if plan.job else None
         self._tree = ProcessTree(frozenset({os.getpid(), *plan.apart}), members)
         if program_pid is not None and plan.supervisor_pid is not None:
             self._tree.add(program_pid, plan.supervisor_pid)
@@ -119,37 +119,37 @@ class Recorder:
         self._sources, self._host, self._node = self._find_sources()
         self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
         self._stacks = StackSampling(plan.spool, len(self._cores)) if plan.spool else None
-        self._shut_out = ShutOut()
+        self._uninstrumented = Uninstrumented()
         self._clock_server: ClockServer | None = None
         self._clock: Clock | None = None
 
     def _await_guests(self) -> None:
         """Let the other tasks of this node come forward: their cores are the job's too."""
-        self._met: list[Guest] = []
+        self._met: list[PeerTask] = []
         self._met_late = False
         deadline_s = time.monotonic() + _ARRIVAL_S
-        while self._guests and not self._guests.all_here and time.monotonic() < deadline_s:
+        while self._peers and not self._peers.all_here and time.monotonic() < deadline_s:
             self._wait(0.1)
             self._meet_guests()
-            self._guests.note_ends()
+            self._peers.note_ends()
         self._met_late = False
 
     def _meet_guests(self) -> None:
-        if self._guests is None:
+        if self._peers is None:
             return
-        self._guests.hear()
-        for guest in self._guests.arrived:
-            if guest in self._met:
+        self._peers.hear()
+        for peer in self._peers.arrived:
+            if peer in self._met:
                 continue
-            self._met.append(guest)
+            self._met.append(peer)
             self._met_late = True
-            self._tree.add(guest.pid, guest.supervisor, guest.apart)
+            self._tree.add(peer.pid, peer.supervisor, peer.apart)
 
     @property
     def _pids(self) -> list[int]:
         """The programs' own processes, one a task."""
         own = [self._program_pid] if self._program_pid else []
-        return [*own, *(guest.pid for guest in self._met)]
+        return [*own, *(peer.pid for peer in self._met)]
 
     def _find_environment(self) -> dict[str, str]:
         environment = {name: readable(value) for name, value in os.environ.items()}
@@ -236,7 +236,7 @@ class Recorder:
         self._flush()
         self._journal.close()
         if self._spool:
-            if said := self._shut_out.sentence(is_any_in=not self._spool.is_empty):
+            if said := self._uninstrumented.sentence(is_any_in=not self._spool.is_empty):
                 notes = (*self._node.notes, said)
                 self._node = msgspec.structs.replace(self._node, notes=notes)
             self._spool.close()
@@ -254,8 +254,8 @@ class Recorder:
             else:
                 self._node = msgspec.structs.replace(self._node, sealed=True)
         self.sealed = self._write_node() and self._node.sealed
-        if self._guests:
-            self._guests.note_ends()
+        if self._peers:
+            self._peers.note_ends()
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._plan.started_s
@@ -269,12 +269,12 @@ class Recorder:
         elif (self._control.closed or self._is_warned) and not self._has_ended:
             # The supervisor was killed. Its program may well run on, and so do we.
             self._has_ended = self._is_over()
-        others_run = self._guests is not None and self._guests.are_running
+        others_run = self._peers is not None and self._peers.are_running
         if self._has_ended and not others_run:
             return True
         # The last one to end is let go when all is sealed, the others at once.
-        if self._guests:
-            self._guests.note_ends()
+        if self._peers:
+            self._peers.note_ends()
         if self._has_ended and not self._released:
             send(self._back, released=True)
             self._released = True
@@ -282,11 +282,11 @@ class Recorder:
 
     @property
     def _is_warned(self) -> bool:
-        return self._watch is not None and self._watch.is_warned
+        return self._recorder_end is not None and self._recorder_end.is_warned
 
     def _is_over(self) -> bool:
-        if self._watch:
-            return self._watch.is_over
+        if self._recorder_end:
+            return self._recorder_end.is_over
         return self._program_pid is None or not _is_alive(self._program_pid)
 
     def _wait(self, wait_s: float) -> None:
@@ -294,7 +294,7 @@ class Recorder:
         if self._control.has_messages:
             return
         open_ = [] if self._control.closed else [self._control.descriptor]
-        open_ += self._guests.descriptors if self._guests else []
+        open_ += self._peers.descriptors if self._peers else []
         if self._control.closed:
             wait_s = min(wait_s, 0.5)
         wait_for(open_, wait_s)
@@ -309,9 +309,9 @@ class Recorder:
             if source is self._host:
                 pids = self._host.pids
                 if self._spool:
-                    self._shut_out.look(pids)
-                if self._watch:
-                    self._watch.look(self._tree)
+                    self._uninstrumented.look(pids)
+                if self._recorder_end:
+                    self._recorder_end.look(self._tree)
         return readings
 
     def _flush(self) -> None:
@@ -349,7 +349,7 @@ class Recorder:
         """Write down what is known of this node; return whether that could be done."""
         self._node = msgspec.structs.replace(
             self._node,
-            ranks=self._guests.ranks if self._guests else self._plan.ranks,
+            ranks=self._peers.ranks if self._peers else self._plan.ranks,
             clock=self._clock,
             absences=tuple(self._sampler.absences.values()),
             troubles=tuple(self._troubles),

@@ -112,7 +112,7 @@ class _Device:
 
 
 class Sampler:
-    """Turns the readings of all sources into rows of the recording."""
+    """RepeatedRuns the readings of all sources into rows of the recording."""
 
     def __init__(self, node: str, started_at: datetime, period_s: float) -> None:
         """Start at the recorder's zero.

@@ -233,7 +233,7 @@ class _Process:
         """
         self._turn += 1
         if self._turn % _TURNS == 0:
-            self._watch(core)
+            self._recorder_end(core)
             return
         # The stack is the first thing after waking up: whatever comes before it gives a wait the
         # time to end, and the next line of the program the time that this one had.
@@ -274,7 +274,7 @@ class _Process:
         # It ran elsewhere all the time, or slept here until we took its core.
         return State.MOVED
 
-    def _watch(self, core: _Core) -> None:
+    def _recorder_end(self, core: _Core) -> None:
         """Find out from another core whether the thread stays where it is, inside one call."""
         if self.waits.call() or self.core is None or not core.leave(self.core):
             return

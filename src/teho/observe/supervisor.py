@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from teho.become import CannotStart, become, restore_signals
+from teho.exec_program import CannotStart, exec_program, restore_signals
 from teho.observe.pipes import LineReader, send
 from teho.observe.program import Outcome
 
 if TYPE_CHECKING:
-    from teho.observe.fleet import Fleet
-    from teho.observe.printed import PassedOn
+    from teho.observe.remote_recorders import RemoteRecorders
+    from teho.observe.stdout_capture import StdoutCapture
 
 __all__ = ["Supervisor", "detach_streams"]
 
@@ -84,7 +84,7 @@ class Supervisor:
         self._ended_s = 0.0
         self._is_shared = False
         self._released = False
-        self._passed_on: PassedOn | None = None
+        self._passed_on: StdoutCapture | None = None
 
     def keep_output(self) -> None:
         """Before `start`: keep the beginning of what the program prints, and pass it on.
@@ -92,9 +92,9 @@ class Supervisor:
         Raises:
             OSError: it cannot be kept; the program then prints as without us.
         """
-        from teho.observe.printed import PassedOn
+        from teho.observe.stdout_capture import StdoutCapture
 
-        self._passed_on = PassedOn(detach_streams)
+        self._passed_on = StdoutCapture(detach_streams)
 
     @property
     def own_pids(self) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ class Supervisor:
             restore_signals()
             signal.signal(signal.SIGCHLD, self._inherited_chld or signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
-            become(command, environment)
+            exec_program(command, environment)
         except CannotStart as error:
             exit_code = error.exit_code
             os.write(failure, os.fsencode(str(error))[:_FAILURE_BYTES])
@@ -207,15 +207,15 @@ class Supervisor:
         elapsed_s = time.monotonic() - self.started_s if self.started_s else 0.0
         self._troubles.append((elapsed_s, sentence))
 
-    def wait(self, fleet: Fleet | None = None) -> Outcome:
+    def wait(self, remote: RemoteRecorders | None = None) -> Outcome:
         """Wait for the program's end, passing on every signal that came to us alone.
 
         Args:
-            fleet: the recorders of the job's other nodes, looked after while they come up.
+            remote: the recorders of the job's other nodes, looked after while they come up.
         """
         expected = _PASSED_ON | {signal.SIGCHLD}
         while self._status is None:
-            if fleet and fleet.tend():
+            if remote and remote.tend():
                 info = signal.sigtimedwait(expected, _TEND_S)
             else:
                 info = signal.sigwaitinfo(expected)
@@ -241,7 +241,9 @@ class Supervisor:
             troubles=self._troubles,
         )
 
-    def finish_recording(self, on_wait: Callable[[], None], fleet: Fleet | None = None) -> None:
+    def finish_recording(
+        self, on_wait: Callable[[], None], remote: RemoteRecorders | None = None
+    ) -> None:
         """Let the recorders take their last sample and seal; `on_wait` is called every 0.1 s.
 
         A second Ctrl-C, or any deadly signal, ends the waiting; but a job that is cancelled hears
@@ -250,20 +252,20 @@ class Supervisor:
 
         Args:
             on_wait: called while there is nothing else to do.
-            fleet: the recorders of the job's other nodes.
+            remote: the recorders of the job's other nodes.
         """
         elapsed_s = self._ended_s - self.started_s
         if self._to_recorder is not None:
             send(self._to_recorder, end=elapsed_s)
             os.close(self._to_recorder)
-        if fleet:
-            fleet.end(elapsed_s)
-        enough = {signal.SIGTERM, signal.SIGHUP} if not (self._is_shared or fleet) else set()
+        if remote:
+            remote.end(elapsed_s)
+        enough = {signal.SIGTERM, signal.SIGHUP} if not (self._is_shared or remote) else set()
         enough |= {signal.SIGINT} if not self._is_shared else set()
         deadline = time.monotonic() + _SEAL_WAIT_S
         while time.monotonic() < deadline:
             self._hear()
-            if self._is_let_go and (fleet is None or fleet.is_over):
+            if self._is_let_go and (remote is None or remote.is_over):
                 return
             info = signal.sigtimedwait(
                 {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP},
@@ -274,8 +276,8 @@ class Supervisor:
             self._reap()
             if info is not None and info.si_signo in enough:
                 break
-        if fleet:
-            fleet.give_up()
+        if remote:
+            remote.give_up()
         if not self._is_let_go and not self._is_shared:
             os.kill(self._recorder, signal.SIGKILL)
             self.trouble("the recorder did not finish in time and was ended")

@@ -27,8 +27,8 @@ from teho.model.device import Readings, Source
 from teho.model.metric import Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
-from teho.observe.aside import Aside, telling
-from teho.observe.seat import VISIBLE
+from teho.observe.isolated_call import IsolatedCall, answering
+from teho.observe.node_leader import VISIBLE
 from teho.schedulers.allocation import read_allocation
 from teho.version import __version__
 
@@ -67,8 +67,8 @@ def take_survey(
     }
     if signals:
         asked["node"] = partial(_ask_node, environment, root, cores)
-    begun = {of: Aside(_driver(of), telling(ask), deadline_s) for of, ask in asked.items()}
-    answers = {of: _answers(of, aside) for of, aside in begun.items()}
+    begun = {of: IsolatedCall(_driver(of), answering(ask), deadline_s) for of, ask in asked.items()}
+    answers = {of: _answers(of, call) for of, call in begun.items()}
     facts = describe_host(root)
     allocation = read_allocation(environment, frozenset(cores), None, facts.memory_bytes)
     said_by = {name: environment[name] for name in (*VISIBLE, *_SAID_BY) if name in environment}
@@ -88,8 +88,8 @@ def take_survey(
     )
 
 
-def _answers(of: str, aside: Aside) -> Answers:
-    found = aside.answer(Answers)
+def _answers(of: str, call: IsolatedCall) -> Answers:
+    found = call.answer(Answers)
     if isinstance(found, Answers):
         return found
     return Answers(

@@ -1,7 +1,7 @@
 """A job that is recorded as a whole: by the `teho run` in its script, or from outside.
 
 Its processes are counted on all of its nodes, whichever step has started them: those of the
-batch script's own node by the recorder beside the program, those of the others by a fleet.
+batch script's own node by the recorder beside the program, those of the others by a remote.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 import msgspec
 
 from teho.model.run import Run, Step
-from teho.observe.fleet import Fleet
-from teho.observe.members import RECORDER
+from teho.observe.job_processes import RECORDER
 from teho.observe.plan import Orders, Plan
 from teho.observe.recording import Recording, describe
+from teho.observe.remote_recorders import RemoteRecorders
 from teho.observe.wanted import Wanted
 from teho.schedulers.overlap import RunningJob, step_beside
 from teho.store.layout import create_run_directory, safe_name
 
-__all__ = ["begin_job", "send_fleet"]
+__all__ = ["begin_job", "start_remote_recorders"]
 
 # What a step is told of itself alone, and the batch script of the job.
 _OF_THE_JOB = (
@@ -38,7 +38,7 @@ _OF_THE_JOB = (
 
 def begin_job(
     wanted: Wanted, started_s: float, job: RunningJob, *, mark: str, teho: Sequence[str]
-) -> tuple[Recording, Fleet | None]:
+) -> tuple[Recording, RemoteRecorders | None]:
     """Create the directory of a run, write down what runs, and have the other nodes recorded.
 
     Args:
@@ -67,11 +67,13 @@ def begin_job(
         spool=wanted.spool,
     )
     told = {name: os.environ[name] for name in _OF_THE_JOB if name in os.environ}
-    fleet = None
+    remote = None
     if job.others:
-        fleet = send_fleet(job, job.others, wanted.home, run, plan, teho=teho, told=told)
-        plan = msgspec.structs.replace(plan, apart=(fleet.pid,) if fleet.pid else ())
-    return Recording(directory, run, plan if job.host else None, began=True), fleet
+        remote = start_remote_recorders(
+            job, job.others, wanted.home, run, plan, teho=teho, told=told
+        )
+        plan = msgspec.structs.replace(plan, apart=(remote.pid,) if remote.pid else ())
+    return Recording(directory, run, plan if job.host else None, began=True), remote
 
 
 def _step(job: RunningJob, run_id: str) -> Step | None:
@@ -88,7 +90,7 @@ def _step(job: RunningJob, run_id: str) -> Step | None:
     )
 
 
-def send_fleet(
+def start_remote_recorders(
     job: RunningJob,
     hosts: Sequence[str],
     home: Path,
@@ -97,7 +99,7 @@ def send_fleet(
     *,
     teho: Sequence[str],
     told: Mapping[str, str],
-) -> Fleet:
+) -> RemoteRecorders:
     """Start recorders on some nodes of a job.
 
     Args:
@@ -111,7 +113,7 @@ def send_fleet(
     """
     orders = Orders(plan=plan, description=run, home=str(home.absolute()), environment=dict(told))
     words, environment = [*teho, "record-node"], {**os.environ, RECORDER: job.number}
-    return Fleet(
+    return RemoteRecorders(
         lambda some: step_beside(job.number, some, words, environment),
         hosts,
         plan.directory,

@@ -28,7 +28,7 @@ from teho.planner.shape import (
     seconds,
 )
 from teho.planner.slurm_rules import unknown_of
-from teho.planner.traps import advice_for
+from teho.planner.warnings import advice_for
 
 __all__ = ["answer", "kinds_for", "option_of"]
 

@@ -13,7 +13,7 @@ from teho.model.job import Job, Submission
 from teho.schedulers import grid_engine_text as texts
 from teho.schedulers.backend import Query
 from teho.schedulers.command import Completed, accepted, said, unreachable
-from teho.schedulers.script_words import grid_engine_name
+from teho.schedulers.quoting import grid_engine_name
 
 __all__ = ["GridEngine"]
 

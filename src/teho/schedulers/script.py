@@ -14,14 +14,14 @@ from teho.config.toml import did_you_mean
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Container, Software
 from teho.model.plan import Option
-from teho.schedulers.script_directives import grid_engine_directives, slurm_directives
-from teho.schedulers.script_options import ScriptOptions
-from teho.schedulers.script_words import (
+from teho.schedulers.quoting import (
     bash_command,
     bash_word,
     grid_engine_name,
     slurm_name,
 )
+from teho.schedulers.script_directives import grid_engine_directives, slurm_directives
+from teho.schedulers.script_options import ScriptOptions
 
 __all__ = ["Script", "ScriptOptions", "Values", "write_script"]
 

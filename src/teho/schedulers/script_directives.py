@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.plan import Option
-from teho.schedulers.script_options import ScriptOptions
-from teho.schedulers.script_words import (
+from teho.schedulers.quoting import (
     grid_engine_name,
     grid_engine_value,
     slurm_name,
     slurm_value,
 )
+from teho.schedulers.script_options import ScriptOptions
 
 __all__ = ["grid_engine_directives", "slurm_directives"]
 

@@ -20,7 +20,7 @@ from teho.model.job import Job, Submission
 from teho.schedulers import slurm_json, slurm_text
 from teho.schedulers.backend import Query
 from teho.schedulers.command import Completed, accepted, said, unreachable
-from teho.schedulers.script_words import slurm_name
+from teho.schedulers.quoting import slurm_name
 from teho.schedulers.slurm_values import fill_pattern
 
 __all__ = ["ACCOUNT_VARIABLE", "Slurm"]

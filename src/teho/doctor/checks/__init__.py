@@ -1,4 +1,4 @@
-"""Every check: a short file each, that judges the scene and nothing beside it."""
+"""Every check: a short file each, that judges the snapshot and nothing beside it."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Folder, Python, Scene
+from teho.doctor.snapshot import Folder, Python, Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity
 from teho.model.missing import Missing
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "active-environment"
 ABOUT = "conda and virtual environments in batch shells"
@@ -19,24 +19,26 @@ DECISIVE = False
 _VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Compare what says that an environment is active with the Python that comes first.
 
     A batch shell inherits the variables of the shell that submitted it, and not its functions:
     `conda activate` fails there unless the shell reads `.bashrc`.
     """
-    python = scene.python
+    python = snapshot.python
     if isinstance(python, Missing):
         return unknown(f"no Python could be asked: {python.detail}")
-    if scene.is_python_named:
+    if snapshot.is_python_named:
         return moot("this Python was named, whatever is active")
-    active = {name: scene.environment[name] for name in _VARIABLES if scene.environment.get(name)}
+    active = {
+        name: snapshot.environment[name] for name in _VARIABLES if snapshot.environment.get(name)
+    }
     if active:
         if any(_is_in(python, prefix) for prefix in active.values()):
             return fine(f"{python.path} is the active environment's")
         return [_other(python, *next(iter(active.items())))]
-    home = scene.folders.get("home")
-    if not scene.in_job:
+    home = snapshot.folders.get("home")
+    if not snapshot.in_job:
         return moot("none is active, and this is no job")
     if isinstance(home, Folder) and home.holds_conda_init and not python.frameworks:
         return [_never(python)]

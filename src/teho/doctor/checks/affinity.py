@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from teho.doctor.checks._processes import promised
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import numbered
 from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "affinity"
 ABOUT = "cores that a program may run on, against the allocation"
 DECISIVE = False
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Compare the affinity mask with the cores that the scheduler tells."""
-    if not scene.in_job:
+    if not snapshot.in_job:
         return moot("this is no job")
-    asked, bound = promised(scene), len(scene.cores)
+    asked, bound = promised(snapshot), len(snapshot.cores)
     if asked is None:
         return unknown("the scheduler does not tell how many cores the job was given")
-    own = asked // scene.local_size
+    own = asked // snapshot.local_size
     evidence = (
         ("given to the job here", asked, "cores"),
-        ("this may run on", numbered(scene.cores), ""),
-        ("tasks here", scene.local_size, ""),
+        ("this may run on", numbered(snapshot.cores), ""),
+        ("tasks here", snapshot.local_size, ""),
     )
     # With `--hint=nomultithread` Slurm counts both threads of a core, and gives one.
-    if bound * scene.threads_per_core < own:
-        slurm = scene.allocation.scheduler == "slurm"
+    if bound * snapshot.threads_per_core < own:
+        slurm = snapshot.allocation.scheduler == "slurm"
         return [
             symptom(
                 ID,

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import joined, numbered
 from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "binding-numa"
 ABOUT = "the cores' NUMA nodes, against those of the GPUs"
 DECISIVE = False
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look for a GPU on whose NUMA node the program has no core."""
-    if not scene.gpus:
+    if not snapshot.gpus:
         return moot("no GPU is here")
-    if not scene.cores_of_numa:
+    if not snapshot.cores_of_numa:
         return unknown("the kernel does not tell which core is on which NUMA node")
-    if len(scene.cores_of_numa) == 1:
+    if len(snapshot.cores_of_numa) == 1:
         return moot("the node has one NUMA node")
-    unknown_of = [device.name for device in scene.gpus if device.numa_node is None]
+    unknown_of = [device.name for device in snapshot.gpus if device.numa_node is None]
     if unknown_of:
         return unknown(f"the kernel does not tell the NUMA node of {unknown_of[0]}")
     far = [
         device
-        for device in scene.gpus
-        if not scene.cores & scene.cores_of_numa.get(device.numa_node or 0, frozenset())
+        for device in snapshot.gpus
+        if not snapshot.cores & snapshot.cores_of_numa.get(device.numa_node or 0, frozenset())
     ]
-    own = [number for number, cores in scene.cores_of_numa.items() if cores & scene.cores]
+    own = [number for number, cores in snapshot.cores_of_numa.items() if cores & snapshot.cores]
     if not far:
         return fine(f"cores of NUMA {joined([str(number) for number in own])}, where the GPUs are")
     lies_on = sorted({device.numa_node or 0 for device in far})
@@ -43,7 +43,7 @@ def look(scene: Scene) -> Outcome:
             "a program started here lie elsewhere: every copy goes between the sockets.",
             "Let `teho launch` bind each task near its GPU: `srun teho launch -- python train.py`; "
             "or ask Slurm for it: `--gres-flags=enforce-binding`.",
-            ("cores", numbered(scene.cores), ""),
+            ("cores", numbered(snapshot.cores), ""),
             ("their NUMA nodes", numbered(own), ""),
             ("NUMA nodes of these GPUs", numbered(lies_on), ""),
         )

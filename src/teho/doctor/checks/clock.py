@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, symptom, unknown
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.finding import Severity
 from teho.model.missing import Missing
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "clock"
 ABOUT = "whether the node's clock is kept right"
 DECISIVE = False
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Ask the kernel: adjtimex(2)."""
-    clock = scene.clock
+    clock = snapshot.clock
     if isinstance(clock, Missing):
         return unknown(clock.detail)
     if clock.is_synchronised:

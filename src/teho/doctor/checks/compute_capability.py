@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from teho.doctor.outcome import Outcome, fine, moot, spared, symptom, unknown
-from teho.doctor.scene import Python, Scene, Sight
+from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.device import Device
 from teho.model.doctor import Symptom
@@ -16,7 +16,7 @@ from teho.model.software import Build
 from teho.software.drivers import capability_of, numbers
 from teho.software.releases import supports
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "compute-capability"
 ABOUT = "what the frameworks' kernels were compiled for, against these GPUs"
@@ -25,35 +25,36 @@ DECISIVE = True
 _CODE = re.compile(r"(sm|compute)_(\d+)(\d)[a-z]?")
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Compare each GPU's compute capability with what the framework says of its kernels.
 
     By NVIDIA's CUDA C++ programming guide: binary code (`sm_80`) runs on GPUs of the same major
     and the same or a higher minor number; PTX (`compute_80`) is compiled for any later one.
     """
-    python = scene.python
+    python = snapshot.python
     if isinstance(python, Missing):
         return unknown(f"no Python could be asked: {python.detail}")
-    if not scene.gpus and not scene.site_gpus:
+    if not snapshot.gpus and not snapshot.site_gpus:
         return moot("no GPU is here")
     builds = [one for one in python.frameworks if python.kind_of(one) != "cpu"]
     if not builds:
         return moot(f"no framework for GPUs in {python.path}")
-    if not scene.gpus:
-        return _of_site(scene, python, builds)
-    devices = [device for device in scene.gpus if device.architecture]
-    if len(devices) < len(scene.gpus):
+    if not snapshot.gpus:
+        return _of_site(snapshot, python, builds)
+    devices = [device for device in snapshot.gpus if device.architecture]
+    if len(devices) < len(snapshot.gpus):
         return unknown("the driver does not tell every GPU's compute capability")
     found: list[Symptom] = []
     unsure: list[str] = []
     for build in builds:
-        told = python.sights.get(build.framework)
-        sight = told if isinstance(told, Sight) else Sight()
+        told = python.framework_reports.get(build.framework)
+        report = told if isinstance(told, FrameworkReport) else FrameworkReport()
         runs = [
-            (_runs(build, sight, device.architecture, python.machine), device) for device in devices
+            (_runs(build, report, device.architecture, python.machine), device)
+            for device in devices
         ]
         if lacking := [device for can, device in runs if can is False]:
-            found.append(_found(build, sight, lacking, dooms=len(lacking) == len(devices)))
+            found.append(_found(build, report, lacking, dooms=len(lacking) == len(devices)))
         elif any(can is None for can, _ in runs):
             unsure.append(build.package)
     if found:
@@ -65,11 +66,11 @@ def look(scene: Scene) -> Outcome:
     return fine(f"{joined(names)} {'has' if len(names) == 1 else 'have'} code for {shown}")
 
 
-def _of_site(scene: Scene, python: Python, builds: Sequence[Build]) -> Outcome:
+def _of_site(snapshot: Snapshot, python: Python, builds: Sequence[Build]) -> Outcome:
     """Compare builds with the GPUs of the compute nodes, by what is documented of both."""
-    title = scene.cluster.title if scene.cluster else ""
+    title = snapshot.cluster.title if snapshot.cluster else ""
     models = dict.fromkeys(
-        gpu.model for gpu in scene.site_gpus if gpu.vendor == "nvidia" and not gpu.part_of
+        gpu.model for gpu in snapshot.site_gpus if gpu.vendor == "nvidia" and not gpu.part_of
     )
     if not models:
         return moot(f"the GPUs of {title} are not NVIDIA's")
@@ -77,7 +78,7 @@ def _of_site(scene: Scene, python: Python, builds: Sequence[Build]) -> Outcome:
     is_known = True
     for build in builds:
         runs = {
-            model: _runs(build, Sight(), capability_of(model) or "", python.machine)
+            model: _runs(build, FrameworkReport(), capability_of(model) or "", python.machine)
             for model in models
         }
         is_known &= None not in runs.values()
@@ -101,10 +102,10 @@ def _of_site(scene: Scene, python: Python, builds: Sequence[Build]) -> Outcome:
     )  # fmt: skip
 
 
-def _runs(build: Build, sight: Sight, architecture: str, machine: str) -> bool | None:
+def _runs(build: Build, report: FrameworkReport, architecture: str, machine: str) -> bool | None:
     """Tell it by what the framework says of itself, or else by what is documented of its build."""
-    if sight.architectures:
-        return _has_code(sight.architectures, architecture)
+    if report.architectures:
+        return _has_code(report.architectures, architecture)
     if build.kind != "cuda":
         return None
     channel = "conda" if build.evidence.startswith("build ") else "pip"
@@ -125,7 +126,9 @@ def _has_code(compiled_for: tuple[str, ...], architecture: str) -> bool:
     return False
 
 
-def _found(build: Build, sight: Sight, lacking: Sequence[Device], *, dooms: bool) -> Symptom:
+def _found(
+    build: Build, report: FrameworkReport, lacking: Sequence[Device], *, dooms: bool
+) -> Symptom:
     device = lacking[0]
     return symptom(
         ID,
@@ -134,6 +137,6 @@ def _found(build: Build, sight: Sight, lacking: Sequence[Device], *, dooms: bool
         f"{device.architecture}.",
         "Install a version that has: `teho env plan` proposes the newest that runs on this GPU.",
         ("compute capability", device.architecture, ""),
-        ("compiled for", " ".join(sight.architectures) or "newer GPUs alone", ""),
+        ("compiled for", " ".join(report.architectures) or "newer GPUs alone", ""),
         dooms=dooms,
     )

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "container"
 ABOUT = "whether a container lets its programs at the GPUs"
 DECISIVE = True
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look for a node with GPUs whose driver's libraries are not inside of the container."""
-    kind = scene.survey.system.get("container", "none")
+    kind = snapshot.survey.system.get("container", "none")
     if kind in {"none", "not known"} or kind.startswith("of unknown kind"):
         return moot("this is no container that Teho knows")
-    if scene.gpus:
+    if snapshot.gpus:
         return fine(f"{kind}, with the GPUs")
-    if not scene.gpu_files and not scene.allocation.gpus_held:
+    if not snapshot.gpu_files and not snapshot.allocation.gpus_held:
         return moot(f"{kind}, where no GPU is")
-    amd = "/dev/kfd" in scene.gpu_files
+    amd = "/dev/kfd" in snapshot.gpu_files
     option = "--rocm" if amd else "--nv"
     device = "--device nvidia.com/gpu=all" if not amd else "--device /dev/kfd --device /dev/dri"
     how = f"`{option}`" if kind in {"Apptainer", "Singularity"} else f"`{device}`"
@@ -32,7 +32,7 @@ def look(scene: Scene) -> Outcome:
             Severity.CRITICAL,
             f"The node has GPUs, and this {kind} container cannot use them.",
             f"Start it with {how}.",
-            ("device files", " ".join(scene.gpu_files) or "none in the container", ""),
-            dooms=bool(scene.allocation.gpus_held),
+            ("device files", " ".join(snapshot.gpu_files) or "none in the container", ""),
+            dooms=bool(snapshot.allocation.gpus_held),
         )
     ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, symptom, unknown
-from teho.doctor.scene import Folder, Scene
+from teho.doctor.snapshot import Folder, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
 from teho.units import GIB, format_bytes
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "disk-space"
 ABOUT = "room and rights where a job writes: here, home, scratch, TMPDIR"
@@ -21,16 +21,16 @@ _LITTLE = Threshold(1, "GiB", "Teho's own choice: about the checkpoint of a mode
 _FILES = Threshold(100, "files", "Teho's own choice: a cache of compiled kernels has hundreds")
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look at the free space and free files of each place, and whether it can be written to."""
     found: list[Symptom] = []
     seen: dict[str, Folder] = {}
     gone: list[str] = []
     for place in _PLACES:
-        folder = scene.folders.get(place)
+        folder = snapshot.folders.get(place)
         if isinstance(folder, Folder):
             seen.setdefault(folder.mounted_on, folder)
-            found += _judged(place, folder, scene, known=seen[folder.mounted_on] is not folder)
+            found += _judged(place, folder, snapshot, known=seen[folder.mounted_on] is not folder)
         elif folder is not None:
             gone.append(f"{place}: {folder.detail}")
     if found:
@@ -41,9 +41,9 @@ def look(scene: Scene) -> Outcome:
     return fine(joined(parts)) if parts else unknown("no folder was looked at")
 
 
-def _judged(place: str, folder: Folder, scene: Scene, *, known: bool) -> list[Symptom]:
+def _judged(place: str, folder: Folder, snapshot: Snapshot, *, known: bool) -> list[Symptom]:
     name = {"here": "The current folder", "home": "The home folder"}.get(place, folder.path)
-    needed = place in {"here", "temporary"} and scene.in_job
+    needed = place in {"here", "temporary"} and snapshot.in_job
     if not folder.is_writable:
         return [
             symptom(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, spared, symptom, unknown
-from teho.doctor.scene import Python, Scene, Sight
+from teho.doctor.snapshot import FrameworkReport, Python, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity
@@ -12,25 +12,29 @@ from teho.model.software import Build, Driver
 from teho.software.choose import driver_runs
 from teho.software.drivers import lowest_driver
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "driver-too-old"
 ABOUT = "NVIDIA's driver, against the CUDA that frameworks were built with"
 DECISIVE = True
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Compare the driver's version with the lowest that each toolkit takes."""
-    python = scene.python
+    python = snapshot.python
     if isinstance(python, Missing):
         return unknown(f"no Python could be asked: {python.detail}")
-    driver = scene.nvidia_driver
+    driver = snapshot.nvidia_driver
     toolkits = {
         one.framework: toolkit for one in python.frameworks if (toolkit := _toolkit(python, one))
     }
     if driver is None:
-        if toolkits and scene.cluster and any(gpu.vendor == "nvidia" for gpu in scene.site_gpus):
-            nodes = f"{scene.cluster.title}'s compute nodes"
+        if (
+            toolkits
+            and snapshot.cluster
+            and any(gpu.vendor == "nvidia" for gpu in snapshot.site_gpus)
+        ):
+            nodes = f"{snapshot.cluster.title}'s compute nodes"
             return unknown(f"the driver of {nodes} is not documented; nvidia-smi in a job shows it")
         return moot("no NVIDIA driver is here")
     if not toolkits:
@@ -39,7 +43,7 @@ def look(scene: Scene) -> Outcome:
         return moot(f"no framework for CUDA in {python.path}")
     runs = {name: driver_runs(driver, toolkit) for name, toolkit in toolkits.items()}
     found = [
-        _found(scene, driver, name, toolkits[name]) for name, can in runs.items() if can is False
+        _found(snapshot, driver, name, toolkits[name]) for name, can in runs.items() if can is False
     ]
     if found:
         return spared(found, sum(python.kind_of(one) != "cpu" for one in python.frameworks))
@@ -50,13 +54,13 @@ def look(scene: Scene) -> Outcome:
 
 
 def _toolkit(python: Python, build: Build) -> str:
-    sight = python.sights.get(build.framework)
-    if isinstance(sight, Sight) and sight.kind == "cuda" and sight.toolkit:
-        return sight.toolkit
+    report = python.framework_reports.get(build.framework)
+    if isinstance(report, FrameworkReport) and report.kind == "cuda" and report.toolkit:
+        return report.toolkit
     return build.toolkit if build.kind == "cuda" else ""
 
 
-def _found(scene: Scene, driver: Driver, name: str, toolkit: str) -> Symptom:
+def _found(snapshot: Snapshot, driver: Driver, name: str, toolkit: str) -> Symptom:
     least = ".".join(map(str, lowest_driver(toolkit) or ()))
     return symptom(
         ID,
@@ -68,7 +72,7 @@ def _found(scene: Scene, driver: Driver, name: str, toolkit: str) -> Symptom:
         ("driver", _name(driver), ""),
         ("lowest for it", least, ""),
         ("CUDA of the build", toolkit, ""),
-        dooms=scene.expects_gpus,
+        dooms=snapshot.expects_gpus,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from teho.doctor.outcome import Outcome, fine, symptom, unknown
-from teho.doctor.scene import Folder, Scene
+from teho.doctor.snapshot import Folder, Snapshot
 from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "home-caches"
 ABOUT = "caches in a home folder on a network file system"
@@ -31,18 +31,18 @@ _UNDER_CACHE = ("HF_HOME", "TORCH_HOME", "PIP_CACHE_DIR")
 """They follow XDG_CACHE_HOME."""
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Name the caches that lie in such a home, by their variables."""
-    home = scene.folders.get("home")
+    home = snapshot.folders.get("home")
     if not isinstance(home, Folder):
         return unknown(f"the home folder cannot be looked at: {home.detail if home else 'none'}")
     if not home.is_network:
         return fine(f"home is on a file system of this node, {home.file_system}")
-    environment = scene.environment
+    environment = snapshot.environment
     inside = [
         name
         for name in _DEFAULTS
-        if _is_used(name, scene) and _place(name, environment).startswith(("~", f"{home.path}/"))
+        if _is_used(name, snapshot) and _place(name, environment).startswith(("~", f"{home.path}/"))
     ]
     if not inside:
         return fine("all of them lie elsewhere")
@@ -61,9 +61,9 @@ def look(scene: Scene) -> Outcome:
     ]
 
 
-def _is_used(name: str, scene: Scene) -> bool:
+def _is_used(name: str, snapshot: Snapshot) -> bool:
     vendor = _OF_VENDOR.get(name)
-    return vendor is None or any(device.vendor == vendor for device in scene.gpus)
+    return vendor is None or any(device.vendor == vendor for device in snapshot.gpus)
 
 
 def _place(name: str, environment: Mapping[str, str]) -> str:

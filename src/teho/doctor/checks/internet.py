@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Proxy, Scene
+from teho.doctor.snapshot import Proxy, Snapshot
 from teho.model.finding import Severity
 from teho.model.missing import Missing
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "internet"
 ABOUT = "the way out of this node: proxies, or none"
@@ -17,14 +17,14 @@ _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "WA
 _NOT_OFFLINE = {"", "0", "false", "no", "off", "online"}
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Try the proxy that is set; else ask the catalogue. Nobody outside is called."""
-    if isinstance(scene.proxy, Missing):
-        return unknown(scene.proxy.detail)
-    if scene.proxy is not None:
-        return _proxy(scene.proxy)
-    cluster = scene.cluster
-    if cluster is None or not scene.in_job:
+    if isinstance(snapshot.proxy, Missing):
+        return unknown(snapshot.proxy.detail)
+    if snapshot.proxy is not None:
+        return _proxy(snapshot.proxy)
+    cluster = snapshot.cluster
+    if cluster is None or not snapshot.in_job:
         return moot("no proxy is set, and this is no compute node that Teho knows")
     if cluster.internet_on_compute_nodes is None:
         return unknown(f"whether {cluster.title}'s compute nodes reach the internet is not known")
@@ -33,7 +33,7 @@ def look(scene: Scene) -> Outcome:
     told = [
         name
         for name in _OFFLINE
-        if scene.environment.get(name, "").strip().lower() not in _NOT_OFFLINE
+        if snapshot.environment.get(name, "").strip().lower() not in _NOT_OFFLINE
     ]
     if told:
         return fine(f"there is no internet, and {told[0]} is set")

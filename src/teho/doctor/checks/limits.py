@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, symptom
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
 from teho.units import GIB, format_bytes
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "limits"
 ABOUT = "limits on open files, address space and locked memory"
@@ -26,17 +26,17 @@ _LOCKED = Threshold(
 )
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look at open files, address space and locked memory."""
-    found = [*_open_files(scene), *_address_space(scene), *_locked_memory(scene)]
+    found = [*_open_files(snapshot), *_address_space(snapshot), *_locked_memory(snapshot)]
     if found:
         return found
-    files = scene.limits.open_files
+    files = snapshot.limits.open_files
     return fine(f"{files if files is not None else 'any number of'} open files")
 
 
-def _open_files(scene: Scene) -> list[Symptom]:
-    limit, most = scene.limits.open_files, scene.limits.open_files_most
+def _open_files(snapshot: Snapshot) -> list[Symptom]:
+    limit, most = snapshot.limits.open_files, snapshot.limits.open_files_most
     if limit is None or limit > _FILES.value:
         return []
     better = "unlimited" if most is None else str(most)
@@ -57,15 +57,15 @@ def _open_files(scene: Scene) -> list[Symptom]:
     ]
 
 
-def _address_space(scene: Scene) -> list[Symptom]:
-    limit = scene.limits.address_space_bytes
-    if limit is None or not scene.expects_gpus:
+def _address_space(snapshot: Snapshot) -> list[Symptom]:
+    limit = snapshot.limits.address_space_bytes
+    if limit is None or not snapshot.expects_gpus:
         return []
-    needed = sum(device.memory_bytes or 0 for device in scene.gpus)
-    needed += scene.survey.memory_node_bytes or 0
+    needed = sum(device.memory_bytes or 0 for device in snapshot.gpus)
+    needed += snapshot.survey.memory_node_bytes or 0
     if limit >= needed:
         return []
-    is_grid_engine = scene.allocation.scheduler == "grid_engine"
+    is_grid_engine = snapshot.allocation.scheduler == "grid_engine"
     return [
         symptom(
             ID,
@@ -88,10 +88,10 @@ def _address_space(scene: Scene) -> list[Symptom]:
     ]
 
 
-def _locked_memory(scene: Scene) -> list[Symptom]:
-    limit = scene.limits.locked_memory_bytes
-    several = (scene.allocation.node_count or 1) > 1
-    if limit is None or not (several and scene.has_fabric):
+def _locked_memory(snapshot: Snapshot) -> list[Symptom]:
+    limit = snapshot.limits.locked_memory_bytes
+    several = (snapshot.allocation.node_count or 1) > 1
+    if limit is None or not (several and snapshot.has_fabric):
         return []
     if limit >= _LOCKED.value * 1024**2:
         return []

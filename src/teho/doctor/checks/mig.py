@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "mig"
 ABOUT = "MIG: parts of a GPU"
 DECISIVE = False
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look for more than one instance in a process.
 
     By NVIDIA's MIG user guide ("CUDA device enumeration") a program has one instance, whatever
     `CUDA_VISIBLE_DEVICES` lists.
     """
-    parts = [device for device in scene.gpus if device.parent_id]
+    parts = [device for device in snapshot.gpus if device.parent_id]
     if not parts:
         return moot("no GPU here is divided")
-    if len(scene.gpus) == 1 or scene.local_size > 1:
+    if len(snapshot.gpus) == 1 or snapshot.local_size > 1:
         return fine(f"one instance, {parts[0].name}")
     return [
         symptom(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, symptom
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "openmp-hints"
 ABOUT = "GOMP_CPU_AFFINITY and KMP_AFFINITY"
@@ -15,13 +15,13 @@ DECISIVE = False
 _NAMES = ("GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look for hints, of which the catalogue's source for ARC4 says that they are to be unset.
 
     GNU's OpenMP binds each thread to one core of the list, and a program's main thread with
     them: loader workers, which inherit that, all run on a single core.
     """
-    set_ = {name: scene.environment[name] for name in _NAMES if scene.environment.get(name)}
+    set_ = {name: snapshot.environment[name] for name in _NAMES if snapshot.environment.get(name)}
     if not set_:
         return fine("neither is set")
     return [

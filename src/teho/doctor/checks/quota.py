@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Quota, Scene
+from teho.doctor.snapshot import Quota, Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "quota"
 ABOUT = "how much of the quotas is used"
@@ -22,13 +22,13 @@ _FULL = Threshold(
 )
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look at space and files, as `quota` and `lfs quota` tell them."""
-    if isinstance(scene.quotas, Missing):
-        return unknown(scene.quotas.detail)
+    if isinstance(snapshot.quotas, Missing):
+        return unknown(snapshot.quotas.detail)
     shares = [
         (quota, what, used, limit)
-        for quota in scene.quotas
+        for quota in snapshot.quotas
         for what, used, limit in (
             ("bytes", quota.used_bytes, quota.limit_bytes),
             ("files", quota.used_files, quota.limit_files),
@@ -41,7 +41,7 @@ def look(scene: Scene) -> Outcome:
     if found:
         return found
     most = max(100 * used / limit for _, _, used, limit in shares)
-    return fine(f"{most:.0f} % at most of {len(scene.quotas)} file systems")
+    return fine(f"{most:.0f} % at most of {len(snapshot.quotas)} file systems")
 
 
 def _found(quota: Quota, what: str, used: int, limit: int) -> Symptom:

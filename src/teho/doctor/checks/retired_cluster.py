@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "retired-cluster"
 ABOUT = "whether this cluster is retired"
 DECISIVE = False
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look it up in the catalogue."""
-    cluster = scene.cluster
+    cluster = snapshot.cluster
     if cluster is None:
         return moot("this is no cluster that Teho knows")
     if cluster.status == "active":

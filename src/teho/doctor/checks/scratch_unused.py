@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Folder, Scene
+from teho.doctor.snapshot import Folder, Snapshot
 from teho.model.finding import Severity
 from teho.units import format_bytes
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "scratch-unused"
 ABOUT = "the node's own disk, where the job has one"
 DECISIVE = False
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look at whether temporary files, and the data that was named, lie there."""
-    scratch = scene.folders.get("scratch")
+    scratch = snapshot.folders.get("scratch")
     if scratch is None:
         return moot("no variable names a disk of the job's own")
     if not isinstance(scratch, Folder):
         return unknown(f"the job's own disk cannot be looked at: {scratch.detail}")
     if scratch.is_network or scratch.is_memory:
         return moot(f"{scratch.path} is no disk of the node: {scratch.file_system}")
-    temporary, data = scene.folders.get("temporary"), scene.data
+    temporary, data = snapshot.folders.get("temporary"), snapshot.data
     used = [
         one
         for one in (temporary, getattr(data, "folder", None))

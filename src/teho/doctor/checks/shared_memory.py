@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, symptom, unknown
-from teho.doctor.scene import Folder, Scene
+from teho.doctor.snapshot import Folder, Snapshot
 from teho.model.finding import Severity, Threshold
 from teho.units import format_bytes
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "shared-memory"
 ABOUT = "room in /dev/shm for loader workers"
@@ -19,9 +19,9 @@ _SMALL = Threshold(
 )
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look for a small or full one: PyTorch's workers then end with a bus error."""
-    found = scene.folders.get("shared memory")
+    found = snapshot.folders.get("shared memory")
     if not isinstance(found, Folder):
         return unknown(f"it cannot be looked at: {found.detail if found else 'no answer'}")
     if found.free_bytes >= _SMALL.value * _MIB:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from statistics import median
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing
 from teho.units import format_bytes
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "small-files"
 ABOUT = "a sample of the data that --data names"
@@ -22,13 +22,13 @@ _SMALL = Threshold(
 )
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Judge the median size of some files, drawn at random; nothing is walked as a whole."""
-    if scene.data is None:
+    if snapshot.data is None:
         return moot("no folder of data was named: `--data DIR`")
-    if isinstance(scene.data, Missing):
-        return unknown(f"the data cannot be looked at: {scene.data.detail}")
-    data, count = scene.data, scene.data.listed
+    if isinstance(snapshot.data, Missing):
+        return unknown(f"the data cannot be looked at: {snapshot.data.detail}")
+    data, count = snapshot.data, snapshot.data.listed
     if not data.sizes_bytes:
         return unknown(f"{data.folder.path} has no file")
     middle = median(data.sizes_bytes)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from teho.doctor.checks._processes import cores_of_process, promised
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.scene import Scene
+from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
 from teho.units import counted
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "look"]
+__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
 ID = "threads"
 ABOUT = "OMP_NUM_THREADS and its like, against the cores"
@@ -23,13 +23,13 @@ _FEW = Threshold(8, "cores", "Teho's own choice: below, one thread may be meant"
 _CROWDED = Threshold(1.25, "threads a core", "Alliance portal: running threads ÷ cores above 1.25")
 
 
-def look(scene: Scene) -> Outcome:
+def check(snapshot: Snapshot) -> Outcome:
     """Look for more threads than cores, one thread for many, and what is no number."""
-    cores = cores_of_process(scene)
+    cores = cores_of_process(snapshot)
     found: list[Symptom] = []
     plain: dict[str, int] = {}
     for name in _NAMES:
-        text = scene.environment.get(name, "").strip()
+        text = snapshot.environment.get(name, "").strip()
         if not text:
             continue
         # OpenMP takes a list: a number for each level of nested regions.
@@ -41,18 +41,18 @@ def look(scene: Scene) -> Outcome:
     many = {name: count for name, count in plain.items() if count > _CROWDED.value * cores}
     if many:
         found.append(_many(many, cores))
-    if plain.get("OMP_NUM_THREADS") == 1 and cores >= _FEW.value and scene.local_size == 1:
+    if plain.get("OMP_NUM_THREADS") == 1 and cores >= _FEW.value and snapshot.local_size == 1:
         found.append(_one(cores))
-    if not plain and scene.in_job and len(scene.cores) > cores:
-        found.append(_storm(scene, cores))
+    if not plain and snapshot.in_job and len(snapshot.cores) > cores:
+        found.append(_storm(snapshot, cores))
     if found:
         return found
     if plain:
         shown = ", ".join(f"{name}={count}" for name, count in plain.items())
         return fine(f"{shown}, on {cores} cores")
-    if not scene.in_job:
+    if not snapshot.in_job:
         return moot("none is set, and this is no job")
-    if promised(scene) is None:
+    if promised(snapshot) is None:
         return unknown("none is set, and nobody tells how many cores the job was given")
     return fine(f"none is set, and programs see the job's {cores} cores alone")
 
@@ -93,15 +93,15 @@ def _one(cores: int) -> Symptom:
     )
 
 
-def _storm(scene: Scene, cores: int) -> Symptom:
-    alone = scene.local_size == 1
-    whose = "the job was given" if alone else f"each of the {scene.local_size} tasks here has"
+def _storm(snapshot: Snapshot, cores: int) -> Symptom:
+    alone = snapshot.local_size == 1
+    whose = "the job was given" if alone else f"each of the {snapshot.local_size} tasks here has"
     return symptom(
         ID,
         Severity.WARNING,
-        f"No variable sets the number of threads, and programs see {len(scene.cores)} cores, of "
+        f"No variable sets the number of threads, and programs see {len(snapshot.cores)} cores, of "
         f"which {whose} {cores}: each library starts a thread for every one that it sees.",
         f"`export OMP_NUM_THREADS={cores}` before the program.",
-        ("cores to be seen", len(scene.cores), ""),
+        ("cores to be seen", len(snapshot.cores), ""),
         ("cores of a process", cores, ""),
     )

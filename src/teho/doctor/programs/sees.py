@@ -1,7 +1,7 @@
 """Loads a GPU framework and says which GPUs it sees: `python sees.py pytorch`.
 
 It runs in the user's Python, 3.8 or later, and needs nothing of Teho. Its answer is one object of
-JSON on stdout, as `Sight` of `teho.doctor.scene` has it; what frameworks print goes to stderr.
+JSON on stdout, a `FrameworkReport` of `teho.doctor.snapshot`. What frameworks print goes to stderr.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def main() -> None:
         said = said or ask[sys.argv[1]]()
     except Exception as error:
         said = {"broken": "%s: %s" % (type(error).__name__, _words(error))}
-    json.dump({"type": "sight", **said}, answer)
+    json.dump({"type": "report", **said}, answer)
     answer.close()
     os._exit(0)
 

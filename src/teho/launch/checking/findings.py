@@ -14,8 +14,8 @@ __all__ = [
     "claimed_twice",
     "contradictions",
     "expected_nodes",
-    "meeting_findings",
     "name_group",
+    "rendezvous_findings",
 ]
 
 
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     next_step: str
 
 
-def meeting_findings(
+def rendezvous_findings(
     task: CheckTask, hellos: Sequence[Mapping[str, Any]], waited_s: float
 ) -> list[Finding]:
     """Return why the ranks did not all meet: those who contradict each other, those who lack.

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from teho.launch.checking.guests import MAGIC, MeetingError, open_meeting
-from teho.launch.checking.meeting import Meeting
+from teho.launch.checking.connection import ConnectError, Connection, StoppedError, connect
+from teho.launch.checking.peers import MAGIC, RendezvousError, open_rendezvous
+from teho.launch.checking.rendezvous import Rendezvous
 from teho.launch.checking.report import as_json, as_text
 from teho.launch.checking.ring import Ring, RingError
-from teho.launch.checking.seat import Seat, SeatError, StoppedError, take_seat
 from teho.launch.checking.task import CheckTask, TaskError, read_check_task
 
 __all__ = ["run"]
@@ -75,22 +75,22 @@ def seconds(text: str) -> float:
 def _lead(task: CheckTask, options: argparse.Namespace) -> int:
     """Lead the check, and take part in it like every other rank."""
     try:
-        server = open_meeting(task)
-    except MeetingError as error:
+        server = open_rendezvous(task)
+    except RendezvousError as error:
         try:
-            seat = take_seat(task, _SECOND_LOOK_S)
-        except SeatError:
+            connection = connect(task, _SECOND_LOOK_S)
+        except ConnectError:
             _complain(f"{error}")
             return 1
         # Another task claims rank 0 too, and listens already. It names both.
-        return _take_part(seat, task, options)
+        return _take_part(connection, task, options)
     attendant = threading.Thread(target=_attend, args=(task, options), daemon=True)
     attendant.start()
-    meeting = Meeting(server, task, options.timeout, options.seconds)
+    rendezvous = Rendezvous(server, task, options.timeout, options.seconds)
     try:
-        result = meeting.run()
+        result = rendezvous.run()
     except KeyboardInterrupt:
-        _complain(f"{task.name}: the check was interrupted during {meeting.doing}")
+        _complain(f"{task.name}: the check was interrupted during {rendezvous.doing}")
         raise
     finally:
         attendant.join(_LEAVE_S)
@@ -101,34 +101,34 @@ def _lead(task: CheckTask, options: argparse.Namespace) -> int:
 
 def _attend(task: CheckTask, options: argparse.Namespace) -> int:
     try:
-        seat = take_seat(task, options.timeout)
-    except SeatError as error:
+        connection = connect(task, options.timeout)
+    except ConnectError as error:
         _complain(f"{error}")
         return 1
-    return _take_part(seat, task, options)
+    return _take_part(connection, task, options)
 
 
-def _take_part(seat: Seat, task: CheckTask, options: argparse.Namespace) -> int:
+def _take_part(connection: Connection, task: CheckTask, options: argparse.Namespace) -> int:
     """Go through all stages; return 0 when rank 0 says that it is over: it has the verdict."""
     ring = Ring(task, options.timeout)
     try:
-        met = seat.ask("hello", **_introduction(task, ring.port))
+        met = connection.ask("hello", **_introduction(task, ring.port))
         try:
             if task.world_size > 1:
                 ring.connect(met["host"], met["port"], met["name"])
-            seat.ask("linked")
-            seat.ask("worked", work_s=_checksum_s())
+            connection.ask("linked")
+            connection.ask("worked", work_s=_checksum_s())
             if task.world_size > 1:
-                seat.ask("echoed", round_trip_s=ring.echo())
-                seat.ask("streamed", bytes_per_s=ring.stream(options.seconds))
+                connection.ask("echoed", round_trip_s=ring.echo())
+                connection.ask("streamed", bytes_per_s=ring.stream(options.seconds))
         except RingError as error:
-            seat.ask("failed", why=f"{error}")
+            connection.ask("failed", why=f"{error}")
         script = Path(__file__).resolve().parents[1] / "check.py"
         timeout = ("--timeout", str(options.timeout))
-        seat.lend([sys.executable, str(script), "--torch", *timeout])
+        connection.lend([sys.executable, str(script), "--torch", *timeout])
     except StoppedError:
         return 0
-    except SeatError as error:
+    except ConnectError as error:
         _complain(f"{error}")
         return 1
 

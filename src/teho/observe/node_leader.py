@@ -1,8 +1,8 @@
-"""The tasks of one node agree on who records: the first to take the seat.
+"""The tasks of one node choose a leader: the recorder of this task serves the whole node.
 
-The seat is a socket in Linux's abstract namespace, named after user and step: whoever binds it
-has its recorder serve the node, the others connect to that recorder. The kernel decides, and
-nothing is left behind.
+They use a socket in Linux's abstract namespace, named after the user and the step. The task that
+binds it first is the leader; the others connect to its recorder. The kernel decides, and nothing
+is left behind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from teho.observe.pipes import LineReader, send, wait_for
 
-__all__ = ["VISIBLE", "Guest", "Guests", "Seat", "stand_by", "visible_to_any"]
+__all__ = ["VISIBLE", "NodeLeader", "PeerTask", "PeerTasks", "stand_by", "visible_to_any"]
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
@@ -31,11 +31,11 @@ _WAIT_S = 8.0
 """For the recorder's last word: a bit less than the supervisor waits for us."""
 
 
-class Seat:
+class NodeLeader:
     """This task's place on its node."""
 
     def __init__(self, key: str, rank: int, task_count: int) -> None:
-        """Take the seat, or find who has it.
+        """Become the leader, or connect to it.
 
         Args:
             key: of the step.
@@ -64,7 +64,7 @@ class Seat:
             # Its holder has just left; or another user holds it, who then keeps it.
             self._socket.close()
             time.sleep(0.05)
-        raise OSError(0, "another process holds the seat of this step's recorder")
+        raise OSError(0, "another user's process holds the socket of this step's recorder")
 
     @property
     def descriptor(self) -> int:
@@ -81,25 +81,25 @@ def _user_of(connection: socket.socket) -> int:
     return int(struct.unpack("3i", credentials)[1])
 
 
-def stand_by(control: int, program_pid: int, seat: Seat, apart: Sequence[int] = ()) -> None:
+def stand_by(control: int, program_pid: int, leader: NodeLeader, apart: Sequence[int] = ()) -> None:
     """In a task that does not record: tell the node's recorder of this task, and of its end.
 
     Args:
         control: read end of the pipe from the supervisor.
         program_pid: the program's own process.
-        seat: connected to the recorder.
+        leader: connected to the recorder.
         apart: the supervisor's other children that are none of the program's.
     """
-    supervisor, recorder = LineReader(control), LineReader(seat.descriptor)
+    supervisor, recorder = LineReader(control), LineReader(leader.descriptor)
     pids = {"pid": program_pid, "supervisor": os.getppid(), "apart": [os.getpid(), *apart]}
     visible = {name: os.environ[name] for name in VISIBLE if name in os.environ}
-    send(seat.descriptor, rank=seat.rank, visible=visible, **pids)
+    send(leader.descriptor, rank=leader.rank, visible=visible, **pids)
     while not supervisor.closed:
         open_ = [reader.descriptor for reader in (supervisor, recorder) if not reader.closed]
         wait_for(open_)
         for message in supervisor.messages():
             if "end" in message:
-                send(seat.descriptor, end=message["end"])
+                send(leader.descriptor, end=message["end"])
                 deadline = time.monotonic() + _WAIT_S
                 while not recorder.closed and (left_s := deadline - time.monotonic()) > 0:
                     recorder.wait(left_s)
@@ -110,7 +110,7 @@ def stand_by(control: int, program_pid: int, seat: Seat, apart: Sequence[int] = 
         list(recorder.messages())
 
 
-class Guest:
+class PeerTask:
     """A task whose rows this node's recorder writes along with its own."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -148,27 +148,27 @@ class Guest:
             self.waits = False
 
 
-class Guests:
+class PeerTasks:
     """The other tasks of this node, as its recorder knows them."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, leader: NodeLeader) -> None:
         """Begin to listen."""
-        self._listener = socket.socket(fileno=os.dup(seat.descriptor))
+        self._listener = socket.socket(fileno=os.dup(leader.descriptor))
         self._listener.setblocking(False)
-        self._expected = seat.task_count - 1
+        self._expected = leader.task_count - 1
         self._deadline_s = time.monotonic() + _ARRIVAL_S
-        self._own_rank = seat.rank
-        self._guests: list[Guest] = []
+        self._own_rank = leader.rank
+        self._peers: list[PeerTask] = []
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """Ranks of the tasks that came forward, this one included."""
-        return tuple(sorted({self._own_rank, *(guest.rank for guest in self.arrived)}))
+        return tuple(sorted({self._own_rank, *(peer.rank for peer in self.arrived)}))
 
     @property
     def descriptors(self) -> list[int]:
         """What may have something to read."""
-        open_ = [guest.reader.descriptor for guest in self._guests if not guest.reader.closed]
+        open_ = [peer.reader.descriptor for peer in self._peers if not peer.reader.closed]
         return [self._listener.fileno(), *open_]
 
     @property
@@ -179,14 +179,14 @@ class Guests:
     @property
     def are_running(self) -> bool:
         """Whether a task still runs, or is still to come."""
-        if any(not guest.has_ended for guest in self._guests):
+        if any(not peer.has_ended for peer in self._peers):
             return True
-        return len(self._guests) < self._expected and time.monotonic() < self._deadline_s
+        return len(self._peers) < self._expected and time.monotonic() < self._deadline_s
 
     @property
-    def arrived(self) -> list[Guest]:
+    def arrived(self) -> list[PeerTask]:
         """Those that have come forward."""
-        return [guest for guest in self._guests if guest.pid]
+        return [peer for peer in self._peers if peer.pid]
 
     def hear(self) -> None:
         """Take in what they say."""
@@ -196,26 +196,26 @@ class Guests:
             except OSError:
                 break
             if _user_of(connection) == os.getuid():
-                self._guests.append(Guest(connection))
+                self._peers.append(PeerTask(connection))
             else:
                 connection.close()
-        for guest in self._guests:
-            guest.hear()
+        for peer in self._peers:
+            peer.hear()
 
     def note_ends(self) -> None:
         """Let go of those whose end is known."""
-        for guest in self._guests:
-            guest.note()
+        for peer in self._peers:
+            peer.note()
 
 
-def visible_to_any(environment: Mapping[str, str], guests: Sequence[Guest]) -> dict[str, str]:
+def visible_to_any(environment: Mapping[str, str], peers: Sequence[PeerTask]) -> dict[str, str]:
     """Return an environment in which the GPUs of all tasks are visible.
 
     Where each task sees a GPU of its own, a recorder would else know of one alone.
     """
     found = dict(environment)
     for name in VISIBLE:
-        told = [guest.visible[name] for guest in guests if name in guest.visible]
+        told = [peer.visible[name] for peer in peers if name in peer.visible]
         if name in environment and told:
             lists = (text.split(",") for text in (environment[name], *told) if text)
             found[name] = ",".join(dict.fromkeys(itertools.chain(*lists)))

@@ -16,10 +16,10 @@ from teho.units import format_duration, parse_duration
 if TYPE_CHECKING:
     from teho.experiment.prices import Prices
 
-__all__ = ["Turns", "prices_of", "read_times", "read_window"]
+__all__ = ["RepeatedRuns", "prices_of", "read_times", "read_window"]
 
 
-class Turns:
+class RepeatedRuns:
     """Runs of one program that belong together.
 
     Args:

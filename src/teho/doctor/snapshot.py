@@ -17,17 +17,17 @@ from teho.model.survey import Answers, Survey
 __all__ = [
     "Clock",
     "Folder",
+    "FrameworkReport",
     "Limits",
     "Proxy",
     "Python",
     "Quota",
     "Sample",
-    "Scene",
-    "Sight",
+    "Snapshot",
 ]
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True, tag="sight", tag_field="type"):
+class FrameworkReport(msgspec.Struct, frozen=True, kw_only=True, tag="report", tag_field="type"):
     """What a framework said when it was imported and asked."""
 
     version: str = ""
@@ -58,14 +58,14 @@ class Python(msgspec.Struct, frozen=True, kw_only=True):
     """What frameworks' own files say of their build, as `builds_of` takes it."""
     frameworks: tuple[Build, ...] = ()
     """One of each framework, by what its files say; nothing was imported for it."""
-    sights: dict[str, Union[Sight, Missing]] = {}
+    framework_reports: dict[str, Union[FrameworkReport, Missing]] = {}
     """What frameworks said that were imported; none is where there can be no GPU."""
 
     def kind_of(self, build: Build) -> Accelerator:
         """Return what a framework was built for: its own word, or that of its package."""
-        sight = self.sights.get(build.framework)
-        if isinstance(sight, Sight) and sight.kind != "unknown":
-            return sight.kind
+        report = self.framework_reports.get(build.framework)
+        if isinstance(report, FrameworkReport) and report.kind != "unknown":
+            return report.kind
         return build.kind
 
 
@@ -155,7 +155,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
     """Largest error that the kernel thinks possible."""
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the checks may look at."""
 
     environment: Mapping[str, str]

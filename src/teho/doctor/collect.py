@@ -26,16 +26,16 @@ from teho.doctor.machine import (
     threads_per_core,
 )
 from teho.doctor.python import look_into, see
-from teho.doctor.scene import Folder, Proxy, Python, Quota, Sample, Scene
+from teho.doctor.snapshot import Folder, Proxy, Python, Quota, Sample, Snapshot
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.missing import Missing, Reason
-from teho.observe.aside import Aside, becoming, telling
+from teho.observe.isolated_call import IsolatedCall, answering, executing
 from teho.observe.survey import take_survey
 from teho.schedulers.allocation import read_allocation
 from teho.schedulers.task import read_task
 
-__all__ = ["take_scene"]
+__all__ = ["collect_snapshot"]
 
 _DRIVER_S = 15.0
 """A driver without persistence mode wakes every GPU first, which takes it a second for each."""
@@ -49,14 +49,14 @@ _IN_CONTAINER = Missing(Reason.UNRECORDED, "it is in a container, and this is ou
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
-def take_scene(
+def collect_snapshot(
     environment: Mapping[str, str],
     *,
     python: str = "",
     data: str = "",
     cluster: str = "",
     root: Path = Path("/"),
-) -> Scene:
+) -> Snapshot:
     """Look at everything that the checks judge.
 
     A part that does not answer is `Missing`, after 2 s to 15 s; frameworks have 30 s, and are
@@ -75,12 +75,12 @@ def take_scene(
     asked = look_into(python, environment) if python != "-" else None
     known = _cluster(cluster, environment)
     folders = {
-        what: Aside(f"the file system of {path}", telling(_looking(what, path)), _FILES_S)
+        what: IsolatedCall(f"the file system of {path}", answering(_looking(what, path)), _FILES_S)
         for what, path in _folders(environment, known).items()
     }
     quotas = _ask_quotas(environment)
     drawn = (
-        Aside(f"the file system of {data}", telling(partial(sample, data)), _FILES_S)
+        IsolatedCall(f"the file system of {data}", answering(partial(sample, data)), _FILES_S)
         if data
         else None
     )
@@ -90,7 +90,7 @@ def take_scene(
     allocation = read_allocation(
         environment, frozenset(survey.cores), None, facts.memory_bytes, cpu_quota(root)
     )
-    scene = Scene(
+    snapshot = Snapshot(
         environment=environment,
         survey=survey,
         allocation=allocation,
@@ -98,7 +98,7 @@ def take_scene(
         cluster=known,
         python=asked.answer(Python) if asked else _IN_CONTAINER,
         is_python_named=bool(python),
-        folders={what: aside.answer(Folder) for what, aside in folders.items()},
+        folders={what: call.answer(Folder) for what, call in folders.items()},
         quotas=_quotas(quotas),
         data=drawn.answer(Sample) if drawn else None,
         limits=read_limits(),
@@ -109,9 +109,9 @@ def take_scene(
         has_fabric=has_fabric(root),
         gpu_files=gpu_files(root),
     )
-    if not scene.expects_gpus or scene.failed_drivers or isinstance(scene.python, Missing):
-        return scene
-    return msgspec.structs.replace(scene, python=see(scene.python, environment))
+    if not snapshot.expects_gpus or snapshot.failed_drivers or isinstance(snapshot.python, Missing):
+        return snapshot
+    return msgspec.structs.replace(snapshot, python=see(snapshot.python, environment))
 
 
 def _looking(what: str, path: str) -> Callable[[], Folder]:
@@ -147,30 +147,30 @@ def _local_size(environment: Mapping[str, str], host: str) -> int:
         return 1  # `teho launch` says what is wrong with it
 
 
-def _ask_quotas(environment: Mapping[str, str]) -> list[Aside]:
+def _ask_quotas(environment: Mapping[str, str]) -> list[IsolatedCall]:
     commands = [["quota", "-wp"]]
     home, user = environment.get("HOME", ""), environment.get("USER", "")
     if home and user and " - lustre " in read_text(Path("/proc/self/mountinfo")):
         for path in dict.fromkeys((home, environment.get("PWD", os.curdir))):
             commands.append(["lfs", "quota", "-q", "-u", user, path])
             commands.append(["sh", "-c", _OF_PROJECT, "lfs", path])
-    return [Aside(one[0], becoming(one, environment), _QUOTA_S) for one in commands]
+    return [IsolatedCall(one[0], executing(one, environment), _QUOTA_S) for one in commands]
 
 
-def _quotas(asked: Sequence[Aside]) -> tuple[Quota, ...] | Missing:
+def _quotas(asked: Sequence[IsolatedCall]) -> tuple[Quota, ...] | Missing:
     """Return what all commands tell together; why not, where none of them answers."""
-    told = [aside.output() for aside in asked]
+    told = [call.output() for call in asked]
     texts = [text.decode(errors="replace") for text in told if not isinstance(text, Missing)]
     if not texts:
         return next(one for one in told if isinstance(one, Missing))
     return tuple(dict.fromkeys(quota for text in texts for quota in read_quotas(text)))
 
 
-def _ask_proxy(environment: Mapping[str, str]) -> Aside | None:
+def _ask_proxy(environment: Mapping[str, str]) -> IsolatedCall | None:
     for variable in _PROXIES:
         if environment.get(variable):
             connect = partial(_connect, variable, environment[variable])
-            return Aside(f"the proxy of {variable}", telling(connect), _PROXY_S + 1)
+            return IsolatedCall(f"the proxy of {variable}", answering(connect), _PROXY_S + 1)
     return None
 
 

@@ -16,20 +16,20 @@ from teho.launch.checking.findings import (
     choose_backend,
     claimed_twice,
     contradictions,
-    meeting_findings,
     name_group,
+    rendezvous_findings,
 )
-from teho.launch.checking.guests import Guest, Guests
+from teho.launch.checking.peers import Peer, Peers
 from teho.launch.checking.report import NodeClock, Result, Timing
 from teho.launch.checking.task import CheckTask
 from teho.launch.checking.wire import ForeignError
 
-__all__ = ["Meeting"]
+__all__ = ["Rendezvous"]
 
 _IMPORT_S = 300.0
 """Thousands of ranks that import torch from one file system at once can take minutes."""
 _LATE_S = 5.0
-"""How long to wait for the rest once something is wrong in the meeting."""
+"""How long to wait for the rest once something is wrong in the rendezvous."""
 _AFTERMATH_S = 3.0
 """How long to hear others out once one has failed."""
 _PINGS = 10
@@ -52,7 +52,7 @@ class _BrokenError(Exception):
     """The check cannot go on; why is among the findings."""
 
 
-class Meeting:
+class Rendezvous:
     """The check as rank 0 leads it."""
 
     def __init__(
@@ -61,19 +61,19 @@ class Meeting:
         """Take over the socket that the ranks come to.
 
         Args:
-            server: from `open_meeting`.
+            server: from `open_rendezvous`.
             task: rank 0.
             timeout_s: how long all together may take for one stage.
             seconds: how long one measurement should take.
         """
         self.result = Result(task)
-        self.doing = "the meeting of all ranks"
+        self.doing = "the rendezvous of all ranks"
         self._task = task
         self._size = task.world_size
         self._timeout_s = timeout_s
         self._seconds = seconds
-        self._guests = Guests(server, task)
-        self._ranks: dict[int, Guest] = {}
+        self._peers = Peers(server, task)
+        self._ranks: dict[int, Peer] = {}
 
     def run(self) -> Result:
         """Lead all ranks through the check, then let them go."""
@@ -85,22 +85,22 @@ class Meeting:
         except _BrokenError:
             pass
         finally:
-            self._guests.dismiss()
+            self._peers.dismiss()
             self._show_progress("")
-        self.result.remarks += self._guests.strangers
+        self.result.remarks += self._peers.strangers
         return self.result
 
     def _meet(self) -> None:
         began_s = time.monotonic()
         end_s = began_s + self._timeout_s
-        came: list[Guest] = []
+        came: list[Peer] = []
         while not self._are_all(came) and time.monotonic() < end_s:
             self._show_progress(f"{len(came)} of {self._size} ranks are here")
-            for guest, message in self._guests.hear(end_s):
-                if message is not None and self._guests.introduce(guest, message):
-                    came.append(guest)
-                elif message is None and guest in came:
-                    who = f"rank {guest.hello['rank']} on {guest.hello['node']}"
+            for peer, message in self._peers.hear(end_s):
+                if message is not None and self._peers.introduce(peer, message):
+                    came.append(peer)
+                elif message is None and peer in came:
+                    who = f"rank {peer.hello['rank']} on {peer.hello['node']}"
                     self._find_gone(f"{who} ended while it waited for the others")
             if self.result.findings or self._disagree(came):
                 end_s = min(end_s, time.monotonic() + _LATE_S)
@@ -108,37 +108,37 @@ class Meeting:
                     break
         waited_s = time.monotonic() - began_s
         # Of two that claim one rank, the first stays.
-        self._ranks = {guest.hello["rank"]: guest for guest in reversed(came)}
-        self.result.hellos = {rank: guest.hello for rank, guest in self._ranks.items()}
-        hellos = [guest.hello for guest in came]
+        self._ranks = {peer.hello["rank"]: peer for peer in reversed(came)}
+        self.result.hellos = {rank: peer.hello for rank, peer in self._ranks.items()}
+        hellos = [peer.hello for peer in came]
         if self.result.findings or not self._are_all(came):
-            self.result.findings += meeting_findings(self._task, hellos, waited_s)
+            self.result.findings += rendezvous_findings(self._task, hellos, waited_s)
             raise _BrokenError
         self.result.met_s, self.result.last = waited_s, came[-1].hello["rank"]
         self.result.findings += contradictions(hellos)
 
-    def _are_all(self, came: list[Guest]) -> bool:
+    def _are_all(self, came: list[Peer]) -> bool:
         return len(came) == self._size and not self._disagree(came)
 
-    def _disagree(self, came: list[Guest]) -> bool:
+    def _disagree(self, came: list[Peer]) -> bool:
         """Return whether those who came cannot be the ranks of one step."""
-        ranks = {guest.hello["rank"] for guest in came}
-        sizes = {guest.hello["world_size"] for guest in came}
+        ranks = {peer.hello["rank"] for peer in came}
+        sizes = {peer.hello["world_size"] for peer in came}
         return len(ranks) < len(came) or not sizes <= {self._size}
 
     def _measure_clocks(self) -> None:
         """Ask one rank of each other node for the time; the shortest round trip tells best."""
-        asked: dict[int, Guest] = {}
-        for _, guest in sorted(self._ranks.items()):
-            asked.setdefault(guest.hello["node_rank"], guest)
+        asked: dict[int, Peer] = {}
+        for _, peer in sorted(self._ranks.items()):
+            asked.setdefault(peer.hello["node_rank"], peer)
         asked.pop(self._task.node_rank, None)
-        for node_rank, guest in asked.items():
+        for node_rank, peer in asked.items():
             best = None
             for _ in range(_PINGS):
                 sent_at_s, began_s = time.time(), time.monotonic()
-                guest.tell("ping")
+                peer.tell("ping")
                 try:
-                    answer = guest.wire.wait(_PING_S)
+                    answer = peer.wire.wait(_PING_S)
                 except (EOFError, ForeignError, OSError):
                     break  # the next stage finds out what became of it
                 half_s = (time.monotonic() - began_s) / 2
@@ -149,11 +149,11 @@ class Meeting:
 
     def _measure_links(self) -> None:
         result = self.result
-        for rank, guest in self._ranks.items():
+        for rank, peer in self._ranks.items():
             following = self._ranks[(rank + 1) % self._size]
             # Who reached rank 0 inside its own node has no address that others could use.
             local = following.address.startswith("127.") or following.address == "::1"
-            guest.tell(
+            peer.tell(
                 "met",
                 host=self._task.address if local else following.address,
                 port=following.hello["port"],
@@ -240,10 +240,10 @@ class Meeting:
         failed: dict[int, dict[str, Any]] = {}
         gone: set[int] = set()
         while len({*said, *failed, *gone}) < self._size and time.monotonic() < end_s:
-            for guest, message in self._guests.hear(end_s):
-                rank = guest.hello.get("rank", -1)
-                if self._ranks.get(rank) is not guest:
-                    self._receive_late(guest, message)
+            for peer, message in self._peers.hear(end_s):
+                rank = peer.hello.get("rank", -1)
+                if self._ranks.get(rank) is not peer:
+                    self._receive_late(peer, message)
                 elif message is None:
                     gone.add(rank)
                 elif message["about"] == "failed":
@@ -274,18 +274,18 @@ class Meeting:
         if len(failed) > _MOST_FAILURES:
             self.result.remarks.append(f"{len(failed)} ranks failed at the same time")
 
-    def _receive_late(self, guest: Guest, message: dict[str, Any] | None) -> None:
+    def _receive_late(self, peer: Peer, message: dict[str, Any] | None) -> None:
         """Somebody comes when all are there already, or goes again."""
-        if message is None or guest.hello or not self._guests.introduce(guest, message):
+        if message is None or peer.hello or not self._peers.introduce(peer, message):
             return
         there = self.result.hellos.get(message["rank"])
         if there is not None:
             self.result.findings.append(claimed_twice(there, message))
-        guest.tell("stop")
+        peer.tell("stop")
 
     def _tell(self, about: str, **data: Any) -> None:
-        for guest in self._ranks.values():
-            guest.tell(about, **data)
+        for peer in self._ranks.values():
+            peer.tell(about, **data)
 
     def _find_gone(self, sentence: str) -> None:
         advice = "see what it says on standard error, and whether its node ran out of memory"

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from teho.experiment.pace import Pace, pace_of
 from teho.model.watched import Loader, WatchedProcess
 
-__all__ = ["News", "Sight", "look_at"]
+__all__ = ["HasNews", "ProgressReport", "read_progress"]
 
 
-class News:
+class HasNews:
     """Tells whether the probe's files have grown since it was last asked.
 
     Args:
@@ -37,7 +37,7 @@ class News:
         return is_new
 
 
-class Sight(NamedTuple):
+class ProgressReport(NamedTuple):
     """The process that trains, its pace, and what gives it its batches."""
 
     process: WatchedProcess
@@ -64,7 +64,7 @@ class Sight(NamedTuple):
         return min(1.0, sum(inside) / (self.pace.until_s - self.pace.from_s))
 
 
-def look_at(found: Sequence[WatchedProcess], window_s: float) -> Sight | None:
+def read_progress(found: Sequence[WatchedProcess], window_s: float) -> ProgressReport | None:
     """Return what is known of the one that has done most; None where nobody was watched.
 
     Args:
@@ -78,7 +78,7 @@ def look_at(found: Sequence[WatchedProcess], window_s: float) -> Sight | None:
     loader = max(process.loaders, key=lambda loader: loader.batches, default=None)
     given = loader.given if loader else ()
     times_s = tuple(steps_s or [one.at_s for one in given])
-    return Sight(
+    return ProgressReport(
         process=process,
         loader=loader,
         unit="step" if steps_s else "batch" if given else "",

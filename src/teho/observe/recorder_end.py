@@ -8,7 +8,7 @@ import time
 
 from teho.devices.proctree import ProcessTree
 
-__all__ = ["Watch"]
+__all__ = ["RecorderEnd"]
 
 # What a scheduler sends to a step before it kills it; other signals are the program's business.
 _WARNINGS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -16,7 +16,7 @@ _DESERTED_S = 60.0
 """How long a job may run nothing on a node before a recorder goes that nobody leads any more."""
 
 
-class Watch:
+class RecorderEnd:
     """Outlives every signal, and tells when the job's processes on this node are no more."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A rank's place at the meeting: the way there, what it says, and who may speak for it."""
+"""A rank's connection to rank 0, and the program that may use it for the rank."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from teho.launch.checking.guests import MAGIC
+from teho.launch.checking.peers import MAGIC
 from teho.launch.checking.task import CheckTask
 from teho.launch.checking.wire import ForeignError, Wire
 
-__all__ = ["Seat", "SeatError", "StoppedError", "take_seat"]
+__all__ = ["ConnectError", "Connection", "StoppedError", "connect"]
 
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
@@ -27,7 +27,7 @@ _TAIL_BYTES = 2000
 _KILLED_S = 5.0
 
 
-class SeatError(Exception):
+class ConnectError(Exception):
     """Rank 0 cannot be reached, or was lost; the text names this rank and its host."""
 
 
@@ -35,7 +35,7 @@ class StoppedError(Exception):
     """Rank 0 says that the check is over."""
 
 
-class Seat:
+class Connection:
     """This rank's connection to rank 0."""
 
     def __init__(self, task: CheckTask, connection: socket.socket, timeout_s: float) -> None:
@@ -49,7 +49,7 @@ class Seat:
         """Say something and return what rank 0 says to it, once all others have said theirs.
 
         Raises:
-            SeatError: rank 0 is gone.
+            ConnectError: rank 0 is gone.
             StoppedError: the check is over.
         """
         try:
@@ -62,9 +62,9 @@ class Seat:
                     return message
                 self.wire.send("pong", at_s=time.time())
         except TimeoutError:
-            raise SeatError(self._lost(f"said nothing for {self._silence_s:.0f} s")) from None
+            raise ConnectError(self._lost(f"said nothing for {self._silence_s:.0f} s")) from None
         except (EOFError, ForeignError, OSError):
-            raise SeatError(self._lost("ended, or its node did")) from None
+            raise ConnectError(self._lost("ended, or its node did")) from None
 
     def lend(self, command: Sequence[str]) -> NoReturn:
         """Start a program that speaks to rank 0 in this rank's place, until the check is over.
@@ -73,7 +73,7 @@ class Seat:
         a collective that hangs cannot be told to stop.
 
         Raises:
-            SeatError: rank 0 is gone.
+            ConnectError: rank 0 is gone.
             StoppedError: the check is over.
         """
         talkative = bool(os.environ.get("NCCL_DEBUG") or os.environ.get("TORCH_CPP_LOG_LEVEL"))
@@ -87,7 +87,7 @@ class Seat:
         try:
             self._relay(program)
         except OSError:
-            raise SeatError(self._lost("ended, or its node did")) from None
+            raise ConnectError(self._lost("ended, or its node did")) from None
         finally:
             program.kill()
             # One that is stuck in a driver stays; nobody can do more.
@@ -108,7 +108,7 @@ class Seat:
         while True:
             ready = {descriptor for descriptor, _ in poll.poll(self._silence_s * 1000)}
             if not ready:
-                raise SeatError(self._lost(f"said nothing for {self._silence_s:.0f} s"))
+                raise ConnectError(self._lost(f"said nothing for {self._silence_s:.0f} s"))
             if complaints in ready:
                 chunk = os.read(complaints, 1 << 16)
                 tail = (tail + chunk)[-_TAIL_BYTES:]
@@ -136,35 +136,34 @@ class Seat:
             except BrokenPipeError:
                 continue  # it has ended, which its own pipe tells
         if self.wire.closed:
-            raise SeatError(self._lost("ended, or its node did"))
+            raise ConnectError(self._lost("ended, or its node did"))
 
     def _lost(self, what: str) -> str:
         return f"{self._task.name} lost rank 0 at {self._task.place}: it {what}"
 
 
-def take_seat(task: CheckTask, timeout_s: float) -> Seat:
+def connect(task: CheckTask, timeout_s: float) -> Connection:
     """Go to where rank 0 listens, as soon as it does.
 
     Raises:
-        SeatError: it cannot be reached in time, or somebody else is there.
+        ConnectError: it cannot be reached in time, or somebody else is there.
     """
-    connection = _connect(task, timeout_s)
-    seat = Seat(task, connection, timeout_s)
+    connection = Connection(task, _connect(task, timeout_s), timeout_s)
     try:
-        greeting = seat.wire.wait(min(_CONNECT_S, timeout_s))
+        greeting = connection.wire.wait(min(_CONNECT_S, timeout_s))
     except (EOFError, ForeignError, OSError) as error:
         said = f"said {error}" if isinstance(error, ForeignError) else "said nothing"
-        raise SeatError(
+        raise ConnectError(
             f"{task.name}: what answers at {task.place} is not rank 0 of this step: it {said}. "
             "Next: set MASTER_PORT to a free one, the same on all ranks"
         ) from None
     if (greeting.get("magic"), greeting.get("step")) != (MAGIC, task.step):
-        raise SeatError(
+        raise ConnectError(
             f"{task.name}: what answers at {task.place} is rank 0 of another step "
             f"({greeting.get('step')!r}, this is {task.step!r}). "
             "Next: set MASTER_PORT to one that no other job of that node has"
         )
-    return seat
+    return connection
 
 
 def _connect(task: CheckTask, timeout_s: float) -> socket.socket:
@@ -193,7 +192,7 @@ def _connect(task: CheckTask, timeout_s: float) -> socket.socket:
         except OSError as error:
             why = error.strerror or "no answer"
         if final or time.monotonic() + pause_s > end_s:
-            raise SeatError(
+            raise ConnectError(
                 f"{task.name} cannot reach {task.place}: {why}. "
                 "Next: see whether rank 0 runs there and what it says; if it waits, set "
                 "MASTER_ADDR to its address in the nodes' own network"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["shared_out"]
+__all__ = ["parallel_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -18,7 +18,7 @@ _FEWEST = 4
 _MOST = 4
 
 
-def shared_out(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
+def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     """Return what a function makes of each thing, in their order.
 
     Where this process has threads of its own it does not fork, and does all itself; so it does with

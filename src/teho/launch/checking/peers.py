@@ -12,7 +12,7 @@ from typing import Any
 from teho.launch.checking.task import CheckTask
 from teho.launch.checking.wire import ForeignError, Wire, listen
 
-__all__ = ["MAGIC", "Guest", "Guests", "MeetingError", "open_meeting"]
+__all__ = ["MAGIC", "Peer", "Peers", "RendezvousError", "open_rendezvous"]
 
 MAGIC = "teho launch --check, 1"
 """Told first by both sides, so that neither takes another program for its like."""
@@ -20,26 +20,26 @@ MAGIC = "teho launch --check, 1"
 _GOODBYE_S = 2.0
 
 
-class MeetingError(Exception):
+class RendezvousError(Exception):
     """Rank 0 cannot listen where the others will look for it."""
 
 
-def open_meeting(task: CheckTask) -> socket.socket:
+def open_rendezvous(task: CheckTask) -> socket.socket:
     """Return the socket that the ranks come to.
 
     Raises:
-        MeetingError: the port is taken, or MASTER_ADDR is not this machine.
+        RendezvousError: the port is taken, or MASTER_ADDR is not this machine.
     """
     try:
         found = socket.getaddrinfo(task.address, 0, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:  # the latter: a name that no host can have
         why = getattr(error, "strerror", None) or "not a host name"
-        raise MeetingError(
+        raise RendezvousError(
             f"{task.name}: MASTER_ADDR {task.address} does not resolve ({why}). "
             "Next: set it to a name or address of this node that every node resolves"
         ) from None
     if not any(_is_mine(family, address) for family, _, _, _, address in found):
-        raise MeetingError(
+        raise RendezvousError(
             f"{task.name}: MASTER_ADDR {task.address} is another machine. "
             "Next: set it to the node of rank 0"
         )
@@ -47,17 +47,17 @@ def open_meeting(task: CheckTask) -> socket.socket:
         return listen(task.port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise MeetingError(
+            raise RendezvousError(
                 f"{task.name}: port {task.port} is in use by another program. "
                 "Next: set MASTER_PORT to a free one, the same on all ranks"
             ) from None
-        raise MeetingError(
+        raise RendezvousError(
             f"{task.name}: cannot listen on port {task.port}: {error.strerror}. "
             "Next: set MASTER_PORT to a number above 1023"
         ) from None
 
 
-class Guest:
+class Peer:
     """Whoever connected; a rank once it has said who it is."""
 
     def __init__(self, connection: socket.socket, address: str) -> None:
@@ -76,11 +76,11 @@ class Guest:
             return
 
 
-class Guests:
+class Peers:
     """All who are connected."""
 
     def __init__(self, server: socket.socket, task: CheckTask) -> None:
-        """Let in who comes to a socket from `open_meeting`, which `task` opened."""
+        """Let in who comes to a socket from `open_rendezvous`, which `task` opened."""
         self.strangers: list[str] = []
         """A sentence for each that was no rank of this step."""
         self._task = task
@@ -88,10 +88,10 @@ class Guests:
         self._server.setblocking(False)  # who connects may be gone before it is let in
         self._selector = selectors.DefaultSelector()
         self._selector.register(server, selectors.EVENT_READ)
-        self._there: set[Guest] = set()
+        self._there: set[Peer] = set()
 
-    def hear(self, end_s: float) -> Iterator[tuple[Guest, dict[str, Any] | None]]:
-        """Wait until something comes, and yield it: a guest's message; None when it is gone.
+    def hear(self, end_s: float) -> Iterator[tuple[Peer, dict[str, Any] | None]]:
+        """Wait until something comes, and yield it: a peer's message; None when it is gone.
 
         Args:
             end_s: when to stop waiting, by the monotonic clock.
@@ -100,46 +100,46 @@ class Guests:
             if key.fileobj is self._server:
                 self._let_in()
                 continue
-            guest = key.data
+            peer = key.data
             try:
-                messages = guest.wire.take()
+                messages = peer.wire.take()
             except ForeignError as error:
-                self.turn_away(guest, str(error))
+                self.turn_away(peer, str(error))
                 continue
             for message in messages:
-                if guest in self._there:
-                    yield guest, message
-            if guest.wire.closed and guest in self._there:
-                self._forget(guest)
-                yield guest, None
+                if peer in self._there:
+                    yield peer, message
+            if peer.wire.closed and peer in self._there:
+                self._forget(peer)
+                yield peer, None
 
-    def introduce(self, guest: Guest, message: dict[str, Any]) -> bool:
+    def introduce(self, peer: Peer, message: dict[str, Any]) -> bool:
         """Return whether a first message is a rank's hello; who says something else must go."""
         if message["about"] != "hello" or message.get("magic") != MAGIC:
-            self.turn_away(guest, ascii(message["about"][:40]))
+            self.turn_away(peer, ascii(message["about"][:40]))
             return False
-        guest.hello = message
+        peer.hello = message
         return True
 
-    def turn_away(self, guest: Guest, said: str) -> None:
+    def turn_away(self, peer: Peer, said: str) -> None:
         """Close the connection of one that is no rank of this step."""
-        self._forget(guest)
+        self._forget(peer)
         self.strangers.append(
-            f"a program that is no rank of this step connected from {guest.address} and said {said}"
+            f"a program that is no rank of this step connected from {peer.address} and said {said}"
         )
 
     def dismiss(self) -> None:
         """Let all go, and wait until they went: closing at once could lose the last word."""
         self._selector.unregister(self._server)
         self._server.close()
-        for guest in self._there:
-            guest.tell("stop")
+        for peer in self._there:
+            peer.tell("stop")
         end_s = time.monotonic() + _GOODBYE_S
-        while any(guest.hello for guest in self._there) and time.monotonic() < end_s:
+        while any(peer.hello for peer in self._there) and time.monotonic() < end_s:
             for _ in self.hear(end_s):
                 continue
-        for guest in list(self._there):
-            self._forget(guest)
+        for peer in list(self._there):
+            self._forget(peer)
         self._selector.close()
 
     def _let_in(self) -> None:
@@ -148,15 +148,15 @@ class Guests:
         except OSError:
             return
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        guest = Guest(connection, _plain(address[0]))
-        self._there.add(guest)
-        self._selector.register(connection, selectors.EVENT_READ, guest)
-        guest.tell("welcome", magic=MAGIC, step=self._task.step)
+        peer = Peer(connection, _plain(address[0]))
+        self._there.add(peer)
+        self._selector.register(connection, selectors.EVENT_READ, peer)
+        peer.tell("welcome", magic=MAGIC, step=self._task.step)
 
-    def _forget(self, guest: Guest) -> None:
-        self._there.remove(guest)
-        self._selector.unregister(guest.connection)
-        guest.connection.close()
+    def _forget(self, peer: Peer) -> None:
+        self._there.remove(peer)
+        self._selector.unregister(peer.connection)
+        peer.connection.close()
 
 
 def _is_mine(family: int, address: Any) -> bool:

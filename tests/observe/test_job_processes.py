@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teho.observe.members import Members, is_recorded, new_mark
+from teho.observe.job_processes import JobProcesses, is_recorded, new_mark
 
 MARK = "4711.99"
 STEP = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0"}
@@ -44,8 +44,8 @@ def test_by_the_environment(
     variables: dict[str, str], in_script: bool, from_outside: bool, tmp_path: Path
 ) -> None:
     directory = process(tmp_path, {"PATH": "/bin", **variables, "HOME": "/root"})
-    assert Members("4711", MARK)(directory) is in_script
-    assert Members("4711", None)(directory) is from_outside
+    assert JobProcesses("4711", MARK)(directory) is in_script
+    assert JobProcesses("4711", None)(directory) is from_outside
 
 
 @pytest.mark.parametrize(
@@ -62,20 +62,20 @@ def test_by_the_cgroup_where_the_environment_says_nothing(
     cgroup: str, in_script: bool, from_outside: bool, tmp_path: Path
 ) -> None:
     directory = process(tmp_path, {}, cgroup)
-    assert Members("4711", MARK)(directory) is in_script
-    assert Members("4711", None)(directory) is from_outside
+    assert JobProcesses("4711", MARK)(directory) is in_script
+    assert JobProcesses("4711", None)(directory) is from_outside
 
 
 def test_another_users_process_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = process(tmp_path, STEP)
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
-    assert not Members("4711", None)(directory)
+    assert not JobProcesses("4711", None)(directory)
 
 
 def test_a_process_that_has_ended_is_none(tmp_path: Path) -> None:
-    assert not Members("4711", None)(str(tmp_path / "gone"))
+    assert not JobProcesses("4711", None)(str(tmp_path / "gone"))
     (tmp_path / "environ").mkdir()
-    assert not Members("4711", None)(str(tmp_path))
+    assert not JobProcesses("4711", None)(str(tmp_path))
 
 
 def test_a_mark_holds_in_its_own_job_alone() -> None:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["ShutOut"]
+__all__ = ["Uninstrumented"]
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 
 
-class ShutOut:
+class Uninstrumented:
     """What is seen of a node's processes."""
 
     def __init__(self) -> None:

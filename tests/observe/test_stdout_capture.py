@@ -17,7 +17,7 @@ import pytest
 
 import teho
 from support import TEHO
-from teho.observe.printed import KEPT_BYTES
+from teho.observe.stdout_capture import KEPT_BYTES
 
 RUN = [*TEHO, "run", "--quiet", "--keep-output", "--every", "100ms", "--probe", "off", "--"]
 MUCH = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 12289); sys.stderr.write('e')"

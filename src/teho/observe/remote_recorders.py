@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from teho.observe.pipes import LineReader, send
 
-__all__ = ["Fleet"]
+__all__ = ["RemoteRecorders"]
 
 _MOST_NAMED = 4
 _TRIES = 3
@@ -27,7 +27,7 @@ _REASON = re.compile(r"srun: (?:error|fatal): (.+)|(.*(?:unrecognized|invalid) o
 _UNREACHED = re.compile(r"Task launch for \S+ failed on node ([\w.-]+)")
 
 
-class Fleet:
+class RemoteRecorders:
     """The recorders of some nodes; what goes wrong with them is told in `troubles`.
 
     Args:

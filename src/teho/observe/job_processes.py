@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 
-__all__ = ["RECORDED", "RECORDER", "Members", "is_recorded", "new_mark"]
+__all__ = ["RECORDED", "RECORDER", "JobProcesses", "is_recorded", "new_mark"]
 
 RECORDED = "TEHO_RECORDED_JOB"
 """Variable of a program whose job is recorded as a whole: the job, and the supervisor's pid."""
@@ -38,7 +38,7 @@ def _job(environment: Mapping[str, str]) -> str:
     return environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID", "")
 
 
-class Members:
+class JobProcesses:
     """Tells whether a process is one of a job's.
 
     Args:

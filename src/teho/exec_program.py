@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
-__all__ = ["CannotStart", "become", "restore_signals"]
+__all__ = ["CannotStart", "exec_program", "restore_signals"]
 
 
 class CannotStart(Exception):  # noqa: N818 - it is an outcome, with the shell's exit code for it
@@ -35,7 +35,7 @@ def restore_signals() -> None:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
-def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+def exec_program(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Be a program from here on, as if we had never been.
 
     As execvp(3) has it, a script without `#!` goes to the shell.
@@ -49,7 +49,7 @@ def become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     except OSError as error:
         path = os.fsdecode(error.filename or command[0])
         if error.errno == errno.ENOEXEC and not _is_binary(path):
-            become(("/bin/sh", path, *command[1:]), environment)
+            exec_program(("/bin/sh", path, *command[1:]), environment)
         raise _explained(command[0], error, path) from None
     except ValueError as error:
         raise CannotStart(126, f"{command[0]!r}: {error}") from None  # such as a byte 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import TEHO
-from teho.observe.shut_out import ShutOut
+from teho.observe.uninstrumented import Uninstrumented
 
 NOBODY = "No Python program let the probe in"
 ONE = "A Python program did not let the probe in"
@@ -23,11 +23,11 @@ def seen(*argv: str, is_any_in: bool = False) -> str:
         assert process.stdin
         assert process.stdout
         assert process.stdout.read(1) == b"x"  # it is what it is to be
-        shut_out = ShutOut()
+        uninstrumented = Uninstrumented()
         for _ in range(2):
-            shut_out.look(frozenset({process.pid}))
+            uninstrumented.look(frozenset({process.pid}))
         process.stdin.close()
-    return shut_out.sentence(is_any_in=is_any_in)
+    return uninstrumented.sentence(is_any_in=is_any_in)
 
 
 WAIT = "print('x', end='', flush=True); input()"
@@ -54,9 +54,9 @@ def test_what_only_looks_like_one_is_not_taken_for_it(options: list[str]) -> Non
 
 def test_others_are_not_spoken_of() -> None:
     assert not seen("sh", "-c", "printf x; read line")
-    shut_out = ShutOut()
-    shut_out.look(frozenset({os.getpid()}))  # it may be about to become another
-    assert not shut_out.sentence(is_any_in=False)
+    uninstrumented = Uninstrumented()
+    uninstrumented.look(frozenset({os.getpid()}))  # it may be about to become another
+    assert not uninstrumented.sentence(is_any_in=False)
 
 
 @pytest.mark.parametrize(("options", "is_told"), [([], False), (["-I"], True)])
@@ -67,7 +67,7 @@ def test_beside_one_that_let_it_in_only_an_option_tells(options: list[str], is_t
 
 
 def test_one_with_an_option_is_named_before_others() -> None:
-    shut_out = ShutOut()
+    uninstrumented = Uninstrumented()
     with contextlib.ExitStack() as stack:
         pids = set()
         for options in ([], ["-E"]):
@@ -81,8 +81,8 @@ def test_one_with_an_option_is_named_before_others() -> None:
             stack.callback(process.stdin.close)
             pids.add(process.pid)
             for _ in range(2):
-                shut_out.look(frozenset(pids))
-    assert "was started with -E" in shut_out.sentence(is_any_in=False)
+                uninstrumented.look(frozenset(pids))
+    assert "was started with -E" in uninstrumented.sentence(is_any_in=False)
 
 
 @pytest.fixture(scope="module")

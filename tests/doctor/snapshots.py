@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import msgspec
 
-from teho.doctor.scene import Clock, Folder, Limits, Python, Scene, Sight
+from teho.doctor.snapshot import Clock, Folder, FrameworkReport, Limits, Python, Snapshot
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
@@ -108,7 +108,7 @@ def build(framework: str = "pytorch", **more: object) -> Build:
     return Build(**{**values, **more})  # type: ignore[arg-type]
 
 
-def sight(**more: object) -> Sight:
+def report(**more: object) -> FrameworkReport:
     values = {
         "version": "2.5.1+cu124",
         "kind": "cuda",
@@ -117,19 +117,25 @@ def sight(**more: object) -> Sight:
         "architectures": ("sm_70", "sm_80", "sm_90", "compute_90"),
         "collectives": True,
     }
-    return Sight(**{**values, **more})  # type: ignore[arg-type]
+    return FrameworkReport(**{**values, **more})  # type: ignore[arg-type]
 
 
-def python(*builds: Build, **sights: Sight | Missing) -> Python:
+def python(*builds: Build, **framework_reports: FrameworkReport | Missing) -> Python:
     """Return a Python with PyTorch that sees its GPU, or with these frameworks."""
     if not builds:
-        builds, sights = (build(),), sights or {"pytorch": sight()}
+        builds, framework_reports = (build(),), framework_reports or {"pytorch": report()}
     path = "/home/ada/env/bin/python"
     packages = tuple(Package(name=one.package, version=one.version, origin="pip") for one in builds)
-    return Python(path=path, version="3.12.4", packages=packages, frameworks=builds, sights=sights)
+    return Python(
+        path=path,
+        version="3.12.4",
+        packages=packages,
+        frameworks=builds,
+        framework_reports=framework_reports,
+    )
 
 
-SOUND = Scene(
+SOUND = Snapshot(
     environment={"HOME": "/home/ada", "OMP_NUM_THREADS": "12"},
     survey=survey(),
     allocation=allocation(),
@@ -154,15 +160,15 @@ SOUND = Scene(
 """A job on one of Narval's GPU nodes with one GPU, and nothing wrong."""
 
 
-def changed(scene: Scene = SOUND, **more: object) -> Scene:
-    return msgspec.structs.replace(scene, **more)
+def changed(snapshot: Snapshot = SOUND, **more: object) -> Snapshot:
+    return msgspec.structs.replace(snapshot, **more)
 
 
-def with_environment(**variables: str) -> Scene:
+def with_environment(**variables: str) -> Snapshot:
     return changed(environment={**SOUND.environment, **variables})
 
 
-def with_folder(what: str, found: Folder | Missing) -> Scene:
+def with_folder(what: str, found: Folder | Missing) -> Snapshot:
     return changed(folders={**SOUND.folders, what: found})
 
 

@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Callable
 
-__all__ = ["KEPT_BYTES", "PassedOn"]
+__all__ = ["KEPT_BYTES", "StdoutCapture"]
 
 KEPT_BYTES = 1 << 20
 """Of what a program prints, the first so many are kept."""
@@ -26,7 +26,7 @@ _FLUSH_S = 5.0
 """For which what the program has left in the pipe is waited for once it is gone."""
 
 
-class PassedOn:
+class StdoutCapture:
     """A pipe for a program's standard output, and who reads from it.
 
     Raises:

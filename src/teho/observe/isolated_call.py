@@ -22,7 +22,7 @@ import msgspec
 from teho.errors import InputError, TehoError
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Aside", "becoming", "telling"]
+__all__ = ["IsolatedCall", "answering", "executing"]
 
 _T = TypeVar("_T")
 _ERROR = b"!"
@@ -34,7 +34,7 @@ _asking: dict[int, int] = {}
 """Asking processes whose end was not seen -> the process that they ask for."""
 
 
-class Aside:
+class IsolatedCall:
     """One question, begun at once; its process, and all that it starts, is one process group.
 
     Args:
@@ -135,8 +135,8 @@ def _end_all() -> None:
             _end(group)
 
 
-def telling(question: Callable[[], object]) -> Callable[[int], None]:
-    """Return what asks a function, for `Aside`."""
+def answering(question: Callable[[], object]) -> Callable[[int], None]:
+    """Return what asks a function, for `IsolatedCall`."""
 
     def ask(write_end: int) -> None:
         data = msgspec.json.encode(question())
@@ -146,8 +146,8 @@ def telling(question: Callable[[], object]) -> Callable[[int], None]:
     return ask
 
 
-def becoming(command: Sequence[str], environment: Mapping[str, str]) -> Callable[[int], None]:
-    """Return what becomes a command, for `Aside`; its standard output is the answer."""
+def executing(command: Sequence[str], environment: Mapping[str, str]) -> Callable[[int], None]:
+    """Return what becomes a command, for `IsolatedCall`; its standard output is the answer."""
 
     def ask(write_end: int) -> None:
         os.dup2(write_end, 1)
