@@ -25,7 +25,7 @@ from teho.model.allocation import Allocation
 from teho.model.device import Device, Readings
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import FORMAT_VERSION, End, Node, Run
-from teho.observe.sampler import Sampler, samples_per_row
+from teho.observe.sampler import SignalSampler, samples_per_row
 from teho.store.journal import Journal
 from teho.store.layout import create_run_directory, node_file, replace_file
 from teho.store.pack import seal
@@ -186,7 +186,7 @@ class _Thinning:
 
 def _sample(name: str, seconds: int, journal: Journal, thinning: _Thinning) -> None:
     # The sampler takes a long time between two samples for a gap, and here there are none.
-    sampler = Sampler(name, _STARTED_AT, period_s=86400)
+    sampler = SignalSampler(name, _STARTED_AT, period_s=86400)
     source, jitter = _Node(seed=1), random.Random(2)
     sampler.begin(source.read(0, 1), 0.0)
     second, waiting = 0, 0

@@ -25,7 +25,7 @@ sys.path.append(str(_HERE.parent / "tests"))
 from cases import CASES, Case, Setting
 from common import CACHE, ROOT, SCRIPTS, Figures, Row, environment, say
 
-from teho.experiment.attempt import Program
+from teho.experiment.attempt import TunedProgram
 from teho.model.tuned import Settings
 
 _PYTHON = ROOT / ".frameworks" / "bin" / "python"
@@ -59,9 +59,9 @@ def _row(case: Case, own: Mapping[str, str], *, quick: bool) -> Row:
     window_s, rounds = (0.6, 1) if quick else (3.0, _ROUNDS)
     found = _found(case, faulty, env, window_s, quick=quick)
     programs = {
-        "faulty": (Program(faulty, env, window_s), {}),
-        "ideal": (Program(ideal, env, window_s), {}),
-        **({_words(found): (Program(faulty, env, window_s), found)} if found else {}),
+        "faulty": (TunedProgram(faulty, env, window_s), {}),
+        "ideal": (TunedProgram(ideal, env, window_s), {}),
+        **({_words(found): (TunedProgram(faulty, env, window_s), found)} if found else {}),
     }
     speeds: dict[str, list[float]] = {name: [] for name in programs}
     for number in range(rounds):

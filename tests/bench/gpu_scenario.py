@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from teho.bench.examples import EXAMPLES, Example, grouped
+from teho.bench.examples import EXAMPLES, BenchExample, grouped
 from teho.bench.judge import Samples, crossover_of, key_of, pay_off_of, timing_of
 from teho.bench.verdict import notes_of, verdict_of
 from teho.model.bench import Agreement, Bench, Left, Measured, Participant, Timing
@@ -14,7 +14,7 @@ _START_S = {"cpu:1": 8e-6, "cpu:8": 12e-6, "gpu:1": 200e-6}
 _RATE = {"cpu:1": 2e9, "cpu:8": 12e9, "gpu:1": 4e11}
 
 
-def _timing(example: Example, point, phase: str, placement: str, library: str) -> Timing:
+def _timing(example: BenchExample, point, phase: str, placement: str, library: str) -> Timing:
     work = {
         "solve": lambda: point["systems"] * point["rows"] ** 3,
         "matmul": lambda: 2 * point["size"] ** 3,

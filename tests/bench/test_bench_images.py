@@ -23,7 +23,7 @@ from served import PROGRAMS, Served, serve
 from standins import on_cpu, on_gpu, with_jax
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.examples import CNN, RESNET152, Example
+from teho.bench.examples import CNN, RESNET152, BenchExample
 from teho.bench.measure import Effort, measure
 from teho.show.bench_html import render_bench_html
 from teho.show.bench_tables import tables_of
@@ -225,7 +225,7 @@ def test_settings_of_the_loader_are_swept_with_the_loader_alone(
 
 
 @pytest.mark.parametrize("example", [CNN, RESNET152])
-def test_no_feed_is_timed_twice_at_a_batch(example: Example) -> None:
+def test_no_feed_is_timed_twice_at_a_batch(example: BenchExample) -> None:
     for points in (example.quick, example.full):
         batches = [point["batch"] for point in points if "only" not in point]
         loaders = [(one["batch"], one["workers"], one["prefetch"]) for one in points]

@@ -12,7 +12,15 @@ import pytest
 from standins import GPU, on_cpu, on_gpu, with_cupy
 
 from support import FRAMEWORKS, lacks_framework
-from teho.bench.examples import BANDWIDTH, EXAMPLES, LIBRARIES, MATMUL, SOLVE, Check, told_group
+from teho.bench.examples import (
+    BANDWIDTH,
+    EXAMPLES,
+    LIBRARIES,
+    MATMUL,
+    SOLVE,
+    OutputCheck,
+    told_group,
+)
 from teho.bench.measure import Effort, measure
 from teho.bench.worker import PROGRAMS, Worker
 from teho.model.bench import Point
@@ -403,7 +411,7 @@ def test_throttling_is_seen_and_unknown_is_not_zero(reading, seen, said, tmp_pat
 
 def test_a_reference_may_be_in_another_precision() -> None:
     point = {"size": 64, "precision": "FP32"}
-    sharp = Check(point, 1e-12, {"size": 64, "precision": "FP64"})
+    sharp = OutputCheck(point, 1e-12, {"size": 64, "precision": "FP64"})
     found = measured(small(MATMUL, point, checks=(sharp,)), ["numpy"], [on_cpu()])
     (own,) = found.agreements
     assert not own.agrees

@@ -19,7 +19,7 @@ from stubs.amd_tree import (
 )
 from teho.devices.amd import AmdSource
 from teho.errors import DeviceError
-from teho.model.device import Source
+from teho.model.device import DeviceSource
 from teho.model.missing import Reason
 
 NOBODY: frozenset[int] = frozenset()
@@ -36,7 +36,7 @@ def open_amd(tree: AmdTree, **environment: str) -> AmdSource:
 
 def test_a_whole_mi250x_node(tmp_path: Path) -> None:
     tree = build_mi250x(tmp_path)
-    source: Source = open_amd(tree)
+    source: DeviceSource = open_amd(tree)
     assert len(source.devices) == 8
     assert source.notes == ()
     first, second = source.devices[:2]

@@ -10,7 +10,7 @@ import pytest
 from stubs.proc_tree import FakeProc, plant
 from teho.devices.host import HostFacts, HostSource, describe_host
 from teho.devices.proctree import ProcessTree
-from teho.model.device import Source
+from teho.model.device import DeviceSource
 from teho.model.metric import METRICS_BY_NAME, metrics_of
 from teho.model.missing import Missing, Reason
 
@@ -133,7 +133,7 @@ def test_on_this_machine_with_a_real_child():
     tree = ProcessTree()
     # This process may have other children, which a supervisor's would count.
     tree.add(child.pid, child.pid)
-    source: Source = HostSource(tree, cores, {})
+    source: DeviceSource = HostSource(tree, cores, {})
     try:
         first = source.read(frozenset())["node"]
         assert not RATES & first.keys()

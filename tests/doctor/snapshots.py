@@ -6,7 +6,14 @@ from datetime import datetime, timezone
 
 import msgspec
 
-from teho.doctor.snapshot import Clock, Folder, FrameworkReport, Limits, Python, Snapshot
+from teho.doctor.snapshot import (
+    ClockState,
+    Folder,
+    FrameworkReport,
+    Python,
+    ResourceLimits,
+    Snapshot,
+)
 from teho.model.allocation import Allocation
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
@@ -147,14 +154,14 @@ SOUND = Snapshot(
         "shared memory": folder("/dev/shm", "tmpfs"),
     },
     quotas=(),
-    limits=Limits(
+    limits=ResourceLimits(
         open_files=65536,
         open_files_most=65536,
         address_space_bytes=None,
         locked_memory_bytes=None,
     ),
     cores_of_numa={0: frozenset(range(24)), 1: frozenset(range(24, 48))},
-    clock=Clock(is_synchronised=True, error_s=0.01),
+    clock=ClockState(is_synchronised=True, error_s=0.01),
     gpu_files=("/dev/nvidia0",),
 )
 """A job on one of Narval's GPU nodes with one GPU, and nothing wrong."""

@@ -30,7 +30,15 @@ from teho.clusters.catalogue import load_cluster
 from teho.doctor.checks import CHECKS
 from teho.doctor.examine import chosen, examine, exit_code
 from teho.doctor.outcome import Said
-from teho.doctor.snapshot import Clock, Limits, Proxy, Python, Quota, Sample, Snapshot
+from teho.doctor.snapshot import (
+    ClockState,
+    DataSample,
+    DiskQuota,
+    Proxy,
+    Python,
+    ResourceLimits,
+    Snapshot,
+)
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.device import Device
@@ -56,12 +64,14 @@ GRID_ENGINE = allocation(scheduler="grid_engine", gpus_held=None)
 
 
 def limited(**more: int | None) -> Snapshot:
-    return changed(limits=Limits(**{**LIMITS, **more}))
+    return changed(limits=ResourceLimits(**{**LIMITS, **more}))
 
 
 def data(size: int, count: int = 5000, file_system: str = "lustre") -> Snapshot:
     place = folder("/scratch/images", file_system)
-    return changed(data=Sample(folder=place, listed=count, is_whole=False, sizes_bytes=(size,) * 9))
+    return changed(
+        data=DataSample(folder=place, listed=count, is_whole=False, sizes_bytes=(size,) * 9)
+    )
 
 
 def of_several_nodes(locked_memory_bytes: int) -> Snapshot:
@@ -87,8 +97,8 @@ def current(**more: object) -> Snapshot:
     return with_folder("here", folder("/scratch/ada", **more))
 
 
-def quota(used: int, limit: int) -> Quota:
-    return Quota(
+def quota(used: int, limit: int) -> DiskQuota:
+    return DiskQuota(
         file_system="/home", used_bytes=used * GIB, limit_bytes=limit * GIB,
         used_files=10, limit_files=1000,
     )  # fmt: skip
@@ -262,7 +272,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("internet",
      changed(proxy=Proxy(variable="https_proxy", place="proxy:3128", why="Connection refused")),
      WARNING, False, "https_proxy names proxy:3128, and nobody answers there: Connection refused"),
-    ("clock", changed(clock=Clock(is_synchronised=False, error_s=16.0)), REMARK, False,
+    ("clock", changed(clock=ClockState(is_synchronised=False, error_s=16.0)), REMARK, False,
      "Nothing keeps this node's clock right"),
     ("retired-cluster", changed(cluster=PUHTI), WARNING, False,
      "Puhti is retired since 2026-07-31. Its successor is roihu."),
@@ -378,7 +388,8 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("limits", SOUND, "fine", "65536 open files"),
     ("limits", limited(open_files=1025), "fine", "1025 open files"),
     ("limits", of_several_nodes(64 * MIB), "fine", ""),
-    ("limits", changed(LAPTOP, limits=Limits(**LIMITS | {"address_space_bytes": GIB})), "fine", ""),
+    ("limits", changed(LAPTOP, limits=ResourceLimits(**LIMITS | {"address_space_bytes": GIB})),
+     "fine", ""),
     ("shared-memory", SOUND, "fine", "500 GiB free"),
     ("shared-memory", shared(GIB), "fine", "1.00 GiB free"),
     ("shared-memory", with_folder("shared memory", GONE), "abstained", "did not answer"),

@@ -25,7 +25,7 @@ from teho.doctor.collect import collect_snapshot
 from teho.doctor.files import look_at, read_quotas, sample
 from teho.doctor.machine import cores_of_numa, gpu_files, read_clock, read_limits, threads_per_core
 from teho.doctor.python import look_into, see
-from teho.doctor.snapshot import Clock, Folder, FrameworkReport, Proxy, Python, Sample
+from teho.doctor.snapshot import ClockState, DataSample, Folder, FrameworkReport, Proxy, Python
 from teho.launch.binding import physical_cores
 from teho.model.missing import Missing, Reason
 from teho.observe.isolated_call import IsolatedCall, answering, executing
@@ -177,7 +177,7 @@ def test_a_file_system_that_hangs_is_a_gap(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(home, Missing)
     assert home.detail == f"the file system of {tmp_path} did not answer within 1 s"
     assert isinstance(snapshot.folders["here"], Folder)
-    assert isinstance(snapshot.data, Sample)
+    assert isinstance(snapshot.data, DataSample)
 
 
 # Quotas, as quota(1) and lfs-quota(1) print them.
@@ -247,7 +247,7 @@ def test_what_the_kernel_tells(tmp_path: Path) -> None:
     assert not numa or mine <= frozenset().union(*numa.values())
     assert threads_per_core(Path("/")) == max(map(len, physical_cores(mine)))
     clock = read_clock()
-    assert isinstance(clock, Clock)
+    assert isinstance(clock, ClockState)
     assert clock.error_s >= 0
     told = subprocess.run(["sh", "-c", "ulimit -n"], capture_output=True, text=True, check=True)
     shown = read_limits().open_files

@@ -9,7 +9,7 @@ from typing import Any
 from teho.experiment.attempt import Attempt
 from teho.experiment.pace import Pace
 from teho.model.tuned import Settings
-from teho.model.watched import Frame, Given, Loader, WatchedProcess
+from teho.model.watched import Frame, GivenBatch, Loader, WatchedProcess
 
 WINDOW_S = 5.0
 RUN_S = 10.0
@@ -80,7 +80,7 @@ class Simulated:
             first_s=0.0,
             waits={},
             batch={"bytes": 16_000},
-            given=tuple(Given(n * batch_s, 0.0, False) for n in range(1, steps * batches + 1)),
+            given=tuple(GivenBatch(n * batch_s, 0.0, False) for n in range(1, steps * batches + 1)),
         )
         process = WatchedProcess(
             node="n", pid=1, python="3.11.0", began_s=0, until_s=1, stacks=(),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from experiment.samples import FREE, broken, paced, place, whole
-from teho.experiment.compare import Wish, compare, crossing
+from teho.experiment.compare import CompareRequest, compare, crossing
 from teho.experiment.outputs import Printed
 from teho.experiment.placement import Placement
 from teho.experiment.recorded import Recorded
@@ -65,8 +65,8 @@ class Endless(Simulated):
         return paced(100 / elapsed_s)
 
 
-def wished(*names: str, for_s: float = 1000.0) -> Wish:
-    return Wish(("fit",), [place(name) for name in names], FREE, for_s)
+def wished(*names: str, for_s: float = 1000.0) -> CompareRequest:
+    return CompareRequest(("fit",), [place(name) for name in names], FREE, for_s)
 
 
 def compared(program: Simulated, *names: str, for_s: float = 1000.0) -> Compared:

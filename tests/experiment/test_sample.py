@@ -16,7 +16,7 @@ from teho.model.compared import Sample
 from teho.model.missing import Missing
 from teho.model.run import End
 from teho.model.watched import Frame, Progress
-from teho.model.watched import Given as Batch
+from teho.model.watched import GivenBatch as Batch
 
 CPU_TENSORFLOW = {"version": "2.19.0", "cuda": False, "rocm": False}
 CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}

@@ -18,7 +18,7 @@ from experiment.samples import FREE, place, whole
 from support import TEHO
 from teho.experiment.placement import Machine, Placement
 from teho.experiment.recorded import Recorded
-from teho.experiment.scale import Wish, doublings
+from teho.experiment.scale import ScaleRequest, doublings
 from teho.experiment.scale import scale as run_scale
 from teho.model.device import Device
 from teho.model.scaled import Scaled
@@ -154,7 +154,7 @@ def test_gpus_that_the_program_leaves_alone_are_named() -> None:
         now_s[0] += 10.0
         return Recorded(whole(10.0, idle_gpus=len(placement.gpus) - 1))
 
-    wish = Wish(("train",), [place("gpu:1"), place("gpu:4")], FREE, 600.0)
+    wish = ScaleRequest(("train",), [place("gpu:1"), place("gpu:4")], FREE, 600.0)
     answer = run_scale(wish, run, lambda _: None, lambda: now_s[0])
     assert answer.outcome == "no_gain"
     assert "Of the 4 GPUs of gpu:4, 3 were never seen busy." in answer.notes

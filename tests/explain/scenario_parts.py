@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Union
 
-from teho.explain.energy import Seen, weigh
+from teho.explain.energy import EnergyReadings, weigh
 from teho.explain.judge import judge_by
 from teho.explain.policy import load_policy
 from teho.explain.rule import Rule
@@ -267,7 +267,7 @@ def gpu_summary(
     device: Device, position: int, signals: Mapping[str, Given], elapsed_s: float
 ) -> GpuSummary:
     power = stat_of(signals["gpu_power_w"], elapsed_s)
-    seen = Seen(
+    seen = EnergyReadings(
         counter=power.mean * elapsed_s if isinstance(power, Stat) else power,
         power=power,
         rows=BINS,

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teho.explain.energy import COUNTER, INTEGRATED, Seen, count_once, energy_of_node, weigh
+from teho.explain.energy import (
+    COUNTER,
+    INTEGRATED,
+    EnergyReadings,
+    count_once,
+    energy_of_node,
+    weigh,
+)
 from teho.explain.summary import summarise
 from teho.explain.totals import energy_of
 from teho.model.device import Device
@@ -34,11 +41,13 @@ NO_COUNTER = Missing(Reason.UNSUPPORTED, "this GPU or its driver does not offer 
 NO_POWER = Missing(Reason.FORBIDDEN, "the driver keeps it from this user")
 
 
-def steady(power_w: float, elapsed_s: float = 100.0, counter_w: float | None = None) -> Seen:
+def steady(
+    power_w: float, elapsed_s: float = 100.0, counter_w: float | None = None
+) -> EnergyReadings:
     """Return what is seen of a GPU that draws the same all the time."""
     counter_w = power_w if counter_w is None else counter_w
     bins = round(elapsed_s)
-    return Seen(
+    return EnergyReadings(
         counter=counter_w * elapsed_s,
         power=Stat(power_w, 0.0, power_w, power_w, elapsed_s),
         rows=bins,

@@ -23,7 +23,7 @@ from explain.scenario_parts import (
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
 from teho.explain.rules.memory import memory_grows
-from teho.explain.trend import Point, thinned, trend_of
+from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.model.finding import Abstention, Severity
 from teho.model.missing import Missing, Reason
 from teho.units import GIB
@@ -214,15 +214,15 @@ def test_it_replaces_the_advice_on_how_much_to_request():
 
 class TestTrend:
     def test_a_line(self):
-        points = [Point(float(at), 3.0 * at) for at in range(1000)]
+        points = [TrendPoint(float(at), 3.0 * at) for at in range(1000)]
         few = thinned(points)
         assert len(few) <= 60
         assert trend_of(few) == pytest.approx((3.0, 100.0))
 
     def test_a_single_odd_value_does_not_move_it(self):
-        points = [Point(float(at), 3.0 * at + (1e6 if at == 9 else 0)) for at in range(40)]
+        points = [TrendPoint(float(at), 3.0 * at + (1e6 if at == 9 else 0)) for at in range(40)]
         assert trend_of(points).per_s == pytest.approx(3.0)
 
     def test_too_few(self):
-        assert trend_of([Point(0.0, 1.0)]) is None
+        assert trend_of([TrendPoint(0.0, 1.0)]) is None
         assert thinned([]) == []

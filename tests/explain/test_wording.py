@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explain.scenario_parts import NodePart, gpu, scenario
-from teho.explain.context import Gpu, each_of, name_all
+from teho.explain.context import NodeGpu, each_of, name_all
 from teho.explain.wording import capital, joined, listed, numbered, ranks_on, span, the_ranks
 
 
@@ -84,7 +84,7 @@ def places(counts, names=None):
         NodePart(name, gpus=[gpu()] * count) for name, count in zip(names, counts, strict=True)
     )
     _, summary = scenario(*parts)
-    return [Gpu(node, one) for node in summary.nodes for one in node.gpus]
+    return [NodeGpu(node, one) for node in summary.nodes for one in node.gpus]
 
 
 class TestPlaces:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from launch_trees import LUMI_CORES, LUMI_NUMA, lumi, lumi_g, puhti, task, with_threads
 
-from teho.launch.binding import Binding, bind, physical_cores, share_cores, step_masks
+from teho.launch.binding import RankBinding, bind, physical_cores, share_cores, step_masks
 from teho.launch.gpus import Gpus, find_gpus
 
 GCDS = Gpus("ROCR_VISIBLE_DEVICES", [str(number) for number in range(8)], [None] * 8)
@@ -33,7 +33,7 @@ def cores_of(mask: str) -> frozenset[int]:
     return frozenset(bit for bit in range(64) if int(mask, 16) >> bit & 1)
 
 
-def mask_of(binding: Binding) -> str:
+def mask_of(binding: RankBinding) -> str:
     return f"0x{sum(1 << core for core in binding.cores):016x}"
 
 
@@ -41,7 +41,9 @@ def bound_by_srun(masks: tuple[str, ...], kind: str = "mask_cpu:") -> dict[str, 
     return {"SLURM_CPU_BIND_TYPE": kind, "SLURM_CPU_BIND_LIST": ",".join(masks)}
 
 
-def on_lumi(masks: tuple[str, ...], top: str, mine: frozenset[int] | None = None) -> list[Binding]:
+def on_lumi(
+    masks: tuple[str, ...], top: str, mine: frozenset[int] | None = None
+) -> list[RankBinding]:
     """Bind the eight tasks of a node; they are bound by srun already, or may run on all of it."""
     environment = bound_by_srun(masks) if masks else {"SLURM_CPUS_ON_NODE": "56"}
     found = []

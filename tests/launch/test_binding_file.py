@@ -8,7 +8,7 @@ import pytest
 from launch_trees import lumi, task
 
 from teho.errors import InputError
-from teho.launch.binding import Binding, bind
+from teho.launch.binding import RankBinding, bind
 from teho.launch.gpus import Gpus
 
 GCDS = Gpus("ROCR_VISIBLE_DEVICES", [str(number) for number in range(8)], [None] * 8)
@@ -16,7 +16,7 @@ NONE = Gpus("", [], [])
 FORTY = frozenset(range(40))
 
 
-def from_file(path: Path, text: str, rank: int = 0, **changes: str) -> Binding:
+def from_file(path: Path, text: str, rank: int = 0, **changes: str) -> RankBinding:
     path.write_text(text)
     return bind(
         str(path), task(rank, 2), NONE, None, changes, frozenset(range(4)), str(path.parent)

@@ -11,7 +11,7 @@ from check_step import CHECK
 
 from teho.launch.checking.findings import expected_nodes, rendezvous_findings
 from teho.launch.checking.peers import RendezvousError, open_rendezvous
-from teho.launch.checking.report import NodeClock, Result, Timing, as_text
+from teho.launch.checking.report import LinkTiming, NodeClock, Result, as_text
 from teho.launch.checking.task import CheckTask, spans
 
 FILES = [CHECK, *(CHECK.parent / "checking").glob("*.py")]
@@ -117,7 +117,10 @@ def test_a_whole_report():
     gpu = {"version": "2.9.1", "device": "A GPU", "library": "NCCL"}
     result.torch = {0: gpu, 1: gpu}
     result.backend = "nccl"
-    result.timings = [Timing(1 << 20, 0.0004, 2.6e9, 2.6e9), Timing(1 << 24, 0.0053, 3.2e9, 3.2e9)]
+    result.timings = [
+        LinkTiming(1 << 20, 0.0004, 2.6e9, 2.6e9),
+        LinkTiming(1 << 24, 0.0053, 3.2e9, 3.2e9),
+    ]
     result.device_work_s = {0: 0.010, 1: 0.015}
     result.waited_s = {0: 0.0052, 1: 0.0002}
     assert (

@@ -18,7 +18,7 @@ import pytest
 from step_tasks import JOB
 from support import TEHO
 from teho.model.run import Run, RunState, Step
-from teho.observe.plan import Orders, Plan
+from teho.observe.plan import Orders, RecordingPlan
 from teho.store.layout import create_run_directory
 from teho.store.read import read_run, run_state
 
@@ -45,7 +45,7 @@ class Node:
         )
 
     def order(self, directory: Path) -> None:
-        plan = Plan(
+        plan = RecordingPlan(
             directory=str(directory), node="", period_s=0.1, started_s=0.0, node_count=2,
             started_at=self.run.started_at, job=JOB, mark=f"{JOB}.1",
         )  # fmt: skip

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from stubs.amd_tree import build_mi100
 from teho.devices.amd import AmdSource
 from teho.model.missing import Missing, Reason
-from teho.observe.sampler import Sampler, samples_per_row
+from teho.observe.sampler import SignalSampler, samples_per_row
 from teho.store.journal import Journal
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
 
 
-def sampler(period_s: float = 1.0) -> Sampler:
-    return Sampler("r01g01", START, period_s)
+def sampler(period_s: float = 1.0) -> SignalSampler:
+    return SignalSampler("r01g01", START, period_s)
 
 
 def test_the_first_readings_make_no_row_and_the_second_do() -> None:

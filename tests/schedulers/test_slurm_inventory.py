@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teho.clusters.billing import Use, bill
+from teho.clusters.billing import BilledUse, bill
 from teho.errors import MissingCommandError, SchedulerError
 from teho.model.cluster import Cluster, Partition
 from teho.schedulers.command import Completed
@@ -158,7 +158,7 @@ def test_qos_and_what_is_enforced_are_told(oak: Cluster) -> None:
 
 
 def test_weights_are_a_bill(oak: Cluster) -> None:
-    use = Use(nodes=1, gpus=(("a100", 2),), cpus=80, cores=40, memory_gib=100, hours=1)
+    use = BilledUse(nodes=1, gpus=(("a100", 2),), cpus=80, cores=40, memory_gib=100, hours=1)
     gpu = oak.billing[part(oak, "gpu").billing]
     # MAX_TRES: 2 × 16 for GPUs; 80 threads × 0.5; 100 GiB × 0.125.
     assert bill(gpu, use).amount == 40
@@ -174,14 +174,14 @@ def test_weights_are_a_bill(oak: Cluster) -> None:
 )
 def test_priority_flags_say_how_weights_are_added(flags: str, amount: float) -> None:
     cluster = edited(**{"= MAX_TRES\n": f"= {flags}\n"})
-    use = Use(nodes=1, gpus=(("a100", 2),), cpus=80, cores=40, memory_gib=100, hours=1)
+    use = BilledUse(nodes=1, gpus=(("a100", 2),), cpus=80, cores=40, memory_gib=100, hours=1)
     assert bill(cluster.billing["gpu"], use).amount == amount
 
 
 def test_weights_of_gpu_types_that_are_counted_are_a_bill() -> None:
     cluster = edited(**{"pages,gres/gpu": "pages,gres/gpu,gres/gpu:a100,gres/gpu:a100_1g.5gb"})
     assert cluster.counted_gpus == ("a100", "a100_1g.5gb")
-    use = Use(nodes=1, gpus=(("a100_1g.5gb", 4),), cpus=3, hours=1)
+    use = BilledUse(nodes=1, gpus=(("a100_1g.5gb", 4),), cpus=3, hours=1)
     assert bill(cluster.billing["mig"], use).amount == 8  # the largest
     assert "4 a100_1g.5gb GPUs × 2" in bill(cluster.billing["mig"], use).sum
 

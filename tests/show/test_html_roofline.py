@@ -13,7 +13,7 @@ from test_html import OVERFLOW, Outline, browser, visit
 
 from teho.show.html import render_html
 from teho.show.html_roofline import rooflines_section
-from teho.show.view import Roof, Roofline
+from teho.show.view import Roof, RooflinePlot
 
 __all__ = ["browser", "visit"]  # fixtures
 
@@ -27,7 +27,7 @@ ROOFS = (
 
 
 def roofline(*points, model="NVIDIA H100 80GB HBM3", memory=3.35e12, roofs=ROOFS):
-    return Roofline(
+    return RooflinePlot(
         model=model,
         sentence="memory-bound: 71 % of 3.35 TB/s at 12 FLOP/byte",
         notes=("Arithmetic is an upper bound.",),

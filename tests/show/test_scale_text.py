@@ -8,7 +8,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from teho.model.scaled import CurvePoint, Estimate, Fit, Scaled, Size, SizeRun, Step
+from teho.model.scaled import CurvePoint, Estimate, Fit, Scaled, ScaleStep, Size, SizeRun
 from teho.show.noun_json import render_noun, schema_of
 from teho.show.scale_text import fit_words, render_scaled
 
@@ -55,9 +55,10 @@ SCALED = Scaled(
         ),
     ),
     steps=(
-        Step(from_n=1, to_n=2, speed=Estimate(value=1.8, low=1.7, high=1.9), bill_ratio=1.1,
-             needed=1.5, pays=True),
-        Step(from_n=2, to_n=3, speed=Estimate(value=1.2), bill_ratio=1.25, needed=1.27, pays=None),
+        ScaleStep(from_n=1, to_n=2, speed=Estimate(value=1.8, low=1.7, high=1.9), bill_ratio=1.1,
+                  needed=1.5, pays=True),
+        ScaleStep(from_n=2, to_n=3, speed=Estimate(value=1.2), bill_ratio=1.25, needed=1.27,
+                  pays=None),
     ),
     fits=(FIT,),
     cost_unit="BU",

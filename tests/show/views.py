@@ -17,7 +17,7 @@ from teho.show.view import (
     Plot,
     PlotSeries,
     Roof,
-    Roofline,
+    RooflinePlot,
     RooflinePoint,
     Table,
     View,
@@ -443,7 +443,7 @@ def hostile():
         abstentions=(Abstention(kind=HOSTILE, lacked=HOSTILE),),
         notes=(HOSTILE,),
         rooflines=(
-            Roofline(
+            RooflinePlot(
                 model=HOSTILE,
                 sentence=HOSTILE,
                 notes=(HOSTILE,),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from teho.model.software import Driver
-from teho.software.choose import Wish, choose, driver_runs
+from teho.software.choose import SoftwareRequest, choose, driver_runs
 
 ARC4 = Driver(cuda="12.0", where="ARC4's compute nodes")
 NEW = Driver(version="595.71.05", cuda="13.2", where="here")
-V100 = Wish("pytorch", "conda", "nvidia", "Tesla V100", "7.0", "x86_64", ARC4)
+V100 = SoftwareRequest("pytorch", "conda", "nvidia", "Tesla V100", "7.0", "x86_64", ARC4)
 
 
-def chosen(wish: Wish) -> tuple[str, str, str]:
+def chosen(wish: SoftwareRequest) -> tuple[str, str, str]:
     proposal, refused = choose(wish)
     assert refused == ()
     assert proposal is not None
@@ -78,14 +78,14 @@ def test_a_version_that_is_asked_for_hides_newer_ones() -> None:
 
 
 def test_releases_that_share_a_reason_are_told_together() -> None:
-    wish = Wish("tensorflow", "pip", "nvidia", "GH200", "9.0", "aarch64", NEW)
+    wish = SoftwareRequest("tensorflow", "pip", "nvidia", "GH200", "9.0", "aarch64", NEW)
     assert [(one.what, one.why) for one in choose(wish)[1]] == [
         ("TensorFlow 2.12 to 2.21", "it has no GPU build for aarch64")
     ]
 
 
 def test_amd_gets_rocm() -> None:
-    wish = Wish("pytorch", "pip", "amd", "Instinct MI250X", "", "x86_64", None)
+    wish = SoftwareRequest("pytorch", "pip", "amd", "Instinct MI250X", "", "x86_64", None)
     proposal, _ = choose(wish)
     assert proposal is not None
     assert (proposal.accelerator, proposal.toolkit) == ("rocm", "7.14")

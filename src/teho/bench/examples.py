@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from teho.model.bench import Point
 
-__all__ = ["AXES", "EXAMPLES", "LIBRARIES", "Check", "Example", "grouped", "told_group"]
+__all__ = ["AXES", "EXAMPLES", "LIBRARIES", "BenchExample", "OutputCheck", "grouped", "told_group"]
 
 LIBRARIES = {"numpy": "NumPy", "cupy": "CuPy", "jax": "JAX", "torch": "PyTorch"}
 """What they are called in sentences."""
@@ -24,7 +24,7 @@ _LOADER = "loader"
 """The feed of images that has settings: workers and prefetch."""
 
 
-class Check(NamedTuple):
+class OutputCheck(NamedTuple):
     """A point at which all libraries must agree before anything is timed."""
 
     point: Point
@@ -34,7 +34,7 @@ class Check(NamedTuple):
     """Point of the first library that the others are held against; None: the same."""
 
 
-class Example(NamedTuple):
+class BenchExample(NamedTuple):
     """One of the programs in `programs/`."""
 
     name: str
@@ -52,7 +52,7 @@ class Example(NamedTuple):
     """What is shown of a timing: `time`, or a rate of `flop`, `bytes` or `items`."""
     phases: tuple[str, ...]
     """Those that are judged and told, in order."""
-    checks: tuple[Check, ...]
+    checks: tuple[OutputCheck, ...]
     quick: tuple[Point, ...]
     full: tuple[Point, ...]
     has_crossover: bool = True
@@ -75,7 +75,7 @@ def told_group(group: str, phase: str, point: Point) -> str:
     return group if phase == _LOADER or "images" not in point else ""
 
 
-def grouped(example: Example, points: tuple[Point, ...]) -> dict[str, list[Point]]:
+def grouped(example: BenchExample, points: tuple[Point, ...]) -> dict[str, list[Point]]:
     """Return the points by all but their place on the axis, in words; along it in each group."""
     groups: dict[str, list[Point]] = {}
     for point in sorted(points, key=lambda point: float(point[example.axis])):
@@ -102,7 +102,7 @@ def _doubled(first: int, last: int) -> tuple[int, ...]:
 
 _MIB = 1024**2
 
-SOLVE = Example(
+SOLVE = BenchExample(
     name="solve",
     title="Systems of linear equations",
     shows="N systems of M × M at once: when a GPU's start costs more than the work",
@@ -113,8 +113,8 @@ SOLVE = Example(
     figure="time",
     phases=("kernel", "end to end", "end to end, generated on the device"),
     checks=(
-        Check({"systems": 100, "rows": 8}, 1e-10),
-        Check({"systems": 2, "rows": 200}, 1e-10),
+        OutputCheck({"systems": 100, "rows": 8}, 1e-10),
+        OutputCheck({"systems": 2, "rows": 200}, 1e-10),
     ),
     quick=(
         *_sweep("systems", _tens(4), rows=8),
@@ -132,7 +132,7 @@ SOLVE = Example(
     precision="FP64",
 )
 
-MATMUL = Example(
+MATMUL = BenchExample(
     name="matmul",
     title="Matrix multiplication",
     shows="what a device reaches of its peak, from what size on, in which precision",
@@ -143,7 +143,7 @@ MATMUL = Example(
     figure="flop",
     phases=("kernel", "end to end"),
     checks=tuple(
-        Check(
+        OutputCheck(
             {"size": 256, "precision": precision},
             tolerance,
             {"size": 256, "precision": "FP64"},
@@ -173,7 +173,7 @@ MATMUL = Example(
     precision="precision",
 )
 
-BANDWIDTH = Example(
+BANDWIDTH = BenchExample(
     name="bandwidth",
     title="Bandwidth",
     shows="how fast bytes come from disk, through memory, to a GPU and back; pinned or not",
@@ -191,14 +191,14 @@ BANDWIDTH = Example(
         "device to host",
         "device to host, pinned",
     ),
-    checks=(Check({"bytes": _MIB}, 0.0),),
+    checks=(OutputCheck({"bytes": _MIB}, 0.0),),
     quick=_sweep("bytes", (_MIB, 16 * _MIB, 128 * _MIB)),
     full=_sweep("bytes", _doubled(_MIB // 16, 1024 * _MIB)),
     has_crossover=False,
     grows=False,  # not beyond what a disk takes for them
 )
 
-REGRESSION = Example(
+REGRESSION = BenchExample(
     name="regression",
     title="Least squares by gradient descent",
     shows="many small steps: how much data a step needs for a GPU, and who starts the steps",
@@ -209,7 +209,7 @@ REGRESSION = Example(
     figure="time",
     phases=("python loop", "fused loop", "end to end"),
     checks=tuple(
-        Check(point, 1e-4, {**point, "precision": "fp64"})
+        OutputCheck(point, 1e-4, {**point, "precision": "fp64"})
         for point in (
             {"samples": 1000, "variables": 1, "iterations": 100},
             {"samples": 500, "variables": 20, "iterations": 250},
@@ -245,7 +245,7 @@ def _loaders(
 
 _CNN_CHECK = {"images": 64, "batch": 32, "workers": 0, "prefetch": 2}
 
-CNN = Example(
+CNN = BenchExample(
     name="cnn",
     title="A small convolutional network",
     shows="training on CIFAR-10's images: whether the network takes the time, or what feeds it",
@@ -257,7 +257,7 @@ CNN = Example(
     phases=_FEEDS,
     on_cpu=_FEEDS_ON_CPU,
     kernels=("on the device",),
-    checks=(Check(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
+    checks=(OutputCheck(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
     quick=(
         *_sweep("batch", (16, 64, 256), images=512, workers=0, prefetch=2),
         *_loaders((1,), (), batch=256, images=512),
@@ -271,7 +271,7 @@ CNN = Example(
 
 _RESNET_CHECK = {"images": 8, "batch": 8, "workers": 0, "prefetch": 2}
 
-RESNET152 = Example(
+RESNET152 = BenchExample(
     name="resnet152",
     title="ResNet-152",
     shows="the same images through a network large enough that what feeds it does not matter",
@@ -283,7 +283,7 @@ RESNET152 = Example(
     phases=_FEEDS,
     on_cpu=_FEEDS_ON_CPU,
     kernels=("on the device",),
-    checks=(Check(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
+    checks=(OutputCheck(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
     quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
     full=(
         *_sweep("batch", _doubled(16, 1024), images=1024, workers=4, prefetch=2),
@@ -292,7 +292,7 @@ RESNET152 = Example(
     grows=False,
 )
 
-EXAMPLES: dict[str, Example] = {
+EXAMPLES: dict[str, BenchExample] = {
     example.name: example for example in (SOLVE, REGRESSION, CNN, RESNET152, MATMUL, BANDWIDTH)
 }
 """Every example, in the order in which they are told."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teho.bench.examples import Check, Example, grouped, told_group
+from teho.bench.examples import BenchExample, OutputCheck, grouped, told_group
 from teho.bench.judge import (
     Samples,
     agreement_of,
@@ -28,7 +28,7 @@ from teho.bench.worker import Worker
 from teho.experiment.placement import Placement
 from teho.explain.peaks import Peaks, peaks_of
 from teho.model.bench import Agreement, Left, Measured, Participant, Point, Timing
-from teho.model.device import Source
+from teho.model.device import DeviceSource
 
 __all__ = ["Effort", "measure"]
 
@@ -60,7 +60,7 @@ class Effort(NamedTuple):
 
 
 def measure(
-    example: Example,
+    example: BenchExample,
     libraries: Sequence[str],
     placements: Sequence[Placement],
     python: str,
@@ -68,7 +68,7 @@ def measure(
     effort: Effort,
     for_s: float,
     *,
-    sources: Sequence[Source] = (),
+    sources: Sequence[DeviceSource] = (),
     memory_bytes: int | None = None,
     notes: Sequence[str] = (),
     tell: Callable[[str], None] = lambda _: None,
@@ -115,7 +115,7 @@ def measure(
 class _Watch:
     """Looks at the GPUs while something is timed; what they do not tell stays unknown."""
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, sources: Iterable[DeviceSource]) -> None:
         self._sources = list(sources)
         self._most: dict[str, float] = {}
 
@@ -137,10 +137,10 @@ class _Watch:
 class _Bench:
     def __init__(
         self,
-        example: Example,
+        example: BenchExample,
         effort: Effort,
         until_s: float,
-        sources: Sequence[Source],
+        sources: Sequence[DeviceSource],
         tell: Callable[[str], None],
     ) -> None:
         self.workers: list[Worker] = []
@@ -203,7 +203,7 @@ class _Bench:
     def _hold(
         self,
         worker: Worker,
-        check: Check,
+        check: OutputCheck,
         figures: list[float | None],
         reference: list[float | None],
         by: str,

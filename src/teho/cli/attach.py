@@ -8,7 +8,7 @@ import sys
 
 from teho.cli import say
 from teho.cli.own_path import own_path
-from teho.cli.progress import Progress
+from teho.cli.progress import ProgressLine
 from teho.cli.report import print_text
 from teho.errors import InputError, MissingCommandError
 from teho.model.job import JobState
@@ -46,7 +46,7 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
             "recording, and the job goes on"
         )
     is_asked = attached.wait()
-    run = attached.finish(Progress(quiet=quiet), is_asked=is_asked)
+    run = attached.finish(ProgressLine(quiet=quiet), is_asked=is_asked)
     if not quiet:
         loaded = LoadedRun(attached.recording.directory, wanted.settings, run)
         print_text(loaded.view_with(plots=False), sys.stderr, full=shown == "full")

@@ -19,7 +19,7 @@ from teho.errors import InputError
 from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from teho.bench.examples import Example
+    from teho.bench.examples import BenchExample
     from teho.experiment.placement import Machine, Placement
     from teho.model.bench import Bench, Measured
 
@@ -161,7 +161,7 @@ def _has_numpy(python: str) -> bool:
 
 
 def _measured(
-    examples: Iterable[Example],
+    examples: Iterable[BenchExample],
     libraries: list[str],
     on: str,
     python: tuple[str, str],

@@ -16,7 +16,7 @@ from teho.cli.repeated_runs import RepeatedRuns, prices_of, read_times
 from teho.errors import InputError
 
 if TYPE_CHECKING:
-    from teho.experiment.compare import Wish
+    from teho.experiment.compare import CompareRequest
     from teho.experiment.prices import Prices
     from teho.model.compared import Compared
 
@@ -148,8 +148,8 @@ def _wish(
     argv: tuple[str, ...],
     prices: Prices | None,
     gpu_cost: int | None,
-) -> Wish:
-    from teho.experiment.compare import Wish, terms_of
+) -> CompareRequest:
+    from teho.experiment.compare import CompareRequest, terms_of
     from teho.experiment.placement import needed_placements, read_placements, this_machine
 
     swept, values = _swept(sweep, argv)
@@ -162,7 +162,7 @@ def _wish(
         # As many cores as a GPU costs, unless they are among these already.
         placements, _ = read_placements(f"cpu:1,cpu:{equal},{_ON}", machine, "--on")
         terms, unit, remarks = terms_of(placements, prices, gpu_cost)
-    return Wish(
+    return CompareRequest(
         command=argv,
         placements=placements,
         terms=terms,
@@ -175,7 +175,7 @@ def _wish(
     )
 
 
-def _compare(wish: Wish, window_s: float | None, ended: EndedEarly) -> Compared:
+def _compare(wish: CompareRequest, window_s: float | None, ended: EndedEarly) -> Compared:
     from teho.experiment.compare import compare
     from teho.experiment.recorded import Runner
 

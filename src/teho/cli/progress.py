@@ -6,10 +6,10 @@ import sys
 
 from teho.cli import say
 
-__all__ = ["Progress"]
+__all__ = ["ProgressLine"]
 
 
-class Progress:
+class ProgressLine:
     """Called every 0.1 s while a recording is sealed."""
 
     def __init__(self, *, quiet: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from teho.cli import say
-from teho.cli.progress import Progress
+from teho.cli.progress import ProgressLine
 from teho.cli.tag import read_tags
 from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
@@ -161,7 +161,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     outcome = supervisor.wait(remote)
     if look:
         outcome.on_purpose = _protected(supervisor, _NO_WINDOW, look.leave) or ""
-    supervisor.finish_recording(Progress(quiet=quiet), remote)
+    supervisor.finish_recording(ProgressLine(quiet=quiet), remote)
     kept = supervisor.kept_output()
     outcome.troubles.extend(remote.troubles if remote else ())
     _protected(

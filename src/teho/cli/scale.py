@@ -59,7 +59,7 @@ def command(
     from teho.experiment.compare import terms_of
     from teho.experiment.placement import Placement, needed_placements, this_machine
     from teho.experiment.recorded import Runner
-    from teho.experiment.scale import Wish, doublings, scale, size_of
+    from teho.experiment.scale import ScaleRequest, doublings, scale, size_of
 
     for_s, window_s = read_times(for_, window)
     picture = plot_file(plot)
@@ -69,7 +69,7 @@ def command(
         raise InputError(f"--on {on}", "all of them cores, or all of them GPUs")
     placements.sort(key=size_of)
     terms, unit, remarks = terms_of(placements, prices_of(site), None)
-    wish = Wish(argv, placements, terms, for_s, weak, unit, (*notes, *remarks))
+    wish = ScaleRequest(argv, placements, terms, for_s, weak, unit, (*notes, *remarks))
 
     runs = RepeatedRuns(argv[0], [place.name for place in placements], for_s)
 

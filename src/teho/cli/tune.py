@@ -52,12 +52,12 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
     if window_s < _SHORTEST_WINDOW_S:
         raise InputError(f"--window {window}", f"{format_duration(_SHORTEST_WINDOW_S)} or more")
     allowed = _allowed(allow)
-    from teho.experiment.attempt import Program
+    from teho.experiment.attempt import TunedProgram
     from teho.experiment.tune import tune
 
     runs = RepeatedRuns(argv[0], (), for_s)
     with EndedEarly() as ended:
-        run = Program(argv, os.environ, window_s).run
+        run = TunedProgram(argv, os.environ, window_s).run
         tuned = tune(run, argv, _room(), allowed, for_s, tell=runs.tell)
     if form == "json":
         from teho.show.noun_json import render_noun

@@ -10,10 +10,10 @@ from teho.model.cluster import Billing, Term
 from teho.model.plan import Cost
 from teho.units import plural
 
-__all__ = ["Use", "bill"]
+__all__ = ["BilledUse", "bill"]
 
 
-class Use(msgspec.Struct, frozen=True, kw_only=True):
+class BilledUse(msgspec.Struct, frozen=True, kw_only=True):
     """What a job holds, on all its nodes together."""
 
     nodes: int
@@ -39,7 +39,7 @@ _WORDS = {
 }
 
 
-def bill(billing: Billing, use: Use) -> Cost:
+def bill(billing: Billing, use: BilledUse) -> Cost:
     """Compute the bill of a job that runs for `use.hours`.
 
     `scale × (the sum of the terms + the largest of the others) × hours`, as the
@@ -60,7 +60,7 @@ def bill(billing: Billing, use: Use) -> Cost:
     )
 
 
-def _quantity(term: Term, use: Use) -> float:
+def _quantity(term: Term, use: BilledUse) -> float:
     if term.of == "gpus":
         # Slurm writes the types that it counts in small letters.
         own = (n for name, n in use.gpus if term.gpu_type.lower() in {"", name.lower()})
@@ -70,7 +70,7 @@ def _quantity(term: Term, use: Use) -> float:
     return float(getattr(use, term.of))
 
 
-def _value(term: Term, use: Use) -> float:
+def _value(term: Term, use: BilledUse) -> float:
     share = _quantity(term, use) / term.per
     return term.times * (math.ceil(share) if term.up else share)
 
@@ -94,7 +94,7 @@ def _gpu_share(
 
 def _written(
     billing: Billing,
-    use: Use,
+    use: BilledUse,
     summed: list[tuple[Term, float]],
     rivals: list[tuple[Term, float]],
 ) -> str:
@@ -108,7 +108,7 @@ def _written(
     return f"{scale}{inner} × {_number(use.hours)} h"
 
 
-def _term(term: Term, use: Use) -> str:
+def _term(term: Term, use: BilledUse) -> str:
     amount = _quantity(term, use)
     words = f"{term.gpu_type} {_WORDS[term.of][amount != 1]}".strip()
     text = f"{_number(amount)} {words}"

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from teho.devices.sources import OPENERS
 from teho.errors import DeviceError
-from teho.model.device import Device, Reading, Source
+from teho.model.device import Device, DeviceSource, Reading
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure
 
@@ -120,7 +120,7 @@ class _Amd:
 class _OfSource:
     """The counters of any other vendor, as its source reads them beside all else."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: DeviceSource) -> None:
         self._source = source
         self.devices, self.notes = source.devices, source.notes
 

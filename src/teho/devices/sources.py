@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from teho.errors import DeviceError
-from teho.model.device import Source
+from teho.model.device import DeviceSource
 
 __all__ = ["OPENERS", "open_gpus"]
 
 
-def _open_nvidia(environment: Mapping[str, str], root: Path) -> Source:
+def _open_nvidia(environment: Mapping[str, str], root: Path) -> DeviceSource:
     from teho.devices.nvidia import NvidiaSource
 
     return NvidiaSource(environment, root)
 
 
-def _open_amd(environment: Mapping[str, str], root: Path) -> Source:
+def _open_amd(environment: Mapping[str, str], root: Path) -> DeviceSource:
     from teho.devices.amd import AmdSource
 
     return AmdSource(environment, root)
 
 
-OPENERS: dict[str, Callable[[Mapping[str, str], Path], Source]] = {
+OPENERS: dict[str, Callable[[Mapping[str, str], Path], DeviceSource]] = {
     "nvidia": _open_nvidia,
     "amd": _open_amd,
 }
@@ -32,9 +32,9 @@ OPENERS: dict[str, Callable[[Mapping[str, str], Path], Source]] = {
 
 def open_gpus(
     environment: Mapping[str, str], root: Path = Path("/")
-) -> tuple[list[Source], list[DeviceError]]:
+) -> tuple[list[DeviceSource], list[DeviceError]]:
     """Open all GPUs of the job; where a vendor has none here, return why instead."""
-    sources: list[Source] = []
+    sources: list[DeviceSource] = []
     refusals: list[DeviceError] = []
     for opener in OPENERS.values():
         try:

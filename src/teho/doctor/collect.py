@@ -26,7 +26,7 @@ from teho.doctor.machine import (
     threads_per_core,
 )
 from teho.doctor.python import look_into, see
-from teho.doctor.snapshot import Folder, Proxy, Python, Quota, Sample, Snapshot
+from teho.doctor.snapshot import DataSample, DiskQuota, Folder, Proxy, Python, Snapshot
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.missing import Missing, Reason
@@ -100,7 +100,7 @@ def collect_snapshot(
         is_python_named=bool(python),
         folders={what: call.answer(Folder) for what, call in folders.items()},
         quotas=_quotas(quotas),
-        data=drawn.answer(Sample) if drawn else None,
+        data=drawn.answer(DataSample) if drawn else None,
         limits=read_limits(),
         cores_of_numa=cores_of_numa(root),
         threads_per_core=threads_per_core(root),
@@ -157,7 +157,7 @@ def _ask_quotas(environment: Mapping[str, str]) -> list[IsolatedCall]:
     return [IsolatedCall(one[0], executing(one, environment), _QUOTA_S) for one in commands]
 
 
-def _quotas(asked: Sequence[IsolatedCall]) -> tuple[Quota, ...] | Missing:
+def _quotas(asked: Sequence[IsolatedCall]) -> tuple[DiskQuota, ...] | Missing:
     """Return what all commands tell together; why not, where none of them answers."""
     told = [call.output() for call in asked]
     texts = [text.decode(errors="replace") for text in told if not isinstance(text, Missing)]

@@ -10,7 +10,7 @@ from teho.doctor.checks import CHECKS
 from teho.doctor.outcome import Check, Said
 from teho.doctor.snapshot import Python, Snapshot
 from teho.errors import InputError
-from teho.model.doctor import Checked, Examination, SelfTest, Symptom
+from teho.model.doctor import CheckResult, Examination, SelfTest, Symptom
 from teho.model.finding import Severity
 
 __all__ = ["chosen", "doomed", "examine", "exit_code", "symptoms_of"]
@@ -57,17 +57,17 @@ def examine(
     )
 
 
-def _checked(check: Check, snapshot: Snapshot) -> Checked:
+def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
     outcome = check.check(snapshot)
     if isinstance(outcome, Said):
-        return Checked(
+        return CheckResult(
             id=check.ID,
             about=check.ABOUT,
             decisive=check.DECISIVE,
             state=outcome.state,
             said=outcome.text,
         )
-    return Checked(
+    return CheckResult(
         id=check.ID,
         about=check.ABOUT,
         decisive=check.DECISIVE,

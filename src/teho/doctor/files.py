@@ -12,7 +12,7 @@ from collections import deque
 from pathlib import Path
 
 from teho.devices.procfile import read_text, unescape
-from teho.doctor.snapshot import Folder, Quota, Sample
+from teho.doctor.snapshot import DataSample, DiskQuota, Folder
 
 __all__ = ["look_at", "read_quotas", "sample"]
 
@@ -46,7 +46,7 @@ def look_at(path: str, *, is_home: bool = False) -> Folder:
     )
 
 
-def sample(path: str) -> Sample:
+def sample(path: str) -> DataSample:
     """Return how many files a folder has, and how large some of them are.
 
     Folders are listed from the top down until there are 20,000 files or a second has passed; 256
@@ -84,12 +84,12 @@ def sample(path: str) -> Sample:
         if sizes and time.monotonic() > until_s + _LIST_S:
             break
         sizes.append(os.stat(name).st_size)  # noqa: PTH116 - pathlib is slower
-    return Sample(
+    return DataSample(
         folder=look_at(path), listed=len(files), is_whole=is_whole, sizes_bytes=tuple(sizes)
     )
 
 
-def read_quotas(text: str) -> tuple[Quota, ...]:
+def read_quotas(text: str) -> tuple[DiskQuota, ...]:
     """Read what `quota -wp` or `lfs quota -q` print, whose columns are alike.
 
     They are, by quota(1) and lfs-quota(1): file system, blocks of 1 KiB used, soft limit, hard
@@ -107,7 +107,7 @@ def read_quotas(text: str) -> tuple[Quota, ...]:
         blocks, soft, hard = (int(words[i]) for i in (1, 2, 3))
         files, soft_files, hard_files = (int(words[i]) for i in (5, 6, 7))
         found.append(
-            Quota(
+            DiskQuota(
                 file_system=words[0],
                 used_bytes=blocks * 1024,
                 limit_bytes=_lower(soft, hard) * 1024,

@@ -8,7 +8,7 @@ import resource
 from pathlib import Path
 
 from teho.devices.procfile import read_text
-from teho.doctor.snapshot import Clock, Limits
+from teho.doctor.snapshot import ClockState, ResourceLimits
 from teho.errors import InputError
 from teho.launch.gpus import parse_cores
 from teho.model.missing import Missing, Reason
@@ -42,10 +42,10 @@ class _Timex(ctypes.Structure):
     )
 
 
-def read_limits() -> Limits:
+def read_limits() -> ResourceLimits:
     """Return the limits of this process, which its programs inherit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return Limits(
+    return ResourceLimits(
         open_files=_limit(soft),
         open_files_most=_limit(hard),
         address_space_bytes=_limit(resource.getrlimit(resource.RLIMIT_AS)[0]),
@@ -73,7 +73,7 @@ def threads_per_core(root: Path) -> int:
     return 2 if read_text(root / "sys/devices/system/cpu/smt/active") == "1" else 1
 
 
-def read_clock() -> Clock | Missing:
+def read_clock() -> ClockState | Missing:
     """Ask the kernel whether something keeps its clock right."""
     timex = _Timex()
     try:
@@ -82,7 +82,7 @@ def read_clock() -> Clock | Missing:
         return Missing(Reason.UNSUPPORTED, str(error))
     if state < 0:
         return Missing(Reason.FORBIDDEN, f"adjtimex: {os.strerror(ctypes.get_errno())}")
-    return Clock(
+    return ClockState(
         is_synchronised=state != _OUT_OF_SYNC and not timex.status & _UNSYNCHRONISED,
         error_s=timex.maxerror / 1e6,
     )

@@ -15,14 +15,14 @@ from teho.model.software import Accelerator, Build, Driver, Package
 from teho.model.survey import Answers, Survey
 
 __all__ = [
-    "Clock",
+    "ClockState",
+    "DataSample",
+    "DiskQuota",
     "Folder",
     "FrameworkReport",
-    "Limits",
     "Proxy",
     "Python",
-    "Quota",
-    "Sample",
+    "ResourceLimits",
     "Snapshot",
 ]
 
@@ -103,7 +103,7 @@ _NETWORK = frozenset(
 )  # fmt: skip
 
 
-class Quota(msgspec.Struct, frozen=True, kw_only=True):
+class DiskQuota(msgspec.Struct, frozen=True, kw_only=True):
     """What a user has of one file system, and may have."""
 
     file_system: str
@@ -115,7 +115,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     """0: no limit."""
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
+class DataSample(msgspec.Struct, frozen=True, kw_only=True):
     """A look into a folder of data."""
 
     folder: Folder
@@ -127,7 +127,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """Of some of those, drawn at random."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of a process, as getrlimit(2) tells them; None: there is none."""
 
     open_files: Union[int, None]
@@ -147,7 +147,7 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True):
     """Why nobody can connect; empty where it could be done."""
 
 
-class Clock(msgspec.Struct, frozen=True, kw_only=True):
+class ClockState(msgspec.Struct, frozen=True, kw_only=True):
     """What the kernel knows of its clock: adjtimex(2)."""
 
     is_synchronised: bool
@@ -169,17 +169,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the user said which one it is."""
     folders: Mapping[str, Union[Folder, Missing]] = {}
     """By what they are: `home`, `here`, `temporary`, `shared memory`, `scratch`."""
-    quotas: Union[tuple[Quota, ...], Missing] = ()
-    data: Union[Sample, Missing, None] = None
+    quotas: Union[tuple[DiskQuota, ...], Missing] = ()
+    data: Union[DataSample, Missing, None] = None
     """None: no folder of data was named."""
-    limits: Limits
+    limits: ResourceLimits
     cores_of_numa: Mapping[int, frozenset[int]] = {}
     """Logical CPUs of each NUMA node; empty where the kernel does not tell."""
     threads_per_core: int = 1
     """2 where the cores have hardware threads, each of which counts as a logical CPU."""
     proxy: Union[Proxy, Missing, None] = None
     """None: the environment names none."""
-    clock: Union[Clock, Missing]
+    clock: Union[ClockState, Missing]
     has_fabric: bool = False
     """Whether the node has InfiniBand, or what is spoken to like it."""
     gpu_files: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from teho.model.watched import Loader, WatchedProcess
 from teho.observe.spool import mark_of, with_probe
 from teho.store.probe import watched_processes
 
-__all__ = ["Attempt", "Program"]
+__all__ = ["Attempt", "TunedProgram"]
 
 _POLL_S = 0.2
 
@@ -60,7 +60,7 @@ class Attempt(NamedTuple):
         return "" if self.exit_code is None else ended_words(self.exit_code)
 
 
-class Program:
+class TunedProgram:
     """A command that is run again and again.
 
     Args:

@@ -15,15 +15,15 @@ from teho.experiment.confidence import FEWEST_PAIRS, SECOND_LOOKS
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
-from teho.experiment.rounds import Rounds, Run
+from teho.experiment.rounds import Rounds, RunOnce
 from teho.experiment.verdict import Terms, judge
 from teho.model.compared import BreakEven, Compared, Contest, Point
 from teho.units import format_count
 
-__all__ = ["Wish", "compare", "crossing", "summed_up", "terms_of"]
+__all__ = ["CompareRequest", "compare", "crossing", "summed_up", "terms_of"]
 
 
-class Wish(NamedTuple):
+class CompareRequest(NamedTuple):
     """What is to be compared."""
 
     command: tuple[str, ...]
@@ -82,9 +82,9 @@ def _kind_and_count(place: Placement) -> tuple[str, int]:
 
 
 def compare(
-    wish: Wish,
+    wish: CompareRequest,
     id_: str,
-    run_at: Callable[[float | None], Run],
+    run_at: Callable[[float | None], RunOnce],
     tell: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Compared:
@@ -187,8 +187,8 @@ def _verdict(told: Sequence[Point], edge: BreakEven | None, swept: str) -> str:
 
 
 def _compare_at(
-    run: Run,
-    wish: Wish,
+    run: RunOnce,
+    wish: CompareRequest,
     for_s: float,
     tell: Callable[[str], None],
     value: float | None,

@@ -12,7 +12,7 @@ from teho.experiment.recorded import Recorded
 from teho.model.compared import Sample
 from teho.units import format_duration, format_pace, many
 
-__all__ = ["Rounds", "Run"]
+__all__ = ["Rounds", "RunOnce"]
 
 _LONGEST = 0.5
 """Share of the time that the first round may take: with fewer than two, nothing can be said."""
@@ -21,7 +21,7 @@ _PATIENCE = 2.0
 """So many times as long as its earlier runs a run may take, however little time is left."""
 
 
-class Run(Protocol):
+class RunOnce(Protocol):
     """What runs the program once under a placement, `Runner.run`."""
 
     def __call__(self, placement: Placement, limit_s: float) -> Recorded:
@@ -42,7 +42,7 @@ class Rounds:
 
     def __init__(
         self,
-        run: Run,
+        run: RunOnce,
         placements: Sequence[Placement],
         for_s: float,
         tell: Callable[[str], None],

@@ -8,20 +8,20 @@ from typing import Literal, NamedTuple
 
 from teho.experiment.outputs import other_results
 from teho.experiment.placement import Machine, Placement
-from teho.experiment.rounds import Rounds, Run
+from teho.experiment.rounds import Rounds, RunOnce
 from teho.experiment.scaling import scaling
 from teho.experiment.verdict import Terms, idle_gpus, measure_of
 from teho.model.compared import Sample
 from teho.model.scaled import Kind, Scaled, SizeRun
 from teho.units import many
 
-__all__ = ["Wish", "doublings", "scale", "size_of"]
+__all__ = ["ScaleRequest", "doublings", "scale", "size_of"]
 
 _LOOKS = (3, 6)
 """Rounds after which it is asked whether all is clear."""
 
 
-class Wish(NamedTuple):
+class ScaleRequest(NamedTuple):
     """What is to be scaled."""
 
     command: tuple[str, ...]
@@ -52,8 +52,8 @@ def size_of(place: Placement) -> int:
 
 
 def scale(
-    wish: Wish,
-    run: Run,
+    wish: ScaleRequest,
+    run: RunOnce,
     tell: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Scaled:
@@ -119,7 +119,7 @@ class _Measure(NamedTuple):
         return sample.steps_per_s * each, ""
 
 
-def _measure(wish: Wish, runs: Collection[Sequence[Sample]]) -> _Measure:
+def _measure(wish: ScaleRequest, runs: Collection[Sequence[Sample]]) -> _Measure:
     by, unit, lacking = measure_of(runs)
     if by == "time":
         return _Measure(by, "run", lacking, "weak" if wish.is_weak else "strong")
@@ -130,7 +130,7 @@ def _measure(wish: Wish, runs: Collection[Sequence[Sample]]) -> _Measure:
     return _Measure(by, "sample", lacking, "weak" if len(per_step) > 1 else "strong")
 
 
-def _scaled(wish: Wish, rounds: Rounds, notes: Sequence[str], elapsed_s: float) -> Scaled:
+def _scaled(wish: ScaleRequest, rounds: Rounds, notes: Sequence[str], elapsed_s: float) -> Scaled:
     measure = _measure(wish, rounds.runs.values())
     runs = {
         size_of(place): [

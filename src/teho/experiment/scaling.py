@@ -15,7 +15,7 @@ from typing import Literal
 from teho.config.privacy import masked_command
 from teho.experiment.scaling_fit import FEWEST_SIZES, fit
 from teho.experiment.spread import Spread, spread_of
-from teho.model.scaled import Estimate, Fit, Kind, Scaled, Size, SizeRun, Step
+from teho.model.scaled import Estimate, Fit, Kind, Scaled, ScaleStep, Size, SizeRun
 
 __all__ = ["PAYS", "scaling"]
 
@@ -136,19 +136,19 @@ def _size(
     )
 
 
-def _steps(spread: Spread, bills: Mapping[int, float]) -> tuple[Step, ...]:
+def _steps(spread: Spread, bills: Mapping[int, float]) -> tuple[ScaleStep, ...]:
     """Hold each size against the largest one before it that pays.
 
     So two doublings that pay together pay, though neither could be told alone.
     """
     sizes = sorted(spread.log_means)
-    found: list[Step] = []
+    found: list[ScaleStep] = []
     for n in sizes[1:]:
         from_n = next((step.to_n for step in reversed(found) if step.pays), sizes[0])
         speed = spread.ratio(n, from_n)
         needed = PAYS ** math.log2(n / from_n)
         found.append(
-            Step(
+            ScaleStep(
                 from_n=from_n,
                 to_n=n,
                 speed=speed,
@@ -198,11 +198,11 @@ class _Words:
         how = "as fast as" if self._kind == "strong" else "the work per second of"
         return f"{ratio.value:.2f} times {how} {under}{interval}"
 
-    def _gave(self, step: Step) -> str:
+    def _gave(self, step: ScaleStep) -> str:
         verb = "are" if self._kind == "strong" else "do"
         return f"{step.to_n} {verb} {self._ratio(step.speed, step.from_n)}"
 
-    def verdict(self, runs: _Runs, spread: Spread, steps: Sequence[Step]) -> str:
+    def verdict(self, runs: _Runs, spread: Spread, steps: Sequence[ScaleStep]) -> str:
         """Return the sentence that matters first."""
         sizes = sorted(spread.log_means)
         if not sizes:
@@ -224,7 +224,7 @@ class _Words:
             return f"Whether {self._unsure(unsure)}"
         return f"More {self._worker}s do not pay: {self._bought(first)}"
 
-    def _beyond(self, runs: _Runs, pays_to: int, steps: Sequence[Step]) -> str:
+    def _beyond(self, runs: _Runs, pays_to: int, steps: Sequence[ScaleStep]) -> str:
         """Go on about what comes after the last size that pays."""
         after = next((step for step in steps if step.to_n > pays_to), None)
         if after is None:
@@ -234,10 +234,10 @@ class _Words:
             return f"; whether {self._unsure(after)}"
         return f"; {self._bought(after)}"
 
-    def _bought(self, step: Step) -> str:
+    def _bought(self, step: ScaleStep) -> str:
         return f"{self._gave(step)} for {step.bill_ratio:.2f} times the bill"
 
-    def _unsure(self, step: Step) -> str:
+    def _unsure(self, step: ScaleStep) -> str:
         return f"{step.to_n} pay is open: {self._gave(step)}, and {step.needed:.3g} is needed"
 
     def remarks(

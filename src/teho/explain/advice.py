@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from teho.explain.context import Gpu, allocation_of
+from teho.explain.context import NodeGpu, allocation_of
 from teho.model.allocation import Allocation
 from teho.model.run import Run
 from teho.model.summary import NodeSummary
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-def use_gpus(scheduler: str | None, used: Sequence[Gpu], nodes_held: int) -> str:
+def use_gpus(scheduler: str | None, used: Sequence[NodeGpu], nodes_held: int) -> str:
     """Say how to hold only as many GPUs as are used.
 
     Args:

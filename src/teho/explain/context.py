@@ -21,12 +21,12 @@ from teho.model.watched import Frame
 from teho.units import format_duration
 
 __all__ = [
-    "Gpu",
+    "GpuUse",
     "Located",
+    "NodeGpu",
     "Place",
     "RuleContext",
     "Series",
-    "Use",
     "allocation_of",
     "cores_of_job",
     "each_of",
@@ -55,7 +55,7 @@ class Located(Finding, frozen=True, kw_only=True):
     """Whether other rules give way to it, as `SUPPRESSIONS` says."""
 
 
-class Gpu(NamedTuple):
+class NodeGpu(NamedTuple):
     """One GPU with the node that it sits in."""
 
     node: NodeSummary
@@ -72,11 +72,11 @@ class Gpu(NamedTuple):
         return f"GPU {self.gpu.position} on {self.node.name}"
 
 
-Place = Union[Gpu, NodeSummary]
+Place = Union[NodeGpu, NodeSummary]
 """What a figure is about."""
 
 
-class Use(NamedTuple):
+class GpuUse(NamedTuple):
     """How much a GPU was used, by the measure that there is of it."""
 
     label: str
@@ -104,9 +104,9 @@ class RuleContext:
         self._lacks: dict[tuple[str, str, Missing], Place] = {}
 
     @property
-    def gpus(self) -> list[Gpu]:
+    def gpus(self) -> list[NodeGpu]:
         """Every GPU of the run, node by node."""
-        return [Gpu(node, gpu) for node in self.summary.nodes for gpu in node.gpus]
+        return [NodeGpu(node, gpu) for node in self.summary.nodes for gpu in node.gpus]
 
     @property
     def scheduler(self) -> str | None:
@@ -130,7 +130,7 @@ class RuleContext:
             found = self._covered(found, found.covered_s)
         return self._noted(of, METRICS_BY_NAME[metric].label, found)
 
-    def use(self, of: Gpu) -> Use | None:
+    def use(self, of: NodeGpu) -> GpuUse | None:
         """Return how much a GPU was used; None, and noted, where nobody knows.
 
         A MIG instance has no busy share. How many of its multiprocessors had work is told of some.
@@ -139,7 +139,7 @@ class RuleContext:
         is_busy_share = of.gpu.device.parent_id is None or not told
         metric = "gpu_busy_percent" if is_busy_share else "gpu_sm_active_percent"
         stat = self.stat(of, metric)
-        return Use(METRICS_BY_NAME[metric].label, stat, is_busy_share) if stat else None
+        return GpuUse(METRICS_BY_NAME[metric].label, stat, is_busy_share) if stat else None
 
     def figure(self, of: Place, what: str, found: Figure) -> float | None:
         """Return a number; None, and noted, where it is missing."""
@@ -147,7 +147,7 @@ class RuleContext:
 
     def series(self, of: Place, metric: str) -> Series | None:
         """Return bin means (bins,); None, and noted, where they are missing or too few."""
-        series = (of.gpu.series if isinstance(of, Gpu) else of.series).get(metric, [])
+        series = (of.gpu.series if isinstance(of, NodeGpu) else of.series).get(metric, [])
         seen = len(series) - (series.count(None) if None in series else 0)
         if len(series) == self.summary.bin_count and seen:
             found = self._covered(series, seen * self.summary.bin_s)
@@ -155,7 +155,7 @@ class RuleContext:
             found = _why_missing(of, metric)
         return self._noted(of, METRICS_BY_NAME[metric].label, found)
 
-    def while_working(self, of: Gpu, metric: str) -> float | None:
+    def while_working(self, of: NodeGpu, metric: str) -> float | None:
         """Return a gauge's mean over the time in which the GPU was at work.
 
         None where it was at work for too little of the time to ask, and where the gauge is
@@ -180,7 +180,7 @@ class RuleContext:
         A bin in which any of the GPUs was not seen is None: the unseen one may have
         been the busy one.
         """
-        seen = [self.series(Gpu(node, gpu), "gpu_busy_percent") for gpu in node.gpus]
+        seen = [self.series(NodeGpu(node, gpu), "gpu_busy_percent") for gpu in node.gpus]
         known = [series for series in seen if series is not None]
         if not known or len(known) < len(seen):
             return None
@@ -194,7 +194,7 @@ class RuleContext:
 
         None, and noted, where none did and one was not seen.
         """
-        gpus = [Gpu(node, gpu) for gpu in node.gpus]
+        gpus = [NodeGpu(node, gpu) for gpu in node.gpus]
         peaks = known(gpus, "gpu_busy_percent", "max")
         if any(peak >= self.limit("gpu_used_percent") for _, peak in peaks):
             return True
@@ -220,7 +220,7 @@ class RuleContext:
             evidence=tuple(evidence),
             thresholds=tuple(self.thresholds[name] for name in judged_by),
             action=action,
-            subjects=tuple(of.key if isinstance(of, Gpu) else of.name for of in subjects),
+            subjects=tuple(of.key if isinstance(of, NodeGpu) else of.name for of in subjects),
             regain_percent=regain_percent,
             mutes=mutes,
         )
@@ -279,7 +279,7 @@ def ever(of: Place, metric: str) -> bool:
     return any(most > 0 for _, most in known([of], metric, "max"))
 
 
-def highest_use(uses: Sequence[tuple[Gpu, Use]]) -> tuple[Evidence, ...]:
+def highest_use(uses: Sequence[tuple[NodeGpu, GpuUse]]) -> tuple[Evidence, ...]:
     """Give the most that each GPU was ever used, by its own measure."""
     labels = dict.fromkeys(use.label for _, use in uses)
     return tuple(
@@ -300,7 +300,7 @@ def _why_missing(of: Place, metric: str) -> Missing:
 
 
 def _stats(of: Place) -> Mapping[str, Stat | Missing]:
-    return of.gpu.stats if isinstance(of, Gpu) else of.stats
+    return of.gpu.stats if isinstance(of, NodeGpu) else of.stats
 
 
 def allocation_of(run: Run, node_name: str) -> Allocation:
@@ -320,7 +320,7 @@ def name_all(places: Sequence[Place]) -> str:
 
     `GPUs 0–3 on r01g01`, `GPUs 1 and 2 on each of r01g01 and r01g02`, `r01g01, … and 12 more`.
     """
-    gpus = [place for place in places if isinstance(place, Gpu)]
+    gpus = [place for place in places if isinstance(place, NodeGpu)]
     if not gpus:
         return listed([place.name for place in places])
     positions: dict[str, list[int]] = {}

@@ -11,7 +11,7 @@ from teho.model.finding import Severity
 from teho.model.run import End
 from teho.units import format_duration
 
-__all__ = ["BY_USERS", "Meaning", "Seen", "meaning_of", "named", "number_of"]
+__all__ = ["BY_USERS", "EndEvidence", "Meaning", "meaning_of", "named", "number_of"]
 
 BY_USERS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
 """Signals with which users and schedulers end a job: not a fault of the program."""
@@ -33,7 +33,7 @@ _OF_EXCEPTIONS = {
 }
 
 
-class Seen(NamedTuple):
+class EndEvidence(NamedTuple):
     """What is known of a failed run beside its end."""
 
     at_time_limit: bool = False
@@ -64,7 +64,7 @@ def number_of(end: End) -> int | None:
     return code - _SHELL if code - _SHELL in _SIGNALS else None
 
 
-def meaning_of(end: End, after_s: float, seen: Seen, *, several: bool = False) -> Meaning:
+def meaning_of(end: End, after_s: float, seen: EndEvidence, *, several: bool = False) -> Meaning:
     """Say how a program ended and what to do.
 
     Args:
@@ -91,7 +91,7 @@ def meaning_of(end: End, after_s: float, seen: Seen, *, several: bool = False) -
     return _usual(end, number, how, seen)
 
 
-def _usual(end: End, number: int | None, how: str, seen: Seen) -> Meaning:
+def _usual(end: End, number: int | None, how: str, seen: EndEvidence) -> Meaning:
     if end.exit_code == _TIMEOUT:
         action = "If the program needs more time, raise the limit: `timeout 2h COMMAND`."
         return Meaning(f"{how}: `timeout` stopped it at its time limit", action, Severity.WARNING)
@@ -117,7 +117,7 @@ def _usual(end: End, number: int | None, how: str, seen: Seen) -> Meaning:
     )
 
 
-def _of_signal(number: int, seen: Seen) -> str:
+def _of_signal(number: int, seen: EndEvidence) -> str:
     if number == signal.SIGKILL:
         return _killed(seen)
     if number == signal.SIGINT:
@@ -140,7 +140,7 @@ def _of_signal(number: int, seen: Seen) -> str:
     return _read(seen)
 
 
-def _killed(seen: Seen) -> str:
+def _killed(seen: EndEvidence) -> str:
     asked = _account(seen)
     ask = f" Check the job's state: {asked}." if asked else ""
     return (
@@ -149,7 +149,7 @@ def _killed(seen: Seen) -> str:
     )
 
 
-def _account(seen: Seen) -> str:
+def _account(seen: EndEvidence) -> str:
     if not seen.job_id:
         return ""
     commands = {
@@ -159,14 +159,14 @@ def _account(seen: Seen) -> str:
     return commands.get(seen.scheduler or "", "")
 
 
-def named(seen: Seen) -> str:
+def named(seen: EndEvidence) -> str:
     """Return the exception and its place, to go behind what was said; empty if it is not known."""
     if not seen.exception:
         return ""
     return f": {shortened(seen.exception)}{f' ({seen.place})' if seen.place else ''}"
 
 
-def _read(seen: Seen) -> str:
+def _read(seen: EndEvidence) -> str:
     logs = {
         "slurm": f"the job's log, by default `slurm-{seen.job_id}.out`",
         "grid_engine": f"the job's log, by default `{seen.job_name or 'NAME'}.e{seen.job_id}`",
@@ -179,7 +179,7 @@ def _more_memory() -> str:
     return "Request more memory, or use less: a smaller batch or fewer loader workers."
 
 
-def _more_time(seen: Seen) -> str:
+def _more_time(seen: EndEvidence) -> str:
     option = {"slurm": ": `--time=HH:MM:SS`", "grid_engine": ": `-l h_rt=HH:MM:SS`"}
     return (
         f"Request more time{option.get(seen.scheduler or '', '')}. Save checkpoints, so that the "
@@ -187,7 +187,7 @@ def _more_time(seen: Seen) -> str:
     )
 
 
-def _of_job(end: End, after: str, seen: Seen) -> Meaning:
+def _of_job(end: End, after: str, seen: EndEvidence) -> Meaning:
     """Say how a job ended that was recorded from outside."""
     asked = _account(seen)
     ask = f"Ask the scheduler for details: {asked}." if asked else _read(seen)

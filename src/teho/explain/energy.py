@@ -17,7 +17,7 @@ from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure, GpuEnergy, GpuSummary, NodeSummary, Stat
 
-__all__ = ["COUNTER", "INTEGRATED", "Seen", "count_once", "energy_of_node", "weigh"]
+__all__ = ["COUNTER", "INTEGRATED", "EnergyReadings", "count_once", "energy_of_node", "weigh"]
 
 COUNTER, INTEGRATED = "counter", "integrated power"
 """Where an energy comes from."""
@@ -51,7 +51,7 @@ _NO_POWER_OF_ITS_OWN = Missing(
 )
 
 
-class Seen(NamedTuple):
+class EnergyReadings(NamedTuple):
     """What was recorded of one GPU, as far as it bears on its energy."""
 
     counter: Figure
@@ -68,7 +68,7 @@ class Seen(NamedTuple):
     bin_s: float
 
 
-def weigh(device: Device, seen: Seen) -> tuple[Figure, str, GpuEnergy]:
+def weigh(device: Device, seen: EnergyReadings) -> tuple[Figure, str, GpuEnergy]:
     """Return a GPU's energy, where it comes from, and what stands behind it."""
     if device.energy_of == "package":
         # Whether the job held the other die of the card is not known here.
@@ -110,7 +110,7 @@ def _why(power: Stat | Missing) -> Missing:
     return Missing(Reason.UNRECORDED, "power was seen at one instant only")
 
 
-def _stuck_s(seen: Seen, integrated: Figure) -> float:
+def _stuck_s(seen: EnergyReadings, integrated: Figure) -> float:
     """Return for how long the counter stood still; 0 where it did not, or caught up later."""
     if isinstance(seen.counter, Missing) or isinstance(integrated, Missing):
         return 0.0
@@ -124,7 +124,7 @@ def _stuck_s(seen: Seen, integrated: Figure) -> float:
     return math.fsum(length_s for length_s in lengths_s if length_s >= _STUCK_S)
 
 
-def _unread_s(seen: Seen) -> float:
+def _unread_s(seen: EnergyReadings) -> float:
     """Return for how long at the end a GPU told nothing any more, as one that is lost.
 
     Its counter then stands in the rows as it was read last.
@@ -138,7 +138,7 @@ def _unread_s(seen: Seen) -> float:
     return silent_s if silent_s >= _STUCK_S else 0.0
 
 
-def _apart(device: Device, power: Stat | None, seen: Seen) -> Figure:
+def _apart(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
     """Return by how much the counter's mean power exceeds the sensor's, in %."""
     if isinstance(seen.counter, Missing):
         return seen.counter
@@ -156,7 +156,7 @@ def _is_narrower(device: Device) -> bool:
     return device.energy_of == "module" and device.vendor == "nvidia"
 
 
-def _idle_power(device: Device, source: str, power: Stat | None, seen: Seen) -> Figure:
+def _idle_power(device: Device, source: str, power: Stat | None, seen: EnergyReadings) -> Figure:
     if source == COUNTER and _is_narrower(device):
         return _NO_POWER_OF_ITS_OWN
     if power is None:
@@ -164,13 +164,13 @@ def _idle_power(device: Device, source: str, power: Stat | None, seen: Seen) -> 
     return power.min if seen.unused_w is None else seen.unused_w
 
 
-def _tick_j(energy_j: float, power: Stat | None, seen: Seen) -> float:
+def _tick_j(energy_j: float, power: Stat | None, seen: EnergyReadings) -> float:
     """Return what a counter may be wrong by that is a tick late, or early, at its ends."""
     mean_w = energy_j / seen.elapsed_s if seen.elapsed_s > 0 else 0.0
     return _TICK_S * max(mean_w, power.max if power else 0.0)
 
 
-def _sampling_j(device: Device, power: Stat | None, seen: Seen) -> Figure:
+def _sampling_j(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
     """Return what power may be wrong by that is known at the samples alone.
 
     That is twice the standard error of their mean, and one averaging window at the ends.
@@ -181,7 +181,7 @@ def _sampling_j(device: Device, power: Stat | None, seen: Seen) -> Figure:
     return error_w * power.covered_s + _window_s(device) * power.max
 
 
-def _chance(device: Device, power: Stat | None, seen: Seen) -> Figure:
+def _chance(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
     sampling_j = _sampling_j(device, power, seen)
     if isinstance(sampling_j, Missing) or power is None or power.mean <= 0:
         return _why(seen.power)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from teho.explain.context import Gpu, Located
+from teho.explain.context import Located, NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
 from teho.explain.registry import RULES, in_judging_order, mutes_of, same_loss_as
@@ -108,7 +108,7 @@ def _without(summary: Summary, keys: set[str]) -> Summary:
 
 
 def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:
-    gpus = tuple(gpu for gpu in node.gpus if Gpu(node, gpu).key not in keys)
+    gpus = tuple(gpu for gpu in node.gpus if NodeGpu(node, gpu).key not in keys)
     return msgspec.structs.replace(node, gpus=gpus)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from teho.explain.context import Gpu, Located, RuleContext, in_lines
+from teho.explain.context import Located, NodeGpu, RuleContext, in_lines
 from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing, MainProcess, Part
@@ -123,7 +123,7 @@ class ProgramContext(RuleContext):
         stats = [self.stat(of, "gpu_busy_percent") for of in self.gpus_beside(main)]
         return max((stat.mean for stat in stats if stat is not None), default=None)
 
-    def gpus_beside(self, main: MainProcess) -> list[Gpu]:
+    def gpus_beside(self, main: MainProcess) -> list[NodeGpu]:
         """Return the GPUs of a process's node: which of them are its own is not known."""
         return [of for of in self.gpus if of.node.name == main.process.node]
 

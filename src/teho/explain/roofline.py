@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from teho.explain.context import Gpu, RuleContext
+from teho.explain.context import NodeGpu, RuleContext
 from teho.explain.peaks import Peaks, no_peaks, peaks_of
 from teho.explain.policy import Policy
 from teho.explain.shared_thresholds import ROOFLINE
@@ -63,7 +63,7 @@ class Roofline(NamedTuple):
 
     model: str
     peaks: Peaks
-    places: tuple[tuple[Gpu, Place], ...]
+    places: tuple[tuple[NodeGpu, Place], ...]
     mean: Place
     bound: Literal["memory", "arithmetic", "neither"]
     """What sets the pace, if it is one of the two."""
@@ -78,7 +78,7 @@ def rooflines_of(
         A roofline for each model, and what was lacking for the GPUs that stand under none.
     """
     context = RuleContext(ROOFLINE, run, summary, policy.of(ROOFLINE))
-    models: dict[str, tuple[Peaks, list[tuple[Gpu, Place]]]] = {}
+    models: dict[str, tuple[Peaks, list[tuple[NodeGpu, Place]]]] = {}
     for of in context.gpus:
         peaks = peaks_of(of.gpu.device)
         place = _place(context, of, peaks)
@@ -91,7 +91,7 @@ def rooflines_of(
     return rooflines, lacking if isinstance(lacking, Abstention) else None
 
 
-def _place(context: RuleContext, of: Gpu, peaks: Peaks | None) -> Place | None:
+def _place(context: RuleContext, of: NodeGpu, peaks: Peaks | None) -> Place | None:
     """Return where a GPU stands; None where it was not at work, and, noted, where nobody knows."""
     memory = context.while_working(of, _MEMORY)
     if memory is None:
@@ -131,7 +131,7 @@ def _at(peaks: Peaks, memory_percent: float, pipe_percent: Mapping[str, float]) 
 
 
 def _roofline(
-    context: RuleContext, model: str, peaks: Peaks, places: Sequence[tuple[Gpu, Place]]
+    context: RuleContext, model: str, peaks: Peaks, places: Sequence[tuple[NodeGpu, Place]]
 ) -> Roofline:
     found = [place for _, place in places]
     mean = _at(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from teho.explain.block import Bins, Block
 from teho.explain.cores import allocated_cores
-from teho.explain.energy import Seen, count_once, weigh
+from teho.explain.energy import EnergyReadings, count_once, weigh
 from teho.explain.exception import last_exceptions
 from teho.explain.parallel_map import parallel_map
 from teho.explain.step import absent_hosts, offset_s
@@ -225,7 +225,7 @@ def _gpu(
     # A GPU without rows (a run too short to be sampled) has no place.
     place = block.places.get(device.id) if block else None
     first_s, last_s = block.extent_s(device.id) if block and place else (0.0, 0.0)
-    seen = Seen(
+    seen = EnergyReadings(
         counter=totals.get("gpu_energy_j", nothing),
         power=stats.get("gpu_power_w", nothing),
         rows=block.row_count(device.id) if block and place else 0,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
-__all__ = ["Point", "Trend", "thinned", "trend_of"]
+__all__ = ["Trend", "TrendPoint", "thinned", "trend_of"]
 
 _MOST = 60
 """Points of a fit: it compares each with each."""
 
 
-class Point(NamedTuple):
+class TrendPoint(NamedTuple):
     """One value of a curve."""
 
     at_s: float
@@ -28,17 +28,17 @@ class Trend(NamedTuple):
     """Of all pairs of points: how many rise. 100 is monotonic, 50 is noise."""
 
 
-def thinned(points: Sequence[Point]) -> list[Point]:
+def thinned(points: Sequence[TrendPoint]) -> list[TrendPoint]:
     """Return at most 60 points, each the mean of neighbours."""
     each = -(-len(points) // _MOST)
     groups = [points[start : start + each] for start in range(0, len(points), max(each, 1))]
     return [
-        Point(fmean(point.at_s for point in group), fmean(point.value for point in group))
+        TrendPoint(fmean(point.at_s for point in group), fmean(point.value for point in group))
         for group in groups
     ]
 
 
-def trend_of(points: Sequence[Point]) -> Trend | None:
+def trend_of(points: Sequence[TrendPoint]) -> Trend | None:
     """Fit a line through these points, which are in order; None if there are fewer than two."""
     slopes = [
         (later.value - point.value) / (later.at_s - point.at_s)

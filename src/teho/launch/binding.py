@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from teho.launch.site import Site
     from teho.schedulers.task import Task
 
-__all__ = ["Binding", "bind", "physical_cores", "share_cores", "step_masks"]
+__all__ = ["RankBinding", "bind", "physical_cores", "share_cores", "step_masks"]
 
 
 _MPI = frozenset({"MPI (Hydra)", "Open MPI", "PMI"})
 
 
-class Binding:
+class RankBinding:
     """The cores of one task."""
 
     __slots__ = ("cores", "is_well", "shared", "threads", "why_not")
@@ -77,7 +77,7 @@ def bind(
     environment: Mapping[str, str],
     mine: frozenset[int],
     top: str = "",
-) -> Binding:
+) -> RankBinding:
     """Return the cores that this task should have.
 
     Args:
@@ -97,7 +97,7 @@ def bind(
     masks = step_masks(environment)
     if how not in {"auto", "none"}:
         cores = _from_file(how, task, _without(mine.union(*masks), reserved, top))
-        return Binding(cores, len(physical_cores(frozenset(cores), top)))
+        return RankBinding(cores, len(physical_cores(frozenset(cores), top)))
     pool = _find_pool(task, environment, mine, reserved, top)
     near, why_not = _wanted(task, gpus, site)
     why_not = pool.why_not or why_not
@@ -114,8 +114,8 @@ def bind(
     shares = None if why_not else share_cores(pool.cores, near, top)
     if shares:
         own = shares[task.local_rank]
-        return Binding(own, len(physical_cores(frozenset(own), top)))
-    return Binding(
+        return RankBinding(own, len(physical_cores(frozenset(own), top)))
+    return RankBinding(
         mine,
         min(len(physical_cores(mine, top)), pool.count // task.local_size),
         shared=pool.shared and task.local_size > 1,

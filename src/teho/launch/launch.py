@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teho.launch.binding import Binding
+    from teho.launch.binding import RankBinding
     from teho.launch.caches import Caches
     from teho.launch.gpus import Gpus
     from teho.launch.options import Options
@@ -48,7 +48,7 @@ class Launch:
     def __init__(
         self,
         task: Task,
-        binding: Binding,
+        binding: RankBinding,
         gpus: Gpus,
         caches: Caches,
         site: Site | None,

@@ -8,7 +8,7 @@ import msgspec
 
 from teho.model.missing import Missing
 
-__all__ = ["Device", "Reading", "Readings", "Source"]
+__all__ = ["Device", "DeviceSource", "Reading", "Readings"]
 
 Reading = Union[float, int, list[float], Missing]
 """One value of one metric, or why there is none."""
@@ -45,7 +45,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     CPU (GH200)."""
 
 
-class Source(Protocol):
+class DeviceSource(Protocol):
     """Something on this node that can be asked for readings, such as all NVIDIA GPUs.
 
     A source may raise `DeviceError` from its constructor when there is nothing to

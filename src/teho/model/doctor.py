@@ -9,7 +9,7 @@ import msgspec
 
 from teho.model.finding import Finding
 
-__all__ = ["SCHEMA", "Checked", "Examination", "Product", "SelfTest", "State", "Symptom"]
+__all__ = ["SCHEMA", "CheckResult", "Examination", "Product", "SelfTest", "State", "Symptom"]
 
 SCHEMA = "teho.doctor/1"
 """Name and version of the JSON form; a change that breaks readers raises the number."""
@@ -24,7 +24,7 @@ class Symptom(Finding, frozen=True, kw_only=True):
     """Whether a job that has it cannot do what it was started for."""
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """One check and what came of it."""
 
     id: str
@@ -82,6 +82,6 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """The user's Python; empty where there is none."""
     wall_s: float
     """What the checks took, without the self-test."""
-    checks: tuple[Checked, ...]
+    checks: tuple[CheckResult, ...]
     self_test: Union[SelfTest, None] = None
     """None: it was not asked for."""

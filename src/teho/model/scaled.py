@@ -6,7 +6,17 @@ from typing import Literal, NamedTuple, Union
 
 import msgspec
 
-__all__ = ["SCHEMA", "CurvePoint", "Estimate", "Fit", "Kind", "Scaled", "Size", "SizeRun", "Step"]
+__all__ = [
+    "SCHEMA",
+    "CurvePoint",
+    "Estimate",
+    "Fit",
+    "Kind",
+    "ScaleStep",
+    "Scaled",
+    "Size",
+    "SizeRun",
+]
 
 SCHEMA = "teho.scale/1"
 """Name and version of the JSON form; a change that breaks readers raises the number."""
@@ -68,7 +78,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """Of the bill for the same work, against the base's."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleStep(msgspec.Struct, frozen=True, kw_only=True):
     """What more workers buy, from the largest size before that pays."""
 
     from_n: int
@@ -136,7 +146,7 @@ class Scaled(msgspec.Struct, frozen=True, kw_only=True):
     """Size that all are held against: the smallest that could be measured."""
     sizes: tuple[Size, ...]
     """By number of workers."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScaleStep, ...] = ()
     fits: tuple[Fit, ...] = ()
     """The most general first: its intervals hold what the others leave out."""
     cost_unit: str = ""

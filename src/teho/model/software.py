@@ -22,7 +22,7 @@ __all__ = [
     "Problem",
     "Proposal",
     "Refused",
-    "Step",
+    "SetupStep",
 ]
 
 CHECK_SCHEMA = "teho.env-check/1"
@@ -132,7 +132,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """What is newer, newest first."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class SetupStep(msgspec.Struct, frozen=True, kw_only=True):
     """Commands that belong together."""
 
     comment: str
@@ -161,7 +161,7 @@ class EnvironmentPlan(msgspec.Struct, frozen=True, kw_only=True):
     driver: Union[Driver, None] = None
     proposal: Union[Proposal, None] = None
     """Null where the site's own build is taken: a module, a container, a wheelhouse."""
-    steps: tuple[Step, ...]
+    steps: tuple[SetupStep, ...]
     """Once, on a login node."""
     job: Activation
     """In every job."""

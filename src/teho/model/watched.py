@@ -11,7 +11,7 @@ import msgspec
 
 __all__ = [
     "Frame",
-    "Given",
+    "GivenBatch",
     "Loader",
     "Progress",
     "Raised",
@@ -86,7 +86,7 @@ class Wait(msgspec.Struct, frozen=True, array_like=True):
     total_s: float
 
 
-class Given(msgspec.Struct, frozen=True, array_like=True):
+class GivenBatch(msgspec.Struct, frozen=True, array_like=True):
     """One batch."""
 
     at_s: float
@@ -113,7 +113,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True):
     """Waiting for the others: n -> those of 2^(n - 1) to 2^n µs."""
     batch: dict[str, Any] = {}
     """What one holds: `bytes`, `dtypes`, `samples`."""
-    given: tuple[Given, ...] = ()
+    given: tuple[GivenBatch, ...] = ()
     """Each batch, where that was asked for."""
 
     @property

@@ -13,7 +13,7 @@ import msgspec
 from teho.errors import InputError, RefusedError, SchedulerError
 from teho.model.job import Job
 from teho.model.run import End, Run, Step, Trouble
-from teho.observe.plan import Plan
+from teho.observe.plan import RecordingPlan
 from teho.observe.recording import Recording, describe, end_recording
 from teho.observe.wanted import Wanted
 from teho.observe.whole_job import start_remote_recorders
@@ -63,7 +63,7 @@ class Attached:
         run = msgspec.structs.replace(run, step=step, directory="", environment={})
         directory = create_run_directory(wanted.home, run.id, msgspec.json.encode(run))
         self.recording = Recording(directory.absolute(), run, None, began=True)
-        plan = Plan(
+        plan = RecordingPlan(
             directory=str(self.recording.directory),
             node="",
             period_s=wanted.period_s,

@@ -15,7 +15,7 @@ from teho.model.device import Device, Reading
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure
 
-__all__ = ["Energy", "EnergyReading", "Measured"]
+__all__ = ["Energy", "EnergyReading", "MeasuredEnergy"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,7 +66,7 @@ class EnergyReading:
         return energy_j / self.elapsed_s
 
 
-class Measured(Protocol[P, R_co]):
+class MeasuredEnergy(Protocol[P, R_co]):
     """A function whose calls are measured."""
 
     energy: Energy | None
@@ -109,7 +109,7 @@ class Energy:
     ) -> None:
         self._last = self.read()
 
-    def __call__(self, function: Callable[P, R]) -> Measured[P, R]:
+    def __call__(self, function: Callable[P, R]) -> MeasuredEnergy[P, R]:
         """Measure each call of a function; its attribute `energy` is that of the last one."""
 
         @functools.wraps(function)
@@ -119,7 +119,7 @@ class Energy:
             with typed.energy:
                 return function(*args, **kwargs)
 
-        typed = cast("Measured[P, R]", measured)
+        typed = cast("MeasuredEnergy[P, R]", measured)
         typed.energy = None
         return typed
 

@@ -20,7 +20,7 @@ import msgspec
 from teho.devices.meter import Meter, counted_with, drawn, without_counter
 from teho.devices.sources import OPENERS
 from teho.errors import DeviceError
-from teho.model.device import Device, Source
+from teho.model.device import Device, DeviceSource
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure
 from teho.observe.pipes import LineReader, send
@@ -178,7 +178,7 @@ class _Power:
     def __init__(
         self, devices: Sequence[Device], environment: Mapping[str, str], root: Path = Path("/")
     ) -> None:
-        self._sources: list[Source] = []
+        self._sources: list[DeviceSource] = []
         for vendor in sorted({device.vendor for device in devices}):
             try:
                 self._sources.append(OPENERS[vendor](environment, root))

@@ -9,10 +9,10 @@ import msgspec
 
 from teho.model.run import Run
 
-__all__ = ["Orders", "Plan"]
+__all__ = ["Orders", "RecordingPlan"]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a recorder is to do: the supervisor sends it as one message."""
 
     directory: str
@@ -49,7 +49,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """What the recorders of a job's nodes are told, all of them at once and alike."""
 
-    plan: Plan
+    plan: RecordingPlan
     """As far as it is the same for all; each finds out its own node, and its start."""
     description: Run
     """For nodes that do not see the run's directory: their part needs one of its own."""

@@ -20,16 +20,16 @@ from teho.devices.cgroup import cpu_quota
 from teho.devices.host import HostSource, describe_host
 from teho.devices.proctree import ProcessTree
 from teho.devices.sources import open_gpus
-from teho.model.device import Readings, Source
+from teho.model.device import DeviceSource, Readings
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.run import Clock, Node, Trouble
 from teho.observe.clock import ClockServer, compare_clocks
 from teho.observe.job_processes import JobProcesses
 from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
 from teho.observe.pipes import LineReader, send, wait_for
-from teho.observe.plan import Plan
+from teho.observe.plan import RecordingPlan
 from teho.observe.recorder_end import RecorderEnd
-from teho.observe.sampler import Sampler
+from teho.observe.sampler import SignalSampler
 from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
 from teho.observe.uninstrumented import Uninstrumented
@@ -67,7 +67,7 @@ def record(control: int, back: int, program_pid: int, leader: NodeLeader | None 
             peers.note_ends()
         for message in reader.messages():
             if "plan" in message:
-                plan = msgspec.convert(message["plan"], Plan)
+                plan = msgspec.convert(message["plan"], RecordingPlan)
                 Recorder(plan, reader, back, program_pid, peers).run()
                 return
 
@@ -89,7 +89,7 @@ class Recorder:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RecordingPlan,
         control: LineReader,
         back: int,
         program_pid: int | None = None,
@@ -106,7 +106,7 @@ class Recorder:
         self._has_ended = False
         self._released = False
         self._journal = Journal(plan.run, plan.node)
-        self._sampler = Sampler(plan.node, plan.started_at, plan.period_s)
+        self._sampler = SignalSampler(plan.node, plan.started_at, plan.period_s)
         self._told: set[str] = set()
         self._troubles: list[Trouble] = []
         members = JobProcesses(plan.job, plan.mark) if plan.job else None
@@ -155,7 +155,7 @@ class Recorder:
         environment = {name: readable(value) for name, value in os.environ.items()}
         return visible_to_any(environment, self._met)
 
-    def _find_sources(self) -> tuple[list[Source], HostSource, Node]:
+    def _find_sources(self) -> tuple[list[DeviceSource], HostSource, Node]:
         return _find_sources(self._plan, self._pids, self._tree, self._cores, self._environment)
 
     def _look_anew(self) -> None:
@@ -391,12 +391,12 @@ def _cores_of(pids: Sequence[int]) -> tuple[int, ...]:
 
 
 def _find_sources(
-    plan: Plan,
+    plan: RecordingPlan,
     pids: Sequence[int],
     tree: ProcessTree,
     cores: tuple[int, ...],
     environment: Mapping[str, str],
-) -> tuple[list[Source], HostSource, Node]:
+) -> tuple[list[DeviceSource], HostSource, Node]:
     """Open everything that this node can be asked, and describe the node."""
     host = HostSource(tree, cores, environment)
     facts = describe_host()
@@ -404,7 +404,7 @@ def _find_sources(
         environment, frozenset(cores), host.cgroup_limit_bytes, facts.memory_bytes, cpu_quota()
     )
     gpus, refusals = open_gpus(environment)
-    sources: list[Source] = [host, *gpus]
+    sources: list[DeviceSource] = [host, *gpus]
     notes = [note for source in sources for note in source.notes]
     nodes = allocation.node_count or 1
     if allocation.scheduler == "grid_engine" and nodes > plan.node_count:

@@ -20,7 +20,7 @@ from teho.config.privacy import (
 )
 from teho.model.run import FORMAT_VERSION, End, Run, Step, Trouble
 from teho.model.run import Task as TaskEnd
-from teho.observe.plan import Plan
+from teho.observe.plan import RecordingPlan
 from teho.observe.program import Outcome
 from teho.observe.supervisor import Supervisor
 from teho.observe.wanted import Wanted
@@ -67,7 +67,7 @@ class Recording(NamedTuple):
     directory: Path
     run: Run
     """As this supervisor describes it; that of a step stands in `run.json` if it began it."""
-    plan: Plan | None
+    plan: RecordingPlan | None
     """For this node's recorder; None where the node's part is closed already."""
     began: bool
     """Whether this supervisor began it, and so tells of it at the end."""
@@ -94,7 +94,7 @@ def begin_recording(wanted: Wanted, started_s: float, task: Task) -> Recording:
         directory = create_step_directory(home, run_id)
         if began:
             replace_file(run_file(directory), msgspec.json.encode(run))
-    plan = Plan(
+    plan = RecordingPlan(
         directory=str(directory.absolute()),
         node=node,
         period_s=wanted.period_s,

@@ -13,7 +13,7 @@ from teho.model.missing import Missing
 from teho.model.run import Absence
 from teho.store.schema import max_column
 
-__all__ = ["Sampler", "samples_per_row"]
+__all__ = ["SignalSampler", "samples_per_row"]
 
 NODE = "node"
 """Device id of the host's own rows."""
@@ -111,7 +111,7 @@ class _Device:
         self.gauges.clear()
 
 
-class Sampler:
+class SignalSampler:
     """RepeatedRuns the readings of all sources into rows of the recording."""
 
     def __init__(self, node: str, started_at: datetime, period_s: float) -> None:

@@ -23,7 +23,7 @@ from teho.devices.others import other_devices, versions_of
 from teho.devices.procfile import read_text
 from teho.devices.sources import OPENERS
 from teho.errors import DeviceError
-from teho.model.device import Readings, Source
+from teho.model.device import DeviceSource, Readings
 from teho.model.metric import Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
@@ -137,7 +137,7 @@ def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signal
         source.close()
 
 
-def _signals(source: Source, scope: Scope) -> dict[str, dict[str, Signal]]:
+def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]:
     """Read until every metric has had its say; the newest word of each counts.
 
     Metrics of a program's own processes are left out: there is no program.

@@ -14,7 +14,7 @@ import msgspec
 
 from teho.model.run import Run, Step
 from teho.observe.job_processes import RECORDER
-from teho.observe.plan import Orders, Plan
+from teho.observe.plan import Orders, RecordingPlan
 from teho.observe.recording import Recording, describe
 from teho.observe.remote_recorders import RemoteRecorders
 from teho.observe.wanted import Wanted
@@ -54,7 +54,7 @@ def begin_job(
     run = describe(wanted, started_s)
     run = msgspec.structs.replace(run, step=_step(job, run.id))
     directory = create_run_directory(wanted.home, run.id, msgspec.json.encode(run)).absolute()
-    plan = Plan(
+    plan = RecordingPlan(
         directory=str(directory),
         node=safe_name(job.host),
         period_s=wanted.period_s,
@@ -95,7 +95,7 @@ def start_remote_recorders(
     hosts: Sequence[str],
     home: Path,
     run: Run,
-    plan: Plan,
+    plan: RecordingPlan,
     *,
     teho: Sequence[str],
     told: Mapping[str, str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from teho.clusters.billing import Use, bill
+from teho.clusters.billing import BilledUse, bill
 from teho.model.cluster import Cluster
 from teho.model.plan import Cost, Option
 from teho.planner.allocated import given_to
@@ -65,7 +65,7 @@ def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
     nodes = shape.nodes
     return bill(
         billing,
-        Use(
+        BilledUse(
             nodes=nodes,
             gpus=tuple((gpu_type, count * nodes) for gpu_type, count in given.gpus or ()),
             gpu_weight=kind.gpu.weight if kind.gpu else 1.0,

@@ -13,7 +13,15 @@ import msgspec
 from teho.errors import RefusedError
 from teho.schedulers.inventory import Ask, asked
 
-__all__ = ["Answers", "Complex", "QuotaText", "Settings", "answers_of", "listed", "settings_of"]
+__all__ = [
+    "Complex",
+    "GridEngineAnswers",
+    "QuotaText",
+    "Settings",
+    "answers_of",
+    "listed",
+    "settings_of",
+]
 
 _OVERRIDE = re.compile(r",?\[([^=\]]+)=([^\]]*)\]")
 _RULE = re.compile(r"(?:name\s+\S+\s+)?(?P<filters>.*?)\s*\bto\s+(?P<limits>\S.*)", re.DOTALL)
@@ -43,7 +51,7 @@ class QuotaText(msgspec.Struct, frozen=True):
     limits: Settings
 
 
-class Answers(msgspec.Struct, frozen=True):
+class GridEngineAnswers(msgspec.Struct, frozen=True):
     """All answers."""
 
     queues: dict[str, Settings]
@@ -81,7 +89,7 @@ class Answers(msgspec.Struct, frozen=True):
         return _OVERRIDE.sub("", self.queues[queue].get(key, default))
 
 
-def answers_of(ask: Ask) -> Answers:
+def answers_of(ask: Ask) -> GridEngineAnswers:
     """Ask for all of it.
 
     Raises:
@@ -106,7 +114,7 @@ def answers_of(ask: Ask) -> Answers:
         for group in re.findall(r"@[\w.-]+", text)
     }
     known = set(names("-shgrpl"))
-    return Answers(
+    return GridEngineAnswers(
         queues=queues,
         hosts={name: settings("-se", name) for name in names("-sel")},
         groups={

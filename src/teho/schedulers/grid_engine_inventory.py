@@ -22,8 +22,8 @@ from teho.model.cluster import (
     Source,
 )
 from teho.schedulers.grid_engine_answers import (
-    Answers,
     Complex,
+    GridEngineAnswers,
     QuotaText,
     Settings,
     answers_of,
@@ -111,7 +111,7 @@ def grid_engine_cluster(
     )
 
 
-def _gpu_types(told: Answers) -> dict[str, str]:
+def _gpu_types(told: GridEngineAnswers) -> dict[str, str]:
     """Return the consumables that are GPUs, each with the GPU's type.
 
     The type is the name without what the names of all of them begin with, such as
@@ -129,7 +129,7 @@ def _gpu_types(told: Answers) -> dict[str, str]:
 
 
 def _with_own_gpus(
-    told: Answers, gpus: Mapping[str, str], kinds: Mapping[NodeKind, tuple[Host, ...]]
+    told: GridEngineAnswers, gpus: Mapping[str, str], kinds: Mapping[NodeKind, tuple[Host, ...]]
 ) -> dict[NodeKind, tuple[Host, ...]]:
     """Return the kinds with what Grid Engine tells of their GPUs alone."""
     by_slot = {gpus[name] for name in gpus if told.complexes[name].consumable == "YES"}
@@ -147,7 +147,7 @@ def _with_own_gpus(
     return {known(kind): members for kind, members in kinds.items()}
 
 
-def _memory_of(told: Answers) -> str:
+def _memory_of(told: GridEngineAnswers) -> str:
     """Return the attribute that jobs ask for memory by: what must be named, or is set aside."""
     counted = [
         name
@@ -163,7 +163,7 @@ def _memory_of(told: Answers) -> str:
     return known[0] if known else _MEMORIES[0]
 
 
-def _place(told: Answers, gpus: Mapping[str, str], queue: str, host: str) -> Host:
+def _place(told: GridEngineAnswers, gpus: Mapping[str, str], queue: str, host: str) -> Host:
     """Return what a queue has on one host."""
     limits = [
         _pairs(told.hosts[host].get("complex_values", "")),
@@ -218,7 +218,7 @@ def _number(text: str) -> int:
 
 
 def _partition(
-    told: Answers,
+    told: GridEngineAnswers,
     gpus: Mapping[str, str],
     queue: str,
     kinds: Mapping[NodeKind, tuple[Host, ...]],
@@ -267,7 +267,7 @@ def _partition(
 
 
 def _environments(
-    told: Answers, queue: str, kinds: Mapping[NodeKind, Sequence[Host]]
+    told: GridEngineAnswers, queue: str, kinds: Mapping[NodeKind, Sequence[Host]]
 ) -> tuple[ParallelEnvironment, ...]:
     """Return a queue's parallel environments; each host may have its own list of them."""
     lists = {
@@ -298,7 +298,7 @@ def _environment(name: str, settings: Settings, kinds: tuple[str, ...]) -> Paral
 
 
 def _quota(
-    told: Answers,
+    told: GridEngineAnswers,
     gpus: Mapping[str, str],
     rule: QuotaText,
     kinds: Mapping[NodeKind, tuple[Host, ...]],
@@ -346,11 +346,11 @@ def _is_among(name: str, words: Sequence[str], groups: Mapping[str, Sequence[str
     return (not wanted or any(map(has, wanted))) and not any(map(has, unwanted))
 
 
-def _needs_project(told: Answers) -> bool:
+def _needs_project(told: GridEngineAnswers) -> bool:
     return told.config.get("enforce_project", "false").lower() == "true"
 
 
-def _dialect(told: Answers, gpus: Mapping[str, str]) -> Dialect:
+def _dialect(told: GridEngineAnswers, gpus: Mapping[str, str]) -> Dialect:
     memory = told.complexes.get(_memory_of(told), _NOTHING)
     name, gpu_type = next(iter(gpus.items()), ("gpu", "gpu"))
     counted = memory.consumable != "NO"
@@ -369,7 +369,7 @@ def _dialect(told: Answers, gpus: Mapping[str, str]) -> Dialect:
     )
 
 
-def _notes(told: Answers) -> Iterator[str]:
+def _notes(told: GridEngineAnswers) -> Iterator[str]:
     """Yield what Grid Engine does not tell, one sentence each."""
     yield (
         "Grid Engine does not tell, so this file does not say: what a GPU-hour costs, the fair "

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from teho.bench.examples import LIBRARIES, Example
+from teho.bench.examples import LIBRARIES, BenchExample
 from teho.model.bench import Bench, Measured
 from teho.show.bench_tables import tables_of
 from teho.show.cells import plain
@@ -17,7 +17,7 @@ from teho.units import format_duration
 __all__ = ["facts_of", "render_bench", "render_examples"]
 
 
-def render_examples(examples: Iterable[Example], *, width: int, color: bool) -> str:
+def render_examples(examples: Iterable[BenchExample], *, width: int, color: bool) -> str:
     """Render the list of examples; ends in a line break."""
     lines = []
     for example in examples:

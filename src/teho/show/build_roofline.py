@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from teho.explain.context import Gpu
+from teho.explain.context import NodeGpu
 from teho.explain.peaks import RATES, Peaks
 from teho.explain.roofline import PIPES, Place, Roofline, uncounted
 from teho.explain.wording import joined
@@ -29,17 +29,17 @@ _ACTIVE_PERCENT = 1.0
 """From this share of the time on, a pipe counts as used, in the drawing."""
 
 
-def rooflines_view(rooflines: Sequence[Roofline], node_count: int) -> tuple[view.Roofline, ...]:
+def rooflines_view(rooflines: Sequence[Roofline], node_count: int) -> tuple[view.RooflinePlot, ...]:
     """Lay out rooflines, as `explain.roofline` found them, on this many nodes."""
     return tuple(_one(roofline, several_nodes=node_count > 1) for roofline in rooflines)
 
 
-def _one(roofline: Roofline, *, several_nodes: bool) -> view.Roofline:
+def _one(roofline: Roofline, *, several_nodes: bool) -> view.RooflinePlot:
     many = f"mean of {len(roofline.places)} GPUs"
     points = tuple(
         _point(_name(of, several_nodes=several_nodes), place) for of, place in roofline.places
     )
-    return view.Roofline(
+    return view.RooflinePlot(
         model=roofline.model,
         sentence=_sentence(roofline) + (f", {many}" if len(points) > 1 else ""),
         notes=tuple(_notes(roofline)),
@@ -50,7 +50,7 @@ def _one(roofline: Roofline, *, several_nodes: bool) -> view.Roofline:
     )
 
 
-def _name(of: Gpu, *, several_nodes: bool) -> str:
+def _name(of: NodeGpu, *, several_nodes: bool) -> str:
     return f"{of.node.name} GPU {of.gpu.position}" if several_nodes else f"GPU {of.gpu.position}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from teho.doctor.examine import symptoms_of
-from teho.model.doctor import Checked, Examination, SelfTest, Symptom
+from teho.model.doctor import CheckResult, Examination, SelfTest, Symptom
 from teho.model.finding import Severity
 from teho.show.cells import MARKS, cell_text, plain, threshold_text
 from teho.show.flow import dotted, flow, printed, sentence, words
@@ -112,7 +112,7 @@ def _pieces(phrase: Text) -> list[Text]:
     return list(phrase.split(" "))
 
 
-def _rest(title: str, state: str, checks: Iterable[Checked], width: int) -> list[Text]:
+def _rest(title: str, state: str, checks: Iterable[CheckResult], width: int) -> list[Text]:
     rows = [one for one in checks if one.state == state]
     lines = [Text(title, "bold")] if rows else []
     for one in rows:
@@ -120,7 +120,7 @@ def _rest(title: str, state: str, checks: Iterable[Checked], width: int) -> list
     return lines
 
 
-def _moot(checks: Iterable[Checked], width: int) -> list[Text]:
+def _moot(checks: Iterable[CheckResult], width: int) -> list[Text]:
     """Name the questions that do not arise, each reason once."""
     reasons: dict[str, list[str]] = {}
     for one in checks:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from teho.show.cells import between, quantity
 from teho.show.markup import prose, scrolling, text
-from teho.show.view import Roofline, RooflinePoint
+from teho.show.view import RooflinePlot, RooflinePoint
 
 __all__ = ["rooflines_section"]
 
@@ -56,12 +56,12 @@ class _Frame(NamedTuple):
         return float(10 ** (self.top - y / _HEIGHT_PX * (self.top - self.bottom)))
 
 
-def rooflines_section(rooflines: Sequence[Roofline]) -> str:
+def rooflines_section(rooflines: Sequence[RooflinePlot]) -> str:
     """Write a figure for each model of GPU; empty without one."""
     return "".join(_figure(roofline) for roofline in rooflines)
 
 
-def _figure(roofline: Roofline) -> str:
+def _figure(roofline: RooflinePlot) -> str:
     frame = _frame(roofline)
     name = f"{roofline.model} under its roofline: {roofline.sentence}"
     notes = "".join(f"<li>{prose(note)}</li>" for note in roofline.notes)
@@ -85,7 +85,7 @@ aria-label="{text(name)}; the numbers follow below">
 """
 
 
-def _frame(roofline: Roofline) -> _Frame:
+def _frame(roofline: RooflinePlot) -> _Frame:
     points = [roofline.mean, *roofline.points]
     highest = roofline.roofs[-1].flop_per_s
     ridge = highest / roofline.memory_bytes_per_s
@@ -152,7 +152,7 @@ def _grid(frame: _Frame) -> str:
     return f'<g class="grid">{"".join(across)}{"".join(down)}</g>'
 
 
-def _roofs(frame: _Frame, roofline: Roofline) -> str:
+def _roofs(frame: _Frame, roofline: RooflinePlot) -> str:
     """Draw the slope of the memory, and each roof from where it meets the slope."""
     memory = roofline.memory_bytes_per_s
     parts = [_slope(frame, roofline)]
@@ -167,7 +167,7 @@ def _roofs(frame: _Frame, roofline: Roofline) -> str:
     return "\n".join(parts)
 
 
-def _slope(frame: _Frame, roofline: Roofline) -> str:
+def _slope(frame: _Frame, roofline: RooflinePlot) -> str:
     memory = roofline.memory_bytes_per_s
     begin = max(frame.left, frame.bottom - math.log10(memory))
     end = math.log10(roofline.roofs[-1].flop_per_s / memory)
@@ -184,7 +184,7 @@ def _slope(frame: _Frame, roofline: Roofline) -> str:
     return f'<g class="roof active">{line}{_word(label, where, height - _LABEL_PX, "end")}</g>'
 
 
-def _points(frame: _Frame, roofline: Roofline) -> str:
+def _points(frame: _Frame, roofline: RooflinePlot) -> str:
     """Draw every GPU small, and the mean, or the only one, large and named."""
     mean = roofline.mean
     dots = ""
@@ -247,7 +247,7 @@ def _word(word: str, x: str, y: float, anchor: str) -> str:
     return f'<text x="{x}" y="{y:.4g}" dy=".34em" text-anchor="{anchor}">{text(word)}</text>'
 
 
-def _key(roofline: Roofline) -> str:
+def _key(roofline: RooflinePlot) -> str:
     if roofline.mean.least_flop_per_s == roofline.mean.most_flop_per_s:
         return ""
     circles = (
@@ -265,7 +265,7 @@ def _key(roofline: Roofline) -> str:
     )
 
 
-def _numbers(roofline: Roofline) -> str:
+def _numbers(roofline: RooflinePlot) -> str:
     several = [roofline.mean] if len(roofline.points) > 1 else []
     rows = "".join(_row(point) for point in (*several, *roofline.points))
     heads = _heads("memory traffic", "arithmetic, at most", "operations a byte, at most")

@@ -38,7 +38,7 @@ _DESCRIBED = (
     finding.Lack,
     nouns.Plot,
     nouns.PlotSeries,
-    nouns.Roofline,
+    nouns.RooflinePlot,
     nouns.Roof,
     nouns.RooflinePoint,
     missing.Missing,

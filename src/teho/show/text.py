@@ -19,7 +19,7 @@ from teho.show.cells import (
 )
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
-from teho.show.view import Fact, Roofline, Table, View
+from teho.show.view import Fact, RooflinePlot, Table, View
 from teho.units import counted
 
 __all__ = ["render_text"]
@@ -143,7 +143,7 @@ def _table(table: Table, width: int) -> list[Text]:
     return lines
 
 
-def _roofline(roofline: Roofline, width: int) -> list[Text]:
+def _roofline(roofline: RooflinePlot, width: int) -> list[Text]:
     said = f"{roofline.model} · {roofline.sentence}"
     lines = flow(words(said), width, Text("Roofline  ", "bold"))
     # The first note is the one that nobody should miss; the page has them all.

@@ -21,7 +21,7 @@ __all__ = [
     "Plot",
     "PlotSeries",
     "Roof",
-    "Roofline",
+    "RooflinePlot",
     "RooflinePoint",
     "Table",
     "View",
@@ -130,7 +130,7 @@ class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
     most_flop_per_byte: float
 
 
-class Roofline(msgspec.Struct, frozen=True, kw_only=True):
+class RooflinePlot(msgspec.Struct, frozen=True, kw_only=True):
     """The GPUs of one model, compared with the peaks of this model."""
 
     model: str
@@ -172,6 +172,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     plots: tuple[Plot, ...] = ()
     heat_map: Plot | None = None
     """How busy each GPU was, if there are several, in fewer and wider time bins than in plots."""
-    rooflines: tuple[Roofline, ...] = ()
+    rooflines: tuple[RooflinePlot, ...] = ()
     """One for each GPU model, if the activity of pipes and memory was recorded."""
     teho_version: str = ""

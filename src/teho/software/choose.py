@@ -10,7 +10,7 @@ from teho.model.software import Driver, Framework, Proposal, Refused
 from teho.software.drivers import lowest_driver, numbers
 from teho.software.releases import Channel, Offer, Release, has_code_for, releases
 
-__all__ = ["TITLES", "Wish", "choose", "driver_runs"]
+__all__ = ["TITLES", "SoftwareRequest", "choose", "driver_runs"]
 
 TITLES: dict[str, str] = {
     "pytorch": "PyTorch",
@@ -20,7 +20,7 @@ TITLES: dict[str, str] = {
 }
 
 
-class Wish(NamedTuple):
+class SoftwareRequest(NamedTuple):
     """What a release must fit."""
 
     framework: Framework
@@ -38,7 +38,7 @@ class Wish(NamedTuple):
     """The same of Python, such as `3.12`."""
 
 
-def choose(wish: Wish) -> tuple[Proposal | None, tuple[Refused, ...]]:
+def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]:
     """Return the newest combination that fits, and all that is newer with why it does not.
 
     Within a release the build with the newest CUDA that fits comes first. Where the driver is not
@@ -84,7 +84,7 @@ def driver_runs(driver: Driver, toolkit: str) -> bool | None:
     return numbers(driver.cuda)[:1] >= numbers(toolkit)[:1]
 
 
-def _not_in_channel(wish: Wish) -> Iterator[tuple[Release, None, str]]:
+def _not_in_channel(wish: SoftwareRequest) -> Iterator[tuple[Release, None, str]]:
     """Yield releases that the other channel has, and this one not yet."""
     here = releases(wish.framework, wish.channel)
     other: Channel = "conda" if wish.channel == "pip" else "pip"
@@ -95,7 +95,7 @@ def _not_in_channel(wish: Wish) -> Iterator[tuple[Release, None, str]]:
         yield release, None, f"{name} has {here[0].version} at the newest"
 
 
-def _against(release: Release, wish: Wish) -> str:
+def _against(release: Release, wish: SoftwareRequest) -> str:
     """Return why no build of a release fits; empty: one may."""
     lowest, highest = release.python
     if wish.python and not numbers(lowest) <= numbers(wish.python)[:2] <= numbers(highest):
@@ -107,7 +107,7 @@ def _against(release: Release, wish: Wish) -> str:
     return ""
 
 
-def _against_build(offer: Offer, wish: Wish) -> str | None:
+def _against_build(offer: Offer, wish: SoftwareRequest) -> str | None:
     """Return why a build does not fit; empty: it does; None: it is another vendor's."""
     if bool(offer.cuda) != (wish.vendor == "nvidia"):
         return None
@@ -129,7 +129,10 @@ def _needs(offer: Offer, but: str) -> str:
 
 
 def _proposal(
-    release: Release, offer: Offer, wish: Wish, refused: list[tuple[Release, Offer | None, str]]
+    release: Release,
+    offer: Offer,
+    wish: SoftwareRequest,
+    refused: list[tuple[Release, Offer | None, str]],
 ) -> Proposal:
     known = bool(wish.capability) and has_code_for(wish.capability, offer, wish.arch) is True
     return Proposal(

@@ -21,7 +21,7 @@ from teho.model.software import (
 )
 from teho.software import steps
 from teho.software.check import Target
-from teho.software.choose import TITLES, Wish, choose
+from teho.software.choose import TITLES, SoftwareRequest, choose
 from teho.software.drivers import capability_of, newest_cuda, numbers
 from teho.software.releases import releases
 from teho.software.steps import Made
@@ -175,7 +175,7 @@ def _check(asked: Asked) -> None:
         )
 
 
-def _check_version(wish: Wish) -> None:
+def _check_version(wish: SoftwareRequest) -> None:
     """Refuse a version of which nothing is known: it may be a slip, or newer than this Teho."""
     known = [one.version for one in releases(wish.framework, wish.channel)]
     if wish.version and not any(
@@ -251,11 +251,11 @@ def _way(
     return kind, own.get(kind), offered
 
 
-def _wish(case: _Case) -> Wish | None:
+def _wish(case: _Case) -> SoftwareRequest | None:
     """Return what a release must fit; None: the site's own builds are taken as they are."""
     if case.software is not None or (case.kind == "venv" and case.environments.wheelhouse):
         return None
-    return Wish(
+    return SoftwareRequest(
         framework=case.asked.framework,
         channel="pip" if case.kind == "venv" else "conda",
         vendor=case.gpu.vendor,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from teho.model.cluster import Environments, Software
-from teho.model.software import Framework, Proposal, Step
+from teho.model.software import Framework, Proposal, SetupStep
 from teho.schedulers.quoting import bash_word
 from teho.software.drivers import cudnn_fits, numbers
 
@@ -85,7 +85,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 class Made(NamedTuple):
     """The commands for a login node, and those for each job."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[SetupStep, ...]
     job: tuple[str, ...]
     run_prefix: str = ""
     cautions: tuple[str, ...] = ()
@@ -98,14 +98,16 @@ def of_module(needs: Needs, software: Software) -> Made:
     versions = f" Versions: {named}; the first is the default." if named else ""
     brings = "CUDA" if needs.vendor == "nvidia" else "ROCm"
     steps = [
-        Step(comment=f"The site's module, which brings {brings} along.{versions}", lines=lines),
-        Step(comment="What is in it.", lines=("pip list",)),
+        SetupStep(
+            comment=f"The site's module, which brings {brings} along.{versions}", lines=lines
+        ),
+        SetupStep(comment="What is in it.", lines=("pip list",)),
     ]
     activate: tuple[str, ...] = ()
     if needs.extra:
         activate = (f"source {needs.path('bin/activate')}",)
         steps.append(
-            Step(
+            SetupStep(
                 comment="Packages of one's own, on top of what the module holds.",
                 lines=(
                     f"python3 -m venv --system-site-packages {needs.path()}",
@@ -122,8 +124,8 @@ def of_container(needs: Needs, software: Software) -> Made:
     """The site's container, with packages of one's own in one file beside it."""
     enter = software.run_prefix
     steps = [
-        Step(comment="The site's container.", lines=software.lines),
-        Step(comment="What is in it.", lines=(f"{enter} pip list",)),
+        SetupStep(comment="The site's container.", lines=software.lines),
+        SetupStep(comment="What is in it.", lines=(f"{enter} pip list",)),
     ]
     lines, prefix = software.lines, enter
     if needs.extra:
@@ -131,7 +133,7 @@ def of_container(needs: Needs, software: Software) -> Made:
         packed = needs.file(".sqsh")
         inner = f"source {needs.name}/bin/activate && pip install {_words(needs.extra)}"
         steps.append(
-            Step(
+            SetupStep(
                 comment="Packages of one's own: a virtual environment that sees the container's, "
                 "in one file, for thousands of small ones are slow on Lustre.",
                 lines=(
@@ -144,7 +146,7 @@ def of_container(needs: Needs, software: Software) -> Made:
         )
         lines = (*lines, "export SINGULARITYENV_PREPEND_PATH=/user-software/bin")
         prefix = f"{runtime} run -B {packed}:/user-software:image-src=/ {image}"
-        steps.append(Step(comment="Where the job finds them.", lines=(lines[-1],)))
+        steps.append(SetupStep(comment="Where the job finds them.", lines=(lines[-1],)))
     steps += _kept(needs, f"{prefix} pip freeze > {needs.lock}")
     return Made(tuple(steps), lines, prefix)
 
@@ -153,10 +155,10 @@ def of_conda(needs: Needs) -> Made:
     """An environment of conda, from conda-forge."""
     tool = needs.tool or "conda"
     lines = () if needs.tool else needs.environments.conda
-    steps = [Step(comment="conda itself.", lines=lines)] if lines else []
+    steps = [SetupStep(comment="conda itself.", lines=lines)] if lines else []
     create = f"CONDA_OVERRIDE_CUDA={needs.cuda} {tool} create -n {needs.name} {_specs(needs)}"
     steps.append(
-        Step(
+        SetupStep(
             comment=f"For the driver of the compute nodes (CUDA {needs.cuda}). The build string "
             "makes conda refuse rather than install a CPU-only build.",
             lines=(create,),
@@ -193,9 +195,9 @@ def of_venv(needs: Needs) -> Made:
     """A virtual environment with the wheels of PyPI."""
     python = f"python{needs.python}" if needs.python else "python3"
     activate = f"source {needs.path('bin/activate')}"
-    steps = [Step(comment="A Python.", lines=needs.environments.python)]
+    steps = [SetupStep(comment="A Python.", lines=needs.environments.python)]
     steps.append(
-        Step(
+        SetupStep(
             comment="A virtual environment.",
             lines=(
                 f"{python} -m venv {needs.path()}",
@@ -218,20 +220,20 @@ def of_wheelhouse(needs: Needs) -> Made:
     install = f"pip install --no-index {_words(wanted)}"
     upgrade = "pip install --no-index --upgrade pip"
     steps = [
-        Step(comment="The site's Python.", lines=python),
-        Step(comment="Which wheels the site has.", lines=(f"avail_wheels {name}",)),
+        SetupStep(comment="The site's Python.", lines=python),
+        SetupStep(comment="Which wheels the site has.", lines=(f"avail_wheels {name}",)),
     ]
     if not needs.environments.in_job:
         activate = f"source {needs.path('bin/activate')}"
         made = (f"virtualenv --no-download {needs.path()}", activate, upgrade, install)
-        steps.append(Step(comment="A virtual environment with them.", lines=made))
+        steps.append(SetupStep(comment="A virtual environment with them.", lines=made))
         # A lock of the site's wheels does not say what they were built for; their files do.
         steps += _kept(needs, f"pip freeze --local > {needs.lock}",
                        f"--python {needs.path('bin/python')}")  # fmt: skip
         return Made(tuple(steps), (*python, activate))
     lock = needs.file(".lock.txt")  # beside environments: jobs find it wherever they begin
     steps.append(
-        Step(
+        SetupStep(
             comment="What each job installs, tried out once in an environment that goes again.",
             lines=(
                 "scratch=$(mktemp -d)",
@@ -264,8 +266,8 @@ def of_tykky(needs: Needs) -> Made:
     specs = _spec_list(needs)
     urls = f"{needs.path('bin/python')} -c {bash_word(_URLS)}"
     steps = (
-        Step(comment="tykky itself.", lines=needs.environments.container),
-        Step(
+        SetupStep(comment="tykky itself.", lines=needs.environments.container),
+        SetupStep(
             comment="What is to be in it.",
             lines=(
                 f"cat > {needs.name}.yml << 'EOF'",
@@ -276,7 +278,7 @@ def of_tykky(needs: Needs) -> Made:
                 "EOF",
             ),
         ),
-        Step(
+        SetupStep(
             comment=f"For the driver of the compute nodes (CUDA {needs.cuda}).",
             lines=(
                 f"mkdir -p {needs.path()}",
@@ -297,8 +299,8 @@ def of_apptainer(needs: Needs) -> Made:
     image = needs.file(".sif")
     maker = needs.environments.maker
     steps = (
-        Step(comment="What makes containers.", lines=needs.environments.container),
-        Step(
+        SetupStep(comment="What makes containers.", lines=needs.environments.container),
+        SetupStep(
             comment=f"The recipe: conda-forge's packages, for the driver of the compute nodes "
             f"(CUDA {needs.cuda}).",
             lines=(
@@ -316,7 +318,7 @@ def of_apptainer(needs: Needs) -> Made:
                 "EOF",
             ),
         ),
-        Step(
+        SetupStep(
             comment="The container, one file.", lines=(f"{maker} build {image} {needs.name}.def",)
         ),
         *_kept(
@@ -332,19 +334,19 @@ def of_apptainer(needs: Needs) -> Made:
     )
 
 
-def _kept(needs: Needs, list_packages: str, what: str = "") -> list[Step]:
+def _kept(needs: Needs, list_packages: str, what: str = "") -> list[SetupStep]:
     """Return the steps that write down what was installed, and look at it."""
     what = what or needs.lock
     return [
-        Step(comment="What was installed, to make it anew.", lines=(list_packages,)),
-        Step(
+        SetupStep(comment="What was installed, to make it anew.", lines=(list_packages,)),
+        SetupStep(
             comment="Whether it is a GPU build that the driver runs.",
             lines=(f"teho env check --cluster {needs.cluster} {what}",),
         ),
     ]
 
 
-def _wheels(needs: Needs) -> Step:
+def _wheels(needs: Needs) -> SetupStep:
     """Return the step that installs a framework's wheels from PyPI, with the toolkit chosen."""
     assert needs.proposal is not None  # noqa: S101 - there are none without
     version, major = needs.version or needs.proposal.version, needs.toolkit_major
@@ -354,7 +356,7 @@ def _wheels(needs: Needs) -> Step:
         toolkit = needs.proposal.toolkit
         backend = prefix + (toolkit.replace(".", "") if prefix == "cu" else toolkit)
         wanted = [f"torch=={version}.*", *needs.extra]
-        return Step(
+        return SetupStep(
             comment=f"PyTorch's wheels for {label} {toolkit}; uv knows where they lie.",
             lines=(
                 "pip install uv",
@@ -366,7 +368,7 @@ def _wheels(needs: Needs) -> Step:
         "jax": f"jax[cuda{major}]=={version}.*",
         "cupy": f"cupy-cuda{major}x[ctk]=={version}.*",
     }[needs.framework]
-    return Step(
+    return SetupStep(
         comment=f"The wheels for CUDA {major}, with CUDA's own libraries.",
         lines=(f"pip install {_words([framework, *more])}",),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.snapshot import Quota, Snapshot
+from teho.doctor.snapshot import DiskQuota, Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing
@@ -44,7 +44,7 @@ def check(snapshot: Snapshot) -> Outcome:
     return fine(f"{most:.0f} % at most of {len(snapshot.quotas)} file systems")
 
 
-def _found(quota: Quota, what: str, used: int, limit: int) -> Symptom:
+def _found(quota: DiskQuota, what: str, used: int, limit: int) -> Symptom:
     percent = 100 * used / limit
     full = percent >= _FULL.value
     unit = what if what == "bytes" else ""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from teho.launch.checking.task import CheckTask, name_ranks, spans
 
 __all__ = [
-    "Finding",
+    "Problem",
     "choose_backend",
     "claimed_twice",
     "contradictions",
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-class Finding(NamedTuple):
+class Problem(NamedTuple):
     """One thing that is wrong, and what to do about it."""
 
     kind: str
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 
 def rendezvous_findings(
     task: CheckTask, hellos: Sequence[Mapping[str, Any]], waited_s: float
-) -> list[Finding]:
+) -> list[Problem]:
     """Return why the ranks did not all meet: those who contradict each other, those who lack.
 
     Args:
@@ -49,7 +49,7 @@ def rendezvous_findings(
         # As many as there should be are here: nobody else is on the way.
         advice = "start as many tasks as WORLD_SIZE says, each with a RANK of its own"
         if missing:
-            findings.append(Finding("rank-missing", f"no task has RANK {spans(missing)}", advice))
+            findings.append(Problem("rank-missing", f"no task has RANK {spans(missing)}", advice))
         return findings
     nodes = expected_nodes(task, list(came.values()))
     by_node: dict[str, list[int]] = defaultdict(list)
@@ -58,7 +58,7 @@ def rendezvous_findings(
     for node, ranks in by_node.items():
         who = name_ranks(ranks) + (f" on {node}" if node else "")
         findings.append(
-            Finding(
+            Problem(
                 "rank-missing",
                 f"{who} did not reach {task.place} within {waited_s:.0f} s",
                 f"see what {'it says' if len(ranks) == 1 else 'they say'} on standard error, and "
@@ -68,7 +68,7 @@ def rendezvous_findings(
     return findings
 
 
-def contradictions(hellos: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def contradictions(hellos: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """Return where ranks that did meet disagree about the nodes that they run on."""
     findings = []
     for node_rank, group in sorted(_by(hellos, "node_rank").items()):
@@ -76,7 +76,7 @@ def contradictions(hellos: Sequence[Mapping[str, Any]]) -> list[Finding]:
         hosts = sorted({hello["host"] for hello in group})
         if len(hosts) > 1:
             findings.append(
-                Finding(
+                Problem(
                     "node-rank-twice",
                     f"NODE_RANK {node_rank} stands for {len(hosts)} machines: {', '.join(hosts)}",
                     "give each node a NODE_RANK of its own",
@@ -87,7 +87,7 @@ def contradictions(hellos: Sequence[Mapping[str, Any]]) -> list[Finding]:
             if len(ranks) > 1:
                 who = name_ranks(hello["rank"] for hello in ranks)
                 findings.append(
-                    Finding(
+                    Problem(
                         "local-rank-twice",
                         f"{who} on {node} all have LOCAL_RANK {local_rank}",
                         "give each task of a node a LOCAL_RANK of its own: it chooses the GPU",
@@ -96,7 +96,7 @@ def contradictions(hellos: Sequence[Mapping[str, Any]]) -> list[Finding]:
         sizes = {hello["local_world_size"] for hello in group}
         if sizes != {len(group)}:
             findings.append(
-                Finding(
+                Problem(
                     "local-size-wrong",
                     f"{len(group)} ranks run on {node}, where LOCAL_WORLD_SIZE is {spans(sizes)}",
                     "set LOCAL_WORLD_SIZE to the number of tasks on the node",
@@ -105,10 +105,10 @@ def contradictions(hellos: Sequence[Mapping[str, Any]]) -> list[Finding]:
     return findings
 
 
-def claimed_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> Finding:
+def claimed_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> Problem:
     """Return that two tasks say that they are the same rank."""
     tasks = " and ".join(f"process {hello['pid']} on {hello['node']}" for hello in (first, second))
-    return Finding(
+    return Problem(
         "rank-twice",
         f"two tasks claim rank {first['rank']}: {tasks}",
         "give each task a RANK of its own; a variable that the batch script expanded is the "
@@ -149,7 +149,7 @@ def name_group(ranks: Iterable[int], hellos: Mapping[int, Mapping[str, Any]]) ->
 
 def choose_backend(
     told: Mapping[int, Mapping[str, Any]], hellos: Mapping[int, Mapping[str, Any]]
-) -> tuple[str, list[Finding], str]:
+) -> tuple[str, list[Problem], str]:
     """Return what torch is to use: the backend's name, what is wrong, and why there is none.
 
     Args:
@@ -160,7 +160,7 @@ def choose_backend(
     if len(without) == len(told):
         return "", [], f"torch is not there ({told[0]['why']})"
     if without:
-        finding = Finding(
+        finding = Problem(
             "torch-missing",
             f"torch cannot be imported by {name_group(without, hellos)}: {told[without[0]]['why']}",
             "start all ranks with the same Python, in the same container",
@@ -176,7 +176,7 @@ def choose_backend(
 
 def _versions(
     told: Mapping[int, Mapping[str, Any]], hellos: Mapping[int, Mapping[str, Any]]
-) -> list[Finding]:
+) -> list[Problem]:
     by_version: dict[str, list[int]] = defaultdict(list)
     for rank, answer in told.items():
         by_version[answer["version"]].append(rank)
@@ -184,7 +184,7 @@ def _versions(
         return []
     parts = [f"{version} on {name_group(some, hellos)}" for version, some in by_version.items()]
     return [
-        Finding(
+        Problem(
             "torch-differs",
             f"the ranks have different versions of torch: {', '.join(parts)}",
             "start all ranks with the same Python, in the same container",
@@ -194,12 +194,12 @@ def _versions(
 
 def _gpus(
     told: Mapping[int, Mapping[str, Any]], hellos: Mapping[int, Mapping[str, Any]]
-) -> list[Finding]:
+) -> list[Problem]:
     findings = []
     blind = [rank for rank, answer in told.items() if not answer["gpu"]]
     if blind and len(blind) < len(told):
         findings.append(
-            Finding(
+            Problem(
                 "gpu-missing",
                 f"{name_group(blind, hellos)} {'sees' if len(blind) == 1 else 'see'} no GPU, "
                 "others do",
@@ -213,7 +213,7 @@ def _gpus(
     for (_, gpu), ranks in owners.items():
         if len(ranks) > 1:
             findings.append(
-                Finding(
+                Problem(
                     "gpu-shared",
                     f"{name_group(ranks, hellos)} use one GPU ({gpu})",
                     "ask for as many GPUs a node as it has tasks, and let each task see all",
@@ -222,7 +222,7 @@ def _gpus(
     return findings
 
 
-def _sizes(hellos: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def _sizes(hellos: Sequence[Mapping[str, Any]]) -> list[Problem]:
     by_size = _by(hellos, "world_size")
     if len(by_size) < 2:
         return []
@@ -232,7 +232,7 @@ def _sizes(hellos: Sequence[Mapping[str, Any]]) -> list[Finding]:
         who = name_ranks(sorted({hello["rank"] for hello in group}))
         parts.append(f"{size} on {who} ({', '.join(nodes)})")
     return [
-        Finding(
+        Problem(
             "world-size-differs",
             f"the ranks disagree about WORLD_SIZE: {', '.join(parts)}",
             "start all tasks in one srun or mpirun, and set WORLD_SIZE nowhere else",

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from teho.launch.checking.findings import (
-    Finding,
+    Problem,
     choose_backend,
     claimed_twice,
     contradictions,
@@ -20,7 +20,7 @@ from teho.launch.checking.findings import (
     rendezvous_findings,
 )
 from teho.launch.checking.peers import Peer, Peers
-from teho.launch.checking.report import NodeClock, Result, Timing
+from teho.launch.checking.report import LinkTiming, NodeClock, Result
 from teho.launch.checking.task import CheckTask
 from teho.launch.checking.wire import ForeignError
 
@@ -222,7 +222,7 @@ class Rendezvous:
         algorithm = size_bytes / elapsed_s
         # nccl-tests of NVIDIA, doc/PERFORMANCE.md.
         bus = algorithm * 2 * (self._size - 1) / self._size if self._size > 1 else None
-        self.result.timings.append(Timing(size_bytes, elapsed_s, algorithm, bus))
+        self.result.timings.append(LinkTiming(size_bytes, elapsed_s, algorithm, bus))
 
     def _gather(
         self, about: str, doing: str, within_s: float | None = None, advice: str = _NETWORK
@@ -292,7 +292,7 @@ class Rendezvous:
         self._find("rank-gone", sentence, advice)
 
     def _find(self, kind: str, sentence: str, next_step: str) -> None:
-        self.result.findings.append(Finding(kind, sentence, next_step))
+        self.result.findings.append(Problem(kind, sentence, next_step))
 
     def _show_progress(self, text: str) -> None:
         if sys.stderr.isatty():

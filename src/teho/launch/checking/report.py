@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
-from teho.launch.checking.findings import Finding
+from teho.launch.checking.findings import Problem
 from teho.launch.checking.task import CheckTask, spans
 
-__all__ = ["NodeClock", "Result", "Timing", "as_json", "as_text"]
+__all__ = ["LinkTiming", "NodeClock", "Result", "as_json", "as_text"]
 
 _MOST_NODES = 32
 """A table of more rows is not read; the slowest are shown."""
@@ -32,7 +32,7 @@ class NodeClock(NamedTuple):
         return abs(self.ahead_s) > max(_CLOCK_S, 3 * self.uncertainty_s)
 
 
-class Timing(NamedTuple):
+class LinkTiming(NamedTuple):
     """One size of the all_reduce."""
 
     size_bytes: int
@@ -50,7 +50,7 @@ class Result:
 
     task: CheckTask
     """Rank 0."""
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Problem] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What is worth a line and is not wrong."""
     hellos: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Result:
     """Of the collective; empty: there was none."""
     no_collective: str = ""
     """Why there was none."""
-    timings: list[Timing] = field(default_factory=list)
+    timings: list[LinkTiming] = field(default_factory=list)
     device_work_s: dict[int, float] = field(default_factory=dict)
     """By rank, how long a matrix product takes on its device."""
     waited_s: dict[int, float] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import Gpu, RuleContext, allocation_of, each_of, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, allocation_of, each_of, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure, NodeSummary
@@ -92,7 +92,7 @@ def _use(context: RuleContext, node: NodeSummary) -> _Use | None:
 
 
 def _more_than_the_gpus_need(context: RuleContext, use: _Use) -> bool:
-    gpus = [Gpu(use.node, gpu) for gpu in use.node.gpus]
+    gpus = [NodeGpu(use.node, gpu) for gpu in use.node.gpus]
     busy = [context.stat(of, "gpu_busy_percent") for of in gpus]
     return use.asked > context.limit("cores_per_gpu") * len(gpus) and all(
         stat is not None and stat.mean >= context.limit("gpu_busy_percent") for stat in busy

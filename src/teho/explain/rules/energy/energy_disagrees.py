@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, name_all, per_place, span
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing
 
@@ -26,8 +26,8 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
 
     Where there is no counter, or no power to hold against it, the question does not arise.
     """
-    stuck: list[tuple[Gpu, float]] = []
-    apart: list[tuple[Gpu, float]] = []
+    stuck: list[tuple[NodeGpu, float]] = []
+    apart: list[tuple[NodeGpu, float]] = []
     for of in context.gpus:
         energy = of.gpu.energy
         off, chance = energy.apart_percent, energy.chance_percent
@@ -45,7 +45,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome(findings)
 
 
-def _stuck(context: RuleContext, stuck: list[tuple[Gpu, float]]) -> Finding:
+def _stuck(context: RuleContext, stuck: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in stuck]
     one = len(places) == 1
     return context.finding(
@@ -60,7 +60,7 @@ def _stuck(context: RuleContext, stuck: list[tuple[Gpu, float]]) -> Finding:
     )
 
 
-def _apart(context: RuleContext, apart: list[tuple[Gpu, float]]) -> Finding:
+def _apart(context: RuleContext, apart: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in apart]
     one = len(places) == 1
     return context.finding(
@@ -77,7 +77,7 @@ def _apart(context: RuleContext, apart: list[tuple[Gpu, float]]) -> Finding:
     )
 
 
-def _both(places: list[Gpu]) -> tuple[Evidence, ...]:
+def _both(places: list[NodeGpu]) -> tuple[Evidence, ...]:
     return tuple(
         evidence
         for label, figure in (("by the counter", "counter_j"), ("by power", "integrated_j"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
 __all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
@@ -20,7 +20,7 @@ THRESHOLDS = {
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs whose clocks the power limit held down for much of the time."""
-    capped: list[tuple[Gpu, float]] = []
+    capped: list[tuple[NodeGpu, float]] = []
     for of in context.gpus:
         share = context.stat(of, "gpu_power_throttle_percent")
         if share and share.mean >= context.limit("power_percent"):
@@ -28,7 +28,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, capped)] if capped else [])
 
 
-def _finding(context: RuleContext, capped: list[tuple[Gpu, float]]) -> Finding:
+def _finding(context: RuleContext, capped: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in capped]
     limits = [(of, limit_w) for of in places if (limit_w := of.gpu.device.power_limit_w)]
     return context.finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
 __all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
@@ -22,8 +22,8 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
 
     Each of the two is found from its own signal, whether or not the other is there.
     """
-    slowed: list[tuple[Gpu, float]] = []
-    hot: list[tuple[Gpu, float]] = []
+    slowed: list[tuple[NodeGpu, float]] = []
+    hot: list[tuple[NodeGpu, float]] = []
     for of in context.gpus:
         heat = context.stat(of, "gpu_thermal_throttle_percent")
         temperature = context.stat(of, "gpu_temperature_c")
@@ -39,7 +39,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome(findings)
 
 
-def _by_heat(context: RuleContext, slowed: list[tuple[Gpu, float]]) -> Finding:
+def _by_heat(context: RuleContext, slowed: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in slowed]
     return context.finding(
         Severity.WARNING,
@@ -55,7 +55,7 @@ def _by_heat(context: RuleContext, slowed: list[tuple[Gpu, float]]) -> Finding:
     )
 
 
-def _too_hot(context: RuleContext, hot: list[tuple[Gpu, float]]) -> Finding:
+def _too_hot(context: RuleContext, hot: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in hot]
     return context.finding(
         Severity.WARNING,
@@ -67,7 +67,7 @@ def _too_hot(context: RuleContext, hot: list[tuple[Gpu, float]]) -> Finding:
     )
 
 
-def _cooling(context: RuleContext, places: list[Gpu]) -> str:
+def _cooling(context: RuleContext, places: list[NodeGpu]) -> str:
     nodes = ",".join(dict.fromkeys(of.node.name for of in places))
     if context.scheduler is None:
         return "Clear the air inlets and check the fans with `nvidia-smi -q -d TEMPERATURE`."

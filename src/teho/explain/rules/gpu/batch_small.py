@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from teho.explain.context import Gpu, known
+from teho.explain.context import NodeGpu, known
 from teho.explain.program_context import ProgramContext, is_on_gpu
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.units import format_bytes
@@ -71,7 +71,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
     return context.outcome([])
 
 
-def _use(context: ProgramContext, of: Gpu) -> tuple[str, float, float] | None:
+def _use(context: ProgramContext, of: NodeGpu) -> tuple[str, float, float] | None:
     """Return how much of a GPU had work while it was at work, or else for how long it had any.
 
     A label, a share in % and the limit of that share; None, and noted, where neither is known.

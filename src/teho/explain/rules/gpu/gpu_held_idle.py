@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from teho.explain.context import (
-    Gpu,
+    GpuUse,
+    NodeGpu,
     RuleContext,
-    Use,
     ever,
     highest_use,
     known,
@@ -49,7 +49,7 @@ MUTES = Mutes(
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs that a process of the job sat on and that nothing ever ran on."""
-    held: list[tuple[Gpu, Use]] = []
+    held: list[tuple[NodeGpu, GpuUse]] = []
     for of in context.gpus:
         use = context.use(of)
         if (
@@ -67,7 +67,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, held)] if held else [])
 
 
-def _sat_on(context: RuleContext, of: Gpu) -> bool:
+def _sat_on(context: RuleContext, of: NodeGpu) -> bool:
     """Say whether a process of the job held the GPU; noted where nobody knows."""
     if ever(of, "gpu_job_processes") or ever(of, "gpu_job_memory_bytes"):
         return True
@@ -75,7 +75,7 @@ def _sat_on(context: RuleContext, of: Gpu) -> bool:
     return False
 
 
-def _finding(context: RuleContext, held: list[tuple[Gpu, Use]]) -> Finding:
+def _finding(context: RuleContext, held: list[tuple[NodeGpu, GpuUse]]) -> Finding:
     places = [of for of, _ in held]
     them = "it" if len(places) == 1 else "them"
     return context.finding(

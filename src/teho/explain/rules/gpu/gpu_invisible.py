@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain import advice
-from teho.explain.context import Gpu, RuleContext, allocation_of, name_all, per_place
+from teho.explain.context import NodeGpu, RuleContext, allocation_of, name_all, per_place
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
@@ -51,7 +51,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
 def _finding(context: RuleContext, held: int, seen: int, nodes: list[NodeSummary]) -> Finding:
     environment = context.run.environment
     given = {name: environment[name] for name in _VARIABLES if name in environment}
-    visible = [Gpu(nodes[0], gpu) for gpu in nodes[0].gpus]
+    visible = [NodeGpu(nodes[0], gpu) for gpu in nodes[0].gpus]
     fewer = (
         advice.use_gpus(context.scheduler, visible, 1)
         if seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.explain.rule import Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
@@ -35,7 +35,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     Only the launches themselves would prove it: what is seen is that kernels follow each other
     and that none of them fills the GPU.
     """
-    found: list[tuple[Gpu, float]] = []
+    found: list[tuple[NodeGpu, float]] = []
     for of in context.gpus:
         share = _share(context, of)
         if share is not None and share > context.limit("time_percent"):
@@ -43,7 +43,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, found)] if found else [])
 
 
-def _share(context: RuleContext, of: Gpu) -> float | None:
+def _share(context: RuleContext, of: NodeGpu) -> float | None:
     """Return the share of the recorded bins, in %, that were busy with few multiprocessors."""
     busy = context.series(of, "gpu_busy_percent")
     if busy is None:
@@ -61,7 +61,7 @@ def _share(context: RuleContext, of: Gpu) -> float | None:
     return 100 * sum(verdicts) / len(verdicts) if verdicts else None
 
 
-def _finding(context: RuleContext, found: list[tuple[Gpu, float]]) -> Finding:
+def _finding(context: RuleContext, found: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in found]
     active = known(places, "gpu_sm_active_percent", "mean")
     waits = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 
@@ -40,7 +40,7 @@ _NONE_SEEN = Missing(
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Remark on GPUs with few resident warps. Low occupancy is not by itself slow."""
-    found: list[tuple[Gpu, float]] = []
+    found: list[tuple[NodeGpu, float]] = []
     for of in context.gpus:
         occupancy = context.while_working(of, "gpu_sm_occupancy_percent")
         if occupancy is None or occupancy >= context.limit("occupancy_percent"):
@@ -54,12 +54,12 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, found)] if found else [])
 
 
-def _at_a_limit(context: RuleContext, of: Gpu) -> bool:
+def _at_a_limit(context: RuleContext, of: NodeGpu) -> bool:
     means = [mean for metric in _LIMITING for _, mean in known([of], metric, "mean")]
     return any(mean >= context.limit("limit_percent") for mean in means)
 
 
-def _finding(context: RuleContext, found: list[tuple[Gpu, float]]) -> Finding:
+def _finding(context: RuleContext, found: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in found]
     return context.finding(
         Severity.REMARK,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain import advice
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
 __all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
@@ -23,7 +23,7 @@ THRESHOLDS = {
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs with a low mean, graded as Jobstats does: red, a note, and CSC's advice."""
-    bands: dict[Severity, list[tuple[Gpu, float]]] = {severity: [] for severity in Severity}
+    bands: dict[Severity, list[tuple[NodeGpu, float]]] = {severity: [] for severity in Severity}
     for of in context.gpus:
         busy = context.stat(of, "gpu_busy_percent")
         if busy is None or busy.mean >= context.limit("busy_percent"):
@@ -42,7 +42,9 @@ def _severity(context: RuleContext, mean_percent: float) -> Severity:
     return Severity.REMARK
 
 
-def _finding(context: RuleContext, severity: Severity, means: list[tuple[Gpu, float]]) -> Finding:
+def _finding(
+    context: RuleContext, severity: Severity, means: list[tuple[NodeGpu, float]]
+) -> Finding:
     low = [of for of, _ in means]
     limits = {
         Severity.CRITICAL: ["critical_percent", "busy_percent"],
@@ -63,7 +65,7 @@ def _finding(context: RuleContext, severity: Severity, means: list[tuple[Gpu, fl
     )
 
 
-def _action(context: RuleContext, of: Gpu) -> str:
+def _action(context: RuleContext, of: NodeGpu) -> str:
     workers = advice.loader_workers(of.node.cores, len(of.node.gpus))
     fewer = " or fewer GPUs" if len(context.gpus) > 1 else ""
     return (

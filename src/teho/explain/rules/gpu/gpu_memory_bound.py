@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.explain.peaks import peaks_of
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
@@ -28,7 +28,7 @@ _PIPES = (
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Remark on GPUs whose memory carried nearly as much as it can: no fault, but the limit."""
-    found: list[tuple[Gpu, float]] = []
+    found: list[tuple[NodeGpu, float]] = []
     for of in context.gpus:
         traffic = context.while_working(of, "gpu_dram_percent")
         if traffic is not None and traffic >= context.limit("bandwidth_percent"):
@@ -36,7 +36,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, found)] if found else [])
 
 
-def _finding(context: RuleContext, found: list[tuple[Gpu, float]]) -> Finding:
+def _finding(context: RuleContext, found: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in found]
     rates = [
         (of, traffic / 100 * peaks.memory_bytes_per_s)

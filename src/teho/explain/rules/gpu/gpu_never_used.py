@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain import advice
-from teho.explain.context import Gpu, RuleContext, Use, ever, highest_use, name_all
+from teho.explain.context import GpuUse, NodeGpu, RuleContext, ever, highest_use, name_all
 from teho.explain.rule import Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
@@ -50,7 +50,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     A process on an idle GPU (TensorFlow takes the memory of all) leaves the case to
     the rules of GPUs that are used too little.
     """
-    unused: list[tuple[Gpu, Use]] = []
+    unused: list[tuple[NodeGpu, GpuUse]] = []
     for of in context.gpus:
         use = context.use(of)
         if use is None or not _enough_samples(context, of, use):
@@ -60,11 +60,11 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, unused)] if unused else [])
 
 
-def _held_by_job(of: Gpu) -> bool:
+def _held_by_job(of: NodeGpu) -> bool:
     return ever(of, "gpu_job_processes") or ever(of, "gpu_job_memory_bytes")
 
 
-def _enough_samples(context: RuleContext, of: Gpu, use: Use) -> bool:
+def _enough_samples(context: RuleContext, of: NodeGpu, use: GpuUse) -> bool:
     samples = use.stat.covered_s / context.period_s(of.node.name)
     if samples >= context.limit("samples_min"):
         return True
@@ -72,7 +72,7 @@ def _enough_samples(context: RuleContext, of: Gpu, use: Use) -> bool:
     return context.figure(of, use.label, too_few) is not None
 
 
-def _finding(context: RuleContext, unused: list[tuple[Gpu, Use]]) -> Finding:
+def _finding(context: RuleContext, unused: list[tuple[NodeGpu, GpuUse]]) -> Finding:
     idle = [of for of, _ in unused]
     return context.finding(
         Severity.CRITICAL,
@@ -84,7 +84,7 @@ def _finding(context: RuleContext, unused: list[tuple[Gpu, Use]]) -> Finding:
     )
 
 
-def _action(context: RuleContext, idle: list[Gpu]) -> str:
+def _action(context: RuleContext, idle: list[NodeGpu]) -> str:
     scheduler = context.scheduler
     names = {of.key for of in idle}
     used = [of for of in context.gpus if of.key not in names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain import advice
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place
 from teho.explain.rule import Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
@@ -38,7 +38,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
 
 
 def _finding(
-    context: RuleContext, idle: list[tuple[Gpu, float]], busy: list[tuple[Gpu, float]]
+    context: RuleContext, idle: list[tuple[NodeGpu, float]], busy: list[tuple[NodeGpu, float]]
 ) -> Finding:
     resting = [of for of, _ in idle]
     working = [of for of, _ in busy]

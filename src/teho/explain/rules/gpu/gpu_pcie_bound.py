@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.rule import Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
@@ -36,7 +36,7 @@ MUTES = Mutes(
 class _Traffic(NamedTuple):
     """What went over a GPU's link in the busier direction."""
 
-    of: Gpu
+    of: NodeGpu
     bytes_per_s: float
     percent: float
     """Of what its link can carry."""
@@ -59,7 +59,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, severity, band) for severity, band in bands if band])
 
 
-def _traffic(context: RuleContext, of: Gpu) -> _Traffic | None:
+def _traffic(context: RuleContext, of: NodeGpu) -> _Traffic | None:
     peaks = peaks_of(of.gpu.device)
     if peaks is not None and "pcie_generation" in peaks.lacks:
         return None
@@ -75,7 +75,7 @@ def _traffic(context: RuleContext, of: Gpu) -> _Traffic | None:
     return _Traffic(of, most, 100 * most / link, active)
 
 
-def _active_percent(context: RuleContext, of: Gpu) -> float | None:
+def _active_percent(context: RuleContext, of: NodeGpu) -> float | None:
     """Return how much of the GPU had work: its multiprocessors, else its busy share as a bound."""
     active = known([of], "gpu_sm_active_percent", "mean")
     if active:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, name_all, per_place, span
 from teho.explain.peaks import Peaks, no_peaks, peaks_of
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing
@@ -30,7 +30,7 @@ THRESHOLDS = {
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs whose 64-bit pipe was at work and is far slower than the 32-bit one."""
-    found: list[tuple[Gpu, float, float]] = []
+    found: list[tuple[NodeGpu, float, float]] = []
     for of in context.gpus:
         ratio = _ratio_percent(of, peaks_of(of.gpu.device))
         if not isinstance(ratio, Missing) and ratio >= context.limit("rate_percent"):
@@ -44,14 +44,14 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, found)] if found else [])
 
 
-def _ratio_percent(of: Gpu, peaks: Peaks | None) -> Figure:
+def _ratio_percent(of: NodeGpu, peaks: Peaks | None) -> Figure:
     """Return the 64-bit rate as a share of the 32-bit one."""
     if peaks is None or peaks.fp64_tflops is None or peaks.fp32_tflops is None:
         return no_peaks(of.gpu.device)
     return 100 * peaks.fp64_tflops / peaks.fp32_tflops
 
 
-def _finding(context: RuleContext, found: list[tuple[Gpu, float, float]]) -> Finding:
+def _finding(context: RuleContext, found: list[tuple[NodeGpu, float, float]]) -> Finding:
     places = [of for of, _, _ in found]
     rates = [(of, rate) for of, _, rate in found]
     poor = "is a GPU that does" if len(places) == 1 else "are GPUs that do"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.explain.rule import Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
@@ -30,7 +30,7 @@ MUTES = Mutes(
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs whose multiprocessors were without work while the GPU counted as busy."""
-    bands: dict[Severity, list[tuple[Gpu, float]]] = {severity: [] for severity in Severity}
+    bands: dict[Severity, list[tuple[NodeGpu, float]]] = {severity: [] for severity in Severity}
     for of in context.gpus:
         active = context.while_working(of, "gpu_sm_active_percent")
         if active is None or active >= context.limit("sm_active_percent"):
@@ -42,7 +42,9 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     )
 
 
-def _finding(context: RuleContext, severity: Severity, found: list[tuple[Gpu, float]]) -> Finding:
+def _finding(
+    context: RuleContext, severity: Severity, found: list[tuple[NodeGpu, float]]
+) -> Finding:
     places = [of for of, _ in found]
     its = "its" if len(places) == 1 else "their"
     busy = known(places, "gpu_busy_percent", "mean")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, name_all, per_place, span
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 
@@ -28,7 +28,7 @@ THRESHOLDS = {
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs with tensor cores whose 32-bit and 16-bit pipes did all the arithmetic."""
-    found: list[tuple[Gpu, float, float]] = []
+    found: list[tuple[NodeGpu, float, float]] = []
     for of in context.gpus:
         peaks = peaks_of(of.gpu.device)
         if peaks is not None and not peaks.has_tensor_cores:
@@ -47,7 +47,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, found)] if found else [])
 
 
-def _finding(context: RuleContext, found: list[tuple[Gpu, float, float]]) -> Finding:
+def _finding(context: RuleContext, found: list[tuple[NodeGpu, float, float]]) -> Finding:
     places = [of for of, _, _ in found]
     arithmetic = [(of, share) for of, _, share in found]
     did = "has" if len(places) == 1 else "have"
@@ -65,7 +65,7 @@ def _finding(context: RuleContext, found: list[tuple[Gpu, float, float]]) -> Fin
     )
 
 
-def _action(of: Gpu) -> str:
+def _action(of: NodeGpu) -> str:
     peaks = peaks_of(of.gpu.device)
     has_tf32 = peaks is not None and "tensor_tf32_tflops" not in peaks.lacks
     way = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from teho.explain import advice
-from teho.explain.context import Gpu, RuleContext, Series, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, Series, name_all, per_place, span
 from teho.explain.rule import Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.units import format_duration
@@ -49,7 +49,7 @@ MUTES = Mutes(
 class _Split(NamedTuple):
     """A series cut where the GPU stopped working."""
 
-    of: Gpu
+    of: NodeGpu
     used_bins: int
     busy_percent: float
     """Mean before the cut."""
@@ -73,7 +73,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, severity, band) for severity, band in bands if band])
 
 
-def _split(of: Gpu, busy: Series, context: RuleContext) -> _Split | None:
+def _split(of: NodeGpu, busy: Series, context: RuleContext) -> _Split | None:
     """Cut at the earliest idle bin after which at most `blips_percent` of the bins are busy.
 
     Bins that were not recorded are neither idle nor busy.

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from itertools import repeat
 
-from teho.explain.context import Gpu, RuleContext, Series, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, Series, per_place, span
 from teho.explain.rule import Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
@@ -86,7 +86,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, _percent(both), rate, several=several)])
 
 
-def _waits(context: RuleContext, of: Gpu) -> list[bool | None] | None:
+def _waits(context: RuleContext, of: NodeGpu) -> list[bool | None] | None:
     """Say for each bin whether a GPU waited (bins,); None where nobody knows."""
     meter = _meter_of(of)
     busy, power = context.series(of, "gpu_busy_percent"), context.series(meter, "gpu_power_w")
@@ -100,12 +100,12 @@ def _waits(context: RuleContext, of: Gpu) -> list[bool | None] | None:
     ]
 
 
-def _meter_of(of: Gpu) -> Gpu:
+def _meter_of(of: NodeGpu) -> NodeGpu:
     """Return the GPU that tells this one's power: of an MI250X's two, one tells that of both."""
     package = of.gpu.device.package_id
     for gpu in of.node.gpus if package else ():
         if gpu.device.package_id == package and gpu.device.energy_of == "package":
-            return Gpu(of.node, gpu)
+            return NodeGpu(of.node, gpu)
     return of
 
 
@@ -149,7 +149,7 @@ def _exchanged(
     return rate if rate > (read or 0.0) else 0.0
 
 
-def _over_pcie(context: RuleContext, of: Gpu) -> Series | None:
+def _over_pcie(context: RuleContext, of: NodeGpu) -> Series | None:
     into, out = (context.series(of, f"gpu_pcie_{way}_bytes_per_s") for way in ("receive", "send"))
     if into is None or out is None:
         return None

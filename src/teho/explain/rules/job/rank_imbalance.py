@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
-from teho.explain.context import Gpu, RuleContext, Series, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, Series, known, name_all, per_place, span
 from teho.explain.step import rank_at
 from teho.explain.wording import listed
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
@@ -60,7 +60,7 @@ _BUSY = _Signal(
     "was busy {} of the time", "were busy {} of the time",
 )  # fmt: skip
 
-_Rows = list[tuple[Gpu, Series]]
+_Rows = list[tuple[NodeGpu, Series]]
 
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
@@ -75,14 +75,14 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([finding for finding in findings if finding is not None])
 
 
-def _alike(gpus: Iterable[Gpu]) -> list[list[Gpu]]:
-    models: dict[str, list[Gpu]] = {}
+def _alike(gpus: Iterable[NodeGpu]) -> list[list[NodeGpu]]:
+    models: dict[str, list[NodeGpu]] = {}
     for of in gpus:
         models.setdefault(of.gpu.device.name, []).append(of)
     return [group for group in models.values() if len(group) > 1]
 
 
-def _of_alike(context: RuleContext, gpus: list[Gpu]) -> Finding | None:
+def _of_alike(context: RuleContext, gpus: list[NodeGpu]) -> Finding | None:
     busy: _Rows = [
         (of, series)
         for of in gpus
@@ -110,7 +110,7 @@ def _working(context: RuleContext, busy: _Rows) -> list[bool]:
     return [any(share is not None and share >= least for share in column) for column in columns]
 
 
-def _hidden(context: RuleContext, gpus: list[Gpu]) -> tuple[_Signal, _Rows] | None:
+def _hidden(context: RuleContext, gpus: list[NodeGpu]) -> tuple[_Signal, _Rows] | None:
     """Return a signal that shows load where all GPUs are busy; None, and noted, without one."""
     for signal in (_POWER, _MEMORY):
         rows = [(of, of.gpu.series[signal.metric]) for of in gpus if _has(context, of, signal)]
@@ -121,7 +121,7 @@ def _hidden(context: RuleContext, gpus: list[Gpu]) -> tuple[_Signal, _Rows] | No
     return None
 
 
-def _has(context: RuleContext, of: Gpu, signal: _Signal) -> bool:
+def _has(context: RuleContext, of: NodeGpu, signal: _Signal) -> bool:
     return len(of.gpu.series.get(signal.metric, ())) == context.summary.bin_count
 
 
@@ -160,7 +160,7 @@ def _far(context: RuleContext, signal: _Signal, middle: float) -> float:
 
 
 def _uneven(
-    context: RuleContext, signal: _Signal, gpus: list[Gpu], off: list[tuple[Gpu, float]]
+    context: RuleContext, signal: _Signal, gpus: list[NodeGpu], off: list[tuple[NodeGpu, float]]
 ) -> Finding:
     places = [of for of, _ in off]
     keys = {of.key for of in places}
@@ -187,7 +187,7 @@ def _uneven(
     )  # fmt: skip
 
 
-def _compared(metric: str, places: list[Gpu], others: list[Gpu]) -> Iterable[Evidence]:
+def _compared(metric: str, places: list[NodeGpu], others: list[NodeGpu]) -> Iterable[Evidence]:
     label, unit = {
         _POWER.metric: ("GPU power", "W"),
         _BUSY.metric: ("GPU busy", "%"),
@@ -199,7 +199,7 @@ def _compared(metric: str, places: list[Gpu], others: list[Gpu]) -> Iterable[Evi
         yield Evidence(f"{label}, median of the others", median(usual), unit)
 
 
-def _action(places: list[Gpu]) -> str:
+def _action(places: list[NodeGpu]) -> str:
     nodes = listed(list(dict.fromkeys(of.node.name for of in places)))
     return (
         "Give all ranks the same amount of work, `DistributedSampler(dataset, drop_last=True)`, in "

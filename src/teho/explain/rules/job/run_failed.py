@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teho.explain.context import Located, RuleContext
-from teho.explain.endings import BY_USERS, Meaning, Seen, meaning_of, named, number_of
+from teho.explain.endings import BY_USERS, EndEvidence, Meaning, meaning_of, named, number_of
 from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
@@ -120,7 +120,7 @@ def _finding(
     meaning: Meaning,
     end: End,
     after_s: float,
-    seen: Seen,
+    seen: EndEvidence,
     *further: Evidence,
 ) -> Located:
     judged_by = ["first_by_s"] if further else []
@@ -143,7 +143,7 @@ def _finding(
 
 def _seen(
     context: RuleContext, end: End, after_s: float, ranks: Sequence[int | None] = (None,)
-) -> Seen:
+) -> EndEvidence:
     """Return what is known of an end beside it; the exception if it was the same on all ranks."""
     known = context.summary.exceptions
     alike = len({known[rank].text if rank in known else None for rank in ranks}) == 1
@@ -153,7 +153,7 @@ def _seen(
     job = next((one for one in allocations if one.job_id), None)
     kills = [node.totals.get("oom_kills") for node in context.summary.nodes]
     share = context.limit("time_limit_percent") / 100
-    return Seen(
+    return EndEvidence(
         at_time_limit=bool(limits) and after_s >= share * min(limits),
         out_of_memory=any(isinstance(one, (int, float)) and one > 0 for one in kills),
         exception=raised.text if raised else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teho.explain.context import Gpu, RuleContext, known, name_all, per_place, span
+from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 
@@ -23,7 +23,7 @@ THRESHOLDS = {
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs whose memory in use came close to all that they have."""
-    full: list[tuple[Gpu, float]] = []
+    full: list[tuple[NodeGpu, float]] = []
     for of in context.gpus:
         used = context.stat(of, "gpu_memory_used_bytes")
         if used is None:
@@ -39,7 +39,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
     return context.outcome([_finding(context, full)] if full else [])
 
 
-def _finding(context: RuleContext, full: list[tuple[Gpu, float]]) -> Finding:
+def _finding(context: RuleContext, full: list[tuple[NodeGpu, float]]) -> Finding:
     places = [of for of, _ in full]
     return context.finding(
         Severity.REMARK,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.explain.context import (
-    Gpu,
+    NodeGpu,
     Place,
     RuleContext,
     allocation_of,
@@ -16,7 +16,7 @@ from teho.explain.context import (
     span,
 )
 from teho.explain.rule import Mutes
-from teho.explain.trend import Point, thinned, trend_of
+from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary, Stat
@@ -120,7 +120,7 @@ def _of_node(context: RuleContext, node: NodeSummary) -> _Growth | None:
     return _growth(context, node, "job_memory_bytes", "memory limit", node.memory_limit_bytes)
 
 
-def _of_gpu(context: RuleContext, of: Gpu) -> _Growth | None:
+def _of_gpu(context: RuleContext, of: NodeGpu) -> _Growth | None:
     # Other people's memory on the GPU is not the program's; which is whose is not always known.
     own = isinstance(of.gpu.stats.get("gpu_job_memory_bytes"), Stat)
     metric = "gpu_job_memory_bytes" if own else "gpu_memory_used_bytes"
@@ -138,7 +138,7 @@ def _growth(
     begin = context.limit("warm_up_percent") / 100 * count
     end = (1 - context.limit("ending_percent") / 100) * count
     seen = [
-        Point((place + 0.5) * bin_s, value)
+        TrendPoint((place + 0.5) * bin_s, value)
         for place, value in enumerate(series)
         if value is not None and begin <= place < end
     ]
@@ -154,7 +154,7 @@ def _growth(
     return _Growth(of, per_s, seen[0].value, seen[-1].value, most, left_s)
 
 
-def _slope(context: RuleContext, points: Sequence[Point]) -> float | None:
+def _slope(context: RuleContext, points: Sequence[TrendPoint]) -> float | None:
     """Return by how much a second a curve rises; None if it does not do so all the time."""
     whole = trend_of(points) if points[-1].value > points[0].value else None
     if whole is None or whole.rising_percent < context.limit("rising_percent") or whole.per_s <= 0:
@@ -170,7 +170,7 @@ def _slope(context: RuleContext, points: Sequence[Point]) -> float | None:
 
 def _severity(context: RuleContext, growth: _Growth) -> Severity:
     elapsed_s, left_s = context.summary.elapsed_s, growth.left_s
-    node = growth.of.node.name if isinstance(growth.of, Gpu) else growth.of.name
+    node = growth.of.node.name if isinstance(growth.of, NodeGpu) else growth.of.name
     given_s = allocation_of(context.run, node).time_limit_s
     in_time = elapsed_s + left_s <= (given_s or context.limit("usual_hours") * _HOUR_S)
     in_danger = given_s is not None and in_time and context.run.end is None
