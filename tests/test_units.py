@@ -15,7 +15,7 @@ from teho.errors import UnitError
     [
         ("1s", 1), ("500ms", 0.5), ("1.5h", 5400), ("1h30m", 5400), ("30d", 2592000),
         ("2w", 1209600),
-        ("10", 10), ("1:30", 90), ("1:30:00", 5400), ("2-01:00:00", 176400), ("10 min", 600),
+        ("1:30", 90), ("1:30:00", 5400), ("2-01:00:00", 176400), ("10 min", 600),
         (".5s", 0.5), ("1d 2h", 93600),
     ],
 )  # fmt: skip
@@ -31,6 +31,14 @@ def test_a_duration_that_is_none_names_what_was_typed(text: str) -> None:
         units.parse_duration(text, "--every")
     assert "--every" in str(error.value)
     assert "expected" in str(error.value) or "nothing" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["2", "0", " 10 ", "1.5"])
+def test_a_number_without_a_unit_is_seconds_to_schedulers_only(text: str) -> None:
+    number = text.strip()
+    with pytest.raises(UnitError, match=rf"'{text}' has no unit; expected one, such as {number}s"):
+        units.parse_duration(text, "--older-than")
+    assert units.parse_duration(text, bare_is_s=True) == float(text)
 
 
 @pytest.mark.parametrize(

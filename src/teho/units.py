@@ -74,19 +74,20 @@ _NUMBER_AND_UNIT = re.compile(r"\s*(\d{1,30}(?:\.\d*)?|\.\d+)(?!\d)\s*([A-Za-z]*
 _CLOCK = re.compile(r"(?:(\d{1,15})-)?(\d{1,15}):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
 
 
-def parse_duration(text: str, what: str = "duration") -> float:
+def parse_duration(text: str, what: str = "duration", *, bare_is_s: bool = False) -> float:
     """Read a length of time and return seconds.
 
     Accepts a number with a unit (`500ms`, `1.5h`, `30d`), several joined
-    (`1h30m`), a bare number of seconds, and the schedulers' clock forms
-    `MM:SS`, `HH:MM:SS`, `D-HH:MM:SS`.
+    (`1h30m`), and the schedulers' clock forms `MM:SS`, `HH:MM:SS`, `D-HH:MM:SS`.
 
     Args:
         text: what the user typed.
         what: the option or key it was typed for, named in the error.
+        bare_is_s: whether a number without a unit is seconds, as in what schedulers print. If it
+            is not, such a number is refused: to a person it may be minutes or days.
 
     Raises:
-        UnitError: not a length of time.
+        UnitError: not a length of time, or one without a unit.
     """
     expected = "a length of time such as 500ms, 1s, 10min, 1h30m, 30d or 1:30:00"
     clock = _CLOCK.fullmatch(text.strip())
@@ -104,6 +105,11 @@ def parse_duration(text: str, what: str = "duration") -> float:
             raise UnitError(f"{what}: {text!r} is not a length of time", expected)
         if unit == "" and match.end() != len(text.strip()):
             raise UnitError(f"{what}: {text!r} is not a length of time", expected)
+        if unit == "" and not bare_is_s:
+            number = text.strip()
+            raise UnitError(
+                f"{what}: {text!r} has no unit", f"one, such as {number}s, {number}min or {number}d"
+            )
         total += float(match.group(1)) * (_SECONDS[unit] if unit else 1.0)
         position, bare_allowed = match.end(), False
     if position == 0:

@@ -154,7 +154,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("gpus-allocated", changed(allocation=allocation(gpus_held=2)), WARNING, False,
      "2 GPUs on this node, and a program started here sees 1"),
     ("gpus-allocated", changed(survey=survey(nvidia(gpu(), gpu(1)))), WARNING, False,
-     "other people's"),
+     "other users"),
     ("gpus-allocated", whole_node(gpu(0), gpu(1), gpu(2)), WARNING, False,
      "gave this job GPU 2 of the node, and a program started here uses GPU 0"),
     ("framework-sees-gpus", seeing(gpus=0, why="CUDA unknown error"), CRITICAL, True,

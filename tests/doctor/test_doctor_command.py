@@ -140,7 +140,7 @@ def test_it_ends_however_the_driver_hangs(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=1)
     program = (
-        "import teho.doctor.collect as take; take._DRIVER_S = 1.0\n"
+        "import teho.doctor.collect as collect; collect._DRIVER_S = 1.0\n"
         "from teho.cli.group import run\n"
         f"run(['doctor', '--in-job', '--python', {str(python)!r}])"
     )
@@ -155,10 +155,10 @@ def test_it_ends_however_the_driver_hangs(tmp_path: Path) -> None:
     assert "the NVIDIA driver did not answer within 1 s" in done.stderr
 
 
-@pytest.mark.parametrize("where", ["take.collect_snapshot", "examine.chosen"])
+@pytest.mark.parametrize("where", ["collect.collect_snapshot", "examine.chosen"])
 def test_our_own_mistake_ends_no_job(where: str) -> None:
     program = (
-        "from teho.doctor import examine, take\n"
+        "from teho.doctor import collect, examine\n"
         "def fail(*_, **__): raise ValueError('ours')\n"
         f"{where} = fail\n"
         "from teho.cli.group import run\n"
@@ -186,11 +186,11 @@ def test_mistakes(teho: Teho, words: tuple[str, ...], says: str) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_python_that_is_not_there_leaves_it_open(teho: Teho, stub: Path) -> None:
+def test_a_python_that_is_not_there_is_a_mistake_and_ends_no_job(teho: Teho, stub: Path) -> None:
     words = ("--python", "/no/such/python", "--only", "cpu-only-build")
     result = teho("doctor", *words, env=on(stub, "h100x8_busy"))
     assert result.returncode == 2
-    assert "there is no command /no/such/python" in " ".join(result.stdout.split())
+    assert result.stderr.startswith("teho: --python /no/such/python: no such program")
     # In a job that is no reason to end it.
     assert teho("doctor", "--in-job", *words, env=on(stub, "h100x8_busy")).returncode == 0
 

@@ -341,7 +341,7 @@ def test_who_fails_on_the_gpu_alone_is_out_with_its_last_words(under) -> None:
         (["--recorded", "x", "--on", "cpu:1"], "--on has no effect with --recorded"),
         (["--cluster", "birch", "--sweep", "n=1", "--", "a{n}"], "--sweep has no effect with"),
         (["--repeats", "3", "--", "true"], "--repeats has no effect without --cluster"),
-        (["--cluster", "a", "--on", "cpu:1", "--window", "0", "--", "true"], "--window 0; exp"),
+        (["--cluster", "a", "--on", "cpu:1", "--window", "0s", "--", "true"], "--window 0s; exp"),
         (["--plot", "x.gif", "--", "true"], "--plot x.gif"),
         ([], "one of the two"),
     ],

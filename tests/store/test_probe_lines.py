@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from teho.experiment.progress import News
+from teho.experiment.progress import HasNews
 from teho.model.watched import State, Wait
 from teho.store.probe import processes_in, watched_processes
 
@@ -78,5 +78,5 @@ def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     """A recorder takes the spool home while somebody looks."""
     problems: list[str] = []
     assert processes_in(tmp_path / "none", problems) == []
-    assert not News(tmp_path / "none")()
+    assert not HasNews(tmp_path / "none")()
     assert problems == []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
+from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -62,6 +64,8 @@ def command(
         if self_test or form == "json":
             raise InputError("--in-job with --self-test or --format json", "one without the other")
         raise click.exceptions.Exit(_in_job(ids, python, data, cluster))
+    if python not in {"", "-"} and shutil.which(Path(python).expanduser()) is None:
+        raise InputError(f"--python {python}: no such program", "the path of a Python")
     from teho.doctor.collect import collect_snapshot
     from teho.doctor.examine import chosen, examine, exit_code
 

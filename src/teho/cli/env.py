@@ -52,7 +52,9 @@ Examples:
   teho env plan --cluster narval --framework pytorch --format json > torch.json""",
 )
 @click.option("--cluster", "name", metavar="NAME", help="Where.  [default: where this runs]")
-@click.option("--framework", type=click.Choice(get_args(Framework)), required=True)
+@click.argument("framework", required=False, type=click.Choice(get_args(Framework)))
+@click.option("--framework", "option", type=click.Choice(get_args(Framework)),
+              help="As FRAMEWORK.")  # fmt: skip
 @click.option("--version", metavar="VERSION", default="", help="Of the framework, such as 2.12.")
 @click.option("--python", metavar="VERSION", default="", help="Of Python, such as 3.12.")
 @click.option("--with", "extra", metavar="PACKAGE", multiple=True,
@@ -69,7 +71,14 @@ Examples:
 @click.option("--tool", type=click.Choice(["conda", "mamba", "micromamba"]),
               help="Your own.  [default: the site's conda]")  # fmt: skip
 @_FORMAT
-def plan(name: str | None, env_name: str, form: str, **given: Any) -> None:
+def plan(
+    name: str | None,
+    framework: Framework | None,
+    option: Framework | None,
+    env_name: str,
+    form: str,
+    **given: Any,
+) -> None:
     """Write a script that installs a GPU build of a framework, the newest that fits, and say why.
 
     It fits the cluster's GPUs, their driver and the site's rules; nothing is run. With `teho plan
@@ -80,7 +89,12 @@ def plan(name: str | None, env_name: str, form: str, **given: Any) -> None:
 
     cluster = _cluster(name)
     kind, tool = given.pop("kind"), given.pop("tool")
-    asked = Asked(name=env_name, kind=kind, tool=tool or "", **given)
+    if framework and option and framework != option:
+        raise InputError(f"{framework} and --framework {option}", "one of them")
+    wanted = framework or option
+    if wanted is None:
+        raise InputError("no FRAMEWORK", f"one of {', '.join(get_args(Framework))}")
+    asked = Asked(framework=wanted, name=env_name, kind=kind, tool=tool or "", **given)
     found = plan_environment(cluster, asked)
     if isinstance(found, NothingFits):
         from teho.cli.terminal import wants_color, width

@@ -80,7 +80,8 @@ def run(arguments: Sequence[str]) -> None:
             )  # a terminal of ASCII gets ? for ✗, not a traceback
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
-    sys.exit(_guarded(lambda: teho.main(list(arguments), prog_name="teho", standalone_mode=False)))
+    words = list(arguments) or ["--help"]
+    sys.exit(_guarded(lambda: teho.main(words, prog_name="teho", standalone_mode=False)))
 
 
 def _open_streams() -> None:

@@ -10,11 +10,12 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from teho.cli import say
 from teho.errors import InputError, UnitError
 from teho.model.cluster import Cluster
 from teho.model.request import Launcher, Request
 from teho.schedulers.script_options import ScriptOptions
-from teho.units import GIB, MIB, parse_bytes, parse_duration
+from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
 
 __all__ = [
     "check_gpu_type",
@@ -28,8 +29,19 @@ __all__ = [
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+
+class _GpuCount(click.IntRange):
+    """A number of GPUs; tells who writes Slurm's `TYPE:NUMBER` how Teho spells it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        kind, colon, count = str(value).rpartition(":")
+        if colon and count.isdecimal():
+            raise InputError(f"--gpus {value}", "a number", f"`--gpus {count} --gpu-type {kind}`")
+        return super().convert(value, param, ctx)
+
+
 _REQUEST = (
-    click.option("--gpus", type=click.IntRange(min=0), default=1, show_default=True, metavar="N",
+    click.option("--gpus", type=_GpuCount(min=0), default=1, show_default=True, metavar="N",
                  help="GPUs of the whole job; 0: none."),
     click.option("--gpu-memory", metavar="SIZE",
                  help="Memory of each GPU, at least, such as 30GiB."),
@@ -217,6 +229,8 @@ def _seconds(text: str | None) -> float | None:
             f"a unit, such as {text.strip()}min",
         )
     seconds = parse_duration(text, "--time")
+    if text.count(":") == 1 and "-" not in text:
+        say(f"--time {text} is minutes and seconds: {format_duration(seconds)}")
     if seconds <= 0:
         raise UnitError(f"--time: {text!r} is no time at all", "a length such as 30min or 2h")
     return seconds

@@ -234,7 +234,9 @@ def _partition(
     jobs = _number(told.config.get("max_u_jobs", ""))
     # At the soft limit a program is sent SIGUSR1, which ends it unless it listens.
     times = [told.of_queue(queue, name, "INFINITY") for name in ("h_rt", "s_rt")]
-    longest = min((parse_duration(text) for text in times if text != "INFINITY"), default=None)
+    longest = min(
+        (parse_duration(text, bare_is_s=True) for text in times if text != "INFINITY"), default=None
+    )
     types = told.of_queue(queue, "qtype", "BATCH INTERACTIVE").split()
     return Partition(
         name=queue,

@@ -420,7 +420,7 @@ def _is_of_threads(cpus: int, per_core: set[int]) -> bool:
 
 
 def _shortest(*limits: str) -> str | None:
-    known = [parse_duration(text) for text in limits if text.upper() not in _NONE]
+    known = [parse_duration(text, bare_is_s=True) for text in limits if text.upper() not in _NONE]
     return length(min(known)) if known else None
 
 
