@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import jsonschema
@@ -274,6 +276,83 @@ def test_list_and_its_cache(teho, own: Path) -> None:
     assert [row["id"] for row in rows] == [second]
     assert [row["exit_code"] for row in rows] == [3]
     assert len(teho("list", "--last", "1").stdout.splitlines()) == 2
+
+
+def add_runs(home: Path, like: str, count: int, **changes: object) -> list[str]:
+    """Copy a recording's description, one minute after the other; return the ids."""
+    run = msgspec.json.decode((home / "runs" / like / "run.json").read_bytes(), type=Run)
+    made = []
+    for number in range(count):
+        began = run.started_at + timedelta(minutes=number + 1)
+        run_id = f"{began:%Y%m%d-%H%M%S}-{number:04}"
+        folder = home / "runs" / run_id
+        folder.mkdir()
+        one = msgspec.structs.replace(run, id=run_id, started_at=began, **changes)
+        (folder / "run.json").write_bytes(msgspec.json.encode(one))
+        made.append(run_id)
+    return made
+
+
+def test_list_shows_the_newest_30_and_says_what_it_leaves_out(teho, own: Path) -> None:
+    _, second = ids(own)
+    made = add_runs(own, second, 40)
+    shown = teho("list")
+    _, *rows = shown.stdout.splitlines()
+    assert [row.split()[0] for row in rows] == made[-30:]
+    assert shown.stderr == "teho: not shown: older runs; `teho list --all` shows all\n"
+    assert len(teho("list", "--last", "35").stdout.splitlines()) == 36
+    everything = teho("list", "--all")
+    assert (len(everything.stdout.splitlines()), everything.stderr) == (43, "")
+    assert len(json.loads(teho("list", "--format", "json").stdout)) == 42
+
+
+def test_list_hides_the_runs_that_compare_made(teho, own: Path) -> None:
+    _, second = ids(own)
+    (made,) = add_runs(own, second, 1, tags={"compare": "abc"})
+    shown = teho("list")
+    assert made not in shown.stdout
+    assert "1 run that compare or scale made" in shown.stderr
+    assert made in teho("list", "--all").stdout
+    assert made in teho("list", "--tag", "compare=abc").stdout
+
+
+def test_list_since(teho, own: Path) -> None:
+    _, second = ids(own)
+    run = msgspec.json.decode((own / "runs" / second / "run.json").read_bytes(), type=Run)
+    (old,) = add_runs(own, second, 1)
+    path = own / "runs" / old
+    earlier = msgspec.structs.replace(
+        run, id="20200101-120000-old", started_at=datetime(2020, 1, 1, 12, tzinfo=timezone.utc)
+    )
+    (path / "run.json").write_bytes(msgspec.json.encode(earlier))
+    path.rename(path.with_name(earlier.id))
+    assert earlier.id in teho("list").stdout
+    assert earlier.id not in teho("list", "--since", "1d").stdout
+    assert earlier.id in teho("list", "--since", "2020-01-01").stdout
+    assert earlier.id not in teho("list", "--since", "2020-01-03").stdout
+    nothing = teho("list", "--since", "2100-01-01")
+    assert "began since 2100-01-01" in nothing.stderr
+    for wrong in ("yesterday", "7", "2026-13-01"):
+        result = teho("list", "--since", wrong)
+        assert result.returncode == 2
+        assert f"--since {wrong}; expected a date such as" in one_line(result.stderr)
+
+
+def test_list_says_when_in_local_time_and_where_and_whose_if_they_differ(teho, own: Path) -> None:
+    _, second = ids(own)
+    run = msgspec.json.decode((own / "runs" / second / "run.json").read_bytes(), type=Run)
+    plain = teho("list", env={"TZ": "Asia/Kolkata"}).stdout
+    assert "Began (IST)" in plain.splitlines()[0]
+    local = run.started_at.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    assert f"{local:%Y-%m-%d %H:%M}" in plain
+    assert "Host" not in plain
+    add_runs(own, second, 1, host="another-node")
+    heads = teho("list").stdout.splitlines()[0]
+    assert "Host" in heads
+    assert "User" not in heads
+    rows = json.loads(teho("list", "--format", "json").stdout)
+    assert {row["user"] for row in rows} == {pwd.getpwuid(os.getuid()).pw_name}
+    assert rows[-1]["host"] == "another-node"
 
 
 def test_a_tag_that_no_run_has(teho, own: Path) -> None:

@@ -380,7 +380,7 @@ def test_whoever_ends_it_ends_all_and_its_recording_is_no_failure(
     assert "It was ended early." in output
     state = Path(f"/proc/{child}/stat")
     assert not state.exists() or ") Z " in state.read_text()
-    assert "ended with its comparison" in teho("list").stdout
+    assert "ended with its comparison" in teho("list", "--all").stdout
 
 
 # ---- a number that is swept, and a cluster ----

@@ -44,7 +44,7 @@ def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
         return
     if not yes:
         for path in chosen[:10]:
-            click.echo(f"  {path.name}", err=True)
+            click.echo(f"  {path.name}{_about(path)}", err=True)
         if len(chosen) > 10:
             click.echo(f"  … and {len(chosen) - 10} more", err=True)
         click.confirm(f"Delete {len(chosen)} recording(s)?", abort=True, err=True)
@@ -73,6 +73,20 @@ def _older(home: Path, older_than: str) -> list[Path]:
     except OverflowError as error:
         raise InputError(f"--older-than: {older_than!r}", "a time within the calendar") from error
     return [path for path, run in list_runs(home) if run and run.started_at < limit]
+
+
+def _about(path: Path) -> str:
+    """Return when a run began, in local time, and what ran."""
+    import shlex
+
+    from teho.store.read import read_run
+
+    try:
+        run = read_run(path)
+    except RecordingError:
+        return ", damaged"
+    began = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return f", {began}: {shlex.join(run.command)[:60]}"
 
 
 def _is_running(path: Path) -> bool:

@@ -23,7 +23,14 @@ from teho.model.run import Run
 from teho.store.layout import is_ours, run_file, runs_directory
 from teho.store.read import read_run
 
-__all__ = ["find_run", "list_runs", "remove_run", "runs_of_job", "runs_of_job_id"]
+__all__ = [
+    "find_run",
+    "list_runs",
+    "newest_runs",
+    "remove_run",
+    "runs_of_job",
+    "runs_of_job_id",
+]
 
 _LAYOUT = 1
 _CLOCKS_DIFFER = timedelta(minutes=2)
@@ -127,17 +134,23 @@ def _ids(runs: Path) -> list[str]:
 
 def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
     """Return every run's directory and description, oldest first; None where it is damaged."""
+    return list(newest_runs(home))[::-1]
+
+
+def newest_runs(home: Path) -> Iterator[tuple[Path, Run | None]]:
+    """Yield every run's directory and description, newest first; None where it is damaged.
+
+    Who needs only some of them stops: of 10,000 runs, only those are read.
+    """
     runs = runs_directory(home)
     ids = _ids(runs)
     cache = _Cache.open(runs)
+    fresh: list[tuple[str, int, bytes]] = []
     try:
-        known = cache.all()
-        found: list[tuple[Path, Run | None]] = []
-        fresh: list[tuple[str, int, bytes]] = []
-        for run_id in ids:
+        for run_id in reversed(ids):
             directory = runs / run_id
             stamp = _stamp(directory)
-            cached = known.get(run_id)
+            cached = cache.get(run_id)
             run: Run | None = None
             if cached is not None and cached[0] == stamp:
                 with contextlib.suppress(ValueError):
@@ -146,11 +159,10 @@ def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
                 run = _description(directory)
                 if run is not None and run.end is not None:
                     fresh.append((run_id, stamp, msgspec.json.encode(run)))
-            found.append((directory, run))
-        cache.update(fresh, gone=known.keys() - set(ids))
+            yield directory, run
     finally:
+        cache.update(fresh, gone=cache.ids() - set(ids))
         cache.close()
-    return found
 
 
 def runs_of_job(home: Path, submission: Submission) -> list[Path]:
@@ -242,17 +254,26 @@ class _Cache:
             Path(path).chmod(0o600)
         return cls(connection, str(runs))
 
-    def all(self) -> dict[str, tuple[int, bytes]]:
-        """Return `id -> (stamp, description)` of this home."""
+    def ids(self) -> set[str]:
+        """Return the ids of this home that are known."""
         try:
-            rows = self._connection.execute(
-                "select id, stamp, description from run where home = ?", (self._runs,)
-            )
-            return {run_id: (stamp, blob) for run_id, stamp, blob in rows}
+            rows = self._connection.execute("select id from run where home = ?", (self._runs,))
+            return {run_id for (run_id,) in rows}
         except sqlite3.Error:
-            return {}
+            return set()
 
-    def update(self, fresh: list[tuple[str, int, bytes]], gone: Iterator[str] | set[str]) -> None:
+    def get(self, run_id: str) -> tuple[int, bytes] | None:
+        """Return the stamp and description of a run; None if it is not known."""
+        try:
+            row: tuple[int, bytes] | None = self._connection.execute(
+                "select stamp, description from run where home = ? and id = ?",
+                (self._runs, run_id),
+            ).fetchone()
+        except sqlite3.Error:
+            return None
+        return row
+
+    def update(self, fresh: list[tuple[str, int, bytes]], gone: set[str]) -> None:
         """Keep new descriptions and drop those of runs that are no more."""
         with contextlib.suppress(sqlite3.Error), self._connection:
             self._connection.executemany(
