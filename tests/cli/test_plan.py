@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -51,11 +52,45 @@ SCENARIOS = {
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_plan_as_text(teho: Teho, name: str) -> None:
     code, arguments = SCENARIOS[name]
-    result = teho("plan", *arguments)
-    assert result.returncode == code, result.stderr
-    assert result.stderr == ""
-    assert all(len(line) <= 80 for line in result.stdout.splitlines())
-    check_golden(DATA / f"plan-{name}.txt", result.stdout)
+    for level, file in ([], f"plan-{name}.txt"), (["--why"], f"plan-{name}-why.txt"):
+        result = teho("plan", *level, *arguments)
+        assert result.returncode == code, result.stderr
+        assert result.stderr == ""
+        lines = result.stdout.splitlines()
+        # A command is there to be copied: it stands on one line.
+        assert all(len(line) <= 80 for line in lines if "→ teho plan" not in line)
+        check_golden(DATA / file, result.stdout)
+
+
+@pytest.mark.parametrize("words", [[], ["--gpus", "4"], ["--gpus", "0"], ["--gpus", "900"]])
+def test_a_plan_over_the_whole_catalogue_fits_a_screen(teho: Teho, words: list[str]) -> None:
+    result = teho("plan", *words, "--time", "12h", "--", "train.py")
+    assert len(result.stdout.splitlines()) <= 40
+    assert len(teho("plan", "--why", *words, "--time", "12h").stdout.splitlines()) > 40
+
+
+def test_the_command_that_writes_the_script_works_as_it_is_printed(
+    teho: Teho, tmp_path: Path
+) -> None:
+    words = ["--time", "2h", "--name", "my job", "--", "python", "a b.py", "--cluster"]
+    told = teho("plan", "--cluster=maple,birch", "--cluster", "birch", *words).stdout
+    (line,) = (line for line in told.splitlines() if "→ teho plan" in line)
+    command = line.partition("→ teho ")[2]
+    assert command.startswith("plan --time 2h --name 'my job' --cluster birch --script -- python")
+    shell = f"{shlex.join(map(str, TEHO))} {command}"
+    subprocess.run(["sh", "-c", shell], cwd=tmp_path, check=True, timeout=60)
+    assert "srun python 'a b.py' --cluster" in (tmp_path / "job.sh").read_text()
+
+
+def test_clusters_of_the_user_come_first(teho: Teho) -> None:
+    told = json.loads(teho("plan", *TREES, "--format", "json").stdout)
+    assert told["options"][0]["cluster"] == "birch"
+    env = {"TEHO_MY_CLUSTERS": "maple, birch"}
+    told = json.loads(teho("plan", *TREES, "--format", "json", env=env).stdout)
+    assert told["options"][0]["cluster"] == "maple"
+    wrong = teho("plan", *TREES, env={"TEHO_MY_CLUSTERS": "mapel"})
+    assert wrong.returncode == 2
+    assert "did you mean 'maple'" in wrong.stderr
 
 
 def test_json_is_as_its_schema_says(teho: Teho) -> None:
@@ -221,6 +256,6 @@ def test_the_library_gives_the_same() -> None:
 
 
 def test_a_limit_keeps_its_subject_after_a_sentence_with_another(teho: Teho) -> None:
-    done = teho("plan", "--cluster", "lumi", "--gpus", "3", "--time", "20d")
+    done = teho("plan", "--why", "--cluster", "lumi", "--gpus", "3", "--time", "20d")
     text = " ".join(done.stdout.split())
     assert "only invited users can use partition bench; the job requests 20 d, more than" in text

@@ -15,7 +15,7 @@ from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers import waiting
 from teho.schedulers.waiting import as_the_scheduler_says
-from teho.show.plan_text import render_plan
+from teho.show.plan_why_text import render_plan_why
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 SOON = datetime(2026, 11, 20, 14, 0, tzinfo=timezone.utc)
@@ -58,7 +58,7 @@ def test_what_the_scheduler_refuses_does_not_fit(monkeypatch: pytest.MonkeyPatch
         "the scheduler would refuse the job; sbatch says: error: Invalid account"
     }
     alone = asked(monkeypatch, no, "lumi")
-    text = render_plan(Request(gpus=1), alone, CLUSTERS, width=100, color=False)
+    text = render_plan_why(Request(gpus=1), alone, CLUSTERS, width=100, color=False)
     assert text.startswith("✗ Nothing fits")
     assert "Fits on" not in text
 
@@ -93,6 +93,6 @@ def test_the_wait_in_words(
     clusters = {"lumi": CLUSTERS["lumi"]}
     found = answer(request, clusters.values())
     told = as_the_scheduler_says(found, clusters["lumi"], None)  # type: ignore[arg-type]
-    text = render_plan(request, told, clusters, width=100, color=False)
+    text = render_plan_why(request, told, clusters, width=100, color=False)
     assert words in text
     assert ("says the scheduler" in text) == bool(words)

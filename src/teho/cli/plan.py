@@ -41,25 +41,29 @@ Examples:
 )
 @request_options
 @click.option("--cluster", "names", metavar="NAME", multiple=True,
-              help="Only this cluster; may be given again.  [default: all]")  # fmt: skip
+              help="Only these, such as lumi,roihu.  [default: all]")  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--script", is_flag=True, help="Print the cheapest way's batch script alone.")
+@click.option("--why", is_flag=True, help="Every bill, warning, limit and source.")
+@click.option("--script", is_flag=True, help="Print the first way's batch script alone.")
 @script_options
 @click.argument("argv", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(
     names: tuple[str, ...],
     form: str,
+    why: bool,
     script: bool,
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Say what to ask for so that COMMAND fits, on every cluster, cheapest first.
+    """Say what to request so that COMMAND fits, on every cluster.
 
-    And, for what does not fit, the limit that is in the way and where it is written. What
-    --record, --framework and the options below them say is for the script alone.
-    Exit code: 0 something fits, 1 nothing does.
+    Order: the cluster that you are on, then those of the setting `my_clusters`, then the others by
+    the memory of their GPUs, the least that is enough first. Within a cluster, the cheapest way
+    comes first, and partitions for tests and interactive work come last. With --why: every bill,
+    warning and limit, also of what does not fit. --record, --framework and the options below them
+    are for the script only. Exit code: 0 something fits, 1 nothing does.
     """
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and form == "json":
@@ -72,7 +76,10 @@ def command(
     here = _here(clusters)
     live = live_of(here) if here else {}
     even_if_retired = given["even_if_retired"]
-    found = answer(request, clusters.values(), even_if_retired=even_if_retired, live=live)
+    preferred = [*([here.name] if here else []), *_own_clusters()]
+    found = answer(
+        request, clusters.values(), even_if_retired=even_if_retired, live=live, preferred=preferred
+    )
     if request.gpu_type is not None and not found.options:
         check_gpu_type(request.gpu_type)
     if here and found.options:
@@ -86,14 +93,32 @@ def command(
     else:
         from teho.cli.terminal import wants_color, width
         from teho.show.plan_text import render_plan
+        from teho.show.plan_why_text import render_plan_why
 
         # What is no script must not end up in the script's file.
         stream = sys.stderr if script else sys.stdout
-        color = wants_color(stream)
-        text = render_plan(request, found, clusters, width=width(), color=color)
+        columns, color = width(), wants_color(stream)
+        if why:
+            text = render_plan_why(request, found, clusters, width=columns, color=color)
+        else:
+            typed = sys.argv[2:] if sys.argv[1:2] == ["plan"] and not script else []
+            text = render_plan(request, found, clusters, typed, width=columns, color=color)
         click.echo(text, file=stream, nl=False)
     if not found.options:
         raise click.exceptions.Exit(1)
+
+
+def _own_clusters() -> list[str]:
+    """Return the names of the clusters that the user has set as hers.
+
+    Raises:
+        InputError: there is no such cluster.
+    """
+    from teho.clusters.catalogue import load_cluster
+    from teho.config.settings import load_settings
+
+    names = load_settings().my_clusters.replace(",", " ").split()
+    return [load_cluster(name).name for name in names]
 
 
 def _here(clusters: dict[str, Cluster]) -> Cluster | None:
@@ -141,4 +166,5 @@ def _clusters(names: tuple[str, ...]) -> dict[str, Cluster]:
     """Read the clusters of these names, or all; of those that are named, only their files."""
     from teho.clusters.catalogue import load_catalogue, load_cluster
 
-    return {name: load_cluster(name) for name in names} if names else load_catalogue()
+    named = [one for name in names for one in name.replace(",", " ").split()]
+    return {name: load_cluster(name) for name in named} if named else load_catalogue()

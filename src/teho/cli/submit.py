@@ -108,7 +108,7 @@ def command(
         _check_after(option, wishes, settings.home_directory)
     submission = _submit(option, script, wishes, settings.home_directory)
     from teho.cli.jobs import follow_to_end
-    from teho.show.plan_text import option_sentence
+    from teho.show.plan_why_text import option_sentence
 
     number = submission.number
     where = "this machine, as planned for " if local else ""

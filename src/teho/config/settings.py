@@ -34,6 +34,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time between two samples, at least 0.1s. Variable: TEHO_EVERY."""
     report: ReportLevel = "short"
     """How much `teho run` prints at the end: none, short or full. Variable: TEHO_REPORT."""
+    my_clusters: str = ""
+    """Names of the clusters that you use, such as `roihu, lumi`: plans show them first. Variable:
+    TEHO_MY_CLUSTERS."""
     thresholds: str = ""
     """A TOML file whose thresholds replace Teho's own. Variable: TEHO_THRESHOLDS."""
     electricity: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -49,18 +49,20 @@ def answer(
     *,
     even_if_retired: bool = False,
     live: Mapping[str, Live] = _NOTHING_LIVE,
+    preferred: Sequence[str] = (),
 ) -> Answer:
     """Return every option that fits and, for everything else, the limits that it breaks.
 
     Options of one cluster stand together, cheapest first, test and interactive
-    partitions last. Clusters bill in units that do not compare, so they are ordered by
-    the GPU that is least above the need.
+    partitions last. Clusters bill in units that do not compare. The preferred ones come first,
+    then the others by the GPU whose memory is least above the need.
 
     Args:
         request: what the program needs.
         clusters: the clusters to consider.
         even_if_retired: plan for retired clusters too, for study.
         live: what running schedulers say of partitions and of the user, by cluster.
+        preferred: names of clusters that come first, in this order.
 
     Raises:
         InputError: a number of the request can be no one's need, such as no nodes.
@@ -75,7 +77,7 @@ def answer(
         fitting, failing = _of_cluster(request, cluster, live.get(cluster.name))
         groups += [fitting] if fitting else []
         unfit += failing
-    groups.sort(key=_group_order)
+    groups.sort(key=lambda group: (_preference(group[0].cluster, preferred), *_group_order(group)))
     options = tuple(option for group in groups for option in group)
     return Answer(options=options, unfit=tuple(unfit))
 
@@ -91,6 +93,10 @@ def _check(request: Request) -> None:
             raise InputError(
                 f"{name.rsplit('_', 1)[0].replace('_', ' ')}: {amount:g}", "more than 0"
             )
+
+
+def _preference(cluster: str, preferred: Sequence[str]) -> int:
+    return preferred.index(cluster) if cluster in preferred else len(preferred)
 
 
 def _group_order(group: list[Option]) -> tuple[float, str]:

@@ -1,335 +1,167 @@
-"""A plan for a terminal: what to ask for, what it costs, and why the rest does not fit."""
+"""A plan for a terminal: the first way that fits, all ways in a table, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timezone
-from itertools import groupby, pairwise
-from typing import TypeVar
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
 from teho.model.cluster import Cluster
-from teho.model.plan import Advice, Answer, Option, Refusal, Unfit
-from teho.model.request import DEFAULT_TIME_S, Request
-from teho.show.cells import format_moment, plain, quantity
-from teho.show.flow import dotted, flow, printed, sentence, words
-from teho.units import counted, format_count, format_duration, format_mib, plural
+from teho.model.plan import Advice, Answer, Option, Unfit
+from teho.model.request import Request
+from teho.show.cells import format_moment
+from teho.show.flow import flow, printed, words
+from teho.show.plan_why_text import (
+    by_distance,
+    cost_words,
+    label_of,
+    plan_head,
+    refused_lines,
+)
+from teho.show.text_table import table_lines
+from teho.show.view import Cell, Column, Table
+from teho.units import MIB, counted
 
-__all__ = ["option_sentence", "render_plan"]
+__all__ = ["render_plan"]
 
-_T = TypeVar("_T")
-_QUIET = frozenset({"limit_not_documented", "cost_not_documented"})
-"""Advice on what the catalogue lacks, not on what the user asked."""
-_SAID_ABOVE = frozenset({"time_not_said"})
-"""Advice that the second line of the plan gives once for all."""
-_WHOLE_CLUSTER = frozenset({"retired"})
-_OTHER_JOBS = frozenset({"no_such_nodes"})
-_SUBJECT = "the job requests "
+_NEAREST = 4
+"""Places that do not fit are named with their limits, if nothing fits."""
+_QUIET = frozenset({"limit_not_documented", "cost_not_documented", "time_not_said"})
+"""Advice on what the catalogue lacks; `--why` has it."""
+_MOST = 24
+"""Ways in the table."""
 _INDENT = Text("  ")
-_AT_ONCE_S = 60.0
+_MEMORY = Column(key="memory", label="Memory", unit="bytes", shown_in="GiB", decimals=0)
 
 
 def render_plan(
-    request: Request, answer: Answer, clusters: Mapping[str, Cluster], *, width: int, color: bool
+    request: Request,
+    answer: Answer,
+    clusters: Mapping[str, Cluster],
+    typed: Sequence[str] = (),
+    *,
+    width: int,
+    color: bool,
 ) -> str:
-    """Render a plan for people; ends in a line break.
+    """Render a plan on one screen; ends in a line break.
 
     Args:
         request: what was asked.
         answer: what the planner says to it.
-        clusters: the clusters that it was held against, by name.
+        clusters: the clusters that it was compared with, by name.
+        typed: the words of the command line behind `teho plan`; empty: not known.
         width: columns of the terminal.
         color: whether escape codes for colour may be written.
     """
-    retired = [unfit for unfit in answer.unfit if _kinds(unfit) & _WHOLE_CLUSTER]
-    unfit = [unfit for unfit in answer.unfit if unfit not in retired]
-    everywhere = _everywhere(answer.options)
-    blocks = [_head(request, answer, clusters, width)]
-    blocks.append([line for advice in everywhere for line in _advice(advice, width)])
-    blocks += [
-        _cluster(options, clusters[name], everywhere, width)
-        for name, options in _by_cluster(answer.options, lambda option: option.cluster).items()
-    ]
-    blocks += [_unfit(unfit, clusters, width), _retired(retired, width)]
+    blocks = [plan_head(request, answer, clusters, width)]
+    if answer.options:
+        first = answer.options[0]
+        for advice in _warnings(first):
+            lead = Text.assemble("  ", ("!", "bold yellow"), " ")
+            blocks[0] += flow(words(advice.sentence), width, lead)
+        if typed:
+            blocks[0].append(_next(typed, request.command, first.cluster))
+        blocks.append(_ways(answer.options, clusters, width))
+    else:
+        nearest = by_distance(answer.unfit)[1 : _NEAREST + 1]
+        lines = [line for one in nearest for line in _nearest(one, clusters, width)]
+        blocks.append([Text("Next nearest", "bold"), *lines] if lines else [])
+    blocks.append(list(_left_out(answer, width)))
     return printed((block for block in blocks if block), width=width, color=color)
 
 
-def _head(
-    request: Request, answer: Answer, clusters: Mapping[str, Cluster], width: int
-) -> list[Text]:
-    asked = flow(dotted(_asked(request)), width, _INDENT, style="dim")
-    if not answer.options:
-        verdict = words(_nearest(answer, clusters))
-        return [*flow(verdict, width, _mark("✗", "bold red"), style="bold"), *asked]
-    first, count = answer.options[0], len(answer.options)
-    cost = f", {_cost(first)}" if first.cost and first.cost.unit else ""
-    where = f"{clusters[first.cluster].title}, {_label(first)}"
-    verdict = words(f"Fits on {where}: {_resources(first)}{cost}")
-    lines = flow(verdict, width, _mark("✓", "bold green"), style="bold")
-    names = {option.cluster for option in answer.options}
-    if count > 1:
-        more = f"the first of {count} ways"
-        more += f" on {len(names)} clusters" if len(names) > 1 else ""
-        more += ", by the GPU least above the need" if len(names) > 1 and request.gpus else ""
-        lines += flow(words(more), width, _INDENT, style="dim")
-    return [*lines, *asked]
+def _next(typed: Sequence[str], command: Sequence[str], cluster: str) -> Text:
+    """Return the command that writes the batch script of the first way."""
+    options = list(typed[: len(typed) - len(command)])
+    options = [word for word in options if word not in {"--", "--why"}]
+    kept: list[str] = []
+    place = 0
+    while place < len(options):
+        if options[place] == "--cluster":
+            place += 2
+            continue
+        if not options[place].startswith("--cluster="):
+            kept.append(options[place])
+        place += 1
+    argv = ["teho", "plan", *kept, "--cluster", cluster, "--script", "--"]
+    told = f"{shlex.join(argv)} {shlex.join(command) if command else 'COMMAND'} > job.sh"
+    return Text.assemble("  → ", (told, "cyan"), no_wrap=True)
 
 
-def _asked(request: Request) -> list[Text]:
-    gpus = (
-        f"{request.gpus} × {request.gpu_type}" if request.gpu_type else counted(request.gpus, "GPU")
+def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster], width: int) -> list[Text]:
+    warn = [bool(list(_warnings(option))) for option in options[:_MOST]]
+    some_warn = any(warn) and not all(warn)
+    has_start = any(option.expected_start_at for option in options)
+    columns = (
+        Column(key="cluster", label="Cluster"),
+        Column(key="partition", label="Partition"),
+        Column(key="nodes", label="Nodes"),
+        *([Column(key="gpus", label="GPUs a node")] if options[0].gpus_per_node else []),
+        Column(key="cores", label="Cores"),
+        *([_MEMORY] if any(option.memory_mib for option in options) else []),
+        Column(key="cost", label="Cost"),
+        *([Column(key="start", label="Starts")] if has_start else []),
+        *([Column(key="mark", label="!")] if some_warn else []),
     )
-    if request.gpu_memory_gib:
-        gpus += f" of {_gib(request.gpu_memory_gib)} or more"
-    parts = [
-        f"asked: {gpus}" if request.gpus else "asked: no GPU",
-        counted(request.nodes, "node") if request.nodes else "",
-        f"{counted(request.cpus_per_gpu, 'core')} a GPU" if request.cpus_per_gpu else "",
-        counted(request.cpus, "core") if request.cpus else "",
-        f"{format_mib(request.memory_mib)} a node" if request.memory_mib else "",
-        f"{_gib(request.local_disk_gib)} of local disk" if request.local_disk_gib else "",
-        format_duration(request.time_s)
-        if request.time_s
-        else f"no `--time`, so {format_duration(DEFAULT_TIME_S)} or what a partition allows",
-        request.launcher if request.launcher != "plain" else "",
-    ]
-    return [Text(plain(part)) for part in parts if part]
+    rows = tuple(_row(option, clusters) for option in options[:_MOST])
+    table = Table(key="ways", title="All ways that fit", columns=columns, rows=rows)
+    lines = table_lines(table, width)
+    left = len(options) - _MOST
+    note = "Cores and memory are of each node."
+    if any(row.get("memory") is None for row in rows) and _MEMORY in columns:
+        note += " –: the site sets it."
+    if some_warn:
+        note += " !: has warnings."
+    elif all(warn) and len(warn) > 1:
+        note += " All have warnings."
+    if left > 0:
+        note = f"and {counted(left, 'more way')}; {note}"
+    return [*lines, *flow(words(note), width, _INDENT, style="dim")]
 
 
-def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
-    """Return the sentence that stands first where nothing fits: the one limit to look at."""
-    if not answer.unfit:
-        return "Nothing fits: the catalogue has no cluster"
-    nearest = min(answer.unfit, key=_distance)
-    refusal = nearest.refusals[0]
-    if refusal.kind == "retired":
-        return f"Nothing fits: {refusal.sentence}{_instead(refusal)}"
-    where = clusters[nearest.cluster].title
-    if nearest.label or nearest.partition:
-        where += f", {nearest.label or nearest.partition}"
-    return f"Nothing fits. Nearest is {where}: {refusal.sentence}{_instead(refusal)}"
+def _row(option: Option, clusters: Mapping[str, Cluster]) -> dict[str, Cell]:
+    memory = f" {option.gpu_memory_gib:.4g} GiB" if option.gpu_memory_gib else ""
+    cores = option.cpus_per_task * option.tasks_per_node
+    if option.cost is None:
+        cost = "not documented"
+    else:
+        cost = cost_words(option) if option.cost.unit else "free of charge"
+    start = option.expected_start_at
+    return {
+        "cluster": clusters[option.cluster].title,
+        "partition": label_of(option),
+        "nodes": option.nodes,
+        "gpus": f"{option.gpus_per_node} {option.gpu_type}{memory}",
+        "cores": cores,
+        "memory": None if option.memory_mib is None else option.memory_mib * MIB,
+        "cost": cost,
+        "start": format_moment(start) if start else "",
+        "mark": "!" if list(_warnings(option)) else "",
+    }
 
 
-def _cluster(
-    options: list[Option], cluster: Cluster, said: tuple[Advice, ...], width: int
-) -> list[Text]:
-    lines = [_heading(cluster)]
-    shared = [
-        advice for advice in options[0].advice
-        if all(advice in option.advice for option in options)
-    ]  # fmt: skip
-    column = min(16, max(len(_label(option)) for option in options))
-    for option in options:
-        lines += _option(option, cluster, column, width)
-        for advice in option.advice:
-            if advice not in shared:
-                lines += _advice(advice, width, " " * (column + 4))
-        if option.unknown:
-            text = f"not known here: {'; '.join(option.unknown)}"
-            lines += flow(words(text), width, Text(" " * (column + 4)), style="dim")
-    for advice in shared:
-        if advice not in said:
-            lines += _advice(advice, width, "  ")
-    sources = dict.fromkeys(option.cost.source for option in options if option.cost)
-    bills = [source for source in sources if source]
-    if bills:
-        lines += flow(words(f"bill: {'; '.join(bills)}"), width, _INDENT, style="dim", hang=4)
-    return lines
+def _warnings(option: Option) -> Iterator[Advice]:
+    return (advice for advice in option.advice if advice.kind not in _QUIET)
 
 
-def _option(option: Option, cluster: Cluster, column: int, width: int) -> list[Text]:
-    name = Text("  ").append(_label(option).ljust(column), "bold").append("  ")
-    hang = column + 4
-    purpose = _purpose(cluster, option)
-    pieces = words(_resources(option) + (f" ({purpose})" if purpose != "production" else ""))
-    lines = flow(pieces, width, name, hang=hang)
-    lines += flow(_bill(option), width, Text(" " * hang))
-    waiting = _waiting(option)
-    return lines + flow(waiting, width, Text(" " * hang)) if waiting else lines
+def _nearest(unfit: Unfit, clusters: Mapping[str, Cluster], width: int) -> list[Text]:
+    return [Text("  ").append(clusters[unfit.cluster].title, "bold"), *refused_lines(unfit, width)]
 
 
-def _waiting(option: Option) -> list[Text]:
-    """Say when the scheduler would start it; nothing where nobody asked."""
-    if option.expected_start_at is None:
-        return []
-    now = datetime.now(timezone.utc)
-    wait_s = max(0.0, (option.expected_start_at - now).total_seconds())
-    if wait_s < _AT_ONCE_S:
-        return words("would start at once, says the scheduler")
-    at = format_moment(option.expected_start_at)
-    return words(f"would start in {format_duration(wait_s)}, at {at}, says the scheduler")
-
-
-def _bill(option: Option) -> list[Text]:
-    cost = option.cost
-    if cost is None:
-        return words("cost not documented")
-    if not cost.unit:
-        return words("nothing is charged")
-    total, _, _ = cost.sum.rpartition(" = ")
-    pieces = [Text(_cost(option), "green"), *words(f"= {total or cost.sum}")]
-    if cost.gpu_share is not None:
-        share = quantity(100 * cost.gpu_share, "%")
-        pieces[-1].append(" ·", "dim")
-        pieces += [Text(f"GPUs {share}")]
-    return pieces
-
-
-def _cost(option: Option) -> str:
-    cost = option.cost
-    return f"{format_count(cost.amount)} {plural(cost.unit, cost.amount)}" if cost else ""
-
-
-def option_sentence(option: Option) -> str:
-    """Write one option in a line: where, what is asked for, and what it costs at most."""
-    cost = f"; at most {_cost(option)}" if option.cost and option.cost.unit else ""
-    return f"{_label(option)}: {_resources(option)}{cost}"
-
-
-def _resources(option: Option) -> str:
-    """Write what to ask for: `2 nodes, each 4 × a100 of 40 GiB, 48 cores, 480 GiB memory`."""
-    parts = []
-    if option.gpus_per_node:
-        memory = f" of {_gib(option.gpu_memory_gib)}" if option.gpu_memory_gib else ""
-        parts.append(f"{option.gpus_per_node} × {option.gpu_type}{memory}")
-    cores = counted(option.cpus_per_task, "core")
-    tasks = option.tasks_per_node
-    parts.append(f"{tasks} tasks of {cores}" if tasks > 1 else cores)
-    if option.memory_mib is not None:
-        parts.append(f"{format_mib(option.memory_mib)} memory")
-    if option.local_disk_gib is not None:
-        parts.append(f"{_gib(option.local_disk_gib)} disk")
-    kind = "" if option.gpus_per_node else f" of kind {option.node_kind}"
-    parts.append(format_duration(option.time_s))
-    nodes = f"{counted(option.nodes, 'node')}{kind}"
-    return f"{nodes}, {'each ' if option.nodes > 1 else ''}{', '.join(parts)}"
-
-
-def _unfit(unfit: list[Unfit], clusters: Mapping[str, Cluster], width: int) -> list[Text]:
-    """Write every limit that is in the way, the nearest cluster and partition first."""
-    lines: list[Text] = []
-    for name, members in _by_cluster(sorted(unfit, key=_distance), lambda one: one.cluster).items():
-        lines.append(Text("  ").append_text(_called(clusters[name])))
-        others = [one for one in members if _kinds(one) <= _OTHER_JOBS]
-        for one in members:
-            if one not in others or len(others) == 1:
-                lines += _refused(one, width)
-        if len(others) > 1:
-            labels = ", ".join(_name(one) for one in others)
-            text = f"without such nodes: {labels}"
-            lines += flow(words(text), width, Text("    "), style="dim", hang=6)
-    return [Text("Does not fit", "bold"), *lines] if lines else []
-
-
-def _refused(unfit: Unfit, width: int) -> list[Text]:
-    """Write the limits of one place; those of one source stand before it, once."""
-    lines: list[Text] = []
-    pieces = [Text(f"{plain(_name(unfit))}:", "bold")]
-    for source, refusals in groupby(unfit.refusals, key=lambda refusal: refusal.source):
-        text = ""
-        for instead, same in groupby(refusals, key=_instead):
-            text += "; " if text else ""
-            text += _joined([refusal.sentence for refusal in same]) + instead
-        pieces += sentence(text, source)
-        lines += flow(pieces, width, Text("      " if lines else "    "), hang=6)
-        pieces = []
-    return lines
-
-
-def _joined(told: list[str]) -> str:
-    """Join sentences; a subject that the sentence before has too is left out."""
-    shared = [
-        one.removeprefix(_SUBJECT) if before.startswith(_SUBJECT) else one
-        for before, one in pairwise(told)
-    ]
-    return "; ".join([told[0], *shared])
-
-
-def _retired(unfit: list[Unfit], width: int) -> list[Text]:
-    lines: list[Text] = []
-    for one in unfit:
-        refusal = one.refusals[0]
-        lines += flow(words(f"{refusal.sentence}{_instead(refusal)}"), width, _INDENT, hang=4)
-    return [Text("Retired", "bold"), *lines] if lines else []
-
-
-def _advice(advice: Advice, width: int, before: str = "") -> list[Text]:
-    if advice.kind in _SAID_ABOVE:
-        return []
-    if advice.kind in _QUIET:
-        return flow(words(advice.sentence), width, Text(before), style="dim")
-    lead = Text(before).append_text(_mark("!", "bold yellow"))
-    return flow(sentence(advice.sentence, advice.source), width, lead)
-
-
-def _heading(cluster: Cluster) -> Text:
-    return _called(cluster).append(f"  {cluster.site}", "dim")
-
-
-def _called(cluster: Cluster) -> Text:
-    """Write a cluster's title, and its name where `--cluster` takes another word."""
-    title = Text(cluster.title, "bold")
-    return (
-        title if cluster.title.lower() == cluster.name else title.append(f"  {cluster.name}", "dim")
+def _left_out(answer: Answer, width: int) -> Iterator[Text]:
+    """Yield one line that counts what does not fit."""
+    retired = {one.cluster for one in answer.unfit if one.refusals[0].kind == "retired"}
+    places = [one for one in answer.unfit if one.cluster not in retired]
+    told = []
+    if places:
+        names = {one.cluster for one in places}
+        where = f"{counted(len(places), 'partition')} of {counted(len(names), 'cluster')}"
+        told.append(f"{where} {'does' if len(places) == 1 else 'do'} not fit")
+    if retired:
+        are = "is" if len(retired) == 1 else "are"
+        told.append(f"{counted(len(retired), 'cluster')} {are} retired")
+    first = f"{'; '.join(told)}. " if told else ""
+    yield from flow(
+        words(f"{first}`--why` shows every limit, bill and source."), width, Text(""), style="dim"
     )
-
-
-def _everywhere(options: tuple[Option, ...]) -> tuple[Advice, ...]:
-    """Return the warnings that hold on every cluster, where there are several."""
-    if len({option.cluster for option in options}) < 2:
-        return ()
-    return tuple(
-        advice for advice in options[0].advice
-        if all(advice in option.advice for option in options)
-    )  # fmt: skip
-
-
-def _by_cluster(items: Iterable[_T], name_of: Callable[[_T], str]) -> dict[str, list[_T]]:
-    groups: dict[str, list[_T]] = {}
-    for item in items:
-        groups.setdefault(name_of(item), []).append(item)
-    return groups
-
-
-def _distance(unfit: Unfit) -> tuple[bool, bool, int]:
-    """Order places that do not fit: those that one change would mend come first."""
-    kinds = _kinds(unfit)
-    return (bool(kinds & _WHOLE_CLUSTER), bool(kinds & _OTHER_JOBS), len(unfit.refusals))
-
-
-def _kinds(unfit: Unfit) -> set[str]:
-    return {refusal.kind for refusal in unfit.refusals}
-
-
-def _purpose(cluster: Cluster, option: Option) -> str:
-    return next(
-        (
-            partition.purpose
-            for partition in cluster.partitions
-            if partition.name == option.partition and option.node_kind in partition.kinds
-        ),
-        "production",
-    )
-
-
-def _label(option: Option) -> str:
-    return option.label or option.partition or "no partition"
-
-
-def _name(unfit: Unfit) -> str:
-    return unfit.label or unfit.partition or "no partition"
-
-
-def _instead(refusal: Refusal) -> str:
-    if not refusal.instead:
-        return ""
-    return f" → `{refusal.instead}`" if refusal.instead[:2] == "--" else f" → {refusal.instead}"
-
-
-def _mark(mark: str, style: str) -> Text:
-    return Text.assemble((mark, style), " ")
-
-
-def _gib(amount: float) -> str:
-    return f"{amount:.4g} GiB"
