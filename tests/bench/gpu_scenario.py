@@ -76,7 +76,7 @@ def made_up(name: str = "solve") -> Bench:
             ),
             Participant(
                 library="torch", placement="gpu:1", why="cpu_only_build",
-                text="PyTorch 2.13.0+cpu is a build for CPUs alone",
+                text="PyTorch 2.13.0+cpu is a build for CPUs only",
             ),
         ),
         agreements=(Agreement(

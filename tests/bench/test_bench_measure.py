@@ -135,7 +135,7 @@ def test_a_build_for_cpus_alone_is_named_as_such(library: str) -> None:
     )
     (own,) = [one for one in found.participants if one.placement == "gpu:1"]
     assert own.why == "cpu_only_build"
-    assert "is a build for CPUs alone" in own.text
+    assert "is a build for CPUs only" in own.text
     assert any(f"{LIBRARIES[library]} on 1 GPU takes no part" in note for note in found.notes)
     assert {one.placement for one in found.timings} == {"cpu:1"}
 

@@ -78,7 +78,7 @@ def test_what_a_cpu_has_another_word_for_is_named() -> None:
 
 def test_without_timings_it_says_why() -> None:
     assert verdict(timings=()) == (
-        "Nothing could be timed: PyTorch 2.13.0+cpu is a build for CPUs alone."
+        "Nothing could be timed: PyTorch 2.13.0+cpu is a build for CPUs only."
     )
 
 
@@ -153,7 +153,7 @@ def test_phases_are_compared_in_tables_of_their_own() -> None:
     feeds = (crossing(), crossing(group="64 × 64"), crossing("never", phase="end to end"))
     changed = msgspec.structs.replace(measured, crossovers=feeds, pay_offs=())
     kernel, whole = tables_of(changed)[-2:]
-    assert kernel.title == "Kernel: who is faster, from which number of systems on"
+    assert kernel.title == "Kernel: which is faster, from which number of systems on"
     assert [row["from"] for row in kernel.rows] == ["100", "100"]
     assert [(row["from"], row["times"]) for row in whole.rows] == [("never", "1.8")]
 
@@ -191,7 +191,7 @@ def test_text_and_page_say_what_ended_and_what_throttled() -> None:
     text = " ".join(render_bench(bench, width=100, color=False).split())
     page = render_bench_html(bench).replace("\N{NO-BREAK SPACE}", " ")
     for said in (
-        "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs alone.",
+        "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs only.",
         "CuPy on 1 GPU: memory ends at 1 system of 10000 × 10000: OutOfMemoryError",
         "The GPU was slowed by its power cap in 80 of 80 timings.",
     ):

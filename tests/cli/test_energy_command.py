@@ -161,7 +161,7 @@ def test_a_damaged_file(teho: Teho, under, home: Path, content: bytes | None) ->
     ("changes", "words"),
     [
         ({"boot": "another"}, "restarted"),
-        ({"job": "4710"}, "in job 4710, and this is no job"),
+        ({"job": "4710"}, "in job 4710, and this is not a job"),
         ({"at_s": 1e12}, "from now"),
     ],
 )
@@ -207,7 +207,7 @@ def test_mig_instances_have_no_energy(teho: Teho, under) -> None:
     done = teho("energy", "--save", env=under(Scenario.load("a100_mig"), 1))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "teho: no energy from GPUs 0, 1: energy is counted for the whole GPU alone, which MIG "
+        "teho: no energy from GPUs 0, 1: energy is counted only for the whole GPU, which MIG "
         "instances share\n"
     )
 

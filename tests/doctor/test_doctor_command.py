@@ -103,7 +103,7 @@ def test_a_build_for_cpus_dooms_the_job(teho: Teho, stub: Path, torch_python: Pa
     assert result.returncode == 1
     head = " ".join(result.stdout.split())
     assert head.startswith("✗ A job started like this is doomed: ")
-    assert re.search(r"torch 2[\w.+]* is a build for CPUs alone", head)
+    assert re.search(r"torch 2[\w.+]* is a build for CPUs only", head)
 
 
 def test_a_job_whose_gpus_are_not_there(teho: Teho, stub: Path, tmp_path: Path) -> None:

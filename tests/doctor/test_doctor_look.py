@@ -68,7 +68,7 @@ def test_what_goes_wrong_there_is_said_here() -> None:
     missing = IsolatedCall("it", answering(fail), 30).answer(int)
     assert missing == Missing(Reason.FAILED, "asking it failed: ValueError('of its own')")
     none = IsolatedCall("it", executing(["no-such-command"], here()), 30).answer(int)
-    assert none == Missing(Reason.FAILED, "there is no command no-such-command here")
+    assert none == Missing(Reason.FAILED, "no command no-such-command here")
     crash = IsolatedCall("it", answering(lambda: os.kill(os.getpid(), signal.SIGKILL)), 30).answer(
         int
     )
@@ -325,7 +325,7 @@ def test_the_first_python_on_the_path_is_asked(tmp_path: Path) -> None:
     assert found.path == str(python)
     assert [one.framework for one in found.frameworks] == ["jax"]
     none = asked("", PATH=str(tmp_path))
-    assert none == Missing(Reason.FAILED, "there is no command python or python3")
+    assert none == Missing(Reason.FAILED, "no command python or python3")
 
 
 def test_a_python_that_hangs_or_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +337,7 @@ def test_a_python_that_hangs_or_is_none(tmp_path: Path, monkeypatch: pytest.Monk
     program.write_text("#!/bin/sh\necho what >&2\nexit 3\n")
     strange = asked(program)
     assert isinstance(strange, Missing)
-    assert strange.detail.endswith("does not tell what is installed: what")
+    assert strange.detail.endswith("does not list what is installed: what")
 
 
 def test_frameworks_are_asked_each_by_itself(

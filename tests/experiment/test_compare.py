@@ -233,7 +233,7 @@ def test_the_price_of_a_gpu_may_decide(faster) -> None:
     words = ("--recorded", f"compare={answer['id']}")
     dear = found("--gpu-cost", "100", *words, env=home)
     assert dear["outcome"] == "not_worth_it"
-    assert "; for the same cost, 100 cores give 100 times, at the most" in dear["verdict"]
+    assert "; for the same cost, 100 cores give 100 times, at most" in dear["verdict"]
     birch = found("--site", "birch", *words, env={**home, "TEHO_CLUSTERS": str(CLUSTERS)})
     assert (birch["site"], birch["cost_unit"]) == ("Birch", "BU")
     assert [one["hourly_cost"] for one in birch["points"][0]["variants"]] == [1, 75]
@@ -266,7 +266,7 @@ def test_a_framework_that_cannot_use_the_gpu_says_nothing_of_it(under, torch_pyt
     assert answer["outcome"] == "not_enough_evidence"
     _, gpu = answer["points"][0]["variants"]
     assert gpu["why"].startswith("its PyTorch 2.")
-    assert gpu["why"].endswith(" is built for CPUs alone")
+    assert gpu["why"].endswith(" is built for CPUs only")
     assert "Of gpu:1 nothing is known" in answer["points"][0]["notes"][0]
 
 
@@ -321,7 +321,7 @@ def test_who_fails_on_the_gpu_alone_is_out_with_its_last_words(under) -> None:
     done = compare(*WHERE, "--", *program, env=under(BUSY))
     assert done.returncode == 1
     assert "✗ gpu:1: it ended with exit code 3: no kernel" in done.stdout
-    assert "Of gpu:1 nothing is known: what is said is of cores alone." in done.stdout
+    assert "Of gpu:1 nothing is known: this verdict covers CPU cores only." in done.stdout
 
 
 @pytest.mark.parametrize(

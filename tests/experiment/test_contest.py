@@ -92,7 +92,7 @@ class TestPrice:
         point = judged(Terms({"cpu:8": 1.0, "gpu:1": 10.0}, {}), cpu_8=1.0, gpu_1=5.0)
         assert point.verdict.startswith("8 cores are enough: 1 GPU is 5.00 times as fast (95 %: ")
         assert point.notes == (
-            "It is the price that decides: where only the time counts, 1 GPU is the faster choice.",
+            "The price decides: if only the time counts, 1 GPU is the faster choice.",
         )
 
     @pytest.mark.parametrize(("speed", "outcome"), [(15.0, "not_worth_it"), (17.0, "worth_it")])
@@ -111,7 +111,7 @@ class TestPrice:
         point = judged(Terms({}, {1: 32}), cpu_1=1.0, cpu_2=1.6, gpu_1=speed)
         assert point.outcome == outcome
         assert not point.contest.same_cost_is_measured
-        assert "; for the same cost, 32 cores give 20 times, at the most" in point.verdict
+        assert "; for the same cost, 32 cores give 20 times, at most" in point.verdict
 
     def test_cores_among_themselves_have_no_price(self) -> None:
         terms = Terms({"cpu:1": 1.0, "cpu:2": 2.0}, {})
@@ -147,13 +147,13 @@ class TestWhatIsOut:
         (gpu,) = [one for one in point.variants if one.name == "gpu:1"]
         assert gpu.why == "it ended with exit code 3 in 1 of 3 runs"
         assert gpu.rates == ()
-        assert "Of gpu:1 nothing is known: what is said is of cores alone." in point.notes
+        assert "Of gpu:1 nothing is known: this verdict covers CPU cores only." in point.notes
 
     def test_nothing_at_all(self) -> None:
         point = judge(runs(cpu_1=[broken()], gpu_1=[]), FREE)
         assert point.verdict == "Not enough evidence: none of the variants could be measured"
         assert [one.why for one in point.variants] == [
-            "it ended with exit code 3", "there was no time for it",
+            "it ended with exit code 3", "the time was not enough for it",
         ]  # fmt: skip
 
     def test_two_rounds_are_too_few(self) -> None:

@@ -25,7 +25,7 @@ CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
 @pytest.mark.parametrize(
     ("libraries", "said"),
     [
-        ({"torch": CPU_TORCH}, "its PyTorch 2.13.0 is built for CPUs alone"),
+        ({"torch": CPU_TORCH}, "its PyTorch 2.13.0 is built for CPUs only"),
         (
             {"torch": {**CPU_TORCH, "xpu": "20250302"}},
             "its PyTorch 2.13.0 is built for Intel's GPUs alone",
@@ -40,7 +40,7 @@ CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
         ({"torch": CPU_TORCH, "jax": {"version": "0.6.0", "devices": ["NVIDIA H100"]}}, ""),
         ({"torch": CPU_TORCH, "cupy": {"version": "13"}}, ""),
         ({"torch": CPU_TORCH, "tensorflow": {"version": "2.19"}}, ""),
-        ({"tensorflow": CPU_TENSORFLOW}, "its TensorFlow 2.19.0 is built for CPUs alone"),
+        ({"tensorflow": CPU_TENSORFLOW}, "its TensorFlow 2.19.0 is built for CPUs only"),
         ({"tensorflow": {**CPU_TENSORFLOW, "cuda": True}}, ""),
         ({"tensorflow": {**CPU_TENSORFLOW, "rocm": True}}, ""),
         ({"tensorflow": CPU_TENSORFLOW, "cupy": {"version": "13"}}, ""),

@@ -342,4 +342,4 @@ def test_too_few_pairs_to_tell_are_no_verdict() -> None:
             assert tuned.outcome == "unproved"
             assert tuned.gain.low < 1.01
             verdicts.add(tuned.verdict.partition(":")[0])
-    assert verdicts == {"The time did not suffice to tell, `--for` gives more"}
+    assert verdicts == {"The time was not enough for a verdict; `--for` gives more"}

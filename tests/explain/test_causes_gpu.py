@@ -141,7 +141,7 @@ class TestDataFits:
     @pytest.mark.parametrize(
         ("facts", "lacked"),
         [
-            ({"samples": None}, f"size of all samples of {NODE}: the loader does not tell"),
+            ({"samples": None}, f"size of all samples of {NODE}: the loader does not report it"),
             ({"batch_bytes": None}, f"size of all samples of {NODE}"),
             ({"gpus": [gpu(UNSUPPORTED)]}, f"GPU busy of GPU 0 on {NODE}"),
             (

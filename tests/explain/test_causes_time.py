@@ -472,7 +472,7 @@ class TestWithoutGpu:
         assert finding.severity is Severity.CRITICAL
         assert (
             finding.sentence
-            == "The job holds a GPU, and its PyTorch 2.13.0 is built for CPUs alone."
+            == "The job holds a GPU, and its PyTorch 2.13.0 is built for CPUs only."
         )
         assert "`python -c 'import torch; print(torch.cuda.is_available())'`" in finding.action
 
@@ -490,7 +490,7 @@ class TestWithoutGpu:
         verdict = judged(framework_without_gpu, self.made({**built, "devices": devices}))
         assert len(verdict) == count
         if verdict:
-            assert verdict[0].sentence.endswith("the model's parameters lie in the host's memory.")
+            assert verdict[0].sentence.endswith("the model's parameters are in the host's memory.")
 
     def test_all_of_its_processes(self):
         made = self.made({"cuda": "12.8", "devices": ["cpu"]}, {"cuda": "12.8"})
@@ -531,7 +531,7 @@ class TestWithoutGpu:
             framework_without_gpu, watched(using(process(), tensorflow=facts), parts=parts)
         )
         assert finding.sentence == (
-            "The job holds a GPU, and its TensorFlow 2.19.0 is built for CPUs alone."
+            "The job holds a GPU, and its TensorFlow 2.19.0 is built for CPUs only."
         )
         assert "list_physical_devices" in finding.action
         for other in (

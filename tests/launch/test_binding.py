@@ -128,8 +128,8 @@ def test_a_part_of_lumis_node_is_left_alone(tmp_path: Path):
         "auto", task(1, 2), few, lumi(), {"SLURM_CPUS_ON_NODE": "14"}, mine, str(tmp_path)
     )
     assert binding.why_not == (
-        "2 of the node's 8 GPUs are visible, and the table of GPUs and cores of lumi holds on "
-        "whole nodes alone"
+        "2 of the node's 8 GPUs are visible, and the table of GPUs and cores of lumi holds only "
+        "on whole nodes"
     )
     assert binding.cores == tuple(sorted(mine))
     assert (binding.shared, binding.threads) == (True, 7)
@@ -270,7 +270,7 @@ def test_what_is_left_as_it_was(
         (NONE, "each has cores of its own, and sees no GPU"),
         (
             Gpus("CUDA_VISIBLE_DEVICES", ["0"], [frozenset({2, 3})], common=False),
-            "each has cores of its own, and which GPU is whose is not told",
+            "each has cores of its own, and it is not known which GPU belongs to which task",
         ),
         (
             Gpus("CUDA_VISIBLE_DEVICES", ["0", "1"], [None, None], why_unknown="it is dark"),

@@ -58,7 +58,7 @@ def test_a_file_that_does_not_read(tmp_path: Path):
         with pytest.raises(InputError, match=why):
             bind(str(tmp_path / name), task(), NONE, None, {}, FORTY, str(tmp_path))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="it is no text"):
+    with pytest.raises(InputError, match="it is not text"):
         bind(str(tmp_path / "binary"), task(), NONE, None, {}, FORTY, str(tmp_path))
 
 

@@ -102,7 +102,7 @@ def test_one_rank_alone(step):
     alone = step(2)
     size = {"WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
     ((code, output, _),) = results([alone.start(0, size)])
-    assert (code, output.splitlines()[0]) == (0, "One rank alone: there is nobody to reach.")
+    assert (code, output.splitlines()[0]) == (0, "Only one rank: there is no other rank to reach.")
 
 
 def test_it_needs_nothing_but_its_own_files(step, tmp_path: Path):
@@ -226,7 +226,7 @@ def test_a_foreign_program_connects(step, junk: bytes):
         (code, output, _), _ = results([leader, some.start(1)])
     assert code == 0
     assert output.startswith("2 ranks on 2 nodes reach each other.")
-    assert "Note: a program that is no rank of this step connected from 127.0.0.1 " in output
+    assert "Note: a program that is not a rank of this step connected from 127.0.0.1 " in output
 
 
 def test_a_foreign_program_that_says_nothing(step):

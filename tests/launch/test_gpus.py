@@ -140,7 +140,7 @@ def test_a_machine_that_does_not_tell(tmp_path: Path, content: str | None):
         path.unlink() if content is None else path.write_text(content)
     gpus = find_gpus({}, str(tree))
     assert gpus.near == [None] * 4
-    assert gpus.why_unknown == "the system does not tell which cores lie near the GPUs"
+    assert gpus.why_unknown == "the system does not report which cores lie near the GPUs"
 
 
 def test_lists_of_cores_that_do_not_read(tmp_path: Path):

@@ -42,7 +42,7 @@ def test_a_mistake_names_rank_and_host(words, environment, parts):
 def test_nobody_tells_where_rank_0_is():
     pmi = {"PMI_RANK": "3", "PMI_SIZE": "4", "PMI_LOCAL_RANK": "1", "PMI_LOCAL_SIZE": "2"}
     text = line(launch("--", "true", env=pmi), 2)
-    assert f"rank 3 on {HOST}: PMI tells no names of its nodes" in text
+    assert f"rank 3 on {HOST}: PMI does not name its nodes" in text
     assert "mpirun -x MASTER_ADDR" in text
     assert told(env={**pmi, "MASTER_ADDR": "n1"})["env"]["MASTER_ADDR"] == "n1"
 
@@ -111,7 +111,7 @@ def test_caches_are_on_the_nodes_own_disk(tmp_path: Path):
     shutil.rmtree(root)
     root.write_text("not mine")
     result = launch("--", *TELL, env=environment)
-    assert result.stderr.decode() == f"teho: {root} cannot hold caches: it is no folder\n"
+    assert result.stderr.decode() == f"teho: {root} cannot hold caches: it is not a folder\n"
     assert "TRITON_CACHE_DIR" not in json.loads(result.stdout)["env"]
     quiet = launch("-q", "--env", "TRITON_CACHE_DIR=/mine", "--", *TELL, env=environment)
     assert quiet.stderr == b""

@@ -207,7 +207,7 @@ def test_a_list_of_nodes_that_does_not_parse_costs_the_other_nodes_alone(
 ) -> None:
     assert run(job, "true", SLURM_JOB_NODELIST="n[1-").returncode == 0
     assert len(recorded(home).nodes) == 1
-    assert "this node is recorded alone: a host list" in troubles(home)
+    assert "only this node is recorded: a host list" in troubles(home)
 
 
 def test_a_job_of_this_node_alone_is_no_step(job: dict[str, str], home: Path) -> None:

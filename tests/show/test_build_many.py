@@ -195,7 +195,8 @@ def test_state_in_the_words_of_accounting(tasks, words):
 def test_tasks_without_a_word_are_the_verdict_unless_something_graver_is():
     view = view_of(one_node_died())
     assert view.verdict == (
-        "Ranks 24–31 on r01g04 told no end: killed, or lost with the node. 1 more finding below."
+        "Ranks 24–31 on r01g04 did not report their end: they were killed, or lost with the "
+        "node. 1 more finding below."
     )
     assert view.verdict_severity == "critical"
     assert view_of(one_task_killed()).verdict.startswith("Rank 5 on r01g02 was ended by SIGKILL")
@@ -210,7 +211,7 @@ def test_what_is_missing_is_told():
     view = view_of(one_node_died())
     assert view.troubles == (
         "The rows of r01g04 stop after 40 min of 1 h: the recorder or the node was killed.",
-        "No word from ranks 24–31 on r01g04: killed before they could tell.",
+        "No word from ranks 24–31 on r01g04: killed before they could report it.",
     )
     assert facts_of(view)["gpu_energy_j"].note == "at least"
     for sentence in view.troubles:
@@ -242,9 +243,9 @@ def test_nodes_that_nobody_named_are_counted():
 @pytest.mark.parametrize(
     ("nodes", "sentences"),
     [
-        (1, ["No word from rank 1 on n0: killed before they could tell."]),
+        (1, ["No word from rank 1 on n0: killed before they could report it."]),
         (6, [("No word from ranks 1, 3, 5, 7 and 2 more on n0, n1, n2, n3 and 2 more: killed "
-             "before they could tell.")]),
+             "before they could report it.")]),
     ],
 )  # fmt: skip
 def test_silence_of_many_nodes_is_one_sentence(nodes, sentences):
@@ -257,7 +258,9 @@ def test_silence_of_many_nodes_is_one_sentence(nodes, sentences):
 
 def test_when_all_were_killed_no_list_follows():
     view = view_of(scenario(NodePart("a", ranks=range(4)), step=step(4, "a")))
-    assert view.troubles == ("No word from any of the 4 tasks: killed before they could tell.",)
+    assert view.troubles == (
+        "No word from any of the 4 tasks: killed before they could report it.",
+    )
 
 
 def test_clocks_that_differ_are_told_from_a_second_on():
@@ -272,8 +275,8 @@ def test_clocks_that_differ_are_told_from_a_second_on():
             "moved by that."
         ),
         (
-            "Nobody could compare the clock of r01g04 with that of r01g01: rows stand where the "
-            "node's own clock has them."
+            "The clock of r01g04 could not be compared with the clock of r01g01: the times of rows "
+            "are by the node's own clock."
         ),
     )
 

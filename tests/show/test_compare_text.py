@@ -84,7 +84,7 @@ def test_nothing_measured_is_a_verdict_and_its_reasons() -> None:
     assert render_compared(found, width=80, color=False) == (
         "? Not enough evidence: none of the variants could be measured\n\n"
         "  ✗ cpu:1: it ended with exit code 3\n"
-        "  ✗ gpu:1: there was no time for it\n"
+        "  ✗ gpu:1: the time was not enough for it\n"
     )
 
 

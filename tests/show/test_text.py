@@ -156,7 +156,7 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
 
 
 def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
-    why = "the driver tells it of Hopper GPUs and newer alone"
+    why = "the driver reports it only for Hopper GPUs and newer"
     sm, busy = Lack("SM activity", "GPUs 0–3 on a", why), Lack("GPU busy", "GPU 0 on a", "MIG mode")
     lacks = {
         "gpu_a": (sm, busy),

@@ -260,7 +260,7 @@ def test_without_a_driver_nothing_is_claimed_of_it(stub: Path, tmp_path: Path, t
     environment = nvml_stub.environment(stub, nvml_stub.SCENARIOS / "no_driver.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", env=environment)
     assert done.returncode == 0
-    assert "? Driver: that of the compute nodes is not known" in done.stdout
+    assert "? The driver of the compute nodes is not known" in done.stdout
     assert "the driver runs it" not in done.stdout
 
 
@@ -284,7 +284,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, teho) -> None:
         ((tmp_path / "none.txt",), "No such file"),
         ((tmp_path,), "Is a directory"),
         (("--python", tmp_path / "none"), "expected a Python of 3.8 or later"),
-        (("--python", broken), "does not tell what is installed"),
+        (("--python", broken), "does not list what is installed"),
         ((broken, "--python", broken), "a FILE and --python together"),
         ((broken, "--gpu-type", "a100"), "--gpu-type without --cluster"),
         ((broken, "--cluster", "arc5"), "did you mean 'arc4'?"),

@@ -212,7 +212,7 @@ class _Bench:
         agreement = agreement_of(of, figures, reference, check.tolerance, by)
         self._agreements.append(agreement)
         if not agreement.agrees:
-            text = "its results are no numbers, or not as many as expected"
+            text = "its results are not numbers, or there are too few or too many"
             if agreement.error is not None:
                 text = (
                     f"its results are off by {agreement.error:.1g} of the largest figure, and "

@@ -309,4 +309,4 @@ def _throttling(timings: tuple[Timing, ...]) -> Iterable[str]:
     for word, count in found.items():
         yield f"The GPU was slowed by {word} in {count} of {len(on_gpu)} timings."
     if on_gpu and all(one.thermal_throttle_percent is None for one in on_gpu):
-        yield "Whether the GPU was slowed by heat is not known: its driver does not tell."
+        yield "Whether the GPU was slowed by heat is not known: its driver does not report it."

@@ -24,8 +24,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("Record", "run", "Run a program unchanged and record what it uses."),
     "energy": ("Record", "energy", "What the GPUs drew, beside a program or between two calls."),
     "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
-    "compare": ("Understand", "compare", "Is the GPU worth it? The same program here and there."),
-    "scale": ("Understand", "scale", "How far more GPUs or cores pay, and what they cost."),
+    "compare": (
+        "Understand",
+        "compare",
+        "Measure one program on cores and GPUs: is the GPU worth it?",
+    ),
+    "scale": ("Understand", "scale", "Measure one program on more and more GPUs or cores."),
     "tune": ("Understand", "tune", "Try settings on the unchanged program, and prove the gain."),
     "bench": ("Understand", "bench", "Worked examples: from what size on is a GPU faster?"),
     "list": ("Keep", "list", "The runs that are recorded."),
@@ -34,7 +38,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "rm": ("Keep", "rm", "Delete recordings."),
     "doctor": ("Set up", "doctor", "What can make a job fail or slow: builds, drivers, files."),
     "env": ("Set up", "env", "GPU builds: planned for a cluster, and checked before the job."),
-    "devices": ("Set up", "devices", "What this machine has and can tell, and why not the rest."),
+    "devices": (
+        "Set up",
+        "devices",
+        "What this machine has and can measure, and why the rest is missing.",
+    ),
     "completion": ("Set up", "completion", "Tab completion for your shell."),
 }
 """Every command, in the order of the journey."""

@@ -44,7 +44,7 @@ Examples:
   cp "$(teho clusters show lumi --path)" ~/.config/teho/clusters/""",
 )
 @click.argument("name")
-@click.option("--path", "only_path", is_flag=True, help="Print the path of its file alone.")
+@click.option("--path", "only_path", is_flag=True, help="Print only the path of its file.")
 def show(name: str, only_path: bool) -> None:
     """Explain the cluster NAME: every fact with its source, and what is not documented."""
     from teho.clusters.catalogue import cluster_files, load_cluster

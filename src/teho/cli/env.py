@@ -276,7 +276,7 @@ def _of_python(python: str | None, target: Target) -> Checked:
     try:
         installed = read_answer(answer)
     except msgspec.MsgspecError as error:
-        raise InputError(f"{path} does not tell what is installed: {error}", wish) from error
+        raise InputError(f"{path} does not list what is installed: {error}", wish) from error
     return check_packages(
         installed.packages,
         source=path,

@@ -36,7 +36,7 @@ Examples:
     "--gpus",
     type=click.Choice(["auto", "all", "own"]),
     default="auto",
-    help="GPUs that a rank sees: as the cluster needs it, all of its node's, or its own alone.",
+    help="GPUs that a rank sees: as the cluster needs it, all of its node's, or only its own.",
 )
 @click.option(
     "--env", "pairs", metavar="NAME=VALUE", multiple=True, help="Set a variable; may be repeated."

@@ -46,7 +46,7 @@ Examples:
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @click.option("--why", is_flag=True, help="Every bill, warning, limit and source.")
-@click.option("--script", is_flag=True, help="Print the first way's batch script alone.")
+@click.option("--script", is_flag=True, help="Print only the first way's batch script.")
 @script_options
 @click.argument("argv", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(

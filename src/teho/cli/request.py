@@ -58,7 +58,7 @@ _REQUEST = (
                  help="Time limit, such as 90min, 2d or 1-12:00:00.  [default: 1h]"),
     click.option("--local-disk", metavar="SIZE", help="Disk of the job's own on each node."),
     click.option("--partition", metavar="NAME", help="Only this partition or queue."),
-    click.option("--account", metavar="NAME", help="The project that pays."),
+    click.option("--account", metavar="NAME", help="The project that is billed."),
     click.option("--qos", metavar="NAME", help="Quality of service (Slurm)."),
     click.option("--reservation", metavar="NAME", help="Reservation to run in (Slurm)."),
     click.option("--licenses", metavar="NAMES", help="Licenses, such as matlab:2 (Slurm)."),

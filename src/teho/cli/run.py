@@ -205,7 +205,7 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
     supervisor = Supervisor()
     task = Task(started_by="")
     if not manner.alone:
-        task = _protected(supervisor, "this task is recorded alone", _read_task) or task
+        task = _protected(supervisor, "only this task is recorded", _read_task) or task
     is_script = in_script and not recorded and not manner.alone and not is_step(task)
     mark = new_mark(os.environ) if is_script else None
     environment = {**os.environ, RECORDED: mark} if mark else dict(os.environ)
@@ -272,7 +272,7 @@ def _begin(
 
     from teho.observe.recording import begin_recording
 
-    job = _protected(supervisor, "this node is recorded alone", _job_of_script) if mark else None
+    job = _protected(supervisor, "only this node is recorded", _job_of_script) if mark else None
     if job and mark:
         from teho.cli.own_path import own_path
         from teho.observe.whole_job import begin_job
@@ -310,7 +310,7 @@ def _open_window(spool: str, window_s: float, task: Task) -> Window:
     """Have the program ended once its pace is known."""
     if is_step(task):
         # Each would end what the others of its node run, and none knows of the other nodes.
-        raise InputError("it is for a program alone, and this is a task of several")
+        raise InputError("it is only for a single program, and this is one of several tasks")
     from teho.experiment.window import Window
 
     return Window(spool, window_s)
@@ -362,6 +362,6 @@ def _print_report(
     if is_part:
         say(
             f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}; "
-            "where nodes share no files each keeps its own part, and `teho merge` joins them"
+            "if nodes share no files, each keeps its own part, and `teho merge` joins them"
         )
     return True

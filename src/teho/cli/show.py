@@ -17,7 +17,7 @@ Examples:
   duckdb -c "select * from '$(teho show last --path)/samples/*.parquet'" """,
 )
 @click.argument("run", default="last", shell_complete=complete_run)
-@click.option("--path", "only_path", is_flag=True, help="Print the directory alone.")
+@click.option("--path", "only_path", is_flag=True, help="Print only the directory.")
 def command(run: str, only_path: bool) -> None:
     """Print what was kept of RUN, as JSON: command, job, nodes, devices, what was missing."""
     import msgspec

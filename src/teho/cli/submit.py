@@ -187,7 +187,7 @@ def _check_place(cluster: Cluster, option: Option) -> None:
     if account.required and not named:
         raise InputError(
             f"no account, and {cluster.title} asks for one ({account.source})",
-            "the project that pays",
+            "the project that is billed",
             f"`--account {account.example}`, with your own project",
         )
     for place, must_be in ((dialect.submit_from, True), (dialect.never_submit_from, False)):
@@ -257,7 +257,7 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
     here = str(Path.cwd())
     if not _is_text(here) or not _is_text(wishes.log):
         raise InputError(
-            f"{_legible(here)}: a directory or a log whose name is no UTF-8 cannot be written down",
+            f"{_legible(here)}: the name of a directory or log must be UTF-8",
             next_step="`cd` to another directory",
         )
     submission = Submission(

@@ -96,7 +96,7 @@ def in_utf8(path: Path) -> Path:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{path}: the path has bytes that are no UTF-8",
+            f"{path}: the path has bytes that are not UTF-8",
             next_step="move it, or link to it, under another name; TEHO_HOME names the recordings",
         ) from error
     return path

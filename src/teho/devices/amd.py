@@ -34,7 +34,7 @@ _PCIE = Missing(
 )
 _PIPES = Missing(
     Reason.UNSUPPORTED,
-    "amdgpu does not tell which pipes are active; rocprofiler's counters would, in a program "
+    "amdgpu does not report which pipes are active; rocprofiler's counters would, in a program "
     "that it instruments",
 )
 _NO_NVLINK = Missing(Reason.UNSUPPORTED, "AMD GPUs are linked by XGMI, not by NVLink")
@@ -54,17 +54,17 @@ _NEVER_READ: dict[str, Reading] = {
     "gpu_nvlink_send_bytes_per_s": _NO_NVLINK,
     "gpu_nvlink_errors": _NO_NVLINK,
     "gpu_xid_errors": Missing(
-        Reason.UNSUPPORTED, "amdgpu reports errors in the kernel's log alone, which needs root"
+        Reason.UNSUPPORTED, "amdgpu reports errors only in the kernel's log, which needs root"
     ),
     "gpu_job_busy_percent": Missing(
-        Reason.UNSUPPORTED, "KFD does not tell for how long a process had kernels running"
+        Reason.UNSUPPORTED, "KFD does not report for how long a process had kernels running"
     ),
 }
 _IS_SHARE_OF_BANDWIDTH = Missing(
     Reason.UNSUPPORTED, "what this GPU calls busy memory is the share of its bandwidth in use"
 )
 _IS_SHARE_OF_TIME = Missing(
-    Reason.UNSUPPORTED, "this GPU tells how long its memory was busy, not how much it carried"
+    Reason.UNSUPPORTED, "this GPU reports how long its memory was busy, not how much it carried"
 )
 _NO_POWER = Missing(Reason.FAILED, "the power sensor reads 0 W, which no GPU draws")
 _SHARED_MEMORY = Missing(

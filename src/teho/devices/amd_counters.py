@@ -110,8 +110,8 @@ class EnergyCounter:
             return False
         self._wrapped = 0
         self.alerts.append(
-            f"{self._name}: its energy counter began anew; the GPU or its driver was reset, and "
-            "the energy since the reading before is not counted in full"
+            f"{self._name}: its energy counter started again from 0; the GPU or its driver was "
+            "reset, and the energy since the reading before is not counted in full"
         )
         return True
 

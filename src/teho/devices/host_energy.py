@@ -34,7 +34,8 @@ _NO_COUNTER = Missing(
     Reason.ABSENT, "only Cray's pm_counters count a whole node's energy, and they are not here"
 )
 _MAY_HAVE_TURNED = Missing(
-    Reason.UNRECORDED, "too long between two samples: the counter may have begun anew meanwhile"
+    Reason.UNRECORDED,
+    "too long between two samples: the counter may have started again from 0 meanwhile",
 )
 _NO_POWER = Missing(Reason.FAILED, "the power meter reads 0 W, which no node draws")
 _ROOT_ONLY = "since CVE-2020-8694 the kernel lets only root read it, unless the site opens it"
@@ -174,10 +175,10 @@ class _PowerMeter:
 def _no_meter(root: Path, count: int) -> Missing:
     """Return why there is not one meter."""
     if count:
-        words = f"{count} power meters, and nothing tells which is the whole node's"
+        words = f"{count} power meters, and it is not known which is the whole node's"
         return Missing(Reason.UNSUPPORTED, words)
     if (root / "dev/ipmi0").exists():
-        words = "no ACPI power meter; IPMI (/dev/ipmi0), which answers root alone, is not asked"
+        words = "no ACPI power meter; IPMI (/dev/ipmi0), which answers only root, is not asked"
         return Missing(Reason.FORBIDDEN, words)
     return Missing(Reason.ABSENT, "neither an ACPI power meter nor IPMI is here")
 

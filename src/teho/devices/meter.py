@@ -23,10 +23,11 @@ _TURN_S = 60.0
 would have to draw more than 1 kW, which it cannot."""
 _MAY_HAVE_TURNED = Missing(
     Reason.UNSUPPORTED,
-    "this GPU's counter begins anew every few minutes; `teho energy -- COMMAND` adds up its power",
+    "this GPU's counter starts again from 0 every few minutes; `teho energy -- COMMAND` adds up "
+    "its power",
 )
 _BEGAN_ANEW = Missing(
-    Reason.FAILED, "the energy counter began anew, as it does when the driver is loaded"
+    Reason.FAILED, "the energy counter started again from 0, as it does when the driver is loaded"
 )
 _STUCK = Missing(Reason.FAILED, "the energy counter stands still, though every GPU draws power")
 
@@ -67,7 +68,7 @@ class Meter:
         if not self._counters:
             raise DeviceError(
                 "no GPU whose energy could be read: " + "; ".join(it.found for it in refusals),
-                next_step="`teho devices` tells what is here",
+                next_step="`teho devices` shows what is here",
             )
         self.devices = tuple(device for part in self._counters for device in part.devices)
         self.notes = tuple(note for part in self._counters for note in part.notes)

@@ -45,11 +45,11 @@ _ERRORS: dict[int, tuple[Reason, str]] = {
 _NO_DRIVER: dict[int, tuple[str, str]] = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
         "no NVIDIA driver library (libnvidia-ml.so.1) on this node",
-        "where the node has NVIDIA GPUs, start the container with them (apptainer: `--nv`)",
+        "if the node has NVIDIA GPUs, start the container with them (apptainer: `--nv`)",
     ),
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
         "NVIDIA's library is on this node, but its driver is not loaded",
-        "ask the scheduler for a GPU node; on one, tell its administrator",
+        "ask the scheduler for a GPU node; on one, report it to its administrator",
     ),
     pynvml.NVML_ERROR_NO_PERMISSION: (
         "the NVIDIA driver refuses this user (no permission)",
@@ -57,7 +57,7 @@ _NO_DRIVER: dict[int, tuple[str, str]] = {
     ),
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
         "NVIDIA's library and its driver are of different versions",
-        "the node needs a restart after its driver update: tell its administrator",
+        "the node needs a restart after its driver update: report it to its administrator",
     ),
 }
 

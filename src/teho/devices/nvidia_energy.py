@@ -17,7 +17,7 @@ from teho.model.missing import Missing, Reason
 __all__ = ["NvidiaEnergy"]
 
 _OF_WHOLE_GPU = Missing(
-    Reason.UNSUPPORTED, "energy is counted for the whole GPU alone, which MIG instances share"
+    Reason.UNSUPPORTED, "energy is counted only for the whole GPU, which MIG instances share"
 )
 
 

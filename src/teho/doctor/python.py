@@ -47,7 +47,7 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
     search = environment.get("PATH")
     found = next((one for name in names if (one := shutil.which(name, path=search))), None)
     if found is None:
-        raise InputError(f"there is no command {' or '.join(names)}")
+        raise InputError(f"no command {' or '.join(names)}")
     # Where the program lies is no place to import from.
     safe = {**environment, "PYTHONSAFEPATH": "1"}
     said = subprocess.run([found, PROGRAM], env=safe, capture_output=True, check=False)
@@ -56,7 +56,7 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
     except msgspec.MsgspecError as error:
         last = said.stderr.decode(errors="replace").strip().splitlines()[-1:]
         why = last[0] if last else f"it ended with exit code {said.returncode}"
-        raise InputError(f"{found} does not tell what is installed: {why}") from error
+        raise InputError(f"{found} does not list what is installed: {why}") from error
     return Python(
         path=found,
         version=told.python,

@@ -229,8 +229,8 @@ def _is_open(point: Point) -> bool:
 def _what_would_tell(rounds: Rounds, values: int) -> str:
     if rounds.count >= min(SECOND_LOOKS):
         return (
-            f"{rounds.count} rounds did not tell: runs of the same variant differ too much, or it "
-            "is a close call. A longer `--window` or a quieter node may tell."
+            f"{rounds.count} rounds were not enough: runs of the same variant differ too much, or "
+            "it is a close call. A longer `--window` or a quieter node may help."
         )
     wanted = FEWEST_PAIRS if rounds.count < FEWEST_PAIRS else max(SECOND_LOOKS)
     need_s = math.ceil(1.1 * values * wanted * rounds.mean_s)

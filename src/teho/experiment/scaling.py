@@ -248,7 +248,7 @@ class _Words:
         base_n = min(measured, default=1)
         if base_n != 1:
             why = "could not be measured" if 1 in runs else "was not run"
-            found.append(f"{self._count(1)} {why}: all is held against {base_n}.")
+            found.append(f"{self._count(1)} {why}: all runs are compared with {base_n}.")
         if measured and not spread.errors:
             found.append("No run was repeated: how far runs differ by chance is not known.")
         elif measured and not fits:

@@ -138,8 +138,8 @@ def _persistence(best: Attempt) -> Ways:
         return []
     if best.loader and best.loader.epochs < 2:
         return (
-            "No epoch ended while it was looked at, so what the start of workers costs each one, "
-            "and `persistent_workers` gives back, is not known; a longer `--window` may tell."
+            "No epoch ended in the window, so what the start of workers costs each one, "
+            "and `persistent_workers` would save, is not known; a longer `--window` may show it."
         )
     return [({"persistent_workers": True},)]
 
@@ -162,7 +162,7 @@ def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
         return []
     samples, size = settings.get("samples"), settings.get("batch_size")
     if not samples or not size or not batch.get("bytes"):
-        return "How large the dataset is could not be told, so it was not kept in memory."
+        return "The size of the dataset is not known, so it was not kept in memory."
     need = base.ranks * samples * batch["bytes"] / size
     if not _fits(base.used_bytes + need, room):
         return (

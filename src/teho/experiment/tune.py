@@ -319,7 +319,7 @@ def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
             f"(95 %: {gain.low:.2f} to {gain.high:.2f})"
         )
         if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
-            return "unproved", f"The time did not suffice to tell, `--for` gives more: {gave}"
+            return "unproved", f"The time was not enough for a verdict; `--for` gives more: {gave}"
         return "no_gain", f"No difference beyond chance: {gave}"
     if len(followed) > 1:
         best = followed[-1]

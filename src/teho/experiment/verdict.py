@@ -66,7 +66,7 @@ def judge(
     terms: Terms,
     value: float | None = None,
     notes: Sequence[str] = (),
-    unrun: str = "there was no time for it",
+    unrun: str = "the time was not enough for it",
 ) -> Point:
     """Return what the runs say.
 
@@ -265,7 +265,7 @@ def _bar(contest: Contest, larger: Variant, smaller: Variant) -> _Bar:
     if contest.same_cost_speed is not None and contest.same_cost_cores:
         # As many times as the cores of the same cost would be.
         ratio = contest.speed.times / contest.same_cost_speed
-        most = "" if contest.same_cost_is_measured else ", at the most"
+        most = "" if contest.same_cost_is_measured else ", at most"
         cores = f"{contest.same_cost_cores:,} core{'s' if contest.same_cost_cores > 1 else ''}"
         return _priced(ratio, f"; for the same cost, {cores} give {ratio:.3g} times{most}")
     if larger.kind == smaller.kind:
@@ -297,12 +297,12 @@ def _small_print(
         return notes
     if contest.price is None and not contest.same_cost_cores:
         notes.append(
-            "What a GPU costs beside a core is not known here: the verdict is of time alone. "
+            "What a GPU costs beside a core is not known here: the verdict is only about time. "
             "`--site CLUSTER` or `--gpu-cost CORES` says it."
         )
     elif outcome == "not_worth_it" and contest.speed.low >= 1 + _ALIKE:
         notes.append(
-            f"It is the price that decides: where only the time counts, {larger.words} "
+            f"The price decides: if only the time counts, {larger.words} "
             f"{'is' if _size(larger) == 1 else 'are'} the faster choice."
         )
     return notes
@@ -315,7 +315,7 @@ def _remarks(variants: Sequence[Variant]) -> list[str]:
     notes = [note for note in told if note]
     out = [one.name for one in gpus if one.why]
     if out and len(out) == len(gpus) and any(not one.why for one in variants):
-        notes.append(f"Of {joined(out)} nothing is known: what is said is of cores alone.")
+        notes.append(f"Of {joined(out)} nothing is known: this verdict covers CPU cores only.")
     cpus = [one for one in variants if one.kind == "cpu"]
     if cpus and all(one.why and one.samples for one in cpus) and any(not one.why for one in gpus):
         notes.append(

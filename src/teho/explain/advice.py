@@ -97,7 +97,7 @@ def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
     if allocation.scheduler == "grid_engine":
         each = math.ceil(needed_bytes / GIB / max(cores, 1) * 10) / 10
         return (
-            f"`-l h_vmem={each:g}G` (for each of {cores} slots; where it limits virtual memory, "
+            f"`-l h_vmem={each:g}G` (for each of {cores} slots; if it limits virtual memory, "
             "go there in steps)"
         )
     return ""

@@ -105,7 +105,7 @@ def bind(
     if task.local_size == 1:
         why_not = "the only task of its node has all of its cores"
     elif not why_not and not pool.shared and not any(near):
-        unknown = gpus.why_unknown or "which GPU is whose is not told"
+        unknown = gpus.why_unknown or "it is not known which GPU belongs to which task"
         why_not = f"each has cores of its own, and {unknown if gpus.names else 'sees no GPU'}"
     elif not why_not and not pool.shared and _are_near(masks, near, top):
         why_not, is_well = f"{task.started_by} has put each near its GPU", True
@@ -134,7 +134,7 @@ def _wanted(task: Task, gpus: Gpus, site: Site | None) -> tuple[list[frozenset[i
     if site and table:
         why_not = (
             f"{len(gpus.names)} of the node's {len(table)} GPUs are visible, and the table of GPUs "
-            f"and cores of {site['name']} holds on whole nodes alone"
+            f"and cores of {site['name']} holds only on whole nodes"
         )
     if not gpus.near or not gpus.common:
         # Where each sees a GPU of its own, nobody tells which the others have.
@@ -155,23 +155,25 @@ def _find_pool(
     if masks and mine == masks[task.local_rank % len(masks)] and len({*masks}) > 1:
         cores = mine.union(*masks)
         if len(masks) != task.local_size or sum(map(len, masks)) != len(cores):
-            why_not = "srun was told masks that overlap, or are fewer than tasks"
+            why_not = "srun was given masks that overlap, or are fewer than tasks"
             return _Pool(cores, len(physical_cores(cores, top)), shared=False, why_not=why_not)
         cores = _without(cores, reserved, top)
         uneven = len({len(mask) for mask in masks}) > 1
-        why_not = "srun was told masks of different sizes" if uneven else ""
+        why_not = "srun was given masks of different sizes" if uneven else ""
         return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
     granted = _granted(task, environment)
     if granted is not None and count > granted:
         why_not = (
             f"the job has {granted} cores here and may run on {count}: which are its own is not "
-            "told, and the others may be other jobs'"
+            "known, and the others may be other jobs'"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1
     fewer = task.local_size > 1 and max(len(mine), count) < everything
     if fewer and _binds(task, environment, mine):
-        why_not = f"{task.started_by} has bound each by itself, and does not tell the others' cores"
+        why_not = (
+            f"{task.started_by} has bound each by itself, and does not report the others' cores"
+        )
         return _Pool(usable, everything, shared=False, why_not=why_not)
     return _Pool(usable, count, shared=True)
 
@@ -294,7 +296,7 @@ def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[int]:
         with open(name, encoding="utf-8") as file:  # noqa: PTH123 - pathlib loads late
             lines = [line.partition("#")[0].strip() for line in file]
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InputError(f"--bind {name}: {why}", expected) from None
     shares: list[list[int]] = []
     for number, line in enumerate(lines, start=1):

@@ -119,7 +119,7 @@ def _make_own(directory: str) -> str:
     else:
         return ""
     if not stat.S_ISDIR(found.st_mode):
-        return "it is no folder"
+        return "it is not a folder"
     if found.st_uid != os.geteuid():
         return "it belongs to another user"
     return "everybody may write there" if found.st_mode & stat.S_IWOTH else ""

@@ -119,7 +119,7 @@ def _described(
     variable: str, names: list[str], addresses: list[str], *, common: bool, top: str
 ) -> Gpus:
     near = [_near(address, top) for address in addresses]
-    why = "" if all(near) else "the system does not tell which cores lie near the GPUs"
+    why = "" if all(near) else "the system does not report which cores lie near the GPUs"
     return Gpus(variable, names, near, common=common, why_unknown=why)
 
 

@@ -188,7 +188,7 @@ def _meeting(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
     address, port = meeting_place(task, environment)
     if not address:
         raise InputError(
-            f"{task.started_by} tells no names of its nodes",
+            f"{task.started_by} does not name its nodes",
             "MASTER_ADDR, the host of rank 0",
             "export MASTER_ADDR before the launch (`mpirun -x MASTER_ADDR …`)",
         )

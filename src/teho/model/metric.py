@@ -34,8 +34,8 @@ class Metric(NamedTuple):
 METRICS: tuple[Metric, ...] = (
     Metric(
         "cpu_busy_percent", "%", "gauge", "node", "CPU busy",
-        "share of the job's own cores that did any work, whoever's; idle and iowait are not work, "
-        "time that a hypervisor took is",
+        "share of the job's own cores that did any work, of any process; idle and iowait are not "
+        "work, time that a hypervisor took is",
     ),
     Metric(
         "core_busy_percent", "%", "gauge", "node", "CPU busy, per core",
@@ -145,19 +145,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "cpu_energy_j", "J", "counter", "node", "CPU energy",
-        "energy of the node's CPU packages by their own counters, whoever's work it was",
+        "energy of the node's CPU packages by their own counters, for the work of all users",
     ),
     Metric(
         "memory_energy_j", "J", "counter", "node", "memory energy",
-        "energy of the node's memory by its own counters, whoever's work it was",
+        "energy of the node's memory by its own counters, for the work of all users",
     ),
     Metric(
         "node_energy_j", "J", "counter", "node", "node energy",
-        "energy of the whole node by its own counter, whoever's work it was",
+        "energy of the whole node by its own counter, for the work of all users",
     ),
     Metric(
         "node_power_w", "W", "gauge", "node", "node power",
-        "power drawn by the whole node, whoever's work it was",
+        "power drawn by the whole node, for the work of all users",
     ),
     Metric(
         "gpu_busy_percent", "%", "gauge", "gpu", "GPU busy",
@@ -257,7 +257,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_xid_errors", "", "counter", "gpu", "Xid errors",
-        "errors that the driver reported of this GPU, whoever caused them", integer=True,
+        "errors that the driver reported of this GPU, from any process", integer=True,
     ),
     Metric(
         "gpu_job_busy_percent", "%", "gauge", "gpu", "busy with the job",

@@ -76,7 +76,7 @@ class IsolatedCall:
         except msgspec.MsgspecError:
             shown = data[:60].decode(errors="replace")
             return Missing(
-                Reason.FAILED, f"{self._of} answered {shown!r}, which nobody understands"
+                Reason.FAILED, f"{self._of} answered {shown!r}, which Teho does not understand"
             )
 
     def output(self) -> bytes | Missing:
@@ -155,7 +155,7 @@ def executing(command: Sequence[str], environment: Mapping[str, str]) -> Callabl
         try:
             os.execvpe(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
         except FileNotFoundError:
-            raise InputError(f"there is no command {command[0]} here") from None
+            raise InputError(f"no command {command[0]} here") from None
 
     return ask
 

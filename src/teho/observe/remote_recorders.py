@@ -171,7 +171,7 @@ class RemoteRecorders:
             places = [f"{node}:{place}" for node, place in sorted(self._apart.items())]
             what = (
                 f"{_names(sorted(self._apart))} did not see {self._directory}; what was recorded "
-                f"there lies at {_names(places)}, and `teho merge` joins it"
+                f"there is at {_names(places)}, and `teho merge` joins it"
             )
             found.append((0.0, what))
         return found

@@ -96,7 +96,7 @@ def _answers(of: str, call: IsolatedCall) -> Answers:
         of=of,
         state="failed",
         why=found.detail,
-        next_step="tell the administrator; `dmesg` may show what the driver complains of",
+        next_step="report it to the administrator; `dmesg` may show what the driver complains of",
     )
 
 

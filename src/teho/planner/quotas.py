@@ -126,7 +126,7 @@ def least_memory_of_hosts(cluster: Cluster, partition: Partition, cores: int) ->
 
 
 def project_of(request: Request, live: Live | None) -> str | None:
-    """Return the project that pays; empty: none. None: a default one is not known."""
+    """Return the project that is billed; empty: none. None: a default one is not known."""
     return request.account or (live.default_account if live else None)
 
 

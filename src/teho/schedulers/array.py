@@ -27,7 +27,7 @@ def tasks_of(array: str) -> tuple[str | None, ...]:
     for item in array.partition("%")[0].split(","):
         match = _RANGE.fullmatch(item.strip())
         if match is None:
-            raise ValueError(f"array {array!r} is no list of indices such as 1-10 or 0,3,7")
+            raise ValueError(f"array {array!r} is not a list of indices such as 1-10 or 0,3,7")
         first, last, step = match.groups(default="")
         ranges.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
     total = sum(map(len, ranges))

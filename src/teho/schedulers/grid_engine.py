@@ -79,7 +79,7 @@ class GridEngine:
             raise RefusedError(
                 f"Grid Engine did not take the job; qsub says: {said(answer)}",
                 "",
-                "change the request; `qsub -w v` tells more, `teho plan` shows what fits",
+                "change the request; `qsub -w v` prints more, `teho plan` shows what fits",
             )
         return None
 

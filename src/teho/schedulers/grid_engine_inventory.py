@@ -374,13 +374,13 @@ def _dialect(told: GridEngineAnswers, gpus: Mapping[str, str]) -> Dialect:
 def _notes(told: GridEngineAnswers) -> Iterator[str]:
     """Yield what Grid Engine does not tell, one sentence each."""
     yield (
-        "Grid Engine does not tell, so this file does not say: what a GPU-hour costs, the fair "
-        "share of a GPU, its memory and product name, how software is loaded, who runs the "
-        "cluster. GPUs are the consumables whose names say so; the vendor is taken from the type."
+        "Grid Engine does not report these facts, so this file lacks them: what a GPU-hour costs, "
+        "the fair share of a GPU, its memory and product name, how software is loaded, who runs "
+        "the cluster. GPUs are the consumables whose names say so; the vendor is taken from the type."
     )
-    yield "hosts names this one machine alone; a pattern such as login* recognises all of them."
+    yield "hosts names only this machine; a pattern such as login* recognises all of them."
     if told.config.get("jsv_url", "none").lower() != "none":
         yield (
             "A verifier (jsv_url) may change or refuse a job by rules of the site's own; Grid "
-            "Engine does not tell them."
+            "Engine does not report them."
         )

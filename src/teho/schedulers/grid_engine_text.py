@@ -52,7 +52,7 @@ def _queued(element: ET.Element, now: datetime) -> Job:
 
     number, task = text("JB_job_number"), text("tasks") or None
     if not number.isdigit():
-        raise ValueError(f"{number[:60]!r} is no job number")
+        raise ValueError(f"{number[:60]!r} is not a job number")
     asked = {
         request.get("name", ""): (request.text or "").strip()
         for request in element.iter("hard_request")
@@ -102,7 +102,7 @@ def _state(letters: str, *, waits_for_others: bool) -> JobState:
 
 def _reason(letters: str, predecessors: str) -> str:
     if "E" in letters:
-        return "error state; `qstat -j` tells why, `qmod -cj` clears it"
+        return "error state; `qstat -j` says why, `qmod -cj` clears it"
     return f"waits for job {predecessors}" if predecessors else ""
 
 

@@ -102,7 +102,7 @@ def _submit(home: Path, submission: Submission) -> str:
     os.wait()
     with os.fdopen(reading, "rb") as pipe:
         if pipe.read() != b"started":
-            raise ValueError(f"the runner did not start; {folder}/runner.log may tell why")
+            raise ValueError(f"the runner did not start; {folder}/runner.log may say why")
     return folder.name
 
 
@@ -321,7 +321,7 @@ def _as_seen(job: Job, state: _State, *, lost: bool) -> Job:
             job,
             state=JobState.NODE_FAILED,
             state_as_written="lost",
-            reason="its runner was killed, or the machine was started anew",
+            reason="its runner was killed, or the machine was restarted",
         )
     if job.state is JobState.RUNNING and state.host == os.uname().nodename:
         return msgspec.structs.replace(job, elapsed_s=time.monotonic() - state.started_s)

@@ -112,7 +112,7 @@ def write_script(
         options: wishes beside the plan.
 
     Raises:
-        InputError: there is no command, something cannot be said to the scheduler, or a
+        InputError: no command, something cannot be said to the scheduler, or a
             template has a mistake.
     """
     from teho.schedulers.script_templates import render

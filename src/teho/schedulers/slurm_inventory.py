@@ -367,11 +367,11 @@ def _notes(
 ) -> Iterator[str]:
     """Yield what Slurm does not tell, one sentence each."""
     yield (
-        "Slurm does not tell, so this file does not say: what a GPU-hour costs in the site's own "
-        "unit, the fair share of a GPU, how software is loaded, rules on accounts, who runs the "
-        "cluster."
+        "Slurm does not report these facts, so this file lacks them: what a GPU-hour costs "
+        "in the site's own unit, the fair share of a GPU, how software is loaded, rules on "
+        "accounts, who runs the cluster."
     )
-    yield "hosts names this one machine alone; a pattern such as login* recognises all of them."
+    yield "hosts names only this machine; a pattern such as login* recognises all of them."
     types = sorted({gpu_type for host in hosts for gpu_type, _ in host.gpus})
     if types:
         yield (
@@ -380,7 +380,7 @@ def _notes(
         )
     others = sorted({name for row in nodes for name in _gres_names(row) if name != "gpu"})
     if others:
-        yield f"Nodes also have {', '.join(others)} (Gres): what that is, Slurm does not tell."
+        yield f"Nodes also have {', '.join(others)} (Gres): Slurm does not report what that is."
     if unseen:
         yield (
             "Slurm does not show nodes that are powered down (PrivateData lacks cloud): some, or "
@@ -389,7 +389,7 @@ def _notes(
     if config.get("JobSubmitPlugins"):
         yield (
             f"JobSubmitPlugins={config['JobSubmitPlugins']}: rules of the site's own may change or "
-            "refuse a job; Slurm does not tell them."
+            "refuse a job; Slurm does not report them."
         )
     if any(host.cpus_per_core > 1 for host in hosts):
         yield "Slurm counts threads here; this file counts physical cores."

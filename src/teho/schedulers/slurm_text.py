@@ -196,7 +196,7 @@ def _accounted(rows: list[dict[str, str]]) -> Job:
 def _identity(written: str) -> tuple[str, str | None]:
     found = values.job_id(written)
     if found is None:
-        raise ValueError(f"{written[:60]!r} is no job id of Slurm")
+        raise ValueError(f"{written[:60]!r} is not a job id of Slurm")
     return found
 
 

@@ -25,5 +25,5 @@ def read_bench_json(path: Path) -> Bench:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}", "what `teho bench --format json` writes") from None
     if bench.schema != SCHEMA:
-        raise InputError(f"{path}: the schema is {bench.schema}", SCHEMA, "time it anew")
+        raise InputError(f"{path}: the schema is {bench.schema}", SCHEMA, "time it again")
     return bench

@@ -185,7 +185,7 @@ def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
     )
     return Table(
         key=f"{phase} crossovers",
-        title=f"{phase.capitalize()}: who is faster, from which {AXES[axis]} on",
+        title=f"{phase.capitalize()}: which is faster, from which {AXES[axis]} on",
         columns=columns,
         rows=tuple(rows),
         shown=tuple(range(len(rows))),

@@ -44,10 +44,10 @@ def energy_facts(
     kwh = energy_j * electricity.pue / _J_PER_KWH
     building = f", PUE {electricity.pue:g}" if electricity.pue != 1 else ""
     if electricity.carbon_g_per_kwh is not None:
-        note = f"of the GPUs alone, {electricity.carbon_g_per_kwh:g} g/kWh{building}"
+        note = f"only of the GPUs, {electricity.carbon_g_per_kwh:g} g/kWh{building}"
         yield Fact("gpu_carbon_g", "Carbon", kwh * electricity.carbon_g_per_kwh, "gCO2e", note)
     if electricity.price_per_kwh is not None:
-        note = f"of the GPUs alone, {electricity.price_per_kwh:g}/kWh{building}"
+        note = f"only of the GPUs, {electricity.price_per_kwh:g}/kWh{building}"
         cost = kwh * electricity.price_per_kwh
         yield Fact("gpu_energy_cost", "Electricity", cost, electricity.currency, note)
 
@@ -79,8 +79,8 @@ def energy_tables(summary: Summary) -> Iterable[Table]:
                 Column(key="source", label="Whole node by"),
             ),
             rows=tuple(rows),
-            note="Everyone's on the node. The whole node's holds that of CPUs, memory and GPUs: "
-            "they must not be added up.",
+            note="Energy of all users of the node. The whole node's energy includes CPUs, memory "
+            "and GPUs: do not add them up.",
         )
 
 
@@ -144,7 +144,7 @@ def _gpu_row(node: NodeSummary, gpu: GpuSummary) -> dict[str, Cell]:
 
 def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     known = [gpu for gpu in gpus if not isinstance(gpu.energy_j, Missing)]
-    yield "Gross is all that was drawn, net what lies above idling."
+    yield "Gross is all energy that was drawn; net is the part above idling."
     if not all(gpu.energy.idle_is_unused for gpu in known):
         yield (
             "Idling is the lowest power of the run, since the job is not known to have left the "
@@ -153,14 +153,14 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     yield "± is what the moments of reading may make it wrong by, the sensors' own error left out."
     yield "Apart is by how much the counter exceeds power times time."
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
-        yield "Where there is no counter, energy is power times time."
+        yield "If there is no counter, energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):
-        yield "A counter that stood still is not believed: power times time stands in its place."
+        yield "If a counter stood still, power times time is used instead."
     if lost := [gpu for gpu in known if gpu.energy.unread_s]:
         until = " and ".join(dict.fromkeys(map(_last_seen, lost)))
-        yield f"{until}: the energy is at least what stands here."
+        yield f"{until}: the energy is at least the value shown."
     if any(gpu.energy.shares_with for gpu in known):
-        yield "One counter serves both GPUs of a card: each figure is that of both."
+        yield "One counter serves both GPUs of a card: each figure is for both."
     yield from dict.fromkeys(filter(None, map(_whose, known)))
 
 

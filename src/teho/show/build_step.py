@@ -51,7 +51,8 @@ def killed_words(run: Run, state: RunState) -> str:
     ranks = [rank for some in silent.values() for rank in some]
     if run.step is None or not 0 < len(ranks) < run.step.task_count:
         return ""
-    return f"{capital(ranks_on(ranks, silent))} told no end: killed, or lost with the node."
+    who = capital(ranks_on(ranks, silent))
+    return f"{who} did not report their end: they were killed, or lost with the node."
 
 
 def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
@@ -74,7 +75,7 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
 
 def _silence(step: Step, silent: dict[str, tuple[int, ...]]) -> Iterable[str]:
     ranks = [rank for some in silent.values() for rank in some]
-    killed = "killed before they could tell"
+    killed = "killed before they could report it"
     if step.task_count > 1 and len(ranks) == step.task_count:
         yield f"No word from any of the {len(ranks)} tasks: {killed}."
     elif len(silent) > MOST_NAMED:
@@ -101,8 +102,8 @@ def clock_notes(run: Run) -> Iterable[str]:
     unknown = [node.name for node in run.nodes if node.clock is None and node.name != first]
     if unknown:
         yield (
-            f"Nobody could compare {_clocks_of(unknown)} with that of {first}: rows stand "
-            "where the node's own clock has them."
+            f"{capital(_clocks_of(unknown))} could not be compared with the clock of {first}: the "
+            "times of rows are by the node's own clock."
         )
 
 

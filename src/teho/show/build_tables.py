@@ -147,7 +147,7 @@ def _task_table(run: Run, state: RunState) -> Table:
         if task.end is not None
     }
     if state is not RunState.RUNNING:
-        silent = Missing(Reason.UNRECORDED, "its `teho run` was killed before it could tell")
+        silent = Missing(Reason.UNRECORDED, "its `teho run` was killed before it could report it")
         keys = ("ended", "elapsed", "cpu", "process")
         for node, ranks in silent_ranks(run).items():
             for rank in ranks:
@@ -344,7 +344,7 @@ def _io_table(summary: Summary) -> Table:
             }
             for node in summary.nodes
         ),
-        note="Program: storage alone, what the page cache served left out. The others are the "
+        note="Program: only storage; what the page cache served is left out. The others are the "
         "whole node's.",
     )
 

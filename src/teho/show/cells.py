@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 BUSY_MEANS = (
-    "Busy is the share of time with at least one kernel running: it does not tell how much of the "
+    "Busy is the share of time with at least one kernel running: it does not say how much of the "
     "GPU that kernel used."
 )
 """What stands wherever a GPU's busy share does."""
@@ -63,7 +63,7 @@ _WHY = {
     Reason.UNSUPPORTED: "the device or its driver does not offer it",
     Reason.FORBIDDEN: "this user may not read it",
     Reason.FAILED: "it could not be read",
-    Reason.UNRECORDED: "nobody looked at it",
+    Reason.UNRECORDED: "it was not measured",
 }
 
 

@@ -45,7 +45,7 @@ _TITLES = {
     "qos": "Limits of each QOS",
     "binding": "Cores nearest to each GPU",
     "driver": "GPU driver of the compute nodes",
-    "environments": "Environments of one's own",
+    "environments": "Your own environments",
     "software": "Software",
     "environment": "Variables, by the containers' generation",
 }

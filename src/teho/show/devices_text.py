@@ -122,7 +122,7 @@ def _verdict(survey: Survey) -> tuple[str, str]:
     if not any(map(_lacks, energy)):
         parts.append("energy by counter")
     elif all(map(_lacks, energy)) and not any(map(_lacks, powers)):
-        parts.append("energy from power alone")
+        parts.append("energy only from power")
     else:
         parts.append(_had("energy", energy))
     failed += [words for vendor in survey.gpus for words in _silent(vendor)]

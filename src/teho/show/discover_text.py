@@ -41,12 +41,12 @@ def render_differences(
     """Render where the catalogue and the live cluster differ; ends in a line break."""
     asked = next(iter(live.sources.values())).document
     if not items:
-        head = words(f"{known.title}: all that {asked} tells is as the catalogue says.")
+        head = words(f"{known.title}: all that {asked} reports is as the catalogue says.")
         return printed([flow(head, width, Text(), style="bold")], width=width, color=color)
     count = "1 fact differs" if len(items) == 1 else f"{len(items)} facts differ"
     head = words(f"{known.title}: {count} between the catalogue and {asked}")
     hint = words(
-        "What the scheduler does not tell is not compared. `teho clusters show "
+        "Facts that the scheduler does not report are not compared. `teho clusters show "
         f"{known.name} --path` names the catalogue's file."
     )
     blocks = [

@@ -34,7 +34,7 @@ def plots_section(plots: Sequence[Plot]) -> str:
         "click a name to hide its line.</p>"
         # Not a noscript element: scripts may also be on, and this page's be forbidden to run.
         '<p class="unscripted">Without JavaScript the plots are not drawn; '
-        "their numbers stand under each title.</p>\n"
+        "their numbers are under each title.</p>\n"
     )
     groups = []
     for group in _GROUPS:

@@ -224,7 +224,7 @@ def _twice(looked: _Looked) -> Iterator[Problem]:
                 sentence=f"{title} is installed {len(names)} times: which one is imported is not "
                 "certain.",
                 evidence=", ".join(names),
-                action="make the environment anew, with one of them",
+                action="create the environment again, with one of them",
             )
 
 
@@ -233,8 +233,8 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
     cuda = [one for one in looked.builds if one.kind == "cuda"]
     if cuda and target.driver is None:
         yield (
-            f"Driver: that of {target.cluster or 'the compute nodes'} is not known; run this on "
-            "one, or say `--driver VERSION` as nvidia-smi shows it."
+            f"The driver of {target.cluster or 'the compute nodes'} is not known; run this on a "
+            "compute node, or give `--driver VERSION` as nvidia-smi shows it."
         )
     for build in cuda:
         toolkit = looked.cuda or build.toolkit

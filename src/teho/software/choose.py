@@ -119,7 +119,7 @@ def _against_build(offer: Offer, wish: SoftwareRequest) -> str | None:
         has = f"is {wish.driver.version}" if wish.driver.version else (
             f"supports CUDA {wish.driver.cuda}"
         )  # fmt: skip
-        return _needs(offer, f"and that of {wish.driver.where} {has}")
+        return _needs(offer, f"and the driver of {wish.driver.where} {has}")
     return ""
 
 

@@ -337,7 +337,7 @@ def _cautions(case: _Case) -> Iterator[str]:
     if software and versions and not any(_is_version(asked.version, one) for one in versions):
         yield (
             f"{cluster.title} documents the versions {', '.join(versions)}, and not "
-            f"{asked.version}: `module avail` tells what is there ({software.source})."
+            f"{asked.version}: `module avail` shows what is there ({software.source})."
         )
     if software and asked.version and case.kind == "container":
         yield f"--version {asked.version} chooses nothing: the site's container has its own."

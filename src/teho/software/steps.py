@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 _HIDES = (
-    "CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It stands "
-    "before one command, and never in ~/.bashrc: there it would hide that a GPU is missing."
+    "CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is "
+    "set for one command, and never in ~/.bashrc: there it would hide that a GPU is missing."
 )
 _PIP = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "cupy": "cupy"}
 _CONDA = {"pytorch": "pytorch", "tensorflow": "tensorflow", "jax": "jaxlib", "cupy": "cupy"}
@@ -108,7 +108,7 @@ def of_module(needs: Needs, software: Software) -> Made:
         activate = (f"source {needs.path('bin/activate')}",)
         steps.append(
             SetupStep(
-                comment="Packages of one's own, on top of what the module holds.",
+                comment="Your own packages, on top of what the module holds.",
                 lines=(
                     f"python3 -m venv --system-site-packages {needs.path()}",
                     *activate,
@@ -134,7 +134,7 @@ def of_container(needs: Needs, software: Software) -> Made:
         inner = f"source {needs.name}/bin/activate && pip install {_words(needs.extra)}"
         steps.append(
             SetupStep(
-                comment="Packages of one's own: a virtual environment that sees the container's, "
+                comment="Your own packages: a virtual environment that sees the container's, "
                 "in one file, for thousands of small ones are slow on Lustre.",
                 lines=(
                     f"{enter} python -m venv --system-site-packages {needs.name}",
@@ -338,7 +338,7 @@ def _kept(needs: Needs, list_packages: str, what: str = "") -> list[SetupStep]:
     """Return the steps that write down what was installed, and look at it."""
     what = what or needs.lock
     return [
-        SetupStep(comment="What was installed, to make it anew.", lines=(list_packages,)),
+        SetupStep(comment="What was installed, to install it again.", lines=(list_packages,)),
         SetupStep(
             comment="Whether it is a GPU build that the driver runs.",
             lines=(f"teho env check --cluster {needs.cluster} {what}",),

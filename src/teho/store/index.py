@@ -303,7 +303,7 @@ def remove_run(directory: Path) -> None:
     if strange:
         raise RecordingError(
             f"{directory}: holds files that Teho did not write: {', '.join(strange[:3])}",
-            "a recording alone",
+            "only a recording",
             "move them away first",
         )
     import shutil

@@ -111,7 +111,7 @@ def _check_same_step(first: _Part, part: _Part) -> None:
         raise RecordingError(
             f"{part.directory}: of step {part.step.key}",
             f"of {first.step.key}, as {first.directory}",
-            "merge the parts of one step alone",
+            "merge only the parts of one step",
         )
 
 

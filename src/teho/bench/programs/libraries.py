@@ -230,7 +230,7 @@ def _look_for_gpu(name: str, package: Any) -> None:
     if not _builds[name](package):
         raise MissingLibrary(
             "cpu_only_build",
-            "%s %s is a build for CPUs alone" % (_NAMES[name], package.__version__),
+            "%s %s is a build for CPUs only" % (_NAMES[name], package.__version__),
         )
     try:
         _ask[name](package)

@@ -39,7 +39,7 @@ def check(snapshot: Snapshot) -> Outcome:
         return [_other(python, *next(iter(active.items())))]
     home = snapshot.folders.get("home")
     if not snapshot.in_job:
-        return moot("none is active, and this is no job")
+        return moot("none is active, and this is not a job")
     if isinstance(home, Folder) and home.holds_conda_init and not python.frameworks:
         return [_never(python)]
     return fine(f"{python.path}, without an environment")

@@ -18,10 +18,10 @@ DECISIVE = False
 def check(snapshot: Snapshot) -> Outcome:
     """Compare the affinity mask with the cores that the scheduler tells."""
     if not snapshot.in_job:
-        return moot("this is no job")
+        return moot("this is not a job")
     asked, bound = promised(snapshot), len(snapshot.cores)
     if asked is None:
-        return unknown("the scheduler does not tell how many cores the job was given")
+        return unknown("the scheduler does not report how many cores the job was given")
     own = asked // snapshot.local_size
     evidence = (
         ("given to the job here", asked, "cores"),

@@ -19,12 +19,12 @@ def check(snapshot: Snapshot) -> Outcome:
     if not snapshot.gpus:
         return moot("no GPU is here")
     if not snapshot.cores_of_numa:
-        return unknown("the kernel does not tell which core is on which NUMA node")
+        return unknown("the kernel does not report which core is on which NUMA node")
     if len(snapshot.cores_of_numa) == 1:
         return moot("the node has one NUMA node")
     unknown_of = [device.name for device in snapshot.gpus if device.numa_node is None]
     if unknown_of:
-        return unknown(f"the kernel does not tell the NUMA node of {unknown_of[0]}")
+        return unknown(f"the kernel does not report the NUMA node of {unknown_of[0]}")
     far = [
         device
         for device in snapshot.gpus

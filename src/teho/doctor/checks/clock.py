@@ -25,9 +25,9 @@ def check(snapshot: Snapshot) -> Outcome:
         symptom(
             ID,
             Severity.REMARK,
-            "Nothing keeps this node's clock right, by the kernel's word: logs of several nodes "
+            "The kernel reports that this node's clock is not synchronised: logs of several nodes "
             "may not agree, and certificates and tokens may be refused.",
-            "Tell the administrator; on a machine of your own, `timedatectl set-ntp true`.",
+            "Report it to the administrator; on a machine of your own, `timedatectl set-ntp true`.",
             ("possible error", clock.error_s, "s"),
         )
     ]

@@ -32,7 +32,7 @@ def check(snapshot: Snapshot) -> Outcome:
     }
     if not told:
         if any(one.kind != "cpu" for one in python.frameworks):
-            return unknown("no framework tells whether it has NCCL or RCCL")
+            return unknown("no framework reports whether it has NCCL or RCCL")
         return moot(f"no framework for GPUs in {python.path}")
     lacking = [name for name, report in told.items() if not report.collectives]
     if not lacking:

@@ -43,7 +43,7 @@ def check(snapshot: Snapshot) -> Outcome:
         return _of_site(snapshot, python, builds)
     devices = [device for device in snapshot.gpus if device.architecture]
     if len(devices) < len(snapshot.gpus):
-        return unknown("the driver does not tell every GPU's compute capability")
+        return unknown("the driver does not report every GPU's compute capability")
     found: list[Symptom] = []
     unsure: list[str] = []
     for build in builds:
@@ -137,6 +137,6 @@ def _found(
         f"{device.architecture}.",
         "Install a version that has: `teho env plan` proposes the newest that runs on this GPU.",
         ("compute capability", device.architecture, ""),
-        ("compiled for", " ".join(report.architectures) or "newer GPUs alone", ""),
+        ("compiled for", " ".join(report.architectures) or "only newer GPUs", ""),
         dooms=dooms,
     )

@@ -17,7 +17,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Look for a node with GPUs whose driver's libraries are not inside of the container."""
     kind = snapshot.survey.system.get("container", "none")
     if kind in {"none", "not known"} or kind.startswith("of unknown kind"):
-        return moot("this is no container that Teho knows")
+        return moot("this is not a container that Teho knows")
     if snapshot.gpus:
         return fine(f"{kind}, with the GPUs")
     if not snapshot.gpu_files and not snapshot.allocation.gpus_held:

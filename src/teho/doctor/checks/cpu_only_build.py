@@ -25,7 +25,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if not python.frameworks:
         return moot(f"no GPU framework in {python.path}")
     if not snapshot.expects_gpus and not snapshot.site_gpus:
-        return moot("no GPU is here, and this is no login node of a cluster with GPUs")
+        return moot("no GPU is here, and this is not a login node of a cluster with GPUs")
     kinds = {one.framework: python.kind_of(one) for one in python.frameworks}
     lacking = [one for one in python.frameworks if kinds[one.framework] == "cpu"]
     if lacking:
@@ -46,10 +46,10 @@ def _found(snapshot: Snapshot, build: Build, *, alone: bool) -> Symptom:
     return symptom(
         ID,
         Severity.CRITICAL if alone else Severity.WARNING,
-        f"{build.package} {build.version} is a build for CPUs alone: it will not use the GPUs "
+        f"{build.package} {build.version} is a build for CPUs only: it will not use the GPUs "
         f"{where}.",
-        "Make the environment anew with a build for GPUs: `teho env plan` writes the commands for "
-        "this cluster; with conda on a node without GPU, `CONDA_OVERRIDE_CUDA` must be set.",
+        "Create the environment again with a build for GPUs: `teho env plan` writes the commands "
+        "for this cluster; with conda on a node without GPU, `CONDA_OVERRIDE_CUDA` must be set.",
         ("what tells", build.evidence or "its own word", ""),
         dooms=alone and snapshot.expects_gpus,
     )

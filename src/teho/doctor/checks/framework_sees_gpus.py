@@ -55,7 +55,7 @@ def _judged(snapshot: Snapshot, build: Build, report: FrameworkReport) -> list[S
                 ID,
                 Severity.CRITICAL,
                 f"{build.package} cannot be imported: {report.broken}.",
-                "Make the environment anew: `teho env plan` writes the commands; or load the "
+                "Create the environment again: `teho env plan` writes the commands; or load the "
                 "modules that it was made with.",
                 ("version", report.version or build.version, ""),
                 dooms=True,
@@ -71,7 +71,7 @@ def _judged(snapshot: Snapshot, build: Build, report: FrameworkReport) -> list[S
             Severity.WARNING if report.gpus else Severity.CRITICAL,
             f"{build.package} sees {report.gpus} GPUs, and the driver shows {wanted}{said}.",
             "Compare it with what `teho doctor` says of driver, build and container; if nothing "
-            "is wrong there, tell the administrator of the node.",
+            "is wrong there, report it to the administrator of the node.",
             ("version", report.version or build.version, ""),
             ("seen by the framework", report.gpus, "GPUs"),
             ("seen by the driver", wanted, "GPUs"),

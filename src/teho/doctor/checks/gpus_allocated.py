@@ -31,7 +31,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if asked is None and snapshot.allocation.scheduler == "slurm":
         return moot("this job holds no GPU, by Slurm's variables")
     if asked is None:
-        return unknown("the scheduler does not tell how many GPUs the job holds")
+        return unknown("the scheduler does not report how many GPUs the job holds")
     if asked == 0:
         return moot("this job holds no GPU")
     if not seen:
@@ -52,7 +52,7 @@ def _failed(snapshot: Snapshot) -> Symptom:
         Severity.CRITICAL,
         f"The driver of the GPUs does not work: {first.why}.",
         "End this job, and submit it again with `--exclude` and this node's name, "
-        f"`{snapshot.survey.host}`; tell the administrator.",
+        f"`{snapshot.survey.host}`; report it to the administrator.",
         ("vendor", first.of.upper(), ""),
         dooms=bool(snapshot.allocation.gpus_held),
     )
@@ -67,7 +67,8 @@ def _none(snapshot: Snapshot, asked: int) -> Symptom:
         f"{_why(snapshot)}.",
         f"Next: {hidden[0]}."
         if hidden
-        else "End this job: it would compute on the CPU. Tell the administrator of the node.",
+        else "End this job: it would compute on the CPU. Report it to the administrator of the "
+        "node.",
         ("held by the job", asked, "GPUs"),
         ("visible", 0, "GPUs"),
         *(("variable", f"{name}={text}", "") for name, text in snapshot.survey.visible.items()),

@@ -50,7 +50,7 @@ def check(snapshot: Snapshot) -> Outcome:
         symptom(
             ID,
             Severity.REMARK,
-            f"The home folder lies on {home.file_system}, and {len(inside)} caches in it: programs "
+            f"The home folder is on {home.file_system}, and {len(inside)} caches in it: programs "
             "wait for its server, and they fill your quota.",
             "`teho launch` puts what is compiled on the node's own disk; what is downloaded goes "
             "to a larger file system with "

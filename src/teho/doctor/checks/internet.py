@@ -25,7 +25,7 @@ def check(snapshot: Snapshot) -> Outcome:
         return _proxy(snapshot.proxy)
     cluster = snapshot.cluster
     if cluster is None or not snapshot.in_job:
-        return moot("no proxy is set, and this is no compute node that Teho knows")
+        return moot("no proxy is set, and this is not a compute node that Teho knows")
     if cluster.internet_on_compute_nodes is None:
         return unknown(f"whether {cluster.title}'s compute nodes reach the internet is not known")
     if cluster.internet_on_compute_nodes:
@@ -57,7 +57,7 @@ def _proxy(proxy: Proxy) -> Outcome:
         symptom(
             ID,
             Severity.WARNING,
-            f"{proxy.variable} names {proxy.place}, and nobody answers there: {proxy.why}.",
+            f"{proxy.variable} names {proxy.place}, and it does not answer: {proxy.why}.",
             f"`unset {proxy.variable}`, or load the site's module for its proxy.",
             ("proxy", proxy.place, ""),
         )

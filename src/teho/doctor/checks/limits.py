@@ -101,7 +101,7 @@ def _locked_memory(snapshot: Snapshot) -> list[Symptom]:
             Severity.WARNING,
             f"A program may lock {format_bytes(limit)} of memory: NCCL cannot use InfiniBand "
             "between the job's nodes.",
-            "`ulimit -l unlimited` in the job script; where that is refused, tell the site.",
+            "`ulimit -l unlimited` in the job script; if that is refused, report it to the site.",
             ("locked memory", limit, "bytes"),
             thresholds=(_LOCKED,),
         )

@@ -28,7 +28,7 @@ def check(snapshot: Snapshot) -> Outcome:
         symptom(
             ID,
             Severity.WARNING,
-            f"{len(parts)} MIG instances are visible, and a program can use one of them alone.",
+            f"{len(parts)} MIG instances are visible, and a program can use only one of them.",
             "Ask for one instance, or for a whole GPU; else start a process for each, with "
             "`CUDA_VISIBLE_DEVICES` set to its own: "
             f"`CUDA_VISIBLE_DEVICES={parts[0].id} python train.py`.",

@@ -36,7 +36,7 @@ def check(snapshot: Snapshot) -> Outcome:
         if limit
     ]
     if not shares:
-        return moot("`quota` and `lfs quota` tell of no limit")
+        return moot("`quota` and `lfs quota` report no limit")
     found = [_found(*one) for one in shares if 100 * one[2] >= _NEARLY.value * one[3]]
     if found:
         return found

@@ -17,7 +17,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Look it up in the catalogue."""
     cluster = snapshot.cluster
     if cluster is None:
-        return moot("this is no cluster that Teho knows")
+        return moot("this is not a cluster that Teho knows")
     if cluster.status == "active":
         return fine(f"{cluster.title}, as of {cluster.verified_on}")
     when = f" since {cluster.retired_on}" if cluster.retired_on else ""

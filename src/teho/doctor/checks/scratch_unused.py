@@ -22,7 +22,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if not isinstance(scratch, Folder):
         return unknown(f"the job's own disk cannot be looked at: {scratch.detail}")
     if scratch.is_network or scratch.is_memory:
-        return moot(f"{scratch.path} is no disk of the node: {scratch.file_system}")
+        return moot(f"{scratch.path} is not a disk of the node: {scratch.file_system}")
     temporary, data = snapshot.folders.get("temporary"), snapshot.data
     used = [
         one
@@ -37,7 +37,7 @@ def check(snapshot: Snapshot) -> Outcome:
         if isinstance(one, Folder) and (one.is_network or one.is_memory)
     ]
     if not remote:
-        return fine("what is read and written lies on other disks of the node")
+        return fine("what is read and written is on other disks of the node")
     return [
         symptom(
             ID,

@@ -24,7 +24,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Compare what the job has for each of its GPUs with what the catalogue says is its part."""
     given = snapshot.allocation
     if snapshot.cluster is None:
-        return moot("this is no cluster that Teho knows")
+        return moot("this is not a cluster that Teho knows")
     if not snapshot.in_job or not given.gpus_held:
         return moot("no job with GPUs")
     share = _share(snapshot.cluster, snapshot)
@@ -94,7 +94,7 @@ def _judged(
                 f"The job holds less {what} for each GPU than it may: {each:.3g} of "
                 f"{fair:g} {unit}.",
                 f"Ask for {fair:g} {unit} for each GPU if loading data is slow: it is kept for "
-                "them, whoever uses it.",
+                "them, even if they are unused.",
                 *evidence,
                 thresholds=(of_site, _LITTLE),
             )

@@ -18,7 +18,7 @@ DECISIVE = False
 
 _MANY = Threshold(1000, "files", "Teho's own choice: fewer are opened within seconds")
 _SMALL = Threshold(
-    1024, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on one server alone"
+    1024, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on only one server"
 )
 
 

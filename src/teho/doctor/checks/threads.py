@@ -51,9 +51,9 @@ def check(snapshot: Snapshot) -> Outcome:
         shown = ", ".join(f"{name}={count}" for name, count in plain.items())
         return fine(f"{shown}, on {cores} cores")
     if not snapshot.in_job:
-        return moot("none is set, and this is no job")
+        return moot("none is set, and this is not a job")
     if promised(snapshot) is None:
-        return unknown("none is set, and nobody tells how many cores the job was given")
+        return unknown("none is set, and it is not known how many cores the job was given")
     return fine(f"none is set, and programs see the job's {cores} cores alone")
 
 

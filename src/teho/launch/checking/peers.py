@@ -125,7 +125,8 @@ class Peers:
         """Close the connection of one that is no rank of this step."""
         self._forget(peer)
         self.strangers.append(
-            f"a program that is no rank of this step connected from {peer.address} and said {said}"
+            f"a program that is not a rank of this step connected from {peer.address} and said "
+            f"{said}"
         )
 
     def dismiss(self) -> None:

@@ -42,7 +42,7 @@ _MOST_FAILURES = 3
 """One rank's failure makes others fail; more lines say no more."""
 _NETWORK = (
     "look for a firewall or a wrong network between these nodes: NCCL_SOCKET_IFNAME and "
-    "GLOO_SOCKET_IFNAME choose the network, NCCL_DEBUG=INFO tells more"
+    "GLOO_SOCKET_IFNAME choose the network, NCCL_DEBUG=INFO prints more"
 )
 
 _FILES = "look whether the file system that holds torch is slow there"
@@ -215,7 +215,7 @@ class Rendezvous:
                 "sum-wrong",
                 f"{self.doing} gave a wrong sum on {name_group(wrong, self.result.hellos)}: "
                 f"{wrong[first]} on rank {first}, where {expected} is right",
-                "tell the cluster's staff: a GPU or the network falsifies data",
+                "report it to the cluster's staff: a GPU or the network falsifies data",
             )
             raise _BrokenError
         elapsed_s = max(said["elapsed_s"] for said in told.values())

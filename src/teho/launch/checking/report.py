@@ -85,7 +85,7 @@ class Result:
         if self.findings:
             return f"{self.findings[0].sentence}."
         if self.task.world_size == 1:
-            return "One rank alone: there is nobody to reach."
+            return "Only one rank: there is no other rank to reach."
         nodes = len(self.by_node())
         where = f"{nodes} nodes" if nodes > 1 else "1 node"
         return f"{self.task.world_size} ranks on {where} reach each other."

@@ -35,7 +35,7 @@ EOF
 # 3. The container, one file.
 apptainer build "$HOME/cupy-gpu.sif" cupy-gpu.def
 
-# 4. What was installed, to make it anew.
+# 4. What was installed, to install it again.
 apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit > cupy-gpu.lock.txt
 
 # 5. Whether it is a GPU build that the driver runs.

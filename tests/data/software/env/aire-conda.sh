@@ -18,7 +18,7 @@ set -e
 #    than install a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.8 micromamba create -n jax-gpu --override-channels -c conda-forge python=3.14 'jaxlib=0.9.*=cuda*' jax
 
-# 2. What was installed, to make it anew.
+# 2. What was installed, to install it again.
 micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 
 # 3. Whether it is a GPU build that the driver runs.

@@ -20,7 +20,7 @@ source "$HOME/pytorch-gpu/bin/activate"
 pip install --no-index --upgrade pip
 pip install --no-index torch
 
-# 4. What was installed, to make it anew.
+# 4. What was installed, to install it again.
 pip freeze --local > pytorch-gpu.lock.txt
 
 # 5. Whether it is a GPU build that the driver runs.

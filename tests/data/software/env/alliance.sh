@@ -22,7 +22,7 @@ source "$scratch/bin/activate"
 pip install --no-index --upgrade pip
 pip install --no-index cupy jax torchvision matplotlib
 
-# 4. What was installed, to make it anew.
+# 4. What was installed, to install it again.
 pip freeze --local > "$HOME/cupy-gpu.lock.txt"
 
 # 5. Whether it is a GPU build that the driver runs.

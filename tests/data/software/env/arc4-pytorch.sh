@@ -25,7 +25,7 @@ module load anaconda
 #    than install a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.0 conda create -n pytorch-gpu --override-channels -c conda-forge python=3.13 'pytorch=2.13.*=cuda*' 'cudnn<9.11'
 
-# 3. What was installed, to make it anew.
+# 3. What was installed, to install it again.
 conda list -n pytorch-gpu --explicit --md5 > pytorch-gpu.lock.txt
 
 # 4. Whether it is a GPU build that the driver runs.

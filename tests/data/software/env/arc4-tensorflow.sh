@@ -24,7 +24,7 @@ module load anaconda
 #    than install a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.0 conda create -n tensorflow-gpu --override-channels -c conda-forge python=3.12 'tensorflow=2.19.*=cuda*' 'cudnn<9.11'
 
-# 3. What was installed, to make it anew.
+# 3. What was installed, to install it again.
 conda list -n tensorflow-gpu --explicit --md5 > tensorflow-gpu.lock.txt
 
 # 4. Whether it is a GPU build that the driver runs.

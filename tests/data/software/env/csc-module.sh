@@ -19,7 +19,7 @@ module load tensorflow/2.12
 # 2. What is in it.
 pip list
 
-# 3. What was installed, to make it anew.
+# 3. What was installed, to install it again.
 pip freeze > tensorflow-gpu.lock.txt
 
 # 4. Whether it is a GPU build that the driver runs.

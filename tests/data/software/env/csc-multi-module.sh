@@ -3,7 +3,7 @@
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
 # ! Puhti documents the versions 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11, 2.10, 2.9, 2.8, and not
-#   2.7: `module avail` tells what is there (CSC apps/tensorflow.md 2026-07-08 (default 2.18)).
+#   2.7: `module avail` shows what is there (CSC apps/tensorflow.md 2026-07-08 (default 2.18)).
 # ! /projappl/project_2001234 stands for your own project's: `--place` says which.
 # ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
 #   2025-08-15): tykky wraps them in one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
@@ -21,7 +21,7 @@ module load tensorflow/2.7
 # 2. What is in it.
 pip list
 
-# 3. What was installed, to make it anew.
+# 3. What was installed, to install it again.
 pip freeze > tensorflow-gpu.lock.txt
 
 # 4. Whether it is a GPU build that the driver runs.

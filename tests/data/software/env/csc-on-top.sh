@@ -19,12 +19,12 @@ module load pytorch
 # 2. What is in it.
 pip list
 
-# 3. Packages of one's own, on top of what the module holds.
+# 3. Your own packages, on top of what the module holds.
 python3 -m venv --system-site-packages "/projappl/project_2001234/pytorch-gpu"
 source "/projappl/project_2001234/pytorch-gpu/bin/activate"
 pip install whatshap
 
-# 4. What was installed, to make it anew.
+# 4. What was installed, to install it again.
 pip freeze > pytorch-gpu.lock.txt
 
 # 5. Whether it is a GPU build that the driver runs.

@@ -38,7 +38,7 @@ EOF
 mkdir -p "/projappl/project_2001234/jax-gpu"
 CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/project_2001234/jax-gpu" jax-gpu.yml
 
-# 4. What was installed, to make it anew.
+# 4. What was installed, to install it again.
 { echo @EXPLICIT; "/projappl/project_2001234/jax-gpu/bin/python" -c 'import json, pathlib, sys; records = pathlib.Path(sys.prefix, "conda-meta").glob("*.json"); print(*sorted(json.loads(one.read_text())["url"] for one in records), sep="\n")'; } > jax-gpu.lock.txt
 
 # 5. Whether it is a GPU build that the driver runs.

@@ -26,7 +26,7 @@ pip install --upgrade pip
 pip install uv
 uv pip install --torch-backend=cu132 'torch==2.14.*'
 
-# 4. What was installed, to make it anew.
+# 4. What was installed, to install it again.
 pip freeze > pytorch-gpu.lock.txt
 
 # 5. Whether it is a GPU build that the driver runs.

@@ -20,7 +20,7 @@ export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 # 2. What is in it.
 singularity run $SIF pip list
 
-# 3. Packages of one's own: a virtual environment that sees the container's, in one file, for
+# 3. Your own packages: a virtual environment that sees the container's, in one file, for
 #    thousands of small ones are slow on Lustre.
 singularity run $SIF python -m venv --system-site-packages pytorch-gpu
 singularity run $SIF bash -c 'source pytorch-gpu/bin/activate && pip install optuna'
@@ -30,7 +30,7 @@ rm -r pytorch-gpu
 # 4. Where the job finds them.
 export SINGULARITYENV_PREPEND_PATH=/user-software/bin
 
-# 5. What was installed, to make it anew.
+# 5. What was installed, to install it again.
 singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:image-src=/ $SIF pip freeze > pytorch-gpu.lock.txt
 
 # 6. Whether it is a GPU build that the driver runs.

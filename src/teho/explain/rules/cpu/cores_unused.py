@@ -29,7 +29,9 @@ THRESHOLDS = {
         1.0, "%", "as gpu_never_used; cores beside a GPU that is used may be there to feed it"
     ),
     "gpu_busy_percent": Threshold(
-        50.0, "%", "as gpu_low_use; a GPU above it is fed well enough to speak of spare cores"
+        50.0,
+        "%",
+        "as gpu_low_use; a GPU above it is supplied with data well enough to call cores spare",
     ),
     "cores_per_gpu": Threshold(12.0, "cores", "Jobstats: more than 12 cores for each GPU"),
 }

@@ -40,7 +40,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
                     *in_lines(main.lines(*_COMPUTING)),
                 ),
                 judged_by=["double_percent"],
-                action=f"Where 32 bits are enough, {action}.",
+                action=f"If 32 bits are enough, {action}.",
                 regain_percent=(0.0, computing / 2),
             )
         ]

@@ -25,7 +25,7 @@ THRESHOLDS = {
         75.0, "%", "Teho's own choice: three quarters of what was asked for did nothing"
     ),
     "gpu_used_percent": Threshold(
-        1.0, "%", "as gpu_never_used; one thread that drives a GPU is no fault"
+        1.0, "%", "as gpu_never_used; one thread that drives a GPU is not a fault"
     ),
 }
 MUTES = Mutes(

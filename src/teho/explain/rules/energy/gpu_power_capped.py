@@ -42,8 +42,8 @@ def _finding(context: RuleContext, capped: list[tuple[NodeGpu, float]]) -> Findi
         ),
         judged_by=["power_percent"],
         action=(
-            "Nothing, where the GPU is hard at work. If the limit is lower than its maker's, as "
-            "`nvidia-smi -q -d POWER` tells, someone set it."
+            "Nothing, if the GPU works hard. If the limit is lower than its maker's "
+            "(`nvidia-smi -q -d POWER` shows it), someone set it."
         ),
         subjects=places,
     )

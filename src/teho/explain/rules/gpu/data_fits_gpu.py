@@ -36,7 +36,7 @@ SAME_LOSS_AS = (
     "copies_from_pageable_memory",
 )
 """Their gain and the gain of this rule are the same time: it is claimed once."""
-_UNSEEN = Missing(Reason.UNRECORDED, "the loader does not tell")
+_UNSEEN = Missing(Reason.UNRECORDED, "the loader does not report it")
 
 
 def judge(context: ProgramContext) -> list[Finding] | Abstention:

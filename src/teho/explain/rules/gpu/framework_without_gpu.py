@@ -76,7 +76,7 @@ def _of_torch(mains: Sequence[MainProcess]) -> Told | None:
     return (
         blind_torch(mains[0].library)
         if blind
-        else "the model's parameters lie in the host's memory",
+        else "the model's parameters are in the host's memory",
         (Evidence("PyTorch", version), built),
         "Install a build for GPUs, or load the site's module, and see that "
         "`python -c 'import torch; print(torch.cuda.is_available())'` says True in a job."

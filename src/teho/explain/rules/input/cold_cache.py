@@ -85,7 +85,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
                 ),
                 judged_by=["pace_times", "read_times", "read_min_mb_per_s", "stepping_min_s"],
                 action=(
-                    "Take the time of a step after the first epoch. Where runs are short, copy the "
+                    "Take the time of a step after the first epoch. If runs are short, copy the "
                     "data to the node's own disk or `/dev/shm` at the job's start, as few large "
                     "files, and read them there."
                 ),

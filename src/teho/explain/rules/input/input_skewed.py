@@ -20,7 +20,7 @@ THRESHOLDS = {
     ),
     "long_waits_percent": Threshold(33.0, "%", "Teho's own choice: a third of the waiting"),
     "rare_percent": Threshold(
-        20.0, "%", "Teho's own choice: more than a fifth of the batches are no exception"
+        20.0, "%", "Teho's own choice: more than a fifth of the batches are not an exception"
     ),
     "waits_min": Threshold(
         20.0, "batches", "Teho's own choice: of fewer, one slow batch is chance"

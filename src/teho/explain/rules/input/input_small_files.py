@@ -17,7 +17,7 @@ SEVERITY = "critical, warning"
 THRESHOLDS = {
     "opening_percent": Threshold(50.0, "%", "Teho's own choice: most of the loading"),
     "small_kib": Threshold(
-        1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on one server alone"
+        1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on only one server"
     ),
 }
 MUTES = Mutes(

@@ -15,7 +15,9 @@ SAYS = "workers are started again for each short epoch"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "epochs_min": Threshold(
-        3.0, "epochs", "Teho's own choice: the first start is no fault, and one more may be a test"
+        3.0,
+        "epochs",
+        "Teho's own choice: the first start is not a fault, and one more may be a test",
     ),
     "first_batches_percent": Threshold(50.0, "%", "Teho's own choice: most of the waiting"),
 }

@@ -25,7 +25,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     ("batch_small",),
-    because="most of the time there were no batches",
+    because="for most of the time it had no batches",
 )
 _OF_SEVERAL = frozenset(("", "(others)", "<lambda>"))
 """Names that stand for more than one function."""
@@ -42,7 +42,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
         again = _compiled_again(main, context.limit("compiles_max"))
         same = (
             f"Give `{again.value}` arguments of the same shapes and types each time, by padding or "
-            "without a last, smaller batch: it is compiled anew for others. "
+            "without a last, smaller batch: it is compiled again for others. "
             if again
             else ""
         )

@@ -204,6 +204,6 @@ def _action(places: list[NodeGpu]) -> str:
     return (
         "Give all ranks the same amount of work, `DistributedSampler(dataset, drop_last=True)`, in "
         "samples of like length, and see what the odd process does, `py-spy top --pid PID` on "
-        f"{nodes}. Who works more keeps the others waiting; who works less waits for them, or for "
-        "data of its own."
+        f"{nodes}. A rank that works more keeps the others waiting. A rank that works less waits "
+        "for them, or for its own data."
     )

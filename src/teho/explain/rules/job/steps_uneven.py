@@ -26,7 +26,7 @@ THRESHOLDS = {
         10.0, "steps", "SageMaker's profiler rules, StepOutlier: more than 10 times"
     ),
     "rare_percent": Threshold(
-        20.0, "%", "as input_skewed: more than a fifth of the steps are no exception"
+        20.0, "%", "as input_skewed: more than a fifth of the steps are not an exception"
     ),
     "cost_percent": Threshold(
         5.0, "%", "XProf: waiting for data is worth a word from 5 % of a step on"
@@ -65,7 +65,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
                 action=(
                     "See what the program does at these steps: evaluation, writing, collecting "
                     "garbage, compiling for new shapes. Name such parts with `teho.phase`, and the "
-                    "report tells what each of them takes."
+                    "report shows what each of them takes."
                 ),
                 regain_percent=(0.0, min(100.0, 100 * more_s / main.process.wall_s)),
             )

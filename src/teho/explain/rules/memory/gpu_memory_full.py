@@ -52,7 +52,7 @@ def _finding(context: RuleContext, full: list[tuple[NodeGpu, float]]) -> Finding
         ),
         judged_by=["used_percent"],
         action=(
-            "A larger `batch_size` may not fit. PyTorch tells what it needed, "
+            "A larger `batch_size` may not fit. PyTorch prints what it needed, "
             "`torch.cuda.max_memory_allocated()`; JAX and TensorFlow take most of the memory at "
             "the start, unless `XLA_PYTHON_CLIENT_PREALLOCATE=false` or "
             "`TF_FORCE_GPU_ALLOW_GROWTH=true` is set."

@@ -176,7 +176,7 @@ class Lines:
         if self._size + len(text) > _MOST_BYTES:
             self._is_full = True
             head = words[:1] if self._size == 0 else []
-            last = {"failed": "its file is full: what came later is not told"}
+            last = {"failed": "its file is full: what came later is missing"}
             text = "".join(_json(one) + "\n" for one in [*head, last]).encode()
         path = os.path.join(self._folder, self._file)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC

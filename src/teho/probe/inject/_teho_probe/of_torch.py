@@ -179,7 +179,7 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
     """Count steps; those of several optimizers that take turns are one."""
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is None:
-        notes.fact("torch", steps="not told before PyTorch 2.0")
+        notes.fact("torch", steps="not reported before PyTorch 2.0")
         return
     turn: set[int] = set()
     steps = 0
