@@ -183,7 +183,7 @@ def test_what_another_job_saved_is_refused(teho: Teho, under) -> None:
 def test_a_driver_that_was_loaded_meanwhile(teho: Teho, under) -> None:
     """Naive: a negative energy, or the counter's own value."""
     teho("energy", "--save", env=under(STEADY, 100))
-    refused(teho("energy", "--diff", env=under(STEADY, 4)), "GPU 0", "anew")
+    refused(teho("energy", "--diff", env=under(STEADY, 4)), "GPU 0", "again from 0")
 
 
 def test_a_counter_that_stands_still(teho: Teho, under, home: Path) -> None:

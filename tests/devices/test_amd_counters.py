@@ -114,7 +114,7 @@ def test_reset_of_a_counter_of_32_bits_is_not_taken_for_a_wrap(tmp_path: Path) -
     one.gpu.firmware.reset()
     values = one.step(power_w=290)
     assert values["gpu_energy_j"] == pytest.approx(290)
-    assert "began anew" in one.source.alerts()[0]
+    assert "started again from 0" in one.source.alerts()[0]
 
 
 def test_reset_is_passed_on_and_said_once(tmp_path: Path) -> None:

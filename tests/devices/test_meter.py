@@ -87,7 +87,7 @@ def test_a_counter_that_begins_anew_has_no_figure(bench: Bench):
     bench.at(10)
     figures = drawn(meter.devices, before, meter.read(), 100)
     assert {figure.reason for figure in figures} == {Reason.FAILED}
-    assert "anew" in figures[0].detail
+    assert "again from 0" in figures[0].detail
 
 
 def test_a_counter_that_stands_still_has_no_figure(bench: Bench):

@@ -76,7 +76,7 @@ def test_what_goes_wrong_there_is_said_here() -> None:
     assert crash.detail.endswith("was ended by SIGKILL")
     odd = IsolatedCall("it", executing(["echo", "words"], here()), 30).answer(int)
     assert isinstance(odd, Missing)
-    assert "nobody understands" in odd.detail
+    assert "Teho does not understand" in odd.detail
 
 
 def test_who_hangs_is_given_up_with_all_that_it_started(tmp_path: Path) -> None:

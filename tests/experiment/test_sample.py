@@ -28,7 +28,7 @@ CPU_TORCH = {"version": "2.13.0", "cuda": None, "hip": None}
         ({"torch": CPU_TORCH}, "its PyTorch 2.13.0 is built for CPUs only"),
         (
             {"torch": {**CPU_TORCH, "xpu": "20250302"}},
-            "its PyTorch 2.13.0 is built for Intel's GPUs alone",
+            "its PyTorch 2.13.0 is built for Intel's GPUs only",
         ),
         ({"torch": {**CPU_TORCH, "cuda": "12.8"}}, ""),
         ({"torch": {**CPU_TORCH, "hip": "6.2"}}, ""),

@@ -75,7 +75,7 @@ def test_the_sum_with_a_gpu_that_was_lost_is_the_least():
         ({"unread_s": 90.0}, "GPU 0 could not be read for the last 1 min 30 s: the energy is at l"),
         ({"energy_of": "module"}, "CPU cores included"),
         ({"energy_of": "package"}, "somebody else's work may be in it"),
-        ({"energy_of": "package", "shares_with": (1,)}, "each figure is that of both"),
+        ({"energy_of": "package", "shares_with": (1,)}, "each figure is for both"),
     ],
 )
 def test_the_note_says_what_has_to_be_known(changes, words):
@@ -157,7 +157,7 @@ def test_carbon_and_cost_by_the_sites_own_figures():
     assert (carbon.value, carbon.unit) == (pytest.approx(kwh * 70), "gCO2e")
     assert (cost.value, cost.unit) == (pytest.approx(kwh * 0.2), "EUR")
     for fact in (carbon, cost):
-        assert "GPUs alone" in fact.note
+        assert "only of the GPUs" in fact.note
         assert "PUE 1.5" in fact.note
     only = view_of(ONE, Electricity(carbon_g_per_kwh=0.0))
     assert fact_of(only, "gpu_carbon_g").value == 0

@@ -112,4 +112,4 @@ def blind_torch(facts: Mapping[str, Any]) -> str:
     """
     version = str(facts["version"])
     made_for = "Intel's GPUs" if facts.get("xpu") or "+xpu" in version else "CPUs"
-    return f"its PyTorch {version} is built for {made_for} alone"
+    return f"its PyTorch {version} is built for {made_for} only"

@@ -376,7 +376,8 @@ def _notes(told: GridEngineAnswers) -> Iterator[str]:
     yield (
         "Grid Engine does not report these facts, so this file lacks them: what a GPU-hour costs, "
         "the fair share of a GPU, its memory and product name, how software is loaded, who runs "
-        "the cluster. GPUs are the consumables whose names say so; the vendor is taken from the type."
+        "the cluster. GPUs are the consumables whose names say so; the vendor is taken from the "
+        "type."
     )
     yield "hosts names only this machine; a pattern such as login* recognises all of them."
     if told.config.get("jsv_url", "none").lower() != "none":
