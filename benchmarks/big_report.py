@@ -71,7 +71,7 @@ def _output_mb(form: str, env: Mapping[str, str]) -> Figures:
 
 
 def _generated(nodes: int, days: float, env: Mapping[str, str]) -> Path:
-    """Return a home with the recording, made anew where what makes it has changed."""
+    """Return a home with the recording, made again where what makes it has changed."""
     stamp = hashlib.sha256(b"".join(path.read_bytes() for path in _MADE_BY)).hexdigest()[:12]
     home = CACHE / f"{nodes}-nodes-{days:g}-days-{stamp}"
     if home.exists():

@@ -68,7 +68,7 @@ class Row:
     below_peer: bool = False
     """The budget also asks to be at or below the peer."""
     ours_text: str = ""
-    """Takes the place of `ours` in the table, where median and range do not tell it all."""
+    """Takes the place of `ours` in the table, where median and range do not show everything."""
     theirs_text: str = ""
     """The same for `theirs`, and no ratio is given."""
     verdict: str = ""
@@ -76,7 +76,7 @@ class Row:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the median is within the budget; None where there is none."""
+        """Whether the median is within the budget; None if there is none."""
         if self.budget is None and not self.below_peer:
             return None
         within = self.budget is None or self.ours.median <= self.budget
@@ -84,7 +84,7 @@ class Row:
         return within and (peer is None or self.ours.median <= peer)
 
     def cells(self) -> tuple[str, ...]:
-        """Return what stands in the table: what, unit, ours, peer, ratio, budget, holds."""
+        """Return what is in the table: what, unit, ours, peer, ratio, budget, holds."""
         limits = [] if self.budget is None else [f"≤ {self.budget:g}"]
         limits += ["≤ peer"] if self.below_peer else []
         ratio = ""
@@ -214,8 +214,8 @@ def stub_environment() -> Iterator[dict[str, str]]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return an environment whose recordings, settings and caches lie in `folder`, in no job."""
-    # PYTHONDONTWRITEBYTECODE, which users have not, would have each start compile our sources anew.
+    """Return an environment whose recordings, settings and caches are in `folder`, in no job."""
+    # With PYTHONDONTWRITEBYTECODE, which users do not set, each start would compile our sources.
     of_a_job = ("SLURM_", "SGE_", "JOB_", "TEHO_", "CUDA_VISIBLE", "XDG_", "CODECARBON_", "PYTHON")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(of_a_job)}
     return {
@@ -228,7 +228,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def installed(package: str) -> str | None:
-    """Return a peer's version; None where it is not installed."""
+    """Return a peer's version; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Planning: the whole catalogue held against a request, as a process and many times in one.
+"""Planning: the whole catalogue compared with a request, as a process and many times in one.
 
 A process reads every cluster's file, plans, and prints; `--script` also loads the templates
 and writes one. *Many plans* are 10,000 requests of every size, fitting and not, each held

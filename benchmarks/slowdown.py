@@ -7,7 +7,7 @@ the program is lost in the noise of a shared machine, so ten are taken a second 
 and the loss is divided by ten: a recorder that sleeps costs nothing. The program stops the
 recorder (SIGSTOP) and lets it go on, a second each: every other second it is *stopped*, and
 of those between a half, drawn by chance, are *awake* and the others stopped *again*. So all
-are the same process in the same memory, and each is held against the two seconds around it:
+are the same process in the same memory, and each is compared with the two seconds around it:
 what goes on in the machine for longer than that meets both alike. Teho's figure is the
 mean over the middle half of the awake seconds of how much less was done than in their
 neighbours, in per cent and divided by ten, with its 95 % interval (bootstrap). *Itself* is
@@ -15,7 +15,7 @@ the same for the seconds that were stopped again: the truth is 0, so its interva
 this machine can tell. Where that reaches the budget, or the budget lies within Teho's
 interval, neither yes nor no is said. A recorder that goes on takes a sample more at once,
 eleven in a second instead of ten, so that Teho's figure is too high rather than too low. The
-supervisor sleeps in all of them; what Teho costs once, at the start and the end, stands under
+supervisor sleeps in all of them; what Teho costs once, at the start and the end, is under
 *Start* and *Recorder*.
 """
 

@@ -1,11 +1,11 @@
 """Tune: what `teho tune` regains of planted faults, without touching the program.
 
 The faults of [planted faults](faults.md) that a loader's settings mend. Each program runs under
-`teho tune` with its fault, with windows of 3 s and for 5 min at the most, fault 3 for 10 min: what
+`teho tune` with its fault, with windows of 3 s and for 5 min at most, fault 3 for 10 min: what
 it costs is little beside what runs differ by on a shared machine, and in 5 min three runs of three
 proved no gain. Then the program as it is, with the settings that were found, and as it should be
 take three turns. *Regained* is the part of the ideal setting's gain in steps per second that the
-found settings give, and 0 where no gain was proved; the goal is 80 %. What cannot be run because
+found settings give, and 0 if no gain was proved; the goal is 80 %. What cannot be run because
 PyTorch is not there (`tests/frameworks.sh`) is left out.
 """
 
@@ -88,7 +88,7 @@ def _row(case: Case, own: Mapping[str, str], *, quick: bool) -> Row:
 def _found(
     case: Case, argv: Sequence[str], env: Mapping[str, str], window_s: float, *, quick: bool
 ) -> Settings:
-    """Return the settings that `teho tune` finds; empty where it proves no gain."""
+    """Return the settings that `teho tune` finds; empty if it proves no gain."""
     say(f"fault {case.key}: teho tune")
     for_ = "20s" if quick else _FOR.get(case.key, "5min")
     words = ["--for", for_, "--window", f"{1000 * window_s:.0f}ms"]

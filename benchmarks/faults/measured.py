@@ -196,7 +196,7 @@ class Workshop:
 
 
 def with_traceml(source: str) -> str:
-    """Return a program with what TraceML's documentation asks a loop of one's own to have.
+    """Return a program with what TraceML's documentation asks a loop of the user's own to have.
 
     Raises:
         RuntimeError: the program has no such step.

@@ -148,7 +148,7 @@ def _share(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def _quotient(over: Sequence[Found], under: Sequence[Found]) -> float | None:
-    """Return how many times as fast, by medians; None where one was not measured."""
+    """Return how many times as fast, by medians; None if one was not measured."""
     if not over or not under:
         return None
     speeds = [

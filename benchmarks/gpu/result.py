@@ -42,7 +42,7 @@ class Row:
     teho: float | str | None = None
     """What Teho reported, or what was measured of Teho; null: see `why`."""
     other: float | str | None = None
-    """The truth, or what another tool reported; null where there is nothing to compare with."""
+    """The truth, or what another tool reported; null if there is nothing to compare with."""
     whose: str = ""
     """Whose figure `other` is, such as `truth` or `nvidia-smi -q`."""
     why: str = ""
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def difference(self) -> float | None:
-        """By how much Teho's figure exceeds the other; None where that cannot be said."""
+        """By how much Teho's figure exceeds the other; None if that cannot be said."""
         if isinstance(self.teho, (int, float)) and isinstance(self.other, (int, float)):
             return self.teho - self.other
         return None
@@ -102,7 +102,7 @@ class Result:
     archive was full."""
 
     def piece(self, name: str) -> Piece | None:
-        """Return a piece by its name; None where there is none."""
+        """Return a piece by its name; None if there is none."""
         return next((piece for piece in self.pieces if piece.name == name), None)
 
 

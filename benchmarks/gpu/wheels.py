@@ -117,7 +117,7 @@ def distribution(wheel: str) -> tuple[str, str]:
 
 
 def is_there(wheel: str, has: dict[str, str]) -> bool:
-    """Tell whether a machine has what a wheel holds, in a version that Teho takes.
+    """Return whether a machine has what a wheel holds, in a version that Teho takes.
 
     Where Teho asks for no version, any will do.
     """

@@ -43,7 +43,7 @@ class TehoError(Exception):
 
     Args:
         found: what was found and where (names the file, option or command).
-        expected: what would have been right; may be empty where it is plain.
+        expected: what would have been right; may be empty if it is plain.
         next_step: what to do now; a command where one exists.
     """
 

@@ -1,4 +1,4 @@
-"""Train a small language model (bigrams) on a corpus that lies on disk, read in random windows."""
+"""Train a small language model (bigrams) on a corpus that is on disk, read in random windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train a network on generated data, in a loop of one's own.
+"""Train a network on generated data, in a loop of the user's own.
 
 python train_model.py NETWORK SECONDS [--watch]
 

@@ -31,7 +31,7 @@ class OutputCheck(NamedTuple):
     tolerance: float
     """Largest difference, relative to the largest figure."""
     reference: Point | None = None
-    """Point of the first library that the others are held against; None: the same."""
+    """Point of the first library that the others are compared with; None: the same."""
 
 
 class BenchExample(NamedTuple):
@@ -42,7 +42,7 @@ class BenchExample(NamedTuple):
     title: str
     shows: str
     cpu: tuple[str, ...]
-    """Libraries on the CPU. The first one is what all others are held against."""
+    """Libraries on the CPU. The first one is what all others are compared with."""
     gpu: tuple[str, ...]
     axis: str
     """Key of the points along which crossovers are sought."""
@@ -65,7 +65,7 @@ class BenchExample(NamedTuple):
     kernels: tuple[str, ...] = ("kernel",)
     """The phases that are the computation alone; the fastest of them counts."""
     on_cpu: Mapping[str, str] = MappingProxyType({})
-    """What a phase of a GPU is held against where a CPU has no such phase."""
+    """What a phase of a GPU is compared with where a CPU has no such phase."""
     precision: str = ""
     """What it computes in, such as `FP64`, or the key of the points that says so."""
 

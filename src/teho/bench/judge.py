@@ -192,10 +192,10 @@ def crossover_of(
         fast: placement that is to beat it.
         axis: key of the points along which it is sought.
         group: what is held fixed, in words.
-        slow_phase: what of the slow one it is held against, where that is another phase.
+        slow_phase: what of the slow one it is compared with, where that is another phase.
 
     Returns:
-        None where no point was measured in both.
+        None if no point was measured in both.
     """
     timings = list(timings)
     ours, theirs = fastest(timings, fast, [phase]), fastest(timings, slow, [slow_phase or phase])
@@ -264,7 +264,7 @@ def pay_off_of(
         placement: of the GPU.
         against: placement of CPUs, of which the fastest library counts.
         group: what is held fixed, in words.
-        cpu_kernels: what of the CPUs they are held against, where those are other phases.
+        cpu_kernels: what of the CPUs they are compared with, where those are other phases.
     """
     timings = list(timings)
     theirs = fastest(timings, against, cpu_kernels or kernels)

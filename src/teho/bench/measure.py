@@ -113,7 +113,7 @@ def measure(
 
 
 class _Watch:
-    """Looks at the GPUs while something is timed; what they do not tell stays unknown."""
+    """Looks at the GPUs while something is timed; what they do not report stays unknown."""
 
     def __init__(self, sources: Iterable[DeviceSource]) -> None:
         self._sources = list(sources)

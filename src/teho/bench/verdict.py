@@ -41,7 +41,7 @@ def of_placement(name: str) -> str:
 
 
 def whose_peak(measured: Measured, placement: str) -> str:
-    """Return what has the peak that a placement's rates are held against."""
+    """Return what has the peak that a placement's rates are compared with."""
     return f"{'the link of ' if measured.figure == 'bytes' else ''}{of_placement(placement)}"
 
 
@@ -174,7 +174,7 @@ def _crossing(axis: str, own: list[Crossover]) -> str:
 
 
 def told_pair(measured: Measured) -> tuple[str, str] | None:
-    """Return who is held against whom in the verdict: a GPU, else all cores; None: nobody."""
+    """Return who is compared with whom in the verdict: a GPU, else all cores; None: nobody."""
     pairs = [(one.slow, one.fast) for one in measured.crossovers]
     on_gpu = [pair for pair in pairs if pair[1].startswith("gpu")]
     return on_gpu[-1] if on_gpu else pairs[0] if pairs else None

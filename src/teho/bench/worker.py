@@ -124,7 +124,7 @@ class Worker:
                 return
 
     def _line(self, until_s: float, look: Callable[[], None]) -> bytes | None:
-        """Return the next line; None where there is none in time, nothing where there never is."""
+        """Return the next line; None if there is none in time, nothing if there never is."""
         while b"\n" not in self._unread:
             left_s = until_s - time.monotonic()
             if left_s <= 0:

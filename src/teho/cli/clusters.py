@@ -1,4 +1,4 @@
-"""`teho clusters`: the catalogue, listed, explained, checked, and held against what is there."""
+"""`teho clusters`: the catalogue, listed, explained, checked, and compared with what is there."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ def complete_run(
     param: click.Parameter,  # noqa: ARG001
     incomplete: str,
 ) -> list[str]:
-    """Return the ids that begin as typed, newest first; nothing where they cannot be read."""
+    """Return the ids that begin as typed, newest first; nothing if they cannot be read."""
     from teho.config.settings import load_settings
     from teho.errors import TehoError
     from teho.store.layout import runs_directory

@@ -60,7 +60,7 @@ def command(save: bool, diff: bool, argv: tuple[str, ...]) -> None:
 
 
 def _speaks(environment: Mapping[str, str]) -> bool:
-    """Tell whether this task says what its GPUs drew, or another one of its node does.
+    """Return whether this task says what its GPUs drew, or another one of its node does.
 
     Of tasks that see the same GPUs the first one speaks; tasks with GPUs of their own all do.
     """

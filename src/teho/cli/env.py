@@ -186,7 +186,7 @@ def _here() -> Cluster | None:
 
 
 def _target(name: str | None, gpu_type: str, driver: str) -> Target:
-    """Return what the environment is held against: a cluster's nodes, else this node.
+    """Return what the environment is compared with: a cluster's nodes, else this node.
 
     On a node without a driver, as login nodes are, it is the nodes of the cluster around it.
     """

@@ -73,7 +73,7 @@ def _since(submissions: Sequence[Submission]) -> dict[str, datetime]:
 
 
 def _is_of_another(job: Job, submission: Submission) -> bool:
-    """Tell whether a job with this number is not the one that was submitted: it lacks the mark.
+    """Return whether a job with this number is not the one that was submitted: it lacks the mark.
 
     Slurm's queue shows every job's comment; an accounting may keep none.
     """

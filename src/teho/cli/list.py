@@ -188,7 +188,7 @@ def _print(runs: list[tuple[Path, Run | None]]) -> None:
 
 
 def _tells(head: str, cells: list[str]) -> bool:
-    """Tell whether a column says something: a count above 1, more than one host or user."""
+    """Return whether a column says something: a count above 1, more than one host or user."""
     if head in {"Nodes", "Tasks"}:
         return any(cells)
     return head not in {"Host", "User"} or len(set(cells) - {""}) > 1

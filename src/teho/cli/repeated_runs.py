@@ -69,7 +69,7 @@ def read_window(window: str) -> float:
 
 
 def prices_of(site: str | None) -> Prices | None:
-    """Return the prices of a cluster; None where none is named and this is none of them.
+    """Return the prices of a cluster; None if none is named and this is none of them.
 
     Raises:
         InputError: there is no such cluster.

@@ -15,5 +15,5 @@ def width() -> int:
 
 
 def wants_color(stream: IO[str]) -> bool:
-    """Tell whether a stream is a terminal that takes escape codes for colour."""
+    """Return whether a stream is a terminal that takes escape codes for colour."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

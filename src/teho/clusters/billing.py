@@ -81,7 +81,7 @@ def _gpu_share(
     rivals: list[tuple[Term, float]],
     hourly: float,
 ) -> float | None:
-    """Return the part that the GPUs are; None where no term says that it is theirs.
+    """Return the part that the GPUs are; None if no term says that it is theirs.
 
     Of a largest-of list the GPUs' part is their own term, whichever is largest: the
     rest of the bill is what other requests add to it.

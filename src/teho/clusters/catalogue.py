@@ -26,7 +26,7 @@ _MEMORIES_OF_PARTITION = (
 def cluster_files(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
     """Return every cluster's file by name; a site's hides Teho's own, and a user's hides both.
 
-    A site's files lie in the directories of `TEHO_CLUSTERS` (separated by colons), a
+    A site's files are in the directories of `TEHO_CLUSTERS` (separated by colons), a
     user's in `clusters/` beside her settings.
     """
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"

@@ -13,7 +13,7 @@ __all__ = ["mistakes_in"]
 
 
 def mistakes_in(path: Path) -> list[str]:
-    """Return a line for each mistake of a file, with its place in it; empty where it is sound.
+    """Return a line for each mistake of a file, with its place in it; empty if it is sound.
 
     What a file says that cannot be is looked for once every key and value is one.
     """

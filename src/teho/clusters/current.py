@@ -13,14 +13,14 @@ __all__ = ["current_cluster"]
 def current_cluster(
     environment: Mapping[str, str], host: str, clusters: Iterable[Cluster]
 ) -> Cluster | None:
-    """Return the cluster that this machine belongs to; None where none is recognised.
+    """Return the cluster that this machine belongs to; None if none is recognised.
 
     A cluster's environment variables count for more than its host names, which may be
     as common as `login1`. Where several clusters fit it is none of them.
 
     Args:
-        environment: variables, held against `recognised_by`; all must have their value.
-        host: name of this machine, with its domain or without, held against `hosts`.
+        environment: variables, compared with `recognised_by`; all must have their value.
+        host: name of this machine, with its domain or without, compared with `hosts`.
         clusters: those that it may be.
     """
     known = tuple(clusters)

@@ -39,7 +39,7 @@ class Difference(msgspec.Struct, frozen=True):
     catalogue: str
     live: str
     source: str
-    """Where the catalogue has it from; empty where it says nothing."""
+    """Where the catalogue has it from; empty if it says nothing."""
 
 
 def differences(catalogue: Cluster, live: Cluster) -> tuple[Difference, ...]:
@@ -115,7 +115,7 @@ def _by_hardware(cluster: Cluster) -> dict[tuple[Any, ...], list[NodeKind]]:
 
 
 def _total(kinds: Sequence[NodeKind]) -> int | None:
-    """Return the number of nodes; None where one kind's is not known."""
+    """Return the number of nodes; None if one kind's is not known."""
     counts = [kind.count for kind in kinds if kind.count is not None]
     return sum(counts) if len(counts) == len(kinds) else None
 
@@ -143,7 +143,7 @@ def _of_partitions(catalogue: Cluster, live: Cluster) -> Iterator[Difference]:
 
 
 def _covering(name: str, gpu_types: frozenset[str], live: Cluster) -> list[Partition]:
-    """Return the live partitions for everyone behind one whose name alone does not tell.
+    """Return the live partitions for everyone behind one whose name is not enough to know it.
 
     They have its GPUs, and its name where it has one: a site may have two clusters that
     share names.
@@ -179,7 +179,7 @@ def _of_limits(ours: Sequence[Partition], theirs: Sequence[Partition]) -> Iterat
 
 
 def _laxest(fact: str, partitions: Sequence[Partition]) -> Any:
-    """Return the laxest limit of several partitions; None where one has none, or may have."""
+    """Return the laxest limit of several partitions; None if one has none, or may have."""
     values = [getattr(one, fact) for one in partitions if fact not in one.unknown]
     known: list[Any] = [value for value in values if value is not None]
     if len(known) != len(partitions):

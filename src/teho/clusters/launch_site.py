@@ -38,6 +38,6 @@ def launch_site(cluster: Cluster) -> dict[str, object]:
 
 
 def is_known_by_name(cluster: Cluster) -> bool:
-    """Tell whether `teho launch`, which has Teho's own files alone, finds all this by the name."""
+    """Return whether `teho launch`, which has only Teho's own files, finds all this by name."""
     path = _PACKAGED / f"{cluster.name}.toml"
     return path.exists() and launch_site(read_cluster(path)) == launch_site(cluster)

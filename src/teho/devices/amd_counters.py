@@ -21,7 +21,7 @@ _TICK_J = 2**-16
 multiply by 15.3 uJ, which is 0.27 % too much, and do so for the MI100 as well."""
 _COUNTER_BITS = {"gfx908": 32, "gfx90a": 64, "gfx940": 64, "gfx941": 64, "gfx942": 64, "gfx950": 64}
 """Width of the energy counter by instruction set. The MI100's is passed on in a field of 64 bits
-and holds 32 (struct gpu_metrics_v1_0): it starts anew every 65.5 kJ, four minutes at 300 W."""
+and holds 32 (struct gpu_metrics_v1_0): it starts again every 65.5 kJ, four minutes at 300 W."""
 _MOST_W = 1000
 """No GPU with a counter of 32 bits draws as much: what exceeds it was a reset, no wrap."""
 _STILL_S = 1.0
@@ -47,7 +47,7 @@ _HEAT_RESIDENCIES = ("prochot", "socket", "regulator", "hbm")
 _FIRMWARE_MS = 100_000
 """The firmware's time stamp counts steps of 10 ns (kgd_pp_interface.h)."""
 _PROVING = 20
-"""Readings for which a running sum is held against the driver's own figure before it counts."""
+"""Readings for which a running sum is compared with the driver's own figure before it counts."""
 _ROUNDING_PERCENT = 5.0
 """What a mean may exceed 100 % by, since the sums and the clock are not read at one moment."""
 
@@ -131,7 +131,7 @@ class EnergyCounter:
 def mean_since(last: Table, now: Table, name: str) -> float | None:
     """Return the mean of what the firmware sums up under `name`, in steps of its own; or None.
 
-    The sums hold 32 bits and start anew when they are full, and so does the count of steps.
+    The sums hold 32 bits and start again when they are full, and so does the count of steps.
     """
     steps = _steps(last, now)
     if not 0 < steps < 2**31 or name not in now or name not in last:
@@ -140,7 +140,7 @@ def mean_since(last: Table, now: Table, name: str) -> float | None:
 
 
 def _steps(last: Table, now: Table) -> float:
-    """Return how often the firmware has added since; 0 where that is not known.
+    """Return how often the firmware has added since; 0 if that is not known.
 
     Tables before v1.6 do not count it: AMD's RDC takes each millisecond for a step
     (`derive_mem_activity_percent`, ROCm/rocm-systems pull request 11634).

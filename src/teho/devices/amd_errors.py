@@ -13,7 +13,7 @@ __all__ = ["MemoryErrors"]
 
 _METRICS = ("gpu_ecc_corrected", "gpu_ecc_uncorrected")
 _EVERY = 60
-"""Samples between two readings: for each the driver asks all memory channels anew."""
+"""Samples between two readings: for each the driver asks all memory channels again."""
 _COUNT = re.compile(rb"^(ue|ce): (\d{1,18})$", re.MULTILINE)
 _ANSWER_BYTES = 4096
 
@@ -39,7 +39,7 @@ class MemoryErrors:
         self._values = self._ask()
 
     def read(self) -> dict[str, Reading]:
-        """Return both counts; they are asked anew at every 60th call."""
+        """Return both counts; they are asked again at every 60th call."""
         self._calls += 1
         if self._calls % _EVERY == 0 and not self._is_settled:
             self._values = self._ask()

@@ -1,4 +1,4 @@
-"""One fact in one sysfs file of an AMD GPU, and why there is none where there is none."""
+"""One fact in one sysfs file of an AMD GPU, and why there is none if there is none."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def parse_number(answer: bytes) -> int:
 
 
 def read_number(descriptor: int) -> int:
-    """Read the whole number in a file that is open, anew at every call.
+    """Read the whole number in a file that is open, again at every call.
 
     Raises:
         OSError: the kernel refuses.
@@ -77,7 +77,7 @@ def number_in(path: str) -> int:
 
 
 def optional_number(path: str) -> int | None:
-    """Return the whole number in a file, or None where there is none."""
+    """Return the whole number in a file, or None if there is none."""
     try:
         return number_in(path)
     except (OSError, ValueError):
@@ -85,7 +85,7 @@ def optional_number(path: str) -> int | None:
 
 
 def hexadecimal_in(path: str) -> int:
-    """Return the number that a file holds in base 16; 0 where there is none."""
+    """Return the number that a file holds in base 16; 0 if there is none."""
     text = read_text(Path(path))
     return int(text, 16) if _HEXADECIMAL.fullmatch(text) else 0
 
@@ -101,7 +101,7 @@ def properties_in(path: str) -> dict[str, int]:
 
 
 def names_in(directory: str) -> list[str]:
-    """Return the names in a folder; none where it cannot be listed."""
+    """Return the names in a folder; none if it cannot be listed."""
     try:
         return [entry.name for entry in Path(directory).iterdir()]
     except OSError:

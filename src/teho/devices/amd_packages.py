@@ -128,7 +128,7 @@ def _by_bus(dies: Sequence[AmdGpu], cards: Mapping[str, str]) -> dict[str, str]:
 
 
 def _reports(gpu: AmdGpu) -> bool:
-    """Tell whether a die knows its card's power or energy."""
+    """Return whether a die knows its card's power or energy."""
     if optional_number(f"{gpu.hwmon}/power1_average"):
         return True
     file = MetricsFile(f"{gpu.directory}/gpu_metrics")

@@ -40,7 +40,7 @@ class GpuOfJob(NamedTuple):
     kfd_ids: tuple[str, ...]
     """Its names in KFD's list: one, or one for each of the job's partitions."""
     compute_units: int
-    """All of them; 0 where not known."""
+    """All of them; 0 if not known."""
     counts_memory: bool
     """Whether memory shows which processes use the GPU; an APU's does not."""
 
@@ -92,7 +92,7 @@ class Processes:
         return pids.intersection(int(name) for name in names if name.isdecimal())
 
     def _tally(self, gpu: GpuOfJob, pids: frozenset[int]) -> dict[str, Reading]:
-        """Add up one GPU; empty where no process has a file for it.
+        """Add up one GPU; empty if no process has a file for it.
 
         These files are not kept open: processes come and go, and many ranks on many GPUs
         would use up the file descriptors that the recorder may have.

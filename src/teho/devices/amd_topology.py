@@ -42,7 +42,7 @@ _CARD = re.compile(r"card\d+")
 
 
 class AmdGpu(NamedTuple):
-    """A GPU as it stands in sysfs."""
+    """A GPU as it is in sysfs."""
 
     device: Device
     address: str
@@ -56,7 +56,7 @@ class AmdGpu(NamedTuple):
     kfd_id: str
     """Its name in KFD's process list; empty without KFD."""
     compute_units: int
-    """All that the program may use; 0 where not known."""
+    """All that the program may use; 0 if not known."""
     two_dies: bool
     """One of two GPUs on a card that reports power once, for both."""
 

@@ -45,7 +45,7 @@ class MemoryCgroup:
         node_memory_bytes: memory of the whole node; only a limit below it limits anything.
 
     Attributes:
-        version: 1 or 2; None where no memory cgroup is to be seen.
+        version: 1 or 2; None if no memory cgroup is to be seen.
         limit_bytes: the smallest limit on the way up to the root; None for no limit.
         own: whether its figures are the job's, not the whole machine's: it, or a
             cgroup above it, is named after a job or has a limit below the node's memory.
@@ -189,7 +189,7 @@ def _job_place(
 
 
 def _names_job(name: PurePosixPath, job_id: str | None) -> bool:
-    """Tell whether a cgroup's path has a component such as `job_123`, `123.1`, `job.123.456`."""
+    """Return whether a cgroup's path has a component such as `job_123`, `123.1`, `job.123.456`."""
     number = re.escape(job_id) if job_id else r"\d+"
     pattern = rf"job[_.-]?{number}(\D.*)?" + (rf"|{number}(\.[\w-]+)*" if job_id else "")
     return any(re.fullmatch(pattern, part) for part in name.parts)

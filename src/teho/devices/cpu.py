@@ -67,7 +67,7 @@ class Cpu:
 
 
 def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]:
-    """Return busy and iowait shares; empty where a core's clock did not advance."""
+    """Return busy and iowait shares; empty if a core's clock did not advance."""
     busy: list[int] = []
     waited = 0
     totals: list[int] = []
@@ -88,7 +88,7 @@ def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]
 
 
 def _core_ticks(data: bytes, core: int) -> list[int] | None:
-    """Return one core's eight times in clock ticks; None where it is not online."""
+    """Return one core's eight times in clock ticks; None if it is not online."""
     words = words_of(data, b"cpu%d" % core)
     # Before Linux 2.6.11 there were fewer; nothing that old runs this.
     return [int(word) for word in words[:_FIELDS]] if len(words) >= _FIELDS else None

@@ -1,4 +1,4 @@
-"""What a GPU's multiprocessors and pipes did, from DCGM, where the driver itself does not tell.
+"""What a GPU's multiprocessors and pipes did, from DCGM, where the driver itself does not report.
 
 Before Hopper only NVIDIA's DCGM has these figures, from a host engine that its administrator
 runs: on the page of a dcgm-exporter, or through `dcgmi`. Both are read beside the recorder:

@@ -55,7 +55,7 @@ WATCHED: tuple[Field, ...] = tuple(field for field in FIELDS if field.number != 
 and Ampere has no counter of the integer pipe anyway."""
 
 ONE_PASS: tuple[Field, ...] = tuple(field for field in WATCHED if field.number not in {1006, 1008})
-"""What an A100 counts at the same time: FP64 and FP16 stand in subgroups A.2 and A.3 of
+"""What an A100 counts at the same time: FP64 and FP16 are in subgroups A.2 and A.3 of
 `dcgmi profile --list`, and one subgroup of a letter runs at a time."""
 
 BLANK = Missing(Reason.UNSUPPORTED, "DCGM gives no figure of it for this GPU (N/A)")

@@ -30,7 +30,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a node is, whoever uses it."""
 
     cpu_model: str
-    """As the kernel names it; empty where it does not."""
+    """As the kernel names it; empty if it does not."""
     core_count: int | None
     """Logical CPUs that are online."""
     memory_bytes: int | None
@@ -63,7 +63,7 @@ class HostSource:
     """Every metric of scope `node`, under the device id `node`.
 
     Args:
-        tree: the program's processes; None where no program is followed.
+        tree: the program's processes; None if no program is followed.
         cores: the job's logical CPUs.
         environment: where the job's number is found (`SLURM_JOB_ID`, `JOB_ID`).
         root: where the file system to look at begins; `/` but in tests.

@@ -113,7 +113,7 @@ def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
 
 
 class _Rapl:
-    """One counter of RAPL, added up over its turns: at 200 W it may begin anew every 5 minutes."""
+    """One counter of RAPL, added up over its turns: at 200 W it may begin again every 5 minutes."""
 
     def __init__(self, folder: Path) -> None:
         self._file = ProcFile(folder / "energy_uj")

@@ -19,7 +19,7 @@ __all__ = ["Meter", "added", "counted_with", "drawn", "without_counter"]
 _STUCK_S = 1.0
 """NVML's counter advances about every 100 ms; ten times that without an advance is no chance."""
 _TURN_S = 60.0
-"""The MI100's counter begins anew every 65.5 kJ (`teho.devices.amd_counters`): within a minute it
+"""The MI100's counter begins again every 65.5 kJ (`teho.devices.amd_counters`): within a minute it
 would have to draw more than 1 kW, which it cannot."""
 _MAY_HAVE_TURNED = Missing(
     Reason.UNSUPPORTED,
@@ -161,7 +161,7 @@ def _grown(device: Device, old: Reading, new: Reading, elapsed_s: float) -> Figu
 
 
 def _turns(device: Device) -> bool:
-    """Tell whether a counter begins anew so soon that two readings do not tell its growth."""
+    """Return whether a counter begins again so soon that two readings do not show its growth."""
     return device.architecture == "gfx908"
 
 
@@ -180,7 +180,7 @@ def without_counter(devices: Sequence[Device], readings: Sequence[Reading]) -> d
 
 
 def counted_with(devices: Sequence[Device], figures: Sequence[Figure]) -> dict[int, int]:
-    """Tell whose energy stands in another one's figure: place -> place of that other one.
+    """Tell whose energy is in another one's figure: place -> place of that other one.
 
     Two dies of an MI250X have one counter, which one of them reports.
     """

@@ -12,7 +12,7 @@ from teho.model.missing import Missing, Reason
 __all__ = ["NetworkFileSystems"]
 
 _LUSTRE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
-# Network file systems whose traffic the kernel does not tell a user.
+# Network file systems whose traffic the kernel does not report a user.
 _UNCOUNTED = (b"beegfs", b"ceph", b"cifs", b"gpfs", b"pvfs2", b"smb3", b"wekafs")
 _SERVER_READ, _SERVER_WRITE = 4, 5
 

@@ -55,7 +55,7 @@ class _Gpu:
     """One GPU or MIG instance, and what it is known not to answer.
 
     Attributes:
-        no_gpm: why the driver does not tell how much of it is in use; None where it does.
+        no_gpm: why the driver does not report how much of it is in use; None if it does.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class NvidiaSource:
         self.notes = (*self.notes, *accounting_note(handles))
 
     def _open_dcgm(self, environment: Mapping[str, str], found: Found) -> None:
-        """Turn to DCGM for the GPUs of which the driver does not tell enough."""
+        """Turn to DCGM for the GPUs of which the driver does not report enough."""
         lacking = [gpu for gpu in self._gpus if gpu.no_gpm]
         if not lacking:
             return

@@ -85,7 +85,7 @@ class Instance(NamedTuple):
     gpu: Handle
     gpu_index: int
     gpu_instance: int | None
-    """NVML's number of the GPU instance; None where the driver does not tell."""
+    """NVML's number of the GPU instance; None if the driver does not report."""
 
 
 class Found(NamedTuple):

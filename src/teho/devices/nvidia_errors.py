@@ -1,6 +1,6 @@
 """Errors that a GPU or its driver has counted: of memory, of NVLink, and what the driver reported.
 
-The driver's reports are its Xid errors, which also stand in the kernel's log, where users
+The driver's reports are its Xid errors, which also are in the kernel's log, where users
 mostly may not look. They come through an event set, which keeps them until they are asked for.
 """
 
@@ -65,11 +65,11 @@ _MEANINGS = {
 
 _NO_INSTANCE = 2**32 - 1
 _MOST_EVENTS = 1000
-"""Taken at one reading at the most, should the driver report faster than we read."""
+"""Taken at one reading at most, should the driver report faster than we read."""
 
 
 def link_count(handle: Handle) -> int | None:
-    """Return how many NVLinks a GPU has, or None where the driver does not say."""
+    """Return how many NVLinks a GPU has, or None if the driver does not say."""
     try:
         return fields(handle, pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT)[0]
     except pynvml.NVMLError:

@@ -69,7 +69,7 @@ def why_no_gpm(handle: Handle, architecture: str) -> Missing | None:
 
     Args:
         handle: the GPU; for a MIG instance, its parent.
-        architecture: its compute capability; empty where it is not known.
+        architecture: its compute capability; empty if it is not known.
     """
     if architecture and float(architecture) < _FIRST_WITH_GPM:
         return _NO_GPM

@@ -57,7 +57,7 @@ class Pids:
         return Signal(_PROCESS_METRICS, self._read, self._read_old)
 
     def own_of(self, processes: Iterable[Any]) -> list[Any] | None:
-        """Return those of the program, or None where that cannot be told."""
+        """Return those of the program, or None if that cannot be told."""
         own = [process for process in processes if process.pid in self.own]
         self.comparable = self.comparable or bool(own)
         return own if self.comparable else None

@@ -143,7 +143,7 @@ class Signal:
         that is read at a tenth of them would count as seen for a tenth of the time."""
 
     def is_due(self, turn: int, position: int, *, ends: bool) -> bool:
-        """Tell whether to read it now.
+        """Return whether to read it now.
 
         Args:
             turn: samples of its GPU before this one.

@@ -1,7 +1,7 @@
 """Kernel files that are read again and again, and counters that are added up.
 
 Opening a file under /proc costs more than reading it; a file kept open and read
-with `pread` is made anew by the kernel at every read from offset 0.
+with `pread` is made again by the kernel at every read from offset 0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def missing_because(error: OSError, path: str | Path) -> Missing:
 
 
 def read_text(path: Path) -> str:
-    """Return a small file's text, stripped; empty where it does not read."""
+    """Return a small file's text, stripped; empty if it does not read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -45,7 +45,7 @@ def read_text(path: Path) -> str:
 
 
 def words_of(data: bytes, name: bytes) -> list[bytes]:
-    """Return the words behind a name that begins a line; empty where no line begins with it.
+    """Return the words behind a name that begins a line; empty if no line begins with it.
 
     To split all lines of 256 cores would cost more.
     """
@@ -96,7 +96,7 @@ class ProcFile:
 
 
 class Total:
-    """The sum of counters that come, go and start anew; it never falls."""
+    """The sum of counters that come, go and start again; it never falls."""
 
     def __init__(self) -> None:
         self._sum = 0
@@ -105,7 +105,7 @@ class Total:
     def add(self, counters: Mapping[str, int]) -> int:
         """Take the counters' present state and return the sum of all that they counted.
 
-        One that fell has started anew (a reset, a new mount), one that is gone
+        One that fell has started again (a reset, a new mount), one that is gone
         keeps what it had counted.
         """
         for key, value in counters.items():

@@ -87,7 +87,7 @@ def population(proc: str) -> bytes:
 
 
 def read_stat(directory: str) -> ProcStat | None:
-    """Return a process's state, or None where it is gone."""
+    """Return a process's state, or None if it is gone."""
     try:
         return parse_stat(slurp(directory + "/stat"))
     except OSError as error:

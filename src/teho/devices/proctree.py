@@ -168,7 +168,7 @@ class ProcessTree:
         self._foreign: set[str] = set(self._never)
         self._undecided: set[str] = set()
         self._population = b""
-        """Of the node when it was last listed; empty where a listing is due anyway."""
+        """Of the node when it was last listed; empty if a listing is due anyway."""
         self._scans = 0
         self._cpu = _Counter()
         self._io = tuple(_Counter() for _ in _IO_METRICS)

@@ -24,7 +24,7 @@ _SIZED = 256
 
 
 def look_at(path: str, *, is_home: bool = False) -> Folder:
-    """Return what a folder lies on.
+    """Return what a folder is on.
 
     Raises:
         OSError: there is none, or it cannot be asked.

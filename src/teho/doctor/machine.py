@@ -58,7 +58,7 @@ def _limit(value: int) -> int | None:
 
 
 def cores_of_numa(root: Path) -> dict[int, frozenset[int]]:
-    """Return the logical CPUs of each NUMA node; nothing where the kernel does not tell."""
+    """Return the logical CPUs of each NUMA node; nothing if the kernel does not report."""
     found = {}
     for folder in (root / "sys/devices/system/node").glob("node[0-9]*"):
         try:
@@ -89,7 +89,7 @@ def read_clock() -> ClockState | Missing:
 
 
 def has_fabric(root: Path) -> bool:
-    """Tell whether the node has InfiniBand, or RDMA over Ethernet."""
+    """Return whether the node has InfiniBand, or RDMA over Ethernet."""
     return any((root / "sys/class/infiniband").glob("*"))
 
 

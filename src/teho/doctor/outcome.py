@@ -70,7 +70,7 @@ def symptom(
         check: its id.
         severity: how much it matters.
         sentence: what is wrong.
-        action: what to do; commands stand in backquotes.
+        action: what to do; commands are in backquotes.
         evidence: label, value and unit of each figure behind it.
         thresholds: that it was judged by.
         dooms: whether the job cannot do what it was started for.

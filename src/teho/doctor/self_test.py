@@ -35,7 +35,7 @@ _LIBRARIES = ("numpy", "torch", "cupy", "jax")
 def self_test(snapshot: Snapshot, environment: Mapping[str, str]) -> SelfTest:
     """Multiply on the first GPU, or on the CPU where there is none; takes up to 90 s.
 
-    Every library is held against NumPy in double precision before it is timed.
+    Every library is compared with NumPy in double precision before it is timed.
     """
     if isinstance(snapshot.python, Missing):
         return SelfTest(state="not_run", why=f"no Python could be asked: {snapshot.python.detail}")

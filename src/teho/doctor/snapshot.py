@@ -34,12 +34,12 @@ class FrameworkReport(msgspec.Struct, frozen=True, kw_only=True, tag="report", t
     kind: Accelerator = "unknown"
     toolkit: str = ""
     gpus: Union[int, None] = None
-    """How many it sees; None where it could not say."""
+    """How many it sees; None if it could not say."""
     architectures: tuple[str, ...] = ()
     """What its kernels were compiled for, such as `sm_80`; `compute_90` is compiled at first use.
-    Empty where it does not say."""
+    Empty if it does not say."""
     collectives: Union[bool, None] = None
-    """Whether NCCL or RCCL is there; None where it does not say."""
+    """Whether NCCL or RCCL is there; None if it does not say."""
     why: str = ""
     """What it said of GPUs that it does not see."""
     broken: str = ""
@@ -70,7 +70,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder and the file system that it lies on."""
+    """A folder and the file system that it is on."""
 
     path: str
     file_system: str
@@ -144,7 +144,7 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True):
     place: str
     """Host and port, without a password."""
     why: str = ""
-    """Why nobody can connect; empty where it could be done."""
+    """Why nobody can connect; empty if it could be done."""
 
 
 class ClockState(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +174,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """None: no folder of data was named."""
     limits: ResourceLimits
     cores_of_numa: Mapping[int, frozenset[int]] = {}
-    """Logical CPUs of each NUMA node; empty where the kernel does not tell."""
+    """Logical CPUs of each NUMA node; empty if the kernel does not report."""
     threads_per_core: int = 1
     """2 where the cores have hardware threads, each of which counts as a logical CPU."""
     proxy: Union[Proxy, Missing, None] = None

@@ -30,7 +30,7 @@ class Attempt(NamedTuple):
     elapsed_s: float
     pace: Pace | None = None
     unit: str = ""
-    """`step`, `batch`, or empty where none was seen."""
+    """`step`, `batch`, or empty if none was seen."""
     waited: float | None = None
     """Share of the window for which batches were waited for; None without a loader."""
     process: WatchedProcess | None = None
@@ -44,7 +44,7 @@ class Attempt(NamedTuple):
     ranks: int = 1
     """Processes that train, each with a loader of its own."""
     exit_code: int | None = None
-    """None where it was ended here; below 0: a signal's number."""
+    """None if it was ended here; below 0: a signal's number."""
     tail: str = ""
     """What it wrote last to stderr."""
     problems: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Attempt(NamedTuple):
 
     @property
     def ended(self) -> str:
-        """How it ended by itself, in words; empty where it did not."""
+        """How it ended by itself, in words; empty if it did not."""
         return "" if self.exit_code is None else ended_words(self.exit_code)
 
 

@@ -242,7 +242,7 @@ def crossing(points: Sequence[Point], swept: str) -> BreakEven | None:
     """Return from which value on the larger allocation is the faster one, by time alone.
 
     It lies between the largest value at which it is slower and the next one at which it is faster,
-    each beyond chance, on a straight line in the logarithms; None where there are no two such.
+    each beyond chance, on a straight line in the logarithms; None if there are no two such.
 
     Args:
         points: of rising values.

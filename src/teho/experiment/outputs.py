@@ -43,7 +43,7 @@ class _Stable(NamedTuple):
 
 
 def printed_by(recording: Path, *, is_whole: bool) -> Printed | None:
-    """Return what a recorded program printed; None where that was not kept.
+    """Return what a recorded program printed; None if that was not kept.
 
     Args:
         recording: its directory.

@@ -25,7 +25,7 @@ class Prices:
         self._costs = cache(self._cost)
 
     def hourly(self, kind: str, count: int) -> Cost | None:
-        """Return the cost of an hour; None where there is no such job, or nobody says its cost.
+        """Return the cost of an hour; None if there is no such job, or nobody says its cost.
 
         Args:
             kind: `cpu` or `gpu`.
@@ -44,7 +44,7 @@ class Prices:
     def same_cost_cores(self, gpus: int) -> int | None:
         """Return how many cores cost as much as so many GPUs.
 
-        None where that is not known, or where the smallest job with cores costs more. Where there
+        None if that is not known, or where the smallest job with cores costs more. Where there
         is no job with so many, what the largest one costs each core tells.
         """
         wanted, one = self.hourly("gpu", gpus), self.hourly("cpu", 1)

@@ -25,7 +25,7 @@ class HasNews:
         self._seen: list[tuple[str, int]] = []
 
     def __call__(self) -> bool:
-        """Tell whether there is something new."""
+        """Return whether there is something new."""
         seen: list[tuple[str, int]] = []
         paths: list[Path] = []
         with contextlib.suppress(FileNotFoundError):
@@ -44,7 +44,7 @@ class ProgressReport(NamedTuple):
     loader: Loader | None
     """The one that gave it most batches."""
     unit: str
-    """`step`, `batch`, or empty where none was seen."""
+    """`step`, `batch`, or empty if none was seen."""
     times_s: tuple[float, ...]
     """Monotonic time at which each of them was done."""
     pace: Pace | None
@@ -65,7 +65,7 @@ class ProgressReport(NamedTuple):
 
 
 def read_progress(found: Sequence[WatchedProcess], window_s: float) -> ProgressReport | None:
-    """Return what is known of the one that has done most; None where nobody was watched.
+    """Return what is known of the one that has done most; None if nobody was watched.
 
     Args:
         found: the processes of a program.

@@ -41,7 +41,7 @@ class Recorded(NamedTuple):
 
     sample: Sample
     printed: Printed | None = None
-    """None where it failed."""
+    """None if it failed."""
 
 
 class Runner:
@@ -119,7 +119,7 @@ class Runner:
         directory, run = found or (None, None)
         if directory and run and run.end:
             end = msgspec.structs.replace(run.end, on_purpose=why)
-            # What nodes and tasks say of themselves stands in files of their own.
+            # What nodes and tasks say of themselves is in files of their own.
             own = msgspec.structs.replace(run, end=end, nodes=(), tasks=())
             replace_file(run_file(directory), msgspec.json.encode(own))
 

@@ -70,7 +70,7 @@ class Rounds:
         return fmean(self._rounds_s or [0.0])
 
     def affords(self, rounds: int) -> bool:
-        """Tell whether the time suffices for so many more."""
+        """Return whether the time suffices for so many more."""
         return self.left_s >= rounds * self.mean_s
 
     def round(self) -> None:

@@ -98,7 +98,7 @@ def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
 
 
 def _blind(processes: Sequence[WatchedProcess]) -> str:
-    """Say which framework could not use a GPU; empty where one could, or that is not known."""
+    """Say which framework could not use a GPU; empty if one could, or that is not known."""
     found: dict[str, dict[str, Any]] = {}
     for process in processes:
         found |= process.libraries
@@ -114,7 +114,7 @@ def _blind(processes: Sequence[WatchedProcess]) -> str:
 
 
 def _idle_gpus(summary: Summary) -> int | None:
-    """Return how many GPUs were never seen busy; None where they were not looked at for long."""
+    """Return how many GPUs were never seen busy; None if they were not looked at for long."""
     stats = [gpu.stats.get(_BUSY) for gpu in summary.gpus]
     seen = [stat for stat in stats if isinstance(stat, Stat)]
     if not seen or len(seen) < len(stats):

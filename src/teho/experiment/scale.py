@@ -94,7 +94,7 @@ def _is_open(scaled: Scaled) -> bool:
 
 
 class _Measure(NamedTuple):
-    """How all sizes are held against each other."""
+    """How all sizes are compared with each other."""
 
     by: Literal["time", "pace"]
     unit: str

@@ -19,7 +19,7 @@ from teho.model.scaled import CurvePoint, Estimate, Fit
 __all__ = ["FEWEST_SIZES", "REACH", "fit"]
 
 FEWEST_SIZES = {"amdahl": 3, "usl": 4}
-"""One more than the law has parameters: fewer lie on its curve whatever they are."""
+"""One more than the law has parameters: fewer are on its curve whatever they are."""
 REACH = 2.0
 """Times the largest size, up to which a fitted curve is followed."""
 _DRAWS = 1000

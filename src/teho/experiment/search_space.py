@@ -39,7 +39,7 @@ class Coordinate(NamedTuple):
     ways: Callable[[Attempt], Ways]
     """Called with the run of the best settings so far."""
     is_loaders: bool = False
-    """Whether it can only give back time for which batches are waited for."""
+    """Whether it can only returns time for which batches are waited for."""
     patience: int = 1
     """How many changes in a row may fail to help before a way is left."""
 

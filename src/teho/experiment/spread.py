@@ -31,7 +31,7 @@ class Spread(NamedTuple):
     log_means: dict[int, float]
     """Of the runs' throughputs."""
     errors: dict[int, float]
-    """Standard errors of those; empty where no run was repeated."""
+    """Standard errors of those; empty if no run was repeated."""
     freedom: int
     """Degrees of freedom of the errors."""
 

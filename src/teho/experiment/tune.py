@@ -111,7 +111,7 @@ class _Tuning:
         return run
 
     def measure(self, settings: Settings) -> _Measured | None:
-        """Run it with these settings; None where they are out."""
+        """Run it with these settings; None if they are out."""
         run = self._attempt(settings)
         why = no_pace(settings, run)
         self.runs.append((settings, run, why))

@@ -48,7 +48,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
 
 
 def no_pace(settings: Settings, run: Attempt) -> str:
-    """Return why a run says nothing about its settings; empty where it does."""
+    """Return why a run says nothing about its settings; empty if it does."""
     if run.exit_code:
         last = run.tail.splitlines()[-1:]
         return run.ended + "".join(f": {line.strip()}" for line in last)

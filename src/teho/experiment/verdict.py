@@ -37,7 +37,7 @@ class Terms(NamedTuple):
 
 
 class _Measure(NamedTuple):
-    """How all variants are held against each other."""
+    """How all variants are compared with each other."""
 
     by: Literal["time", "pace"]
     unit: str
@@ -45,14 +45,14 @@ class _Measure(NamedTuple):
     lacking: str
 
     def rate(self, sample: Sample) -> float | None:
-        """Return how much of the work was done a second; None where that was not seen."""
+        """Return how much of the work was done a second; None if that was not seen."""
         if self.by == "time":
             return 1 / sample.elapsed_s
         each = sample.samples_per_step if self.unit == "sample" else 1.0
         return each and sample.steps_per_s and each * sample.steps_per_s
 
     def why_not(self, samples: Sequence[Sample]) -> str:
-        """Say why a variant has no place among the others; empty where it has one."""
+        """Say why a variant has no place among the others; empty if it has one."""
         if self.by == "pace" and any(self.rate(sample) is None for sample in samples):
             return self.lacking
         strange = {sample.unit for sample in samples} - {self.unit}
@@ -80,7 +80,7 @@ def judge(
     measure = _measure(runs.values())
     variants = [_variant(place, own, measure, terms, unrun) for place, own in runs.items()]
     fit = [one for one in variants if not one.why]
-    variants = [  # the first is what all are held against
+    variants = [  # the first is what all are compared with
         one if one.why or one is fit[0] else msgspec.structs.replace(one, speed=_gain(fit[0], one))
         for one in variants
     ]
@@ -115,7 +115,7 @@ def judge(
 def measure_of(
     runs: Iterable[Sequence[Sample]],
 ) -> tuple[Literal["time", "pace"], str, str]:
-    """Return how all can be held against each other, in which unit, and what lacks elsewhere.
+    """Return how all can be compared with each other, in which unit, and what lacks elsewhere.
 
     Args:
         runs: of each variant; one of which a run says nothing does not count.
@@ -160,7 +160,7 @@ def _variant(
 
 
 def _gain(before: Variant, after: Variant) -> Gain | None:
-    """Return how many times as fast one is; None where too few runs took turns."""
+    """Return how many times as fast one is; None if too few runs took turns."""
     pairs = list(zip(before.rates, after.rates, strict=False))
     count = max((look for look in _LOOKS if look <= len(pairs)), default=0)
     if not count:
@@ -168,7 +168,7 @@ def _gain(before: Variant, after: Variant) -> Gain | None:
     return second_look(pairs[:count]) if count in SECOND_LOOKS else first_look(pairs[:count])
 
 
-# ---- who is held against whom ----
+# ---- who is compared with whom ----
 
 
 def _contest(fit: Sequence[Variant], terms: Terms) -> Contest | None:
@@ -177,7 +177,7 @@ def _contest(fit: Sequence[Variant], terms: Terms) -> Contest | None:
     if len(fit) < 2:
         return None
     if cpus and gpus:
-        # Cores that add nothing are not held against anybody; those that add little are.
+        # Cores that add nothing are not compared with anybody; those that add little are.
         fast = max(map(_pace, cpus))
         smaller = next(one for one in cpus if _pace(one) >= (1 - _ALIKE) * fast)
         larger = _worthiest(gpus)

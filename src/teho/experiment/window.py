@@ -38,7 +38,7 @@ class Enough:
         self._has_news = HasNews(self._spool)
 
     def __call__(self) -> bool:
-        """Tell whether it is known by now."""
+        """Return whether it is known by now."""
         if self._window_s is None or not self._has_news():
             return False
         sight = read_progress(processes_in(self._spool, []), self._window_s)

@@ -32,7 +32,7 @@ _FROZEN = (
 
 
 def in_words(settings: Settings) -> str:
-    """Return settings as they stand in a sentence; empty for none."""
+    """Return settings as they are in a sentence; empty for none."""
     words = [f"`{_word(name, settings)}`" for name in settings]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 

@@ -136,7 +136,7 @@ def loader_workers(cores: int, gpus: int) -> int:
 
 
 def _tasks_per_node(run: Run, cores_asked: int | None) -> int | None:
-    """Work out Slurm's tasks on each node from the request; None where it tells too little."""
+    """Work out Slurm's tasks on each node from the request; None if it tells too little."""
     nodes = _positive(run, "SLURM_JOB_NUM_NODES") or len(run.nodes)
     tasks = _positive(run, "SLURM_NTASKS")
     if tasks and tasks >= nodes:

@@ -13,7 +13,7 @@ __all__ = ["bins_at_work", "mean_in"]
 def bins_at_work(
     gpu: GpuSummary, bin_count: int, *, busy_percent: float, time_percent: float
 ) -> list[int]:
-    """Return the time bins in which a GPU was at work; none where it was so for too little time.
+    """Return the time bins in which a GPU was at work; none if it was so for too little time.
 
     Where nobody knows how busy it was, as on a MIG instance, every bin counts.
 
@@ -34,6 +34,6 @@ def bins_at_work(
 
 
 def mean_in(bins: Sequence[int], values: Sequence[float | None]) -> float | None:
-    """Return the mean of some bins' values; None where none of them was recorded."""
+    """Return the mean of some bins' values; None if none of them was recorded."""
     known = [value for place in bins if (value := values[place]) is not None]
     return math.fsum(known) / len(known) if known else None

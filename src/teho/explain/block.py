@@ -43,7 +43,7 @@ class Bins:
         self.width_s = width_s
 
     def edges(self, middles_s: memoryview[float], place: slice, offset_s: float) -> list[int]:
-        """Return, for each bin, a device's first row whose middle lies in it or after (count + 1,).
+        """Return, for each bin, a device's first row whose middle is in it or after (count + 1,).
 
         Args:
             middles_s: the middle of each row's span.
@@ -184,7 +184,7 @@ class Block:
 
     @cached_property
     def _last(self) -> pa.Array:
-        """A device's last row before each edge; null where it has none."""
+        """A device's last row before each edge; null if it has none."""
         rows = [
             edge - 1 if edge > edges[0] else None
             for edges in self._edges.values()

@@ -84,7 +84,7 @@ class GpuUse(NamedTuple):
     is_busy_share: bool
 
     def was_none(self, busy_below: float) -> bool:
-        """Tell whether it was never used: busy for less than this share of any sample's time.
+        """Return whether it was never used: busy for less than this share of any sample's time.
 
         Of multiprocessors a single small kernel takes less than a hundredth: any of them is some.
         """
@@ -110,7 +110,7 @@ class RuleContext:
 
     @property
     def scheduler(self) -> str | None:
-        """`slurm`, `grid_engine`, or None where the run was not in a job."""
+        """`slurm`, `grid_engine`, or None if the run was not in a job."""
         given = (node.allocation.scheduler for node in self.run.nodes)
         return next((scheduler for scheduler in given if scheduler), None)
 
@@ -158,7 +158,7 @@ class RuleContext:
     def while_working(self, of: NodeGpu, metric: str) -> float | None:
         """Return a gauge's mean over the time in which the GPU was at work.
 
-        None where it was at work for too little of the time to ask, and where the gauge is
+        None if it was at work for too little of the time to ask, and where the gauge is
         missing, which is noted.
         """
         bins = bins_at_work(
@@ -190,7 +190,7 @@ class RuleContext:
         ]
 
     def gpu_used(self, node: NodeSummary) -> bool | None:
-        """Say whether any GPU of the node ever got as busy as `gpu_used_percent`.
+        """Return whether any GPU of the node ever got as busy as `gpu_used_percent`.
 
         None, and noted, where none did and one was not seen.
         """
@@ -275,7 +275,7 @@ def known(
 
 
 def ever(of: Place, metric: str) -> bool:
-    """Say whether a gauge is known to have been above zero at any time."""
+    """Return whether a gauge is known to have been above zero at any time."""
     return any(most > 0 for _, most in known([of], metric, "max"))
 
 

@@ -35,12 +35,12 @@ def cores_given(run: Run, node: Node) -> int | None:
 
 
 def may_be_threads(cores: int, asked: int) -> bool:
-    """Tell whether a scheduler may count two hardware threads for each of these cores."""
+    """Return whether a scheduler may count two hardware threads for each of these cores."""
     return asked == 2 * cores
 
 
 def _tasks_beside(run: Run) -> bool:
-    """Tell whether the scheduler's step has several tasks on a node."""
+    """Return whether the scheduler's step has several tasks on a node."""
     tasks, nodes = (
         run.environment.get(name, "") for name in ("SLURM_NTASKS", "SLURM_JOB_NUM_NODES")
     )

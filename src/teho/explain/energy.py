@@ -111,7 +111,7 @@ def _why(power: Stat | Missing) -> Missing:
 
 
 def _stuck_s(seen: EnergyReadings, integrated: Figure) -> float:
-    """Return for how long the counter stood still; 0 where it did not, or caught up later."""
+    """Return for how long the counter stood still; 0 if it did not, or caught up later."""
     if isinstance(seen.counter, Missing) or isinstance(integrated, Missing):
         return 0.0
     if seen.counter >= _STUCK_SHARE * integrated:
@@ -127,7 +127,7 @@ def _stuck_s(seen: EnergyReadings, integrated: Figure) -> float:
 def _unread_s(seen: EnergyReadings) -> float:
     """Return for how long at the end a GPU told nothing any more, as one that is lost.
 
-    Its counter then stands in the rows as it was read last.
+    Its counter then is in the rows as it was read last.
     """
     told = [
         grown != 0 or power is not None
@@ -152,7 +152,7 @@ def _apart(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
 
 
 def _is_narrower(device: Device) -> bool:
-    """Tell whether power is of less than the counter: NVML gives the module's energy on a GH200."""
+    """Return whether power covers less than the counter: on a GH200, NVML counts the module."""
     return device.energy_of == "module" and device.vendor == "nvidia"
 
 

@@ -112,5 +112,5 @@ def exception_in(printed: str) -> str:
 
 
 def shortened(line: str) -> str:
-    """Return an exception as it stands in a sentence."""
+    """Return an exception as it is in a sentence."""
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1].rstrip()}…"

@@ -30,7 +30,7 @@ def stand_out(
     holds where half of them differ from the other half.
 
     Args:
-        values: one figure of each; None where it is missing, which does not stand out.
+        values: one figure of each; None if it is missing, which does not stand out.
         unit: their unit, which decides on the floor.
         limits: the policy's thresholds of outliers.
     """

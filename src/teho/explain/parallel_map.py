@@ -56,7 +56,7 @@ class _Child:
             os._exit(0)  # nothing of what the parent has begun is ended here
 
     def results(self) -> list[Any] | None:
-        """Return what it made; None where that is not whole."""
+        """Return what it made; None if that is not whole."""
         with os.fdopen(self._end, "rb") as answer:
             data = answer.read()
         os.waitpid(self._pid, 0)

@@ -56,7 +56,7 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lacks: tuple[str, ...] = ()
     """Fields that are none because the device does not have such a thing."""
     unknown: tuple[str, ...] = ()
-    """Fields that are none because the documents do not tell."""
+    """Fields that are none because the documents do not report."""
     source: str
     part: str = ""
     """What of the device this is, for a MIG slice."""
@@ -85,7 +85,7 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def peaks_of(device: Device) -> Peaks | None:
-    """Return what a device can do at most; None where no document of it is at hand."""
+    """Return what a device can do at most; None if no document of it is at hand."""
     sliced = _SLICE.search(device.name)
     whole = _by_name().get(_plain(device.name[: sliced.start()] if sliced else device.name))
     if whole is None or sliced is None:

@@ -22,7 +22,7 @@ _SHORTEST = 0.05
 
 
 def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
-    """Return what a program did; None where no Python process was watched for any time.
+    """Return what a program did; None if no Python process was watched for any time.
 
     A process that asked for batches or made steps does the program's work: one for each rank.
     Where none is known to, it is the one whose main thread worked most.

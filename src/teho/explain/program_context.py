@@ -92,7 +92,7 @@ class ProgramContext(RuleContext):
         return rest_s if rest_s > self.limit("work_min_s") else main.process.wall_s
 
     def is_loss(self, seconds: float, main: MainProcess) -> bool:
-        """Tell whether so much lost time of a process is worth a word."""
+        """Return whether so much lost time of a process is worth a word."""
         share = 100 * seconds / self.work_s(main)
         enough = share >= self.limit("lost_percent") and seconds >= self.limit("lost_min_s")
         return enough and seconds > 0
@@ -110,16 +110,16 @@ class ProgramContext(RuleContext):
         return Waiting(main, share, loader.settings, self.cores_of(main))
 
     def loader_of(self, main: MainProcess) -> Loader | None:
-        """Return what gave a process its batches; None where those were too few to judge."""
+        """Return what gave a process its batches; None if those were too few to judge."""
         loader = main.feed.loader
         return loader if loader and loader.batches >= self.limit("batches_min") else None
 
     def node_of(self, main: MainProcess) -> NodeSummary | None:
-        """Return where a process ran; None where nothing was recorded there."""
+        """Return where a process ran; None if nothing was recorded there."""
         return next((one for one in self.summary.nodes if one.name == main.process.node), None)
 
     def gpu_busy_percent(self, main: MainProcess) -> float | None:
-        """Return the mean busy share of the busiest GPU beside a process; None where unknown."""
+        """Return the mean busy share of the busiest GPU beside a process; None if unknown."""
         stats = [self.stat(of, "gpu_busy_percent") for of in self.gpus_beside(main)]
         return max((stat.mean for stat in stats if stat is not None), default=None)
 
@@ -162,7 +162,7 @@ class ProgramContext(RuleContext):
     def keeping(self, main: MainProcess) -> str:
         """Advise to keep a process's data where its part of the memory that stayed free holds them.
 
-        Empty where it does not, or where nobody knows how large they are.
+        Empty if it does not, or where nobody knows how large they are.
         """
         size, node = data_size(main), self.node_of(main)
         if not size:
@@ -180,7 +180,7 @@ class ProgramContext(RuleContext):
         return f"keep them in memory: {of} that stayed free"
 
     def by_workers(self, waiting: Waiting, workers: int) -> tuple[float, float]:
-        """Return which share of the time so many workers could give back, in %.
+        """Return which share of the time so many workers could return, in %.
 
         At the most, all work on data is done by the workers, while the program does the rest.
         At the least, what all of it computes together has the process's cores and no more.
@@ -248,7 +248,7 @@ def in_loader(waiting: Waiting, *arguments: str) -> str:
 
 
 def is_python(command: Sequence[str]) -> bool:
-    """Tell whether a command starts a Python program, as far as it shows."""
+    """Return whether a command starts a Python program, as far as it shows."""
     name = command[0].rpartition("/")[2] if command else ""
     return name.startswith("python") or name.endswith(".py") or name in _LAUNCHERS
 
@@ -261,7 +261,7 @@ def waited(waiting: Waiting) -> str:
 
 
 def data_size(main: MainProcess) -> int | None:
-    """Return the bytes of all samples, as batches hold them; None where that is not known."""
+    """Return the bytes of all samples, as batches hold them; None if that is not known."""
     loader = main.feed.loader
     if loader is None:
         return None
@@ -282,6 +282,6 @@ def median_place(waits: Mapping[int, Wait]) -> int:
 
 
 def is_on_gpu(main: MainProcess) -> bool:
-    """Tell whether any of the parameters that a process trains is known to lie on a GPU."""
+    """Return whether any of the parameters that a process trains is known to be on a GPU."""
     devices = main.library.get("devices")
     return isinstance(devices, list) and any(str(one).startswith("cuda") for one in devices)

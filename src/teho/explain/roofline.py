@@ -1,4 +1,4 @@
-"""Where a run stands under its GPUs' own rooflines: arithmetic against memory traffic.
+"""Where a run is under its GPUs' own rooflines: arithmetic against memory traffic.
 
 How long a pipe was active is known, what it did is not: its activity times its peak is the most
 that it can have calculated. Of the tensor cores not even the precision is known, and with it
@@ -75,7 +75,7 @@ def rooflines_of(
     """Place every GPU that was at work under its model's roofline.
 
     Returns:
-        A roofline for each model, and what was lacking for the GPUs that stand under none.
+        A roofline for each model, and what was lacking for the GPUs that are under none.
     """
     context = RuleContext(ROOFLINE, run, summary, policy.of(ROOFLINE))
     models: dict[str, tuple[Peaks, list[tuple[NodeGpu, Place]]]] = {}
@@ -92,7 +92,7 @@ def rooflines_of(
 
 
 def _place(context: RuleContext, of: NodeGpu, peaks: Peaks | None) -> Place | None:
-    """Return where a GPU stands; None where it was not at work, and, noted, where nobody knows."""
+    """Return where a GPU stands; None if it was not at work, and, noted, where nobody knows."""
     memory = context.while_working(of, _MEMORY)
     if memory is None:
         return None

@@ -54,7 +54,7 @@ _FAILED_STATES = frozenset(
 
 
 def failed(end: End) -> bool:
-    """Tell whether a program ended in any other way than with exit code 0, or on purpose."""
+    """Return whether a program ended in any other way than with exit code 0, or on purpose."""
     if end.exit_code is None and end.signal is None:
         return not end.on_purpose and end.job_state in _FAILED_STATES
     return not end.on_purpose and (end.exit_code != 0 or end.signal is not None)
@@ -75,7 +75,7 @@ def ending(end: End) -> str:
 
 
 def first_failure(run: Run) -> End | None:
-    """Return how the first task that failed ended; None where none is known to have."""
+    """Return how the first task that failed ended; None if none is known to have."""
     failures = [
         (run.moment_s(task.node, task.end.at), task.rank, task.end)
         for task in run.tasks
@@ -93,7 +93,7 @@ def rank_at(run: Run, node_name: str, position: int) -> int | None:
 
 
 def silent_ranks(run: Run) -> dict[str, tuple[int, ...]]:
-    """Return the ranks that told no end, by node; those that no node knows stand under ``""``."""
+    """Return the ranks that told no end, by node; those that no node knows are under ``""``."""
     if run.step is None or not run.has_tasks:
         return {}
     told = {task.rank for task in run.tasks if task.end is not None}

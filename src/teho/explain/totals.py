@@ -20,7 +20,7 @@ __all__ = ["cores_used", "energy_of", "lacking", "mean_of"]
 def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
     """Return a gauge's mean over GPUs, each weighted by the time for which it was recorded.
 
-    GPUs that did not record it have no part in it; missing where none did.
+    GPUs that did not record it have no part in it; missing if none did.
     """
     nobody = Missing(Reason.UNRECORDED, "not among the metrics looked at")
     found = [gpu.stats.get(metric, nobody) for gpu in gpus]

@@ -14,13 +14,13 @@ __all__ = ["doing_of", "main_process", "most_of", "own_frame", "spent_by"]
 _LINES = 3
 """Lines of the program that are told for each thing it did."""
 
-# What stands on a stack tells what for, whoever called it: the first that fits. A stack is looked
+# What is on a stack tells what for, whoever called it: the first that fits. A stack is looked
 # at from the outside in, so that a file which is imported to save something is still saving.
 _BY_PLACE = (
     (Doing.LOADING, re.compile(r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_")),
     (
         Doing.COMMUNICATING,
-        # Others of its files stand on the stack of all that they wrap, `record` for example.
+        # Others of its files are on the stack of all that they wrap, `record` for example.
         re.compile(
             r"torch/distributed/(distributed_c10d|_functional_coll|rendezvous)|horovod/|mpi4py/"
         ),
@@ -42,7 +42,7 @@ _BY_PLACE = (
         ),
     ),
     (Doing.IMPORTING, re.compile(r"<frozen importlib\._bootstrap")),
-    # These are written in Python: the call into C below them does not tell.
+    # These are written in Python: the call into C below them does not show it.
     (
         Doing.COPYING,
         re.compile(

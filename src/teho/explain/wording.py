@@ -98,7 +98,7 @@ def counted(values: Iterable[float], noun: str) -> str:
 
 
 def blind_tensorflow(facts: Mapping[str, Any]) -> str:
-    """Say that a TensorFlow is built for CPUs; empty where it is not, or that is not known."""
+    """Say that a TensorFlow is built for CPUs; empty if it is not, or that is not known."""
     if is_for_cpus(facts):
         return f"its TensorFlow {facts.get('version', '')} is built for CPUs only"
     return ""

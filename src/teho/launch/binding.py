@@ -47,7 +47,7 @@ class RankBinding:
         self.shared = shared
         """Whether other tasks of this node run on the same ones."""
         self.why_not = why_not
-        """Why they were left as they are; empty where Teho binds them."""
+        """Why they were left as they are; empty if Teho binds them."""
         self.is_well = is_well
         """Whether there is nothing about it that the user could mend."""
 
@@ -66,7 +66,7 @@ class _Pool:
         self.shared = shared
         """Whether each task may run on all of them."""
         self.why_not = why_not
-        """Why they cannot be dealt out; empty where they can."""
+        """Why they cannot be dealt out; empty if they can."""
 
 
 def bind(
@@ -179,7 +179,7 @@ def _find_pool(
 
 
 def _binds(task: Task, environment: Mapping[str, str], mine: frozenset[int]) -> bool:
-    """Tell whether the launcher has bound each task to cores of its own."""
+    """Return whether the launcher has bound each task to cores of its own."""
     if task.started_by == "Slurm":
         # One mask for all, as `--cpu-bind=none` has it, keeps none of them apart.
         kind = environment.get("SLURM_CPU_BIND_TYPE", "none")
@@ -194,7 +194,7 @@ def _binds(task: Task, environment: Mapping[str, str], mine: frozenset[int]) -> 
 
 
 def _granted(task: Task, environment: Mapping[str, str]) -> int | None:
-    """Return how many cores the job has on this node; None where nobody tells."""
+    """Return how many cores the job has on this node; None if nobody tells."""
     cores = environment.get("SLURM_CPUS_ON_NODE", "")
     if is_number(cores):
         return int(cores)
@@ -220,7 +220,7 @@ def step_masks(environment: Mapping[str, str]) -> list[frozenset[int]]:
 def _are_near(
     masks: Sequence[frozenset[int]], near: Sequence[frozenset[int] | None], top: str
 ) -> bool:
-    """Tell whether the cores that srun gave each task are all near its GPU."""
+    """Return whether the cores that srun gave each task are all near its GPU."""
     return not any(
         wanted and any(wanted.isdisjoint(core) for core in physical_cores(mask, top))
         for mask, wanted in zip(masks, near, strict=False)
@@ -230,7 +230,7 @@ def _are_near(
 def share_cores(
     pool: frozenset[int], near: Sequence[frozenset[int] | None], top: str = ""
 ) -> list[tuple[int, ...]] | None:
-    """Deal cores out: the same number to each task, near ones first; None where they are too few.
+    """Deal cores out: the same number to each task, near ones first; None if they are too few.
 
     Hyper-threads of one core stay together, and are near where one of them is. Tasks that want
     the same cores get neighbouring ones, in their order; who finds none left gets what nobody

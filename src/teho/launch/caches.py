@@ -126,7 +126,7 @@ def _make_own(directory: str) -> str:
 
 
 def _link_all(source: str, target: str) -> None:
-    """Make what lies in one folder be found in another; what is there already stays."""
+    """Make what is in one folder be found in another; what is there already stays."""
     try:
         names = os.listdir(source)  # noqa: PTH208 - pathlib loads late
     except OSError:

@@ -16,12 +16,12 @@ _BOUND_ANYWAY = ("/tmp/", "/var/tmp/")  # noqa: S108 - what Apptainer mounts; no
 
 
 def is_container(command: Sequence[str]) -> bool:
-    """Tell whether a command is Apptainer or Singularity."""
+    """Return whether a command is Apptainer or Singularity."""
     return bool(command) and command[0].rpartition("/")[2] in _COMMANDS
 
 
 def is_inside(environment: Mapping[str, str]) -> bool:
-    """Tell whether this process runs in a container of theirs."""
+    """Return whether this process runs in a container of theirs."""
     return any(environment.get(f"{prefix}_CONTAINER") for prefix in _PREFIXES)
 
 
@@ -62,6 +62,6 @@ def _is_told(
     options: frozenset[str],
     names: tuple[str, ...],
 ) -> bool:
-    """Tell whether one of these options is among the words, or in the environment."""
+    """Return whether one of these options is among the words, or in the environment."""
     told = (environment.get(f"{prefix}_{name}", "") for prefix in _PREFIXES for name in names)
     return not options.isdisjoint(command) or any(value not in {"", "0", "false"} for value in told)

@@ -38,21 +38,21 @@ class Gpus:
         why_unknown: str = "",
     ) -> None:
         self.variable = variable
-        """Variable that makes GPUs visible to a process; empty where there is no GPU."""
+        """Variable that makes GPUs visible to a process; empty if there is no GPU."""
         self.names = names
-        """What stands in that variable for each."""
+        """What is in that variable for each."""
         self.near = near
-        """Cores of the NUMA node that each hangs on; None where that is not known."""
+        """Cores of the NUMA node that each hangs on; None if that is not known."""
         self.common = common
         """Whether the other tasks of this node surely see the same ones."""
         self.why_unknown = why_unknown
 
 
 def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
-    """Return the visible GPUs of a node; none, where there is none.
+    """Return the visible GPUs of a node; none, if there is none.
 
     Slurm tells the node's own numbers of a job's GPUs (`SLURM_STEP_GPUS`), while the visible
-    ones are counted from 0 where the job is shut off from the others.
+    ones are counted from 0 if the job is shut off from the others.
 
     Args:
         environment: of this process.
@@ -151,7 +151,7 @@ def _nvidia(top: str) -> list[dict[str, str]]:
 def _amd_addresses(top: str) -> list[str]:
     """Return PCI addresses in ROCm's order: that of KFD's nodes, those of CPUs left out.
 
-    KFD does not tell of a GPU that the job is shut off from (EPERM): its address is empty.
+    KFD does not report of a GPU that the job is shut off from (EPERM): its address is empty.
     """
     nodes = f"{top}/sys/class/kfd/kfd/topology/nodes"
     try:
@@ -194,7 +194,7 @@ def _near(address: str, top: str) -> frozenset[int] | None:
 
 
 def read_text(path: str) -> str:
-    """Return a small file's text; empty where it does not read."""
+    """Return a small file's text; empty if it does not read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - loads late
             return file.read(65536)

@@ -179,7 +179,7 @@ def prepare_task(
 
 
 def _sees_own(options: Options, gpus: Gpus, site: Site | None) -> bool:
-    """Tell whether a rank is to see its own GPU alone, and not all of its node's."""
+    """Return whether a rank is to see its own GPU alone, and not all of its node's."""
     by_site = site is not None and site["gpus_visible"] == "own"
     return bool(gpus.names) and (options.gpus == "own" or (options.gpus == "auto" and by_site))
 

@@ -43,7 +43,7 @@ _VALUES = {"--bind": "bind", "--gpus": "gpus", "--generation": "generation"}
 
 
 def parse(words: Sequence[str]) -> Options | None:
-    """Read the words behind `teho launch`; None where they need somebody who can explain."""
+    """Read the words behind `teho launch`; None if they need somebody who can explain."""
     options = Options()
     rest = list(words)
     while rest and rest[0].startswith("-"):

@@ -36,7 +36,7 @@ __all__ = ["find_generation", "find_site"]
 
 
 def find_site(environment: Mapping[str, str], host: str) -> Site | None:
-    """Return the site of this node; None where none is recognised.
+    """Return the site of this node; None if none is recognised.
 
     `TEHO_CLUSTER`, which Teho's job scripts set, names it; else a site's variables do, and
     else the host's name. A cluster that is no part of Teho's own catalogue comes whole, as
@@ -85,7 +85,7 @@ def _read(text: str) -> Site:
 
 
 def _fits(value: object, shape: object) -> bool:
-    """Tell whether what was read is built like a shape of types, lists and objects."""
+    """Return whether what was read is built like a shape of types, lists and objects."""
     if isinstance(shape, list):
         return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
     if not isinstance(shape, dict):

@@ -42,7 +42,7 @@ _PROCESSES = {
 def meeting_place(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
     """Return `(MASTER_ADDR, MASTER_PORT)`: what the user has set, else of the step's first node.
 
-    The address is empty where there are several nodes and nobody tells their names.
+    The address is empty if there are several nodes and nobody tells their names.
     """
     local = task.local_size == task.size
     address = "127.0.0.1" if local else task.first_host
@@ -128,7 +128,7 @@ def torchrun_variables(
 ) -> dict[str, str]:
     """Return what torchrun takes for its own options (`PET_*`), one torchrun a node.
 
-    They stand in for `--nnodes`, `--nproc-per-node` and the `--rdzv` options; one that is
+    They replace `--nnodes`, `--nproc-per-node` and the `--rdzv` options; one that is
     given on the command line counts for more.
     """
     found = {
@@ -178,7 +178,7 @@ def inner_processes(
 
 
 def starts_torchrun(command: Sequence[str]) -> bool:
-    """Tell whether a command is torchrun, or holds it."""
+    """Return whether a command is torchrun, or holds it."""
     return _is_torchrun(find_launcher(command)[0])
 
 

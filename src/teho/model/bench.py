@@ -35,7 +35,7 @@ class Participant(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     python: str = ""
     device: str = ""
-    """The CPU's or the GPU's name; empty where it does not tell."""
+    """The CPU's or the GPU's name; empty if it does not report."""
     threads: Union[int, None] = None
     """With which the library computes on the CPU."""
     why: str = ""
@@ -46,13 +46,13 @@ class Participant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """A result held against that of another library."""
+    """A result compared with that of another library."""
 
     point: Point
     library: str
     placement: str
     reference: str
-    """Library and placement of the result that it was held against."""
+    """Library and placement of the result that it was compared with."""
     error: Union[float, None]
     """Largest difference, relative to the largest figure; null: not a number."""
     tolerance: float
@@ -88,9 +88,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     items_per_s: Union[float, None] = None
     """Systems, images…"""
     peak_percent: Union[float, None] = None
-    """Of what the device can do at most, by its maker's documents; null where that is not known."""
+    """Of what the device can do at most, by its maker's documents; null if that is not known."""
     thermal_throttle_percent: Union[float, None] = None
-    """The most that was seen while timing; null where the device does not tell, or is a CPU."""
+    """The most that was seen while timing; null if the device does not report, or is a CPU."""
     power_throttle_percent: Union[float, None] = None
     """The same, of the power cap."""
 
@@ -111,7 +111,7 @@ class Crossover(msgspec.Struct, frozen=True, kw_only=True):
 
     phase: str
     slow_phase: str = ""
-    """What of the slow one it is held against, where that has no phase of the same name."""
+    """What of the slow one it is compared with, where that has no phase of the same name."""
     group: str
     """What else was held fixed, in words: `8 × 8`."""
     slow: str
@@ -145,7 +145,7 @@ class PayOff(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     """What is run again and again on data that stay on the GPU."""
     against: str
-    """Placement whose fastest library it is held against."""
+    """Placement whose fastest library it is compared with."""
     first_s: float
     """Compilation, warm-up, and the copies to the GPU and back, once."""
     run_s: float

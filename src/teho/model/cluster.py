@@ -41,7 +41,7 @@ Automatic = Literal["cores", "memory"]
 """What comes by itself, so that a request must not name it."""
 
 EnvironmentKind = Literal["module", "conda", "venv", "container"]
-"""How software is had: the site's own module, or an environment of one's own of either kind."""
+"""How software is had: the site's module, or an environment of the user of either kind."""
 
 Quantity = Literal[
     "nodes", "gpus", "weighted_gpus", "cores", "cpus", "memory_gib", "local_disk_gib"
@@ -129,7 +129,7 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def all_gpus(self) -> tuple[tuple[str, int | None], ...]:
-        """Every GPU type of the node with its count, None where it is not documented."""
+        """Every GPU type of the node with its count, None if it is not documented."""
         if self.gpu is None:
             return ()
         others = ((other.type, other.count) for other in self.other_gpus)
@@ -204,7 +204,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A partition (Slurm) or a queue (Grid Engine) and its limits; None: not documented."""
 
     name: str
-    """Empty where the site's jobs name none."""
+    """Empty if the site's jobs name none."""
     label: str = ""
     """What Teho calls it where the name is empty, such as `GPU nodes`."""
     kinds: tuple[str, ...]
@@ -456,7 +456,7 @@ class Environments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     place: str = "$HOME"
     """Directory that environments belong into."""
     in_job: str = ""
-    """Directory, such as `$SLURM_TMPDIR`, in which each job makes a virtual environment anew;
+    """Directory, such as `$SLURM_TMPDIR`, in which each job makes a virtual environment again;
     empty: it is made once, in `place`."""
     python: tuple[str, ...] = ()
     """Lines that give the Python of virtual environments."""
@@ -467,7 +467,7 @@ class Environments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     activate: str = ""
     """How a job activates conda's environment `{name}`; empty: as conda's own hook does."""
     container: tuple[str, ...] = ()
-    """Lines that give the means of making containers; none where they are there without."""
+    """Lines that give the means of making containers; none if they are there without."""
     maker: Literal["apptainer", "singularity", "tykky", ""] = ""
     """What makes containers."""
     source: str
@@ -499,7 +499,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     successor: str = ""
     """Name of the cluster that replaces it."""
     verified_on: date
-    """When the facts were last held against their sources."""
+    """When the facts were last compared with their sources."""
     hosts: tuple[str, ...] = ()
     """Patterns of host names by which the cluster is recognised."""
     recognised_by: dict[str, str] = {}

@@ -23,43 +23,43 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded run of a variant."""
 
     run: str
-    """Its recording; empty where none was made."""
+    """Its recording; empty if none was made."""
     elapsed_s: float
     is_whole: bool = False
     """Whether it ran to its end, with exit code 0."""
     why: str = ""
-    """Why it says nothing about how fast the variant is; empty where it does."""
+    """Why it says nothing about how fast the variant is; empty if it does."""
     unit: str = ""
-    """What a step is: `step`, `batch`, or empty where none was seen."""
+    """What a step is: `step`, `batch`, or empty if none was seen."""
     steps: int = 0
     """How many were seen."""
     steps_per_s: Union[float, None] = None
-    """Once it went steadily; null where that was not seen for long enough."""
+    """Once it went steadily; null if that was not seen for long enough."""
     start_up_s: Union[float, None] = None
-    """From its beginning to its first step; null where no step was seen."""
+    """From its beginning to its first step; null if no step was seen."""
     fixed_s: Union[float, None] = None
     """What start-up, compiling and warming up took, beyond what the steps would have taken that
-    were done meanwhile; null where its steady pace is not known."""
+    were done meanwhile; null if its steady pace is not known."""
     import_s: Union[float, None] = None
     """For which its main thread imported,"""
     compile_s: Union[float, None] = None
     """compiled,"""
     copy_s: Union[float, None] = None
-    """and copied to the device; null where nobody looked into it."""
+    """and copied to the device; null if nobody looked into it."""
     steps_per_epoch: Union[float, None] = None
     samples_per_step: Union[float, None] = None
-    """The batch size of all ranks together; null where it is not known."""
+    """The batch size of all ranks together; null if it is not known."""
     energy_j: Figure
     """Of its node and GPUs, as far as each can be read; the moments before the first reading are
     taken to be like the rest."""
     gpu_energy_j: Figure
     """Of its GPUs alone."""
     idle_gpus: Union[int, None] = None
-    """How many of its GPUs were never seen busy; null where it had none, or nobody could look."""
+    """How many of its GPUs were never seen busy; null if it had none, or nobody could look."""
 
     @property
     def mean_power_w(self) -> Union[float, None]:
-        """Of node and GPUs; None where that cannot be read."""
+        """Of node and GPUs; None if that cannot be read."""
         return None if isinstance(self.energy_j, Missing) else self.energy_j / self.elapsed_s
 
 
@@ -73,13 +73,13 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     gpu_name: str = ""
     samples: tuple[Sample, ...] = ()
     why: str = ""
-    """Why it is out; empty where it was measured."""
+    """Why it is out; empty if it was measured."""
     rates: tuple[float, ...] = ()
     """Of each round, how much of the work was done a second: whole runs, or `unit`s."""
     speed: Union[Gain, None] = None
     """Against the first variant."""
     hourly_cost: Union[float, None] = None
-    """In the site's unit; null where the site does not say, or no site was named."""
+    """In the site's unit; null if the site does not say, or no site was named."""
 
     @property
     def kind(self) -> str:
@@ -101,7 +101,7 @@ class Contest(msgspec.Struct, frozen=True, kw_only=True):
     speed: Gain
     """How many times as fast the larger one is."""
     price: Union[float, None] = None
-    """How many times as dear an hour of it is; null where that is not known."""
+    """How many times as dear an hour of it is; null if that is not known."""
     same_cost_cores: Union[int, None] = None
     """How many cores cost as much as the GPUs."""
     same_cost_speed: Union[float, None] = None

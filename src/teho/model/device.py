@@ -36,7 +36,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     power_limit_w: float | None = None
     architecture: str = ""
     """CUDA compute capability such as `9.0`, or the name of AMD's instruction set such as `gfx90a`;
-    empty where not known."""
+    empty if not known."""
     package_id: str | None = None
     """What devices have in common that share one sensor of power and energy, such as the two dies
     of an MI250X; None: this one has its own."""

@@ -53,10 +53,10 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     flop_per_s: float
     """Median of some runs, after others that warmed it up."""
     peak_percent: Union[float, None] = None
-    """Of what the device can do at most, by its maker; null where that is not known."""
+    """Of what the device can do at most, by its maker; null if that is not known."""
     error: Union[float, None] = None
     """Largest difference from NumPy's in double precision, of the largest figure; null for the one
-    that the others are held against."""
+    that the others are compared with."""
 
 
 class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +75,11 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     host: str
     cluster: str = ""
-    """Name in the catalogue; empty where it is none that Teho knows."""
+    """Name in the catalogue; empty if it is none that Teho knows."""
     scheduler: Union[str, None] = None
     job_id: Union[str, None] = None
     python: str = ""
-    """The user's Python; empty where there is none."""
+    """The user's Python; empty if there is none."""
     wall_s: float
     """What the checks took, without the self-test."""
     checks: tuple[CheckResult, ...]

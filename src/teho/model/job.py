@@ -126,5 +126,5 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def number(self) -> str:
-        """The job's number alone, without the cluster behind it; empty where it is not known."""
+        """The job's number alone, without the cluster behind it; empty if it is not known."""
         return (self.job or "").partition(";")[0]

@@ -17,12 +17,12 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     amount: float
     unit: str
-    """The site's own; empty where nothing is charged, and `amount` is then 0."""
+    """The site's own; empty if nothing is charged, and `amount` is then 0."""
     sum: str
-    """The sum as one would write it, such as `(1 GPU × 60 + 10 cores) × 1 h`; empty where
+    """The sum as one would write it, such as `(1 GPU × 60 + 10 cores) × 1 h`; empty if
     nothing is charged."""
     gpu_share: float | None = None
-    """Part of the bill that the GPUs are (0..1); None where the bill does not tell."""
+    """Part of the bill that the GPUs are (0..1); None if the bill does not report."""
     source: str = ""
 
 
@@ -56,7 +56,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     scheduler: str
     partition: str
-    """Empty where the site's jobs name none."""
+    """Empty if the site's jobs name none."""
     label: str = ""
     """The partition's name on screen; never empty in an answer."""
     node_kind: str

@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
-"""UTC; one without a time zone cannot be held against another."""
+"""UTC; one without a time zone cannot be compared with another."""
 _Period = Annotated[float, msgspec.Meta(gt=0)]
 _FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/]+$")]
-"""Files are called after it, and those of a run lie in its directory."""
+"""Files are called after it, and those of a run are in its directory."""
 FORMAT_VERSION = 1
 """Version of the recording's layout; see docs/format.md."""
 
@@ -96,12 +96,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_by: str
     """Who started the tasks, such as `Slurm`."""
     began_on: str
-    """The node that began the recording; the clocks of all others are held against its."""
+    """The node that began the recording; the clocks of all others are compared with its."""
     task_count: int
     node_count: int | None = None
-    """None where nobody tells."""
+    """None if nobody tells."""
     hosts: tuple[str, ...] = ()
-    """Names of its nodes, in the order of their tasks; empty where nobody tells."""
+    """Names of its nodes, in the order of their tasks; empty if nobody tells."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -158,13 +158,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clock_port: int | None = None
     """On the node that began a recording of several: where its recorder tells the time."""
     sealed: bool = False
-    """Whether the recorder came to its end, and all rows lie in one file."""
+    """Whether the recorder came to its end, and all rows are in one file."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One recorded run: `run.json`, with the nodes' and the tasks' own files merged in.
 
-    Where a step of several tasks is recorded, `end` stands in no file: it is that of all
+    Where a step of several tasks is recorded, `end` is in no file: it is that of all
     tasks taken together, and None as long as one of them has not told its own.
     """
 

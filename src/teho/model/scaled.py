@@ -41,11 +41,11 @@ class SizeRun(msgspec.Struct, frozen=True, kw_only=True):
     """The time in which the work was done, and over which energy and cost are counted."""
     work_per_s: Union[float, None] = None
     """Of all workers together: 1/`wall_s` where all of a strong program was run, n/`wall_s` of a
-    weak one, else its steps a second times the work of a step; null where it failed."""
+    weak one, else its steps a second times the work of a step; null if it failed."""
     energy_j: Union[float, None] = None
     """Null where it is not known."""
     cost: Union[float, None] = None
-    """In the site's units; null where it is not known."""
+    """In the site's units; null if it is not known."""
     exit_code: Union[int, None] = None
     """Null where it was ended by Teho or did not start."""
     recording: str = ""
@@ -55,7 +55,7 @@ class SizeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """The program on one number of workers; all figures null where no run could be measured."""
+    """The program on one number of workers; all figures null if no run could be measured."""
 
     n: int
     """Number of workers."""
@@ -143,7 +143,7 @@ class Scaled(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     """The one sentence that matters first."""
     base_n: Union[int, None] = None
-    """Size that all are held against: the smallest that could be measured."""
+    """Size that all are compared with: the smallest that could be measured."""
     sizes: tuple[Size, ...]
     """By number of workers."""
     steps: tuple[ScaleStep, ...] = ()

@@ -45,7 +45,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     build: str = ""
     """conda's build string, such as `cuda120_py313h6ccb88c_302`."""
     origin: Literal["conda", "pip", ""] = ""
-    """Who installed it; empty where the listing does not tell."""
+    """Who installed it; empty if the listing does not report."""
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,9 +100,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     cudnn: str = ""
     nccl: str = ""
     driver: Union[Driver, None] = None
-    """Null where it is not known: the builds were not held against any."""
+    """Null where it is not known: the builds were not compared with any."""
     gpu: str = ""
-    """The GPU that they were held against."""
+    """The GPU that they were compared with."""
     problems: tuple[Problem, ...]
     not_checked: tuple[str, ...] = ()
     """What could not be told, and what for lack of."""

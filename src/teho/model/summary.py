@@ -80,7 +80,7 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
     energy: GpuEnergy = GpuEnergy()
     """What stands behind `energy_j`."""
     series: dict[str, list[Union[float, None]]]
-    """Metric -> mean per time bin (bins,), finite and to five digits; None where nothing was
+    """Metric -> mean per time bin (bins,), finite and to five digits; None if nothing was
     recorded."""
 
 

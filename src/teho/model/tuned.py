@@ -22,7 +22,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Settings
     steps_per_s: Union[float, None] = None
-    """Median of its runs; null where none could be measured."""
+    """Median of its runs; null if none could be measured."""
     speed: Union[float, None] = None
     """Against the program as it is, by the medians; of samples where the batch size differs."""
     waited_percent: Union[float, None] = None
@@ -48,7 +48,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What to change in the program, and where."""
 
     file: str
-    """Empty where it may stand anywhere before the work begins."""
+    """Empty if it may stand anywhere before the work begins."""
     line: int
     text: str
     """What stands there."""
@@ -71,7 +71,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = {}
     """What to set; empty without a gain that is proved."""
     gain: Union[Gain, None] = None
-    """Of the best that was repeated; null where nothing was."""
+    """Of the best that was repeated; null if nothing was."""
     unit: str
     """What a step is: `step` of the optimizer or `teho.step()`, else `batch` of a loader."""
     changes: tuple[Change, ...] = ()

@@ -64,14 +64,14 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     function: str
     line: int
     text: str
-    """The call that was going on there, or its whole line; empty where its file does not read."""
+    """The call that was going on there, or its whole line; empty if its file does not read."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One stack, and the time for which it was there."""
 
     frames: tuple[Frame, ...]
-    """The innermost first; empty where there were too many different ones to tell."""
+    """The innermost first; empty if there were too many different ones to tell."""
     state: State
     """What the thread did there."""
     looks: float
@@ -137,7 +137,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def steps_per_s(self) -> float | None:
-        """Steady pace, from the first step on; None where no step came after it."""
+        """Steady pace, from the first step on; None if no step came after it."""
         if self.steps < 2 or self.last_s <= self.first_s:
             return None
         return (self.steps - 1) / (self.last_s - self.first_s)
@@ -155,12 +155,12 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_library(path: str) -> bool:
-    """Tell whether a file is not the program's own."""
+    """Return whether a file is not the program's own."""
     return _LIBRARY.search(path) is not None
 
 
 def is_for_cpus(tensorflow: Mapping[str, Any]) -> bool:
-    """Tell whether a TensorFlow is known to be built for CPUs alone.
+    """Return whether a TensorFlow is known to be built for CPUs alone.
 
     Args:
         tensorflow: what the probe noted of it; recordings before 2026-11-22 have its version alone.

@@ -135,7 +135,7 @@ def _array(asked: str) -> Mapping[str, str]:
 
 
 def _how_it_ended(job: RunningJob, asked: str, *, goes_on: bool) -> Job | None:
-    """Return what the scheduler says of a job; None where it says nothing.
+    """Return what the scheduler says of a job; None if it says nothing.
 
     Args:
         job: the job.

@@ -1,6 +1,6 @@
 """How far the clocks of a recording's nodes are apart.
 
-The recorder of the node that began the recording tells the time on a TCP port, which stands in
+The recorder of the node that began the recording tells the time on a TCP port, which is in
 its `nodes/NODE.json`; the others ask a few times and keep the answer of the shortest round trip,
 as NTP does (RFC 5905, section 8: offset = ((t1 - t0) + (t2 - t3)) / 2).
 """

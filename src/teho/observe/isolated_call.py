@@ -98,7 +98,7 @@ class IsolatedCall:
         return Missing(Reason.FAILED, why)
 
     def _exit_code(self, until_s: float) -> int:
-        """Return how the process ended; 0 where it still ends, perhaps inside a driver."""
+        """Return how the process ended; 0 if it still ends, perhaps inside a driver."""
         while True:
             ended, status = os.waitpid(self._pid, os.WNOHANG)
             if ended:

@@ -29,7 +29,7 @@ def new_mark(environment: Mapping[str, str]) -> str:
 
 
 def is_recorded(environment: Mapping[str, str]) -> bool:
-    """Tell whether a `teho run` around this process records its whole job."""
+    """Return whether a `teho run` around this process records its whole job."""
     recorded = environment.get(RECORDED, "").partition(".")[0]
     return recorded != "" and recorded == _job(environment)
 

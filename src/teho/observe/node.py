@@ -62,7 +62,7 @@ def record_node(control: int, back: int) -> None:
 
 
 def _await_orders(reader: LineReader) -> Orders | None:
-    """Return what to do; None where nobody says, because it is over already."""
+    """Return what to do; None if nobody says, because it is over already."""
     while not reader.closed:
         wait_for([reader.descriptor])
         for message in reader.messages():

@@ -24,13 +24,13 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     """The same moment in UTC."""
     supervisor_pid: int | None = None
-    """None where no program of this recording's own runs on this node."""
+    """None if no program of this recording's own runs on this node."""
     ranks: tuple[int, ...] = ()
     """Of the step's task here, where no other task of the step can be on this node."""
     node_count: int = 1
     """Nodes of the recording."""
     began_here: bool = True
-    """Whether this node began it; the clocks of all others are held against its."""
+    """Whether this node began it; the clocks of all others are compared with its."""
     job: str = ""
     """Of a job that is recorded as a whole: its processes count, whoever has started them."""
     mark: str | None = None
@@ -56,4 +56,4 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     home: str
     """Where such a part is put."""
     environment: dict[str, str]
-    """What the scheduler has told the job's script of the job, and does not tell a step."""
+    """What the scheduler has told the job's script of the job, and does not report a step."""

@@ -79,7 +79,7 @@ class Recorder:
         plan: what it is to do.
         control: what its supervisor says.
         back: where it answers.
-        program_pid: the program's own process; None where none runs on this node.
+        program_pid: the program's own process; None if none runs on this node.
         peers: the other tasks of the step on this node.
         watch: tells where there is no program when to go.
 
@@ -205,7 +205,7 @@ class Recorder:
         self._finish()
 
     def _begin_clocks(self) -> None:
-        """Offer our clock to the other nodes, or hold ours against the first node's."""
+        """Offer our clock to the other nodes, or compare ours with the first node's."""
         if self._plan.node_count == 1:
             return
         if self._plan.began_here:
@@ -365,7 +365,7 @@ class Recorder:
 
 
 def _ends_with_it(name: str) -> bool:
-    """Tell whether a metric has no meaning once the program has ended."""
+    """Return whether a metric has no meaning once the program has ended."""
     its_own = name.startswith(("job_", "gpu_job_", "gpu_memory_used"))
     return its_own and METRICS_BY_NAME[name].kind == "gauge"
 

@@ -66,9 +66,9 @@ class Recording(NamedTuple):
 
     directory: Path
     run: Run
-    """As this supervisor describes it; that of a step stands in `run.json` if it began it."""
+    """As this supervisor describes it; that of a step is in `run.json` if it began it."""
     plan: RecordingPlan | None
-    """For this node's recorder; None where the node's part is closed already."""
+    """For this node's recorder; None if the node's part is closed already."""
     began: bool
     """Whether this supervisor began it, and so tells of it at the end."""
 
@@ -157,7 +157,7 @@ def describe(wanted: Wanted, started_s: float) -> Run:
 
 
 def _directory() -> str:
-    """Return the working directory; empty where it has been deleted under the program."""
+    """Return the working directory; empty if it has been deleted under the program."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -191,7 +191,7 @@ def end_recording(directory: Path, run: Run) -> None:
 def end_task(
     home: Path, task: Task, run: Run | None, supervisor: Supervisor, outcome: Outcome
 ) -> Path | None:
-    """Write down how one task of a step ended; return its recording, None where there is none.
+    """Write down how one task of a step ended; return its recording, None if there is none.
 
     Args:
         home: the directory of all recordings.

@@ -94,7 +94,7 @@ class _Device:
             # The program's own counters begin with the program, the others long before it.
             self.totals.setdefault(name, value if name.startswith("job_") else 0.0)
         else:
-            # A counter that is smaller than before began anew (driver reload, wrap): what it
+            # A counter that is smaller than before began again (driver reload, wrap): what it
             # shows now is what is known to have been added.
             self.totals[name] += value - before if value >= before else value
 

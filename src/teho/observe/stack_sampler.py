@@ -169,7 +169,7 @@ class _Idle:
         self._idle, self._all = self._counted()
 
     def share(self) -> float:
-        """Return the share since the last question; 1 if the kernel does not tell (proc(5))."""
+        """Return the share since the last question; 1 if the kernel does not report (proc(5))."""
         idle, whole = self._counted()
         before, self._idle, self._all = (self._idle, self._all), idle, whole
         return (idle - before[0]) / (whole - before[1]) if whole > before[1] else 1.0
@@ -479,7 +479,7 @@ def _share(elapsed_s: float) -> float:
 
 
 def _is_replaced(process: _Process) -> bool:
-    """Tell whether a process ends, or has become another program: its memory is gone."""
+    """Return whether a process ends, or has become another program: its memory is gone."""
     try:
         return not process.unwinder.memory.read(process.unwinder.thread, 8)
     except UnwindError:

@@ -79,7 +79,7 @@ class StdoutCapture:
 
     @property
     def error(self) -> str:
-        """Why what is printed was not passed on any more; empty where the reader only left."""
+        """Why what is printed was not passed on any more; empty if the reader only left."""
         _, number = _HEAD.unpack_from(self._memory)
         return "" if number in {0, errno.EPIPE} else os.strerror(number)
 

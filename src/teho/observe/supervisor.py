@@ -102,7 +102,7 @@ class Supervisor:
         return (self._passed_on.pid,) if self._passed_on else ()
 
     def kept_output(self) -> bytes | None:
-        """After `wait`: return what `keep_output` kept; None where nothing was to be kept."""
+        """After `wait`: return what `keep_output` kept; None if nothing was to be kept."""
         if self._passed_on is None:
             return None
         printed = self._passed_on.kept(self._reap)
@@ -289,7 +289,7 @@ class Supervisor:
         return not self._recorder or self._recorder_status is not None or self._released
 
     def _went_to_all(self, number: int) -> bool:
-        """Tell whether the recorder got this signal too, which means that the program did."""
+        """Return whether the recorder got this signal too, which means that the program did."""
         if self._from_recorder is None or self._recorder_status is not None:
             return False
         deadline = time.monotonic() + _WITNESS_WAIT_S
@@ -308,7 +308,7 @@ class Supervisor:
             self._from_recorder.wait(deadline - now)
 
     def _is_pending_in_recorder(self, number: int) -> bool:
-        """Tell whether a signal waits for the recorder, which blocks and collects them all."""
+        """Return whether a signal waits for the recorder, which blocks and collects them all."""
         try:
             with open(f"/proc/{self._recorder}/status", "rb") as file:  # noqa: PTH123 - loads late
                 pending = next(line for line in file if line.startswith(b"ShdPnd:"))
@@ -375,7 +375,7 @@ def _witness_signals(back: int) -> None:
 
 
 def _has_terminal() -> bool:
-    """Tell whether there is a controlling terminal, and with it a shell that watches its jobs."""
+    """Return whether there is a controlling terminal, and with it a shell that watches its jobs."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

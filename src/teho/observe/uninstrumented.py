@@ -39,7 +39,7 @@ class Uninstrumented:
         self._pids = pids
 
     def sentence(self, *, is_any_in: bool) -> str:
-        """Return which Python it was, for the report's notes; empty where none was seen.
+        """Return which Python it was, for the report's notes; empty if none was seen.
 
         Args:
             is_any_in: whether a probe has said anything: a Python without such an option may be

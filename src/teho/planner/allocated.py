@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def given_to(case: Case) -> Given:
-    """Return what each node of the job is given; None where it depends on the node."""
+    """Return what each node of the job is given; None if it depends on the node."""
     found = given_by_kind(case)
     if len(found) == 1:
         return found[0]
@@ -78,7 +78,7 @@ def kinds_that_may_come(case: Case) -> list[NodeKind]:
 
 
 def _may_come(case: Case, kind: NodeKind, cores: float | None = None) -> bool:
-    """Tell whether a job with so many cores, by default its own, may come to a kind of node."""
+    """Return whether a job with so many cores, by default its own, may come to a kind of node."""
     shape, own, partition = case.shape, case.kind, case.partition
     if kind.name not in partition.kinds or kind == own:
         return False

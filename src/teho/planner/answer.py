@@ -1,4 +1,4 @@
-"""A request held against the catalogue: what fits, cheapest first, and why the rest does not."""
+"""A request compared with the catalogue: what fits, cheapest first, and why the rest does not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOTHING_LIVE: Mapping[str, Live] = {}
 
 
 class _Held(msgspec.Struct, frozen=True):
-    """A request held against one partition."""
+    """A request compared with one partition."""
 
     partition: Partition
     options: tuple[Option, ...]
@@ -150,7 +150,7 @@ def _of_cluster(
 
 
 def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
-    """Return why a partition must not be named, or not so; None where it may."""
+    """Return why a partition must not be named, or not so; None if it may."""
     names = [partition.name for partition in cluster.partitions if partition.name]
     if named is None or (cluster.dialect.partition != "never" and named in names):
         return None
@@ -285,7 +285,7 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
 
 
 def _is_meant(request: Request, gpu: Gpu) -> bool:
-    """Tell whether GPUs may be meant by a request that names no type.
+    """Return whether GPUs may be meant by a request that names no type.
 
     A slice is for one process, so it is meant if one GPU is asked for by its memory; what may be a
     slice, by its name alone.

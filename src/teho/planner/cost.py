@@ -18,7 +18,7 @@ def cost_of_use(
 ) -> Cost | None:
     """Return the bill of a planned job that ran for some time, however long was asked for.
 
-    None where the site's formula is not documented, where the cluster no longer has the
+    None if the site's formula is not documented, where the cluster no longer has the
     partition or the nodes that were planned with, or where memory is billed and nobody
     knows how much the job had.
 
@@ -45,7 +45,7 @@ def cost_of_use(
 def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
     """Return the bill of a job that runs for some time; None: for all the time it asks for.
 
-    None where the site's formula is not documented, or bills what depends on the node that the
+    None if the site's formula is not documented, or bills what depends on the node that the
     job comes to; an amount of 0 without a unit where the site charges nothing.
     """
     partition, kind, shape = case.partition, case.kind, case.shape

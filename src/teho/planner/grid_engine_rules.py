@@ -203,7 +203,7 @@ def _amount(what: str, number: int) -> str:
 
 
 def _may_have_less_memory(case: Case) -> bool:
-    """Tell whether a smaller node may come: memory that is not set aside is a limit alone."""
+    """Return whether a smaller node may come: memory that is not set aside is a limit alone."""
     cluster, wanted = case.cluster, case.shape.memory_mib
     if wanted is None or cluster.dialect.memory_is_counted is not None or cluster.dialect.cores:
         return False
@@ -212,7 +212,7 @@ def _may_have_less_memory(case: Case) -> bool:
 
 
 def _is_too_much_for_a_host(case: Case) -> bool:
-    """Tell whether a host has less than the job asks for, of what is counted for the whole job."""
+    """Return whether a host has less than the job requests of what is counted for the whole job."""
     cluster, shape, gpu = case.cluster, case.shape, case.kind.gpu
     least = least_memory_of_hosts(cluster, case.partition, shape.cores_per_node)
     if least is not None and (shape.memory_mib or 0) > least:

@@ -24,7 +24,7 @@ __all__ = ["refusals_of"]
 
 
 def refusals_of(case: Case) -> tuple[Refusal, ...]:
-    """Return the limits that a request breaks on one partition; empty where it fits."""
+    """Return the limits that a request breaks on one partition; empty if it fits."""
     refusals: list[Refusal] = []
     for check in _CHECKS:
         refusals += check(case)
@@ -204,7 +204,7 @@ def _gpu_counts(case: Case) -> Iterator[Refusal]:
 
 
 def _next_count(case: Case, multiple: int) -> str:
-    """Return the next count of GPUs that the partition takes; empty where there is none."""
+    """Return the next count of GPUs that the partition takes; empty if there is none."""
     count = math.ceil(case.request.gpus / multiple) * multiple
     nodes, most = _most_nodes(case), case.partition.max_gpus
     if nodes is not None and case.most_per_node is not None:
@@ -252,7 +252,7 @@ def _nodes(case: Case) -> Iterator[Refusal]:
 
 
 def _nodes_there(case: Case) -> int | None:
-    """Count the nodes that such a request can lie on; None: not documented.
+    """Count the nodes that such a request can be on; None: not documented.
 
     Kinds that are asked for in the same words are one to the scheduler.
     """

@@ -42,7 +42,7 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
 
 
 def _bound_cores(words: str) -> set[int] | None:
-    """Return the cores that a command's masks name; None where it has no mask.
+    """Return the cores that a command's masks name; None if it has no mask.
 
     A list that does not read is left to the scheduler.
     """

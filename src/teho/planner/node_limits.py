@@ -93,7 +93,7 @@ def _cores(case: Case) -> Iterator[Refusal]:
 
 
 def _is_less_than_a_node(case: Case) -> bool:
-    """Tell whether Slurm may give no node whole: MaxCPUsPerNode is less than one has."""
+    """Return whether Slurm may give no node whole: MaxCPUsPerNode is less than one has."""
     most, is_slurms = case.partition.max_cores_per_node, case.cluster.dialect.memory_is_counted
     return (
         case.has_whole_nodes

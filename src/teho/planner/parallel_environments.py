@@ -20,7 +20,7 @@ __all__ = [
 
 
 def needs_environment(cluster: Cluster, partition: Partition, cores: int) -> bool:
-    """Tell whether a job with so many cores needs an environment of a partition's."""
+    """Return whether a job with so many cores needs an environment of a partition's."""
     if cluster.scheduler != "grid_engine" or cluster.dialect.cores:
         return False
     return cores > 1 or partition.only_parallel
@@ -43,12 +43,12 @@ def environments_for(
 def keeps_together(
     one: ParallelEnvironment, partition: Partition, kind: NodeKind, cores: int
 ) -> bool:
-    """Tell whether an environment surely gives so many cores on one node."""
+    """Return whether an environment surely gives so many cores on one node."""
     return one.rule in {"one_node", "fixed"} or cores == 1 or _is_alone(partition, kind)
 
 
 def _is_alone(partition: Partition, kind: NodeKind) -> bool:
-    """Tell whether a partition has one node."""
+    """Return whether a partition has one node."""
     return partition.node_counts.get(kind.name, kind.count) == 1 and len(partition.kinds) == 1
 
 
@@ -64,7 +64,7 @@ def environments_of(
 
 
 def is_let_in(live: Live | None, allowed: Collection[str], denied: Collection[str]) -> bool | None:
-    """Tell whether user lists let the user in. None: it is not known on which she is."""
+    """Return whether user lists let the user in. None: it is not known on which she is."""
     if not allowed and not denied:
         return True
     if live is None or live.user_lists is None:

@@ -34,7 +34,7 @@ class Holds(msgspec.Struct, frozen=True):
         return min((rule.limits[what] for rule in self.rules if what in rule.limits), default=None)
 
     def allows(self, cores: int, gpu_type: str, gpus: int) -> bool:
-        """Tell whether the quotas allow so many cores and GPUs."""
+        """Return whether the quotas allow so many cores and GPUs."""
         for what, count in (("cores", cores), (f"gpu:{gpu_type}", gpus)):
             most = self.most(what)
             if most is not None and count > most:
@@ -131,7 +131,7 @@ def project_of(request: Request, live: Live | None) -> str | None:
 
 
 def _is_named(words: Sequence[str], name: str) -> bool:
-    """Tell whether a list of projects or environments has a name; empty is a job without one."""
+    """Return whether a list of projects or environments has a name; empty is a job without one."""
     if not words:
         return True
     wanted, unwanted = _parted(words)
@@ -141,7 +141,7 @@ def _is_named(words: Sequence[str], name: str) -> bool:
 
 
 def _is_user(words: Sequence[str], live: Live | None) -> bool | None:
-    """Tell whether a list of users has her. None: it is not known on which lists she is."""
+    """Return whether a list of users has her. None: it is not known on which lists she is."""
     if not {*words} - {"*"}:
         return True
     if live is None or not live.user or live.user_lists is None:

@@ -24,7 +24,7 @@ class _Range(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A limit, and what is held against it."""
+    """A limit, and what is compared with it."""
 
     what: str
     limit: Limit

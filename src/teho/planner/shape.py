@@ -1,4 +1,4 @@
-"""How a request lies on nodes: GPUs a node, tasks, cores, memory, time."""
+"""How a request is spread over nodes: GPUs a node, tasks, cores, memory, time."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def case_of(
         partition: of that cluster.
         kind: one of the partition's.
         live: what the running scheduler says. None: it was not asked.
-        nodes: how many; None: as few as the GPUs lie on evenly.
+        nodes: how many; None: the fewest that the GPUs are spread over evenly.
     """
     share = _share_of(cluster, kind)
     most = _most_per_node(partition, kind)
@@ -183,7 +183,7 @@ def node_counts(request: Request, partition: Partition, kind: NodeKind) -> tuple
 
 
 def memory_mib(text: str | None) -> int | None:
-    """Return a catalogue's amount of memory in MiB; None where it has none."""
+    """Return a catalogue's amount of memory in MiB; None if it has none."""
     return None if text is None else _mib(text)
 
 
@@ -200,7 +200,7 @@ def fewest_nodes(gpus: int, per_node_most: int | None) -> int:
 def default_memory_is_too_much(
     cluster: Cluster, partition: Partition, kind: NodeKind, gpus: int
 ) -> bool:
-    """Tell whether the default memory of so many GPUs is more than a node has.
+    """Return whether the default memory of so many GPUs is more than a node has.
 
     Slurm 22.05 refuses such a job even if `--mem` asks for less, if it sets memory aside for jobs;
     `--mem-per-gpu` is taken.
@@ -292,7 +292,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         return next((count for count in range(most, 1, -1) if self.can_be_had(count)), 1)
 
     def can_be_had(self, cores: int) -> bool:
-        """Tell whether the scheduler has words for so many cores of each node."""
+        """Return whether the scheduler has words for so many cores of each node."""
         gpu = self.kind.gpu
         if gpu and gpu.per_slot and self.gpus % cores:
             return False

@@ -270,7 +270,7 @@ def _qos_refusals(
 
 
 def _may(one: str, allowed: Collection[str], denied: Collection[str]) -> bool:
-    """Tell whether lists take a name; an empty list of those allowed takes all."""
+    """Return whether lists take a name; an empty list of those allowed takes all."""
     return (not allowed or one in allowed) and one not in denied
 
 

@@ -56,7 +56,7 @@ def read_allocation(
         environment: the program's environment.
         cores: logical CPUs of the affinity.
         cgroup_limit_bytes: None for no limit, or none known.
-        node_memory_bytes: memory of the whole node, None where not known.
+        node_memory_bytes: memory of the whole node, None if not known.
         cpu_quota: how many CPUs' time the cgroup gives, None for no limit.
     """
     variables = _Variables(environment)

@@ -84,7 +84,7 @@ class Backend(Protocol):
         """Return the command that asks when a script would start; None: cannot be asked."""
 
     def read_estimate(self, answer: Completed) -> datetime | None:
-        """Return the time, UTC; None: the scheduler cannot tell.
+        """Return the time, UTC; None: the scheduler cannot report.
 
         Raises:
             RefusedError: the scheduler would refuse the script.

@@ -135,7 +135,7 @@ def reached(answer: Completed) -> Completed:
 
 
 def unreachable(answer: Completed) -> bool:
-    """Tell whether a command failed because the scheduler was busy or away."""
+    """Return whether a command failed because the scheduler was busy or away."""
     text = answer.stderr + answer.stdout
     return answer.exit_code != 0 and any(words in text for words in _TRANSIENT)
 

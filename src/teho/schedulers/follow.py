@@ -32,7 +32,7 @@ _WAITING = frozenset({JobState.PENDING, JobState.HELD})
 
 
 def ended(jobs: Sequence[Job]) -> bool:
-    """Tell whether a job, or every task of an array, has ended."""
+    """Return whether a job, or every task of an array, has ended."""
     return all(job.state.ended for job in jobs)
 
 
@@ -83,7 +83,7 @@ def follow(
 
 
 def _asked(backend: Backend, submission: Submission) -> tuple[Job, ...]:
-    """Return the job's entries; empty where the scheduler does not answer for now."""
+    """Return the job's entries; empty if the scheduler does not answer for now."""
     number = submission.job or ""
     try:
         found = states(backend, [number], {number: submission.submitted_at})[number]
@@ -93,12 +93,12 @@ def _asked(backend: Backend, submission: Submission) -> tuple[Job, ...]:
 
 
 def _has_left(jobs: Sequence[Job]) -> bool:
-    """Tell whether the job, or the rest of an array, is in no list: it may yet come to one."""
+    """Return whether the job, or the rest of an array, is in no list: it may yet come to one."""
     return any(map(_is_nowhere, jobs)) and all(_is_nowhere(job) or job.state.ended for job in jobs)
 
 
 def _is_nowhere(job: Job) -> bool:
-    """Tell whether the scheduler lists no such job: just submitted, or between its two lists."""
+    """Return whether the scheduler lists no such job: just submitted, or between its two lists."""
     return job.state is JobState.UNKNOWN and not job.state_as_written
 
 
@@ -127,7 +127,7 @@ class _Log:
         return is_its_own
 
     def grown(self) -> Iterator[bytes]:
-        """Yield what has been added; from the start where the file was begun anew."""
+        """Yield what has been added; from the start where the file was begun again."""
         if self.found is None:
             return
         try:

@@ -170,14 +170,14 @@ def _reasons(text: str) -> str:
 
 
 def _refuses(answer: Completed) -> bool:
-    """Tell whether it is certain that no job came of it."""
+    """Return whether it is certain that no job came of it."""
     if answer.exit_code <= 0 or unreachable(answer) or _TAKEN in answer.stdout + answer.stderr:
         return False
     return _REFUSED.search(answer.stderr) is not None
 
 
 def _present(answer: Completed) -> str:
-    """Return the answer, empty where the job is not there."""
+    """Return the answer, empty if the job is not there."""
     text = answer.stderr + answer.stdout
     if answer.exit_code != 0 and any(words in text for words in _NOT_THERE):
         return ""

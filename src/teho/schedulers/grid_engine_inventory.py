@@ -56,7 +56,7 @@ def grid_engine_cluster(
 ) -> Cluster:
     """Ask Grid Engine what the cluster has and allows.
 
-    What it does not tell is left out, named in each partition's `unknown`, and told in
+    What it does not report is left out, named in each partition's `unknown`, and told in
     the cluster's notes. A queue is a partition. Of what a host and a queue both limit,
     the smaller counts (queue_conf(5), host_conf(5), complex(5)).
 
@@ -338,7 +338,7 @@ def _quota(
 
 
 def _is_among(name: str, words: Sequence[str], groups: Mapping[str, Sequence[str]]) -> bool:
-    """Tell whether a list of a quota's has a name: `!` takes out, `*` is all."""
+    """Return whether a list of a quota's has a name: `!` takes out, `*` is all."""
 
     def has(word: str) -> bool:
         return word == "*" or name in groups.get(word, (word,))
@@ -372,7 +372,7 @@ def _dialect(told: GridEngineAnswers, gpus: Mapping[str, str]) -> Dialect:
 
 
 def _notes(told: GridEngineAnswers) -> Iterator[str]:
-    """Yield what Grid Engine does not tell, one sentence each."""
+    """Yield what Grid Engine does not report, one sentence each."""
     yield (
         "Grid Engine does not report these facts, so this file lacks them: what a GPU-hour costs, "
         "the fair share of a GPU, its memory and product name, how software is loaded, who runs "

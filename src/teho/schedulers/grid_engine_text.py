@@ -217,7 +217,7 @@ def _category(text: str) -> dict[str, str]:
 
 
 def _gpus(asked: Mapping[str, str]) -> int | None:
-    """Return the GPUs asked for, by the names that sites give them; 0 where there are none."""
+    """Return the GPUs asked for, by the names that sites give them; 0 if there are none."""
     return sum(_count(value) or 0 for name, value in asked.items() if _GPU.fullmatch(name))
 
 

@@ -145,7 +145,7 @@ def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[in
             found, strange = parse_pe_hostfile(file.read(1 << 20))
     except OSError as error:
         if get("MASTER_ADDR") or qrsh_host(environment):
-            # The file may lie on the job's first node alone.
+            # The file may be on the job's first node alone.
             return (), ()
         raise InputError(
             f"PE_HOSTFILE {name}: {error.strerror}",
@@ -176,7 +176,7 @@ def qrsh_host(environment: Mapping[str, str]) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a whole number from 0, and none too long to be a count or an id."""
+    """Return whether a text is a whole number from 0, and none too long to be a count or an id."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 

@@ -122,7 +122,7 @@ def gpu_of(gpu_type: str, count: int | None) -> Gpu:
 
 
 def is_product(gpu_type: str) -> bool:
-    """Tell whether a name is that of a GPU's model, not of a slice."""
+    """Return whether a name is that of a GPU's model, not of a slice."""
     return bool(_WHOLE.fullmatch(gpu_type) or _AMD.match(gpu_type) or gpu_type == UNTYPED)
 
 

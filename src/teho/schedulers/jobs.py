@@ -40,7 +40,7 @@ _MARK = "teho="
 _SETTLED = timedelta(seconds=_SUBMIT_TIMEOUT_S + 120)
 # The clocks of two machines of one cluster.
 _SKEW = timedelta(minutes=2)
-# Numbers begin anew after days at the least. Grid Engine's local times may be an hour off when
+# Numbers begin again after days at least. Grid Engine's local times may be an hour off when
 # the clocks are set back.
 _OTHERS = timedelta(hours=2)
 
@@ -227,7 +227,7 @@ def cancel(backend: Backend, jobs: Sequence[str]) -> None:
 
 
 def estimate(backend: Backend, script: Path, *, timeout_s: float) -> datetime | None:
-    """Return when a script would start if it were submitted now; None: the scheduler cannot tell.
+    """Return when a script would start if it were submitted now; None: the scheduler cannot report.
 
     It is asked once, in the user's own environment, as a submission would be.
 
@@ -264,7 +264,7 @@ def _ask_each(
 
 
 def _is_since(job: Job, begin: datetime | None) -> bool:
-    """Tell whether a job is not an older one of the same number."""
+    """Return whether a job is not an older one of the same number."""
     return begin is None or job.submitted_at is None or job.submitted_at >= begin
 
 
@@ -300,7 +300,7 @@ def _in_one(runs: Sequence[Job]) -> Job:
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """Return the sum; None where a part of it is not known."""
+    """Return the sum; None if a part of it is not known."""
     known = list(amounts)
     return None if None in known else sum(amount for amount in known if amount is not None)
 
@@ -339,13 +339,13 @@ def _recent(backend: Backend, submission: Submission) -> tuple[list[Job], str]:
 
 
 def _is_of(job: Job, submission: Submission) -> bool:
-    """Tell whether a job carries the mark; its script's path may too, where comments are lost."""
+    """Return whether a job carries the mark; its script's path may too, where comments are lost."""
     unique = submission.mark.rpartition("=")[2]
     return unique in job.comment or unique in job.script
 
 
 def _may_be_of(job: Job, submission: Submission) -> bool:
-    """Tell whether a job that carries nobody's mark could be the one."""
+    """Return whether a job that carries nobody's mark could be the one."""
     since = submission.submitted_at - _SKEW
     return not _is_of_another(job, submission) and (
         job.submitted_at is None or job.submitted_at >= since

@@ -20,7 +20,7 @@ from teho.schedulers.slurm_values import fill_pattern
 
 __all__ = ["Local"]
 
-# The same modules as here, and never those that happen to lie in the current directory.
+# The same modules as here, and never those that happen to be in the current directory.
 _START = (
     "import sys; sys.path[:] = sys.argv.pop(1).split(':');"
     " from teho.schedulers.local_runner import main; sys.exit(main(sys.argv[1:]))"

@@ -172,7 +172,7 @@ class _Runner:
         return job
 
     def cancelled(self, job: Job) -> bool:
-        """Tell whether somebody wants this task to end."""
+        """Return whether somebody wants this task to end."""
         return (self.folder / "cancel").exists() or (
             job.task is not None and (self.folder / f"cancel.{job.task}").exists()
         )
@@ -289,7 +289,7 @@ def _run(folder: Path, submission: Submission, jobs: list[Job], started: int) ->
 
 
 def _has_ended(pid: int) -> bool:
-    """Tell whether a child has ended, and leave it to be reaped."""
+    """Return whether a child has ended, and leave it to be reaped."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -358,7 +358,7 @@ def _end(program: _Process) -> None:
 
 
 def _stamp(pid: int) -> str:
-    """Return the start of a process, in the kernel's ticks; empty where it has ended.
+    """Return the start of a process, in the kernel's ticks; empty if it has ended.
 
     Of one that nobody has waited for yet, only the number is left (proc_pid_stat(5), fields
     3 and 22).

@@ -63,7 +63,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     stage: tuple[str, ...]
     """Commands that bring data to the node's own disk, to run once on each node."""
     scratch: str
-    """That disk's directory, such as `$LOCAL_SCRATCH`; empty where nothing is staged."""
+    """That disk's directory, such as `$LOCAL_SCRATCH`; empty if nothing is staged."""
     launcher: str
     nodes: int
     gpus_per_node: int
@@ -281,7 +281,7 @@ def _meets(option: Option, processes: int) -> bool:
 
 
 def _masks(option: Option, cluster: Cluster) -> str:
-    """Return the masks that bind each task to its GPU's cores; empty where they do not apply.
+    """Return the masks that bind each task to its GPU's cores; empty if they do not apply.
 
     They do where srun starts a task for every GPU of nodes that are held whole, with the
     cores that the site's table gives to each.
@@ -324,7 +324,7 @@ def _scratch(cluster: Cluster) -> str:
 
 
 def _has_disk(option: Option, cluster: Cluster) -> bool:
-    """Tell whether the nodes have a disk of their own to bring data to."""
+    """Return whether the nodes have a disk of their own to bring data to."""
     kind = next((kind for kind in cluster.nodes if kind.name == option.node_kind), None)
     disk = cluster.local_disk
     return not (disk is None or disk.in_memory or (kind and kind.local_disk_gib == 0))

@@ -58,7 +58,7 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
         return math.ceil(seconds)
 
     def shell_is_told(self, option: Option) -> bool:
-        """Tell whether Slurm's signal is for the script's shell, which hands it on.
+        """Return whether Slurm's signal is for the script's shell, which hands it on.
 
         It is where it puts the job back into the queue, or runs the program itself:
         srun gets Slurm's signals alone.
@@ -67,5 +67,5 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _runs_in_shell(option: Option) -> bool:
-    """Tell whether the shell runs the program itself: one process that has several nodes."""
+    """Return whether the shell runs the program itself: one process that has several nodes."""
     return option.request.launcher == "plain" and option.nodes > 1

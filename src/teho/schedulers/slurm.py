@@ -228,7 +228,7 @@ def _in_time(query: Query) -> Query:
 
 
 def _refuses(answer: Completed) -> bool:
-    """Tell whether it is certain that no job came of it."""
+    """Return whether it is certain that no job came of it."""
     if answer.exit_code <= 0 or unreachable(answer):
         return False
     reasons = _FAILED.findall(answer.stderr)

@@ -18,7 +18,7 @@ _WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 def billing_of(
     row: Row, hosts: Sequence[Host], priority_flags: str | None, counted: Collection[str]
 ) -> Billing | None:
-    """Return a partition's bill; None where it has no weights, or the nouns have no word for them.
+    """Return a partition's bill; None if it has no weights, or the nouns have no word for them.
 
     The sum of weight × amount over CPUs, memory, nodes and GPUs; with
     `PriorityFlags=MAX_TRES` the largest of them, with `MAX_TRES_GRES` the GPUs and the

@@ -42,7 +42,7 @@ _NONE = frozenset({"", "N/A", "NONE", "UNLIMITED", "INFINITE"})
 def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = "") -> Cluster:
     """Ask Slurm what the cluster has and allows.
 
-    What Slurm does not tell is left out, named in each partition's `unknown`, and told in
+    What Slurm does not report is left out, named in each partition's `unknown`, and told in
     the cluster's notes. Limits of a partition are its own and those of the QOS that is
     bound to it, whichever is stricter (slurm.conf(5), sacctmgr(1)).
 
@@ -113,7 +113,7 @@ def _scontrol(ask: Ask, what: str) -> list[Row]:
 
 
 def _qos(ask: Ask) -> dict[str, Row]:
-    """Return every QOS by name; none where accounting cannot be asked."""
+    """Return every QOS by name; none if accounting cannot be asked."""
     argv = ("sacctmgr", "-nP", "show", "qos", f"format={','.join(QOS_COLUMNS)}")
     try:
         rows = columns(asked(ask, *argv), QOS_COLUMNS)
@@ -365,7 +365,7 @@ def _local_disk(config: Row, hosts: Sequence[Host]) -> LocalDisk | None:
 def _notes(
     config: Row, nodes: Sequence[Row], hosts: Sequence[Host], unseen: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what Slurm does not tell, one sentence each."""
+    """Yield what Slurm does not report, one sentence each."""
     yield (
         "Slurm does not report these facts, so this file lacks them: what a GPU-hour costs "
         "in the site's own unit, the fair share of a GPU, how software is loaded, rules on "
@@ -415,7 +415,7 @@ def _cores(cpus: int | None, per_core: set[int]) -> int | None:
 
 
 def _is_of_threads(cpus: int, per_core: set[int]) -> bool:
-    """Tell whether a limit in CPUs is not the same on all nodes as one in whole cores."""
+    """Return whether a limit in CPUs is not the same on all nodes as one in whole cores."""
     return len(per_core) > 1 or any(cpus % each for each in per_core)
 
 

@@ -57,19 +57,19 @@ class _Record:
         self._content = content
 
     def value(self, path: str) -> Any:
-        """Return what stands at a path such as `time/elapsed`; None where nothing does."""
+        """Return what is at a path such as `time/elapsed`; None if nothing does."""
         found = self._content
         for key in path.split("/"):
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
 
     def text(self, path: str) -> str:
-        """Return a text; empty where there is none."""
+        """Return a text; empty if there is none."""
         found = self.value(path)
         return values.word(found) if isinstance(found, str) else ""
 
     def number(self, path: str) -> int | None:
-        """Return a whole number in either dialect; None where unset or without limit."""
+        """Return a whole number in either dialect; None if unset or without limit."""
         found = self.value(path)
         if isinstance(found, Mapping):
             found = found.get("number") if found.get("set") and not found.get("infinite") else None

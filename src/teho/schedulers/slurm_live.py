@@ -88,7 +88,7 @@ def _nodes(ask: Ask) -> tuple[NodesNow, ...] | None:
 
 
 def _associations(ask: Ask, cluster: str, user: str) -> tuple[Association, ...] | None:
-    """Return None where the accounting cannot be asked."""
+    """Return None if the accounting cannot be asked."""
     own = _rows(ask, f"cluster={cluster}", f"user={user}")
     if own is None:
         return None

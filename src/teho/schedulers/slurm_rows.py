@@ -33,7 +33,7 @@ def text_rows(text: str) -> list[Row]:
     """Read the lines of `scontrol -o show`: one row a line.
 
     A word without a key belongs to the value before it, such as the system's name. Of
-    a key that comes twice the first counts: free text (a comment) stands at the end.
+    a key that comes twice the first counts: free text (a comment) is at the end.
     """
     return [_text_row(line) for line in text.splitlines() if "=" in line]
 

@@ -124,7 +124,7 @@ def _queued(text: str) -> Job:
 
 
 def _gpus_per_node(gres: str, nodes: int | None) -> int | None:
-    """Return the GPUs of `gres/gpu:v100:2` on each node; None where the job names none so."""
+    """Return the GPUs of `gres/gpu:v100:2` on each node; None if the job names none so."""
     found = [
         values.count(item.rpartition(":")[2]) or 1
         for item in gres.split(",")

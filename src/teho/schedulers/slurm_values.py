@@ -93,12 +93,12 @@ def job_id(written: str) -> tuple[str, str | None] | None:
 
 
 def word(text: str) -> str:
-    """Return a text, empty where Slurm writes one of its words for nothing."""
+    """Return a text, empty if Slurm writes one of its words for nothing."""
     return "" if text.strip() in _NO_WORD else text.strip()
 
 
 def count(text: str) -> int | None:
-    """Return a whole number; None where there is none."""
+    """Return a whole number; None if there is none."""
     text = text.strip()
     if not re.fullmatch(r"\d{1,20}", text, re.ASCII) or int(text) in _NO_NUMBER:
         return None
@@ -139,7 +139,7 @@ def cpu_seconds(text: str) -> float | None:
 
 
 def size(text: str) -> int | None:
-    """Return bytes of `80G`, `1234K`, `1.50T`; None where it is no amount."""
+    """Return bytes of `80G`, `1234K`, `1.50T`; None if it is no amount."""
     try:
         return parse_bytes(text.strip()[:30])
     except (UnitError, ValueError, OverflowError):

@@ -118,15 +118,15 @@ class Task:
         self.local_size = local_size
         self.node_rank = node_rank
         self.hosts = hosts
-        """The step's nodes in the order of their ranks; empty where nobody tells."""
+        """The step's nodes in the order of their ranks; empty if nobody tells."""
         self.tasks_per_node = tasks_per_node
-        """How many tasks each of those nodes has; empty where nobody tells."""
+        """How many tasks each of those nodes has; empty if nobody tells."""
         self.dealt = dealt
-        """How ranks are dealt to nodes, as Slurm calls it; empty where nobody tells."""
+        """How ranks are dealt to nodes, as Slurm calls it; empty if nobody tells."""
         self.first_host = first_host or (hosts[0] if hosts else "")
         """The node of rank 0, known in places where the others are not; empty: nobody tells."""
         self.node_count = len(hosts) or None
-        """None where nobody tells."""
+        """None if nobody tells."""
         self.job = job
         """The job's id, with its array's task; empty outside of a job."""
         self.key = key
@@ -139,12 +139,12 @@ class Task:
 
 
 def is_step(task: Task) -> bool:
-    """Tell whether a task is one of several, of a step that all of them know by its key."""
+    """Return whether a task is one of several, of a step that all of them know by its key."""
     return task.size > 1 and task.key != ""
 
 
 def is_batch_script(environment: Mapping[str, str]) -> bool:
-    """Tell whether this is a job's own script, or a shell in it, and none of its steps."""
+    """Return whether this is a job's own script, or a shell in it, and none of its steps."""
     return bool(_slurm_job(environment)) and not _slurm_step(environment)
 
 
@@ -180,7 +180,7 @@ def at_rank(error: InputError, rank: int | str, host: str) -> InputError:
 
 
 def deal_ranks(task: Task) -> list[tuple[int, int]]:
-    """Return `(node's rank, local rank)` of every rank of the step; empty where nobody tells."""
+    """Return `(node's rank, local rank)` of every rank of the step; empty if nobody tells."""
     counts = task.tasks_per_node
     if task.dealt == "block":
         places = [(node, local) for node, count in enumerate(counts) for local in range(count)]

@@ -33,7 +33,7 @@ class Scale(NamedTuple):
     """In what a table or a plot shows its figures."""
 
     unit: str
-    """Empty where each figure has its own."""
+    """Empty if each figure has its own."""
     value: Callable[[Timing], float | None]
     factor: float = 1.0
     """How many base units one of `unit` is."""
@@ -254,7 +254,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
 
 
 def _is_feed(pay_off: PayOff) -> bool:
-    """Say whether a run goes over images, which is as much work at every point of the sweep."""
+    """Return whether a run goes over images, which is as much work at every point of the sweep."""
     return "images" in pay_off.point
 
 

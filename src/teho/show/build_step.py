@@ -46,7 +46,7 @@ def ended_words(run: Run, step: Step, state: RunState) -> str:
 
 
 def killed_words(run: Run, state: RunState) -> str:
-    """Say that some tasks of several never told an end; empty where all did, or none."""
+    """Say that some tasks of several never told an end; empty if all did, or none."""
     silent = silent_ranks(run) if state is RunState.INTERRUPTED else {}
     ranks = [rank for some in silent.values() for rank in some]
     if run.step is None or not 0 < len(ranks) < run.step.task_count:

@@ -22,7 +22,7 @@ def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
     """Yield what the main thread of a program's longest process did, and in which lines.
 
     Args:
-        program: None where no Python was looked into.
+        program: None if no Python was looked into.
         processes: how many were, workers and launchers included.
     """
     if program is None:

@@ -110,7 +110,7 @@ def plain(text: str) -> str:
 
 
 def is_number(cell: Cell) -> bool:
-    """Tell whether a cell holds a figure."""
+    """Return whether a cell holds a figure."""
     return isinstance(cell, (int, float))
 
 
@@ -127,7 +127,7 @@ def between(least: float, most: float, unit: str) -> str:
 
 
 def cell_text(cell: Cell, unit: str = "") -> str:
-    """Write a value that stands on its own, with its unit."""
+    """Write a value that is on its own, with its unit."""
     if cell is None:
         return NOTHING
     if isinstance(cell, Missing):
@@ -153,7 +153,7 @@ def heading_unit(column: Column) -> str:
 
 
 def is_numeric(column: Column, rows: tuple[dict[str, Cell], ...]) -> bool:
-    """Tell whether a column is one of figures, which are aligned to the right."""
+    """Return whether a column is one of figures, which are aligned to the right."""
     return bool(column.unit) or any(is_number(row.get(column.key)) for row in rows)
 
 
@@ -217,7 +217,7 @@ def threshold_text(threshold: Threshold) -> str:
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
     """Return a finding's figures, what it could save first; less than half a per cent is none.
 
-    It may also be none where the findings before it could save all that there is.
+    It may also be none if the findings before it could save all that there is.
     """
     least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
     if most == "0":

@@ -172,7 +172,7 @@ def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
 def _entry(name: str, noun: msgspec.Struct, column: int, width: int) -> list[Text]:
     hang = column + 4 if column else 2
     lead = Text("  ").append(name.ljust(column), "bold").append("  ") if column else Text("  ")
-    if lead.cell_len > hang:  # a long name stands on a line of its own
+    if lead.cell_len > hang:  # a long name is on a line of its own
         lines = [lead, *flow(dotted(list(_facts(noun))), width, Text(" " * hang))]
     else:
         lines = flow(dotted(list(_facts(noun))), width, lead)

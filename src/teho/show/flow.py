@@ -47,7 +47,7 @@ def printed(blocks: Iterable[list[Text]], *, width: int, color: bool) -> str:
 
 
 def dotted(phrases: list[Text]) -> list[Text]:
-    """Put a dot between phrases that stand in one line."""
+    """Put a dot between phrases that are in one line."""
     return [*(phrase.copy().append(" ·", "dim") for phrase in phrases[:-1]), *phrases[-1:]]
 
 

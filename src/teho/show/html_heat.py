@@ -100,7 +100,7 @@ def _borders(plot: Plot, width: int) -> str:
 
 
 def _nodes(plot: Plot) -> Iterator[tuple[str, list[int]]]:
-    """Yield each node's name, empty where there is one node, and the rows of its GPUs."""
+    """Yield each node's name, empty if there is one node, and the rows of its GPUs."""
     numbered = enumerate(line.label.rpartition("GPU ")[0].strip() for line in plot.series)
     for node, rows in groupby(numbered, key=lambda pair: pair[1]):
         yield node, [row for row, _ in rows]
@@ -114,7 +114,7 @@ def _names(plot: Plot, row_px: float, height: str) -> str:
     words: list[str] = []
     last_px = -_LINE_PX
     for node, rows in nodes:
-        # Beside rows that have room for a name each, the node's stands at its first one.
+        # Beside rows that have room for a name each, the node's is at its first one.
         middle = rows[0] + 0.5 if row_px >= _LINE_PX else (rows[0] + rows[-1] + 1) / 2
         if node and middle * row_px - last_px >= _LINE_PX:
             last_px = middle * row_px

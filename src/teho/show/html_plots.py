@@ -47,7 +47,7 @@ def plots_section(plots: Sequence[Plot]) -> str:
 
 
 def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
-    """Write the points of all plots and of the heat map as JSON that may stand in a script element.
+    """Write the points of all plots and of the heat map as JSON that may be in a script element.
 
     All points are finite, as a plot's always are.
     """

@@ -201,7 +201,7 @@ def _points(frame: _Frame, roofline: RooflinePlot) -> str:
         height = frame.y(roof.flop_per_s)
         if height - _ABOVE_PX < y < height + _BELOW_PX:
             y = height + _BELOW_PX
-    # What lies across the slope would lie on the slope's own name as well.
+    # What lies across the slope would be on the slope's own name as well.
     slope = frame.x(frame.flop_per_s(y) / roofline.memory_bytes_per_s)
     if x < max(slope, 0) + _EDGE and max(x, slope) < 100 - 2 * _EDGE:
         x, anchor = max(x, slope + 2), "start"

@@ -55,12 +55,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def elapsed_s(self) -> float | None:
-        """Wall time of all tasks together; None where no task's is known."""
+        """Wall time of all tasks together; None if no task's is known."""
         return elapsed_of(self.jobs)
 
 
 def elapsed_of(jobs: Sequence[Job]) -> float | None:
-    """Return the wall time of all tasks together; None where no task's is known."""
+    """Return the wall time of all tasks together; None if no task's is known."""
     known = [job.elapsed_s for job in jobs if job.elapsed_s is not None]
     return sum(known) if known else None
 

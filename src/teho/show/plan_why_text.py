@@ -47,7 +47,7 @@ def render_plan_why(
     Args:
         request: what was asked.
         answer: what the planner says to it.
-        clusters: the clusters that it was held against, by name.
+        clusters: the clusters that it was compared with, by name.
         width: columns of the terminal.
         color: whether escape codes for colour may be written.
     """
@@ -160,7 +160,7 @@ def _option(option: Option, cluster: Cluster, column: int, width: int) -> list[T
 
 
 def _waiting(option: Option) -> list[Text]:
-    """Say when the scheduler would start it; nothing where nobody asked."""
+    """Say when the scheduler would start it; nothing if nobody asked."""
     if option.expected_start_at is None:
         return []
     now = datetime.now(timezone.utc)

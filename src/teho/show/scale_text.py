@@ -70,7 +70,7 @@ def _figure(value: str, interval: str | None) -> str:
 
 
 def _interval(estimate: Estimate, form: str = ".2f", scale: float = 1.0) -> str | None:
-    """Return it in words; None where there is none, as of the base, which is 1 by definition."""
+    """Return it in words; None if there is none, as of the base, which is 1 by definition."""
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return None
     return f"{scale * estimate.low:{form}} to {scale * estimate.high:{form}}"

@@ -104,7 +104,7 @@ def _span(group: list[_Laid]) -> int:
 
 
 def _blocks(groups: list[list[_Laid]], width: int) -> Iterator[list[list[_Laid]]]:
-    """Put groups side by side until the line is full; keys stand in front of each block."""
+    """Put groups side by side until the line is full; keys are in front of each block."""
     keys = []
     for group in groups:
         if not group[0].is_key:

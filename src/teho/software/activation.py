@@ -76,7 +76,7 @@ def _of_plan(path: Path, cluster: Cluster) -> Activation:
 
 
 def _of_directory(path: Path, environments: Environments) -> Activation:
-    """Tell what a directory is by what lies in it."""
+    """Tell what a directory is by what is in it."""
     whole = bash_word(str(path.absolute()))
     if (path / "bin" / "activate").is_file() and not (path / "conda-meta").is_dir():
         activate = f"source {bash_word(str(path.absolute() / 'bin' / 'activate'))}"

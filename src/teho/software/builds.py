@@ -111,7 +111,7 @@ def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = Non
 
 
 def runtime_of(packages: Sequence[Package]) -> str:
-    """Return the version of CUDA's run time that is installed; empty where none is."""
+    """Return the version of CUDA's run time that is installed; empty if none is."""
     named = [one for one in packages if _RUNTIME.fullmatch(one.name)]
     # The metapackage names the toolkit; cudart's own version agrees as far as that goes.
     named.sort(key=lambda one: one.name != "cuda-version")
@@ -119,12 +119,12 @@ def runtime_of(packages: Sequence[Package]) -> str:
 
 
 def cudnn_of(packages: Iterable[Package]) -> str:
-    """Return the version of cuDNN that is installed; empty where none is."""
+    """Return the version of cuDNN that is installed; empty if none is."""
     return _version(packages, _CUDNN)
 
 
 def nccl_of(packages: Iterable[Package]) -> str:
-    """Return the version of NCCL that is installed; empty where none is."""
+    """Return the version of NCCL that is installed; empty if none is."""
     return _version(packages, _NCCL)
 
 

@@ -46,7 +46,7 @@ def check(
     facts: Mapping[str, str] | None = None,
     python: str = "",
 ) -> Checked:
-    """Tell GPU builds from CPU builds, and hold them against a driver and a GPU.
+    """Tell GPU builds from CPU builds, and compare them with a driver and a GPU.
 
     Args:
         packages: all of one environment.
@@ -173,7 +173,7 @@ def _of_capability(build: Build, looked: _Looked) -> Iterator[Problem]:
 
 
 def _has_code(build: Build, looked: _Looked) -> bool | None:
-    """Tell whether a build has code for the GPU; None: not known, or not documented."""
+    """Return whether a build has code for the GPU; None: not known, or not documented."""
     target = looked.target
     if not target.capability or not build.toolkit:
         return None

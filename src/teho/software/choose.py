@@ -71,10 +71,10 @@ def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]
 
 
 def driver_runs(driver: Driver, toolkit: str) -> bool | None:
-    """Tell whether a driver runs a CUDA toolkit, by its version, or by the CUDA that it supports.
+    """Return whether a driver runs a CUDA toolkit, by its version, or by the CUDA that it supports.
 
     Returns:
-        None where nothing is known of that toolkit.
+        None if nothing is known of that toolkit.
     """
     least = lowest_driver(toolkit)
     if least is None:
@@ -167,6 +167,6 @@ def _toolkit(offer: Offer) -> str:
 
 
 def _is_of(asked: str, version: str) -> bool:
-    """Tell whether a version is of a release: `2.4.1` is of 2.4."""
+    """Return whether a version is of a release: `2.4.1` is of 2.4."""
     release = numbers(version)
     return numbers(asked)[: len(release)] == release

@@ -56,7 +56,7 @@ def lowest_driver(toolkit: str) -> tuple[int, ...] | None:
         toolkit: such as `12.6`, or `12`.
 
     Returns:
-        None where the toolkit is not in `cuda.toml`.
+        None if the toolkit is not in `cuda.toml`.
     """
     family = _family(toolkit)
     return numbers(family.lowest_driver) if family else None
@@ -96,7 +96,7 @@ def capability_of(model: str) -> str | None:
 
 
 def cudnn_fits(cudnn: str, capability: str) -> bool:
-    """Tell whether a version of cuDNN is for a GPU of this compute capability."""
+    """Return whether a version of cuDNN is for a GPU of this compute capability."""
     limit = _facts().cudnn
     old = numbers(capability) < numbers(limit.lowest_capability)
     return not (old and numbers(cudnn) >= numbers(limit.since))

@@ -124,7 +124,7 @@ def plan_environment(cluster: Cluster, asked: Asked) -> EnvironmentPlan | Nothin
 
 
 def target_of(cluster: Cluster, gpu_type: str = "", driver: str = "") -> Target:
-    """Return what an environment is held against that is to run on a cluster's nodes.
+    """Return what an environment is compared with that is to run on a cluster's nodes.
 
     Raises:
         InputError: the cluster has no such GPU, or none.

@@ -56,13 +56,13 @@ def releases(framework: str, channel: str) -> list[Release]:
 
 
 def has_code_for(capability: str, offer: Offer, arch: str = "x86_64") -> bool | None:
-    """Tell whether a CUDA build has code for a GPU of this compute capability.
+    """Return whether a CUDA build has code for a GPU of this compute capability.
 
     Code for 8.0 runs on all of 8.x that are not older; that for newer GPUs must be there, or be
     compiled from an intermediate form, which a `+` in the data says.
 
     Returns:
-        None where it is not documented.
+        None if it is not documented.
     """
     least = lowest_capability(offer.cuda)
     if least is not None and numbers(capability) < numbers(least):
@@ -85,7 +85,7 @@ def supports(
     channel: str = "pip",
     arch: str = "x86_64",
 ) -> bool | None:
-    """Tell whether a framework's build has code for a GPU of this compute capability.
+    """Return whether a framework's build has code for a GPU of this compute capability.
 
     Args:
         capability: such as `7.0`.
@@ -96,7 +96,7 @@ def supports(
         arch: of the node, such as `aarch64`.
 
     Returns:
-        None where the release or its build is not in `frameworks.toml`.
+        None if the release or its build is not in `frameworks.toml`.
     """
     for release in releases(framework, channel):
         asked = numbers(release.version)
@@ -108,7 +108,7 @@ def supports(
 
 
 def _same(built: str, toolkit: str) -> bool:
-    """Tell whether two versions of a toolkit agree as far as both say."""
+    """Return whether two versions of a toolkit agree as far as both say."""
     one, other = numbers(built)[:2], numbers(toolkit)[:2]
     return all(a == b for a, b in zip(one, other, strict=False))
 

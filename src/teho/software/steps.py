@@ -92,7 +92,7 @@ class Made(NamedTuple):
 
 
 def of_module(needs: Needs, software: Software) -> Made:
-    """The site's module, with packages of one's own on top of it."""
+    """The site's module, with packages of the user's own on top of it."""
     lines = _of_version(software.lines, needs.version)
     named = ", ".join(software.versions)
     versions = f" Versions: {named}; the first is the default." if named else ""
@@ -121,7 +121,7 @@ def of_module(needs: Needs, software: Software) -> Made:
 
 
 def of_container(needs: Needs, software: Software) -> Made:
-    """The site's container, with packages of one's own in one file beside it."""
+    """The site's container, with packages of the user's own in one file beside it."""
     enter = software.run_prefix
     steps = [
         SetupStep(comment="The site's container.", lines=software.lines),
@@ -213,7 +213,7 @@ def of_venv(needs: Needs) -> Made:
 
 
 def of_wheelhouse(needs: Needs) -> Made:
-    """A virtual environment with the site's own wheels, made anew in each job where it says so."""
+    """A virtual environment with the site's own wheels, made again in each job where it says so."""
     python = _with_python(needs.environments.python, needs.python)
     name = _PIP[needs.framework]
     wanted = [f"{name}=={needs.version}.*" if needs.version else name, *needs.extra]
@@ -295,7 +295,7 @@ def of_tykky(needs: Needs) -> Made:
 
 
 def of_apptainer(needs: Needs) -> Made:
-    """Conda's packages in a container of one's own."""
+    """Conda's packages in a container of the user's own."""
     image = needs.file(".sif")
     maker = needs.environments.maker
     steps = (
@@ -394,7 +394,7 @@ def _spec_list(needs: Needs) -> list[str]:
 
 
 def _old_cudnn(needs: Needs, package: str) -> list[str]:
-    """Return what keeps cuDNN at the last that is for an old GPU; nothing where any is."""
+    """Return what keeps cuDNN at the last that is for an old GPU; nothing if any is."""
     if (
         needs.framework == "cupy"
         or not needs.capability

@@ -75,7 +75,7 @@ def _tensorflow() -> str:
 
 
 def _text_of(path: str) -> str:
-    """Return a file of an installed package; empty where it is not there."""
+    """Return a file of an installed package; empty if it is not there."""
     for folder in sys.path:
         try:
             return Path(folder, path).read_text(encoding="utf-8")

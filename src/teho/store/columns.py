@@ -62,7 +62,7 @@ def element_means(lists: pa.Array, weights_of_rows: pa.Array) -> tuple[float, ..
         weights_of_rows: one for each list.
 
     Returns:
-        The means (longest length,); empty where a place has no weight at all.
+        The means (longest length,); empty if a place has no weight at all.
     """
     lengths = pc.list_value_length(lists)
     counts = sorted(pc.unique(lengths).to_pylist())

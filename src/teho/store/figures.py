@@ -81,7 +81,7 @@ def lowest_unused_w(table: pa.Table, places: Mapping[str, slice]) -> dict[str, f
 
 
 def core_means(table: pa.Table) -> tuple[float, ...]:
-    """Return each core's mean share of time at work in %; empty where that was not recorded."""
+    """Return each core's mean share of time at work in %; empty if that was not recorded."""
     if "core_busy_percent" not in table.column_names:
         return ()
     lists = column_of(table, "core_busy_percent")

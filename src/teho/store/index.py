@@ -1,7 +1,7 @@
 """Finding runs: by id, beginning of an id, name or directory; and listing them.
 
 The list is cached in SQLite in the user's cache folder. The cache holds nothing
-that the recordings do not: it is thrown away and made anew whenever it does not fit.
+that the recordings do not: it is thrown away and made again whenever it does not fit.
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ def _ids(runs: Path) -> list[str]:
 
 
 def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
-    """Return every run's directory and description, oldest first; None where it is damaged."""
+    """Return every run's directory and description, oldest first; None if it is damaged."""
     return list(newest_runs(home))[::-1]
 
 
 def newest_runs(home: Path) -> Iterator[tuple[Path, Run | None]]:
-    """Yield every run's directory and description, newest first; None where it is damaged.
+    """Yield every run's directory and description, newest first; None if it is damaged.
 
     Who needs only some of them stops: of 10,000 runs, only those are read.
     """

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 """One row of `ROW_SCHEMA`; a column that is left out is null."""
 
 _COLUMNS = tuple((field.name, field.type) for field in ROW_SCHEMA)
-"""Asked of the schema once: each time it would make all of them anew."""
+"""Asked of the schema once: each time it would make all of them again."""
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _ROTATE_BYTES = 2 * 1024**2
 # What waits for a full disk to have room again; older rows go first. 20,000 rows are
@@ -109,7 +109,7 @@ class Journal:
     def _write(self, message: bytes) -> None:
         """Append one whole message, or leave the file as it was."""
         if self._descriptor is not None and not self._path.exists():
-            # Deleted under our feet: begin anew, so that what comes next is kept.
+            # Deleted under our feet: begin again, so that what comes next is kept.
             self._release()
         if self._descriptor is None:
             self._descriptor = open_private(self._path)

@@ -141,7 +141,7 @@ def live_parts(run: Path, node: str) -> list[Path]:
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether something in a run's directory is Teho's, from its name.
+    """Return whether something in a run's directory is Teho's, from its name.
 
     What a kill left of a file that was being replaced is so too.
     """

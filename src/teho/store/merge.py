@@ -172,7 +172,7 @@ def _copy_node(part: _Part, node: Node, first: _Part, target: Path) -> None:
     for path in (*_rows(part, node), *([overview] if overview.exists() else [])):
         replace_file(target / path.parent.name / path.name, path.read_bytes())
     if part.step.began_on != first.step.began_on:
-        # Its clock was held against that of another node, or of none.
+        # Its clock was compared with that of another node, or of none.
         node = msgspec.structs.replace(node, clock=None, clock_port=None)
     replace_file(node_file(target, node.name), msgspec.json.encode(node))
 
@@ -180,7 +180,7 @@ def _copy_node(part: _Part, node: Node, first: _Part, target: Path) -> None:
 def _description(first: _Part, parts: Sequence[_Part], run_id: str) -> Run:
     """Return what `run.json` is to say."""
     told = {trouble: None for part in parts for trouble in part.run.troubles}
-    # The end of a step of several tasks is that of its tasks, and stands in no file.
+    # The end of a step of several tasks is that of its tasks, and is in no file.
     end = None if first.run.has_tasks else first.run.end
     return msgspec.structs.replace(
         first.run, id=run_id, end=end, troubles=tuple(told), nodes=(), tasks=()

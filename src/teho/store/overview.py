@@ -25,7 +25,7 @@ from teho.store.schema import KINDS, ROW_SCHEMA, max_column
 __all__ = ["OVERVIEW_ROWS", "Figures", "Overview", "overview_of", "read_overview"]
 
 OVERVIEW_ROWS = 512
-"""Of each device, at the most."""
+"""Of each device, at most."""
 _WORTH_IT = 2
 """Times as many rows must there be for the overview to be worth its room."""
 
@@ -62,7 +62,7 @@ class Overview(NamedTuple):
 
 
 def read_overview(run: Path, node: str, metrics: Sequence[Metric]) -> Overview | None:
-    """Read the overview of a node; None where there is none that reads.
+    """Read the overview of a node; None if there is none that reads.
 
     Its rows are without largest values and each core's share, which the figures have.
     """
@@ -93,7 +93,7 @@ def _has(figures: Figures, kind: str) -> bool:
 
 
 def overview_of(run: Path, node: str) -> bytes | None:
-    """Return the overview of a node whose rows are sealed; None where they are few already.
+    """Return the overview of a node whose rows are sealed; None if they are few already.
 
     Means and totals of its rows are true; between them nothing is lost but when exactly
     something happened.
@@ -134,7 +134,7 @@ def overview_of(run: Path, node: str) -> bytes | None:
 
 
 def _thinned(rows: NodeRows) -> pa.Table:
-    """Merge the rows of each device that lie in one slice of the node's time."""
+    """Merge the rows of each device that are in one slice of the node's time."""
     table = rows.table
     span = pc.cast(column_of(table, "span_s"), pa.float64())
     elapsed_s = column_of(table, "elapsed_s")

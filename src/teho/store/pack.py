@@ -50,7 +50,7 @@ class Child:
         os.close(write_end)
 
     def ended(self) -> bool:
-        """Tell whether the work is over, without waiting for it."""
+        """Return whether the work is over, without waiting for it."""
         if self._problem is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:

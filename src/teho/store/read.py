@@ -275,7 +275,7 @@ class NodeRows(NamedTuple):
 
     table: pa.Table
     places: dict[str, slice]
-    """Device id -> where its rows lie in the table; `node` is the host itself."""
+    """Device id -> where its rows are in the table; `node` is the host itself."""
 
     def of(self, device: str) -> pa.Table:
         """Return the rows of one device."""
@@ -286,7 +286,7 @@ class NodeRows(NamedTuple):
 def rows_of_node(
     directory: Path, node: str, kind: str, columns: Sequence[str], problems: list[str]
 ) -> NodeRows | None:
-    """Read some columns of one node's rows; None where there are no rows.
+    """Read some columns of one node's rows; None if there are no rows.
 
     What does not read is appended to `problems`, and the rest is returned all the same.
 
@@ -317,7 +317,7 @@ def rows_of_node(
 
 
 def placed(table: pa.Table) -> NodeRows | None:
-    """Find each device's place in rows that stand in order; None where there are none."""
+    """Find each device's place in rows that are in order; None if there are none."""
     import pyarrow.compute as pc
 
     if table.num_rows == 0:

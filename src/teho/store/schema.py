@@ -22,7 +22,7 @@ def column_type(metric: Metric) -> pa.DataType:
 
 
 def max_column(name: str) -> str:
-    """Return the column of the largest sub-sample; null where a row is a single sample."""
+    """Return the column of the largest sub-sample; null if a row is a single sample."""
     return f"{name}_max"
 
 

@@ -52,7 +52,7 @@ def claim_step(home: Path, key: str, run_id: str) -> tuple[str, bool]:
 
 
 def run_of_step(home: Path, key: str) -> str | None:
-    """Return the id of a step's run; None where none has begun."""
+    """Return the id of a step's run; None if none has begun."""
     try:
         return str(_link(home, key).readlink())
     except OSError:

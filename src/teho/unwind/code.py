@@ -106,7 +106,7 @@ def mark_of(memory: Memory, layout: Layout, head: bytes) -> bytes:
     """Return what tells a code object from another one at the same address.
 
     A new function may get the memory of one that is gone for all of its parts, so the addresses of
-    its name and file do not tell: what is written there does.
+    its name and file do not show it: what is written there does.
 
     Args:
         memory: the process's.

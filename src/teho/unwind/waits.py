@@ -150,7 +150,7 @@ class Waits:
             return b""
 
     def sleeps(self) -> bool | None:
-        """Tell whether it waits, without what for; None if the kernel does not say.
+        """Return whether it waits, without what for; None if the kernel does not say.
 
         A thread that could run but has no core does not wait. This is faster than `call`, and
         leaves the thread where it is (proc(5), wchan).
@@ -183,7 +183,7 @@ class Waits:
         return State.WAITING
 
     def _is_thread_id(self, arguments: list[int]) -> bool:
-        """Tell whether a shared lock is a thread's number: `pthread_join` waits so."""
+        """Return whether a shared lock is a thread's number: `pthread_join` waits so."""
         try:
             value = int.from_bytes(self._memory.read(arguments[0], 4), "little")
         except UnwindError:
@@ -193,7 +193,7 @@ class Waits:
     # ---- other threads ----
 
     def _others_run(self) -> bool:
-        """Tell whether another thread of the process runs at this moment."""
+        """Return whether another thread of the process runs at this moment."""
         folder = f"/proc/{self._pid}/task"
         try:
             threads = os.listdir(folder)  # noqa: PTH208 - names are wanted
@@ -241,7 +241,7 @@ class Waits:
         return [place for place in range(count) if bits >> place & 1][:_MOST_POLLED]
 
     def _is_own_pair(self, descriptors: list[int]) -> bool:
-        """Tell whether all that is waited on is one Unix socket, as a loop has to wake itself."""
+        """Return whether all that is waited on is one Unix socket, as a loop has to wake itself."""
         if len(descriptors) != 1:
             return False
         try:
@@ -321,7 +321,7 @@ def _rows(path: str) -> list[list[str]]:
 
 
 def _is_local(address: str) -> bool:
-    """Tell whether an address of `/proc/net/tcp` is on the loopback device."""
+    """Return whether an address of `/proc/net/tcp` is on the loopback device."""
     host = address.partition(":")[0]
     if len(host) == 8:
         return host.endswith("7F")

@@ -141,7 +141,7 @@ class _Rows:
 def feeds(library: Library, epoch: Callable[[Any], object], point: Point) -> Iterator[Phase]:
     """Yield one epoch with each of the three feeds, as far as the library has them, and the copy.
 
-    What lies on a GPU comes first: its first run then holds the compilation and warm-up that a GPU
+    What is on a GPU comes first: its first run then holds the compilation and warm-up that a GPU
     has to make up for, and no other feed has done it before.
 
     Args:
@@ -189,7 +189,7 @@ def _loader(library: Library, rows: _Rows, point: Point) -> Any:
     if point["workers"]:
         from_workers = {
             "prefetch_factor": point["prefetch"],
-            # Workers that begin anew with every epoch would be most of a short one.
+            # Workers that begin again with every epoch would be most of a short one.
             "persistent_workers": True,
             # The map of the file is theirs too then.
             "multiprocessing_context": "fork",

@@ -77,7 +77,7 @@ class Bandwidth:
 
 
 def pinned_like(library: Library, source: Any) -> Any:
-    """Return a copy as a NumPy array in pinned memory; None where the library has no way to it."""
+    """Return a copy as a NumPy array in pinned memory; None if the library has no way to it."""
     if library.name == "torch":
         pinned = library.module.empty(len(source), dtype=library.module.float64, pin_memory=True)
         pinned = pinned.numpy()
@@ -102,7 +102,7 @@ def on_disk(source: Any) -> Iterator[str]:
 
 
 def is_on_disk(path: str) -> bool:
-    """Say whether a file lies anywhere else than in memory itself (tmpfs, ramfs)."""
+    """Return whether a file lies anywhere else than in memory itself (tmpfs, ramfs)."""
     with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
         mounts = [line.split()[1:3] for line in file]
     inside = os.path.realpath(path) + "/"

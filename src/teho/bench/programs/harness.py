@@ -59,7 +59,7 @@ class Phase(NamedTuple):
     bytes: float | None = None
     """what it moves, and"""
     items: float | None = None
-    """how many systems, images… it is through with; None where that says nothing."""
+    """how many systems, images… it is through with; None if that says nothing."""
 
 
 class Example(Protocol):

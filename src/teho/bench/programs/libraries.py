@@ -57,7 +57,7 @@ class Library:
 
     @property
     def has_tf32(self) -> bool:
-        """Say whether its device may compute in TF32, as NVIDIA's can since Ampere."""
+        """Return whether its device may compute in TF32, as NVIDIA's can since Ampere."""
         return False
 
     def to_device(self, array: Any) -> Any:
@@ -69,7 +69,7 @@ class Library:
         return array
 
     def way_back(self, here: Any) -> Callable[[], Any]:
-        """Return what copies an array from the device, anew each time, to unpinned memory."""
+        """Return what copies an array from the device, again each time, to unpinned memory."""
         return lambda: self.to_host(here)
 
     def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
@@ -126,7 +126,7 @@ class _Jax(Library):
 
     @property
     def has_tf32(self) -> bool:
-        # Of AMD's it is a name such as `gfx942`, and which of them have it JAX does not tell.
+        # Of AMD's it is a name such as `gfx942`, and which of them have it JAX does not report.
         capability = str(getattr(self.handle, "compute_capability", ""))
         return self.device == "gpu" and not capability.startswith(("5", "6", "7"))
 
@@ -240,7 +240,7 @@ def _look_for_gpu(name: str, package: Any) -> None:
 
 
 def _has_jax_plugin(jax: Any) -> bool:
-    """Say whether JAX has anything for GPUs: since 0.4.20 that is a plugin of its own."""
+    """Return whether JAX has anything for GPUs: since 0.4.20 that is a plugin of its own."""
     jaxlib = importlib.import_module("jaxlib")
     version = str(getattr(getattr(jaxlib, "version", None), "__version__", ""))
     return "cuda" in version or importlib.util.find_spec("jax_plugins") is not None

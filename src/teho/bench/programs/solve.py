@@ -14,7 +14,7 @@ from harness import Phase, Point, serve
 from libraries import Library
 
 _SHOWN = 32
-"""Figures of a solution that are held against other libraries'."""
+"""Figures of a solution that are compared with other libraries'."""
 
 
 class Solve:

@@ -9,7 +9,7 @@ __all__ = ["cores_of_process", "promised"]
 
 
 def promised(snapshot: Snapshot) -> int | None:
-    """Return the cores that the job was promised on this node; None where nobody tells.
+    """Return the cores that the job was promised on this node; None if nobody tells.
 
     Where cores come with the GPUs, as on ARC4, the slots of a request are not the job's cores.
     """

@@ -32,7 +32,7 @@ _UNDER_CACHE = ("HF_HOME", "TORCH_HOME", "PIP_CACHE_DIR")
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Name the caches that lie in such a home, by their variables."""
+    """Name the caches that are in such a home, by their variables."""
     home = snapshot.folders.get("home")
     if not isinstance(home, Folder):
         return unknown(f"the home folder cannot be looked at: {home.detail if home else 'none'}")

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Optional
 
 
 def core_of_pytorch() -> Optional[Dict[str, Any]]:
-    """Ask PyTorch's own library without the modules in Python around it; None: it does not tell.
+    """Ask PyTorch's own library without the modules in Python around it; None: it does not report.
 
     Those take most of an import's time, and ask the library too. What is called here is what
     `torch.cuda.is_available`, `get_arch_list` and `torch.distributed` go by.
@@ -154,7 +154,7 @@ def main() -> None:
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     said: Optional[Dict[str, Any]] = None
     if sys.argv[1] == "pytorch" and (said := core_of_pytorch()) is None:
-        # It cannot be loaded twice: this process begins anew, and imports all of it.
+        # It cannot be loaded twice: this process begins again, and imports all of it.
         os.dup2(answer.fileno(), 1)
         os.execv(sys.executable, [sys.executable, __file__, "all of pytorch"])  # noqa: S606 - itself
     ask = {"all of pytorch": pytorch, "tensorflow": tensorflow, "jax": jax, "cupy": cupy}

@@ -29,9 +29,9 @@ class CheckTask:
     """MASTER_ADDR: where rank 0 is."""
     port: int
     hosts: tuple[str, ...] = ()
-    """Names of the step's nodes by their rank; empty where nobody tells."""
+    """Names of the step's nodes by their rank; empty if nobody tells."""
     step: str = ""
-    """Tells this step's check from another's; empty where nobody tells."""
+    """Tells this step's check from another's; empty if nobody tells."""
     host: str = field(default_factory=lambda: socket.gethostname().partition(".")[0])
     """This machine's own name."""
 
@@ -80,7 +80,7 @@ def read_check_task(environ: Mapping[str, str]) -> CheckTask:
 
 
 def name_ranks(ranks: Iterable[int]) -> str:
-    """Write ranks as they stand in a sentence: `rank 5`, `ranks 4–7`."""
+    """Write ranks as they are in a sentence: `rank 5`, `ranks 4–7`."""
     listed = list(ranks)
     return f"rank {listed[0]}" if len(listed) == 1 else f"ranks {spans(listed)}"
 

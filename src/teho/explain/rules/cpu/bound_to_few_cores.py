@@ -82,7 +82,7 @@ def _seen(context: ProgramContext, node: NodeSummary) -> tuple[int, ...]:
 
 
 def _in_want(context: ProgramContext, bound: _Bound) -> bool:
-    """Tell whether the program could use more cores than it may run on."""
+    """Return whether the program could use more cores than it may run on."""
     count = len(bound.cores)
     if count == len(_seen(context, bound.node)) and may_be_threads(count, bound.of):
         # It has no more than one hardware thread of each of its cores, as some sites want it:

@@ -84,7 +84,7 @@ def _mode(main: MainProcess) -> Told | None:
 
 
 def _doubles_percent(sizes: object) -> float | None:
-    """Return which share of these bytes, by their type, are 64-bit numbers; None where of none."""
+    """Return which share of these bytes, by their type, are 64-bit numbers; None if of none."""
     if not isinstance(sizes, dict) or not sum(sizes.values()):
         return None
     doubles = sum(size for name, size in sizes.items() if name in {"float64", "complex128"})

@@ -58,7 +58,7 @@ def _finding(context: RuleContext, serial: list[tuple[NodeSummary, float, int]])
     cores = [cores for _, _, cores in serial]
     unused_percent = 100 * (1 - sum(used for _, used, _ in serial) / sum(cores))
     if context.scheduler is None:
-        # Nobody waits for the idle cores of one's own machine.
+        # Nobody waits for the idle cores of the user's own machine.
         severity = Severity.REMARK
     elif unused_percent >= context.limit("unused_critical_percent"):
         severity = Severity.CRITICAL

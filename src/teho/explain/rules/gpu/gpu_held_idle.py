@@ -68,7 +68,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
 
 
 def _sat_on(context: RuleContext, of: NodeGpu) -> bool:
-    """Say whether a process of the job held the GPU; noted where nobody knows."""
+    """Return whether a process of the job held the GPU; noted where nobody knows."""
     if ever(of, "gpu_job_processes") or ever(of, "gpu_job_memory_bytes"):
         return True
     context.stat(of, "gpu_job_processes")

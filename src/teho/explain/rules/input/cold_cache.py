@@ -98,7 +98,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
 def _paces(progress: Sequence[Progress]) -> tuple[float, float]:
     """Return the steps a second of the first and of the last third of their time."""
     last = progress[-1]
-    # A program that tells its steps itself begins to count anew.
+    # A program that tells its steps itself begins to count again.
     told = [one for one in progress if one.first_s == last.first_s]
     points = [(last.first_s, 1), *((one.last_s, one.steps) for one in told)]
     third_s = (last.last_s - last.first_s) / 3
@@ -125,7 +125,7 @@ def _read(context: ProgramContext, node: NodeSummary, from_s: float, span_s: flo
     if own is None or began_s is None:
         return None
     from_s += offset_s(context.run, of_run) - began_s
-    # What NFS brings stands in both.
+    # What NFS brings is in both.
     shared = node.series.get("netfs_read_bytes", [None] * len(own))
     rates = [
         max(rate, more or 0.0)

@@ -1,4 +1,4 @@
-"""Batches are put together sample by sample, from what lies in memory whole."""
+"""Batches are put together sample by sample, from what is in memory whole."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
 def _sample_bytes(context: ProgramContext, waiting: Waiting) -> float | None:
     """Return what was read on the node for each sample of all its ranks.
 
-    None where that is not known, which is noted where it was to be recorded.
+    None if that is not known, which is noted where it was to be recorded.
     """
     node, loader = context.node_of(waiting.main), waiting.main.feed.loader
     batch_size = waiting.settings.get("batch_size")

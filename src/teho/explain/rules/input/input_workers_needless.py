@@ -1,4 +1,4 @@
-"""Workers hand over what lies in memory already."""
+"""Workers hand over what is in memory already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers are started anew for each epoch."""
+"""Workers are started again for each epoch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
     loader = waiting.main.feed.loader if waiting else None
     if waiting is None or loader is None or waiting.workers == 0:
         return []
-    # A loader that keeps its workers starts them anew where it is itself made anew.
+    # A loader that keeps its workers starts them again where it is itself made again.
     kept = waiting.settings.get("persistent_workers")
     starts = min(loader.made, loader.epochs) if kept else loader.epochs
     if starts < max(1, context.limit("epochs_min")):

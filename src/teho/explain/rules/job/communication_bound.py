@@ -87,7 +87,7 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
 
 
 def _waits(context: RuleContext, of: NodeGpu) -> list[bool | None] | None:
-    """Say for each bin whether a GPU waited (bins,); None where nobody knows."""
+    """Say for each bin whether a GPU waited (bins,); None if nobody knows."""
     meter = _meter_of(of)
     busy, power = context.series(of, "gpu_busy_percent"), context.series(meter, "gpu_power_w")
     if busy is None:

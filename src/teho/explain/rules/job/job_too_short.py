@@ -53,7 +53,7 @@ MUTES = Mutes(
 
 
 def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Say whether means over this run mean anything."""
+    """Return whether means over this run mean anything."""
     samples = max(
         (_samples(context, node.name, node.covered_s) for node in context.summary.nodes), default=0
     )

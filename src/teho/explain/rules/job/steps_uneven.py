@@ -74,7 +74,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
 
 
 def _usual_s(between: Mapping[int, Wait]) -> float:
-    """Return the mean of the steps about as long as the median; 0 where there were none."""
+    """Return the mean of the steps about as long as the median; 0 if there were none."""
     median = between.get(median_place(between))
     return median.total_s / median.count if median and median.count else 0.0
 

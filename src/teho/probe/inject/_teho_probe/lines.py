@@ -253,7 +253,7 @@ def in_words(error: Exception) -> str:
 
 
 def is_library(path: str) -> bool:
-    """Tell whether a file is not the program's own."""
+    """Return whether a file is not the program's own."""
     return any(part in path for part in _LIBRARIES)
 
 
@@ -295,7 +295,7 @@ def _place(code: CodeType, at: int) -> tuple[int, int | None, int | None]:
 
 
 def _source(path: str, line: int) -> str:
-    """Return a line of a program, shortened; empty where its file does not read."""
+    """Return a line of a program, shortened; empty if its file does not read."""
     if not line or path.startswith("<"):
         return ""
     if os.path.exists(path) and not os.path.isfile(path):  # whoever reads a pipe may wait for ever

@@ -291,7 +291,7 @@ def _read(path: str) -> str:
 
 
 def caller() -> Any:
-    """Return the innermost place in the program itself, in words; None where all is a library's."""
+    """Return the innermost place in the program itself, in words; None if all is a library's."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if not is_library(frame.f_code.co_filename):

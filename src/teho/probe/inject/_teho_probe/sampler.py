@@ -33,18 +33,18 @@ _CLOSE_S, _CALM = 20.0, 4
 """From when on it looks less often, the longer the less, and how many times the period in the end:
 what goes on in the long run shows all the same."""
 _COST_SHARE = 0.002
-"""Of the time, at the most: less than half of what the whole probe may take, 0.5 %."""
+"""Of the time, at most: less than half of what the whole probe may take, 0.5 %."""
 _TOLD_S = 0.2
 """After so long a process is made known: those that are forked for a small thing leave no file."""
 _GRACE_S = 0.05
 """What it may take beyond that, to set itself up."""
 _SLOWEST = 10
-"""Times the period, at the most."""
+"""Times the period, at most."""
 _WRITE_S = 1.0, 1.0 if os.environ.get("TEHO_PROBE_STEPS") else 10.0
 """From one write to the next: as long as it was to the first of the two, within these. `teho tune`
 waits for what is written."""
 _WRITE_SHARE = 1 / 720
-"""Of the time so far, from one write to the next at the most: from two hours on it is more than
+"""Of the time so far, from one write to the next at most: from two hours on it is more than
 10 s, so that weeks fit into a file."""
 _DEPTH = 64
 _MOST_STACKS = 5000
@@ -233,7 +233,7 @@ class Sampler:
 
 
 def _frame_of(thread_id: int) -> Any:
-    """Return where a thread is; None where to ask would do harm.
+    """Return where a thread is; None if to ask would do harm.
 
     Without a GIL, or with several interpreters, Python may crash (python/cpython#118680, #158364).
     Before 3.12 garbage may be collected meanwhile, and it may hang (#106883).
