@@ -124,7 +124,7 @@ def plan(
 def step() -> None:
     """Tell that one step of the program's work is done: a batch, an iteration, a sample.
 
-    Where a program calls it, its steps are what `teho run`, `compare` and `tune` count, and not
+    If a program calls it, its steps are what `teho run`, `compare` and `tune` count, and not
     those of PyTorch's optimizers.
     """
     probe = sys.modules.get("_teho_probe")

@@ -73,7 +73,7 @@ def measure(
     notes: Sequence[str] = (),
     tell: Callable[[str], None] = lambda _: None,
 ) -> Measured:
-    """Measure an example and judge it; where it is interrupted, what there is by then.
+    """Measure an example and judge it; if it is interrupted, what there is by then.
 
     Args:
         example: of the catalogue.

@@ -99,7 +99,7 @@ class Worker:
     ) -> Iterator[dict[str, Any]]:
         """Give a command and yield the answers to it; the last one is the first but `times`.
 
-        Where the process answers no more, and never will, that is `{"at": "gone", "why": "died" or
+        If the process answers no more, and never will, that is `{"at": "gone", "why": "died" or
         "time", "text": why}`.
 
         Args:

@@ -25,7 +25,7 @@ def command(references: tuple[str, ...]) -> None:
     """End jobs, waiting or running: by number, by name, or last.
 
     A task of an array is named as the scheduler does, such as 123_4. A job that has
-    ended already is no error.
+    ended already is not an error.
     """
     from teho.cli.jobs import look_up
     from teho.errors import InputError

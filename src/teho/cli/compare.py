@@ -85,7 +85,7 @@ def command(
     """Run COMMAND on few cores, all cores and the GPUs in turns, and say which is worth it.
 
     Each run is a recording. One that shows its steps is ended once its pace is known, any other
-    runs to its end; where all come to their end, whole times are compared. COMMAND is started
+    runs to its end; if all come to their end, whole times are compared. COMMAND is started
     several times on each, and each time writes what it writes. Exit code: 0 there is a verdict,
     1 the time or the evidence did not suffice.
     """

@@ -19,7 +19,7 @@ _ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class EndedEarly:
     """Within it, a signal that asks to end is a KeyboardInterrupt.
 
-    Whatever runs there returns what it knows when that comes; where it comes before there is
+    Whatever runs there returns what it knows when that comes; if it comes before there is
     anything to tell, the command exits.
     """
 

@@ -48,7 +48,7 @@ def read_times(for_: str, window: str) -> tuple[float, float]:
     """Return the values of `--for` and `--window` in seconds.
 
     Raises:
-        InputError: one of them is no time, or the window is not the shorter one.
+        InputError: one of them is not a time, or the window is not the shorter one.
     """
     for_s, window_s = parse_duration(for_, "--for"), read_window(window)
     if not window_s < for_s:
@@ -60,7 +60,7 @@ def read_window(window: str) -> float:
     """Return the value of `--window` in seconds.
 
     Raises:
-        InputError: it is no time, or none at all.
+        InputError: it is not a time, or none at all.
     """
     window_s = parse_duration(window, "--window")
     if not window_s > 0:

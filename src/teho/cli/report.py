@@ -74,7 +74,7 @@ def _job_ids(run: Run) -> set[str]:
 
 
 def _with_account(view: View, run: Run, job_id: str) -> View:
-    """Add the scheduler's accounting of a job; where it cannot be asked, a line says so."""
+    """Add the scheduler's accounting of a job; if it cannot be asked, a line says so."""
     import msgspec
 
     from teho.config.settings import load_settings

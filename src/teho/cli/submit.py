@@ -152,7 +152,7 @@ def _this_cluster(name: str | None, *, elsewhere: bool) -> Cluster:
 def _cheapest(
     request: Request, cluster: Cluster, home: Path | None, *, even_if_retired: bool
 ) -> Option:
-    """Return the first option that the scheduler takes; where nothing fits, say why and end.
+    """Return the first option that the scheduler takes; if nothing fits, say why and end.
 
     Args:
         request: what the program needs.
@@ -293,7 +293,7 @@ def _is_text(words: str) -> bool:
 
 
 def _legible(words: str) -> str:
-    r"""Write out what is no text, as `\udcff`: the script itself has the bytes."""
+    r"""Write out what is not text, as `\udcff`: the script itself has the bytes."""
     return words.encode(errors="backslashreplace").decode()
 
 

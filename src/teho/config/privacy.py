@@ -73,7 +73,7 @@ def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def readable(text: str) -> str:
-    r"""Write out what is no text: stray bytes and control characters, as `\udcff` and `\x1b`.
+    r"""Write out what is not text: stray bytes and control characters, as `\udcff` and `\x1b`.
 
     A command line may hold any byte; whoever reads a report must not have her terminal
     steered by it.

@@ -85,7 +85,7 @@ class _Spec(NamedTuple):
     divisor: int = 1
     maximum: int | None = None
     zero: Missing | None = None
-    """What an exact zero means where it is no value."""
+    """What an exact zero means where it is not a value."""
 
 
 class AmdSource:

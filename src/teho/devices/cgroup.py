@@ -82,7 +82,7 @@ class MemoryCgroup:
     def read(self) -> dict[str, Reading]:
         """Return `job_memory_bytes`, `job_cache_bytes` and `oom_kills`.
 
-        Where the cgroup is not the job's own, the first is left out and the others
+        If the cgroup is not the job's own, the first is left out and the others
         are missing.
 
         Version 2 (kernel, Documentation/admin-guide/cgroup-v2.rst): memory used is

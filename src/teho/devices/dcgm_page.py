@@ -132,7 +132,7 @@ class DcgmPage:
         Raises:
             OSError: no answer, or none within the time.
             HTTPException: an answer that is not HTTP's.
-            ValueError: an answer that is no page.
+            ValueError: an answer that is not a page.
         """
         deadline_s = time.monotonic() + _TIMEOUT_S
         # Not urllib: it would go through the proxies that the environment names.

@@ -17,7 +17,7 @@ from teho.model.summary import Figure
 __all__ = ["Meter", "added", "counted_with", "drawn", "without_counter"]
 
 _STUCK_S = 1.0
-"""NVML's counter advances about every 100 ms; ten times that without an advance is no chance."""
+"""NVML's counter advances about every 100 ms; ten times that without an advance is not chance."""
 _TURN_S = 60.0
 """The MI100's counter begins again every 65.5 kJ (`teho.devices.amd_counters`): within a minute it
 would have to draw more than 1 kW, which it cannot."""

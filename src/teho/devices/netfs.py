@@ -34,7 +34,7 @@ class NetworkFileSystems:
         """Return `netfs_read_bytes` and `netfs_write_bytes`.
 
         NFS: what went to and came from the server (nfs-utils, mountstats(8)), page
-        cache hits left out. Where Lustre is mounted and its figures are not
+        cache hits left out. If Lustre is mounted and its figures are not
         readable, both are missing: a sum without it would mislead.
         """
         data = self._mounts.read()

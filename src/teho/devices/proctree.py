@@ -129,7 +129,7 @@ class ProcessTree:
     """The descendants of the supervisors of `teho run` on this node, recorders left out.
 
     A supervisor is a child subreaper: a process whose parent ended becomes its
-    child, so ancestry alone tells whose a process is. Where it has been
+    child, so ancestry alone tells whose a process is. If it has been
     killed, the processes known until then and their descendants are followed on.
     Each task of a job's step has a supervisor of its own: see `add`. Processes that a
     scheduler has started for the program have none: `belongs` knows them, and their

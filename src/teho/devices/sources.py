@@ -33,7 +33,7 @@ OPENERS: dict[str, Callable[[Mapping[str, str], Path], DeviceSource]] = {
 def open_gpus(
     environment: Mapping[str, str], root: Path = Path("/")
 ) -> tuple[list[DeviceSource], list[DeviceError]]:
-    """Open all GPUs of the job; where a vendor has none here, return why instead."""
+    """Open all GPUs of the job; if a vendor has none here, return why instead."""
     sources: list[DeviceSource] = []
     refusals: list[DeviceError] = []
     for opener in OPENERS.values():

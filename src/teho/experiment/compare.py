@@ -90,7 +90,7 @@ def compare(
 ) -> Compared:
     """Run a program under each placement in turns, until the verdict is clear or the time is over.
 
-    Where a number is swept, each value gets an equal share of the time that is left. A
+    If a number is swept, each value gets an equal share of the time that is left. A
     KeyboardInterrupt ends it early, with what is known then.
 
     Args:
@@ -152,7 +152,7 @@ def summed_up(points: Sequence[Point], swept: str, **about: Any) -> Compared:
 def _alike(points: Sequence[Point]) -> list[Point]:
     """Return the points that answer the same question: GPUs against cores, where there is one.
 
-    Where memory ends, a GPU is out, and what is left there are cores among themselves.
+    If memory ends, a GPU is out, and what is left there are cores among themselves.
     """
     mixed = [point for point in points if point.contest and _is_mixed(point.contest)]
     return mixed or [point for point in points if point.contest]

@@ -66,7 +66,7 @@ def compare_recorded(
     """Return what recordings say; each variant's are taken as rounds, in the order of time.
 
     A variant is what a recording's tag `variant` says, such as `cpu:2`, else what the run had of
-    its nodes: `gpu:N` where there are GPUs, `cpu:N` where not. Where one other tag has different
+    its nodes: `gpu:N` where there are GPUs, `cpu:N` where not. If one other tag has different
     numbers in them, that is what was swept.
 
     Args:

@@ -38,7 +38,7 @@ class Pace(NamedTuple):
 def pace_of(times_s: Sequence[float], epochs_s: Sequence[float], window_s: float) -> Pace | None:
     """Return the pace since warm-up, or None if there are no two steps.
 
-    Where epochs end within the window, whole epochs are counted: what each costs at its beginning,
+    If epochs end within the window, whole epochs are counted: what each costs at its beginning,
     such as the start of workers, then weighs as it does in the long run.
 
     Args:

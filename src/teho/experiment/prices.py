@@ -44,7 +44,7 @@ class Prices:
     def same_cost_cores(self, gpus: int) -> int | None:
         """Return how many cores cost as much as so many GPUs.
 
-        None if that is not known, or where the smallest job with cores costs more. Where there
+        None if that is not known, or where the smallest job with cores costs more. If there
         is no job with so many, what the largest one costs each core tells.
         """
         wanted, one = self.hourly("gpu", gpus), self.hourly("cpu", 1)

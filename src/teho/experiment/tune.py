@@ -1,7 +1,7 @@
 """The search for settings that make a program faster, and the proof that they do.
 
 The search walks along one setting after another, each try a single run. It only chooses: what it
-measured is no proof, since the best of many noisy figures is mostly a lucky one. The proof is fresh
+measured is not proof, since the best of many noisy figures is mostly a lucky one. The proof is new
 runs, of the program as it is and of what was chosen, that take turns.
 """
 

@@ -222,7 +222,7 @@ def _pace(variant: Variant) -> float:
 def _on_cores(count: int, cpus: Sequence[Variant], smaller: Variant) -> tuple[float, bool]:
     """Return how many times as fast so many cores are as the smaller one; whether it is measured.
 
-    Where so many were not to be had, no program is faster on them than its best use of a core
+    If so many were not to be had, no program is faster on them than its best use of a core
     times their number: what is returned then is the most.
     """
     if same := next((one for one in cpus if one.cores == count), None):

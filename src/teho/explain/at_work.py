@@ -15,7 +15,7 @@ def bins_at_work(
 ) -> list[int]:
     """Return the time bins in which a GPU was at work; none if it was so for too little time.
 
-    Where nobody knows how busy it was, as on a MIG instance, every bin counts.
+    If nobody knows how busy it was, as on a MIG instance, every bin counts.
 
     Args:
         gpu: the GPU.

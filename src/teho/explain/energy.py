@@ -32,7 +32,7 @@ _TICK_S = 0.1
 """A counter advances about every 100 ms (NVML's documentation of the energy counter; Cray's
 pm_counters count at 10 Hz). amdgpu's is quicker, but nothing says by how much."""
 _STUCK_S = 1.0
-"""Ten ticks without an advance are no chance."""
+"""Ten ticks without an advance are not chance."""
 _STUCK_SHARE = 0.95
 """A counter that stood still and has nearly all of the energy in the end had only not been read.
 5 % is what tells agreement from disagreement (rule `energy_disagrees`)."""

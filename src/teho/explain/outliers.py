@@ -24,7 +24,7 @@ def stand_out(
     - the distance at which Iglewicz and Hoaglin's modified z-score, 0.6745 × distance ÷ MAD,
       reaches its limit. Median and MAD (median absolute deviation) do not move for a few wild
       values, as mean and standard deviation do;
-    - a floor. Where all others are alike to the digit, MAD is 0 and any noise would stand out.
+    - a floor. If all others are alike to the digit, MAD is 0 and any noise would stand out.
 
     Of two values neither stands out: which of them is the odd one, nobody can say. The same
     holds where half of them differ from the other half.

@@ -21,7 +21,7 @@ _MOST = 4
 def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     """Return what a function makes of each thing, in their order.
 
-    Where this process has threads of its own it does not fork, and does all itself; so it does with
+    If this process has threads of its own it does not fork, and does all itself; so it does with
     the share of a child that comes to nothing.
 
     Args:

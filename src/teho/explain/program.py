@@ -18,14 +18,14 @@ _OPENING = re.compile(
 _LOADERS = "torch/utils/data/"
 _STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
 _SHORTEST = 0.05
-"""Of the longest main process's time: what did less is no rank, nor a stage of the program."""
+"""Of the longest main process's time: what did less is not a rank, nor a stage of the program."""
 
 
 def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
     """Return what a program did; None if no Python process was watched for any time.
 
     A process that asked for batches or made steps does the program's work: one for each rank.
-    Where none is known to, it is the one whose main thread worked most.
+    If none is known to, it is the one whose main thread worked most.
     """
     watched = [one for one in processes if one.wall_s > 0]
     mains = [one for one in watched if one.progress or any(own.batches for own in one.loaders)]

@@ -220,7 +220,7 @@ def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> l
 
 
 def _bind_here(ready: Launch, mine: frozenset[int]) -> None:
-    """Put this process on its cores; where the system grants others, leave it as it was."""
+    """Put this process on its cores; if the system grants others, leave it as it was."""
     if ready.binding.why_not:
         return
     wanted = {*ready.binding.cores}

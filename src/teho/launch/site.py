@@ -39,7 +39,7 @@ def find_site(environment: Mapping[str, str], host: str) -> Site | None:
     """Return the site of this node; None if none is recognised.
 
     `TEHO_CLUSTER`, which Teho's job scripts set, names it; else a site's variables do, and
-    else the host's name. A cluster that is no part of Teho's own catalogue comes whole, as
+    else the host's name. A cluster that is not a part of Teho's own catalogue comes whole, as
     JSON in `TEHO_SITE`.
 
     Raises:

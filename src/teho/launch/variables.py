@@ -189,7 +189,7 @@ def _is_torchrun(launcher: str) -> bool:
 def thread_variables(threads: int, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the number of threads as each library reads it; what is set already stays.
 
-    `PJRT_NPROC` is what XLA's CPU client, and so JAX, takes for the number of cores. Where the
+    `PJRT_NPROC` is what XLA's CPU client, and so JAX, takes for the number of cores. If the
     user has set OMP_NUM_THREADS, the others follow it; of a list for nested loops, its first.
     """
     outermost = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()

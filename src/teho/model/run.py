@@ -164,7 +164,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One recorded run: `run.json`, with the nodes' and the tasks' own files merged in.
 
-    Where a step of several tasks is recorded, `end` is in no file: it is that of all
+    If a step of several tasks is recorded, `end` is in no file: it is that of all
     tasks taken together, and None as long as one of them has not told its own.
     """
 
@@ -198,7 +198,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def moment_s(self, node_name: str, at: datetime) -> float:
         """Return a node's UTC time as seconds after the run's start, by the run's clock.
 
-        That is the clock of the node that began it; where the node's offset from it is not
+        That is the clock of the node that began it; if the node's offset from it is not
         known, the clocks are taken to agree.
         """
         clocks = (node.clock for node in self.nodes if node.name == node_name)

@@ -48,7 +48,7 @@ class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
     """How far off the energy may be because of when counter or sensor are read; what they measure
     wrongly comes on top."""
     idle_power_w: Figure = _UNKNOWN
-    """The baseline: the lowest power seen while no process of the job held the GPU; where there was
+    """The baseline: the lowest power seen while no process of the job held the GPU; if there was
     no such time, the lowest at all."""
     idle_is_unused: bool = False
     """Whether there was such a time; else the baseline may be too high."""

@@ -1,7 +1,7 @@
 """A program with an energy meter beside it, and nothing else: `teho energy -- COMMAND`.
 
 The meter is a process of its own, as the recorder of `teho run` is, and for the same reasons. It
-reads the counters once before the program begins and once after its end; where a GPU has none, it
+reads the counters once before the program begins and once after its end; if a GPU has none, it
 adds up that GPU's power meanwhile.
 """
 

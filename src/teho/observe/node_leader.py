@@ -211,7 +211,7 @@ class PeerTasks:
 def visible_to_any(environment: Mapping[str, str], peers: Sequence[PeerTask]) -> dict[str, str]:
     """Return an environment in which the GPUs of all tasks are visible.
 
-    Where each task sees a GPU of its own, a recorder would else know of one alone.
+    If each task sees a GPU of its own, a recorder would else know of one alone.
     """
     found = dict(environment)
     for name in VISIBLE:

@@ -24,7 +24,7 @@ __all__ = ["LineReader", "send", "wait_for"]
 
 
 def send(descriptor: int, **message: Any) -> None:
-    """Write one message; a reader that is gone or too slow is no reason to fail."""
+    """Write one message; a reader that is gone or too slow is not a reason to fail."""
     # An OSError here is a full pipe or a vanished reader: either way nobody can be told.
     try:
         os.write(descriptor, json.dumps(message).encode() + b"\n")

@@ -50,7 +50,7 @@ _LATE_SAMPLES = 3
 # Powers of two: such numbers end in zero bits, which cost nothing on disk.
 _TIME_STEP_S = 1 / 1024
 _COUNTER_STEP = 1 / 64
-"""Of counters that are no whole numbers: J and s. Totals stay exact to this."""
+"""Of counters that are not whole numbers: J and s. Totals stay exact to this."""
 # Half of the step is at most one part in 1,000.
 _KEPT_BITS = 10
 
@@ -162,7 +162,7 @@ class SignalSampler:
         Args:
             readings: of all sources.
             elapsed_s: when they began to be read.
-            took_s: how long that took. Where somebody held us up meanwhile, nobody knows when
+            took_s: how long that took. If somebody held us up meanwhile, nobody knows when
                 a counter was read, and its rate could be anything: the next sample ends the row.
         """
         self._take(readings, elapsed_s, baseline=False)

@@ -202,7 +202,7 @@ def _line_of(pid: int, path: str, line: int) -> bytes:
 
 @lru_cache(maxsize=200)
 def _lines_of(pid: int, path: str) -> list[bytes]:
-    """Return the lines of a file as the process sees it; none if it is no plain file."""
+    """Return the lines of a file as the process sees it; none if it is not a plain file."""
     seen = f"/proc/{pid}/root{path}" if path.startswith("/") else f"/proc/{pid}/cwd/{path}"
     try:
         found = Path(seen)

@@ -253,7 +253,7 @@ def _under_another_name(
 def _laid_out(
     request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, live: Live | None
 ) -> tuple[Case, tuple[Refusal, ...]]:
-    """Lay a request out on as few nodes as it fits; where it fits on none, on the fewest."""
+    """Lay a request out on as few nodes as it fits; if it fits on none, on the fewest."""
     first: tuple[Case, tuple[Refusal, ...]] | None = None
     for nodes in node_counts(request, partition, kind):
         case = case_of(request, cluster, partition, kind, live, nodes)

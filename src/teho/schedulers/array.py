@@ -16,7 +16,7 @@ NOWHERE = "neither in the queue nor (yet) in the accounting"
 
 
 def tasks_of(array: str) -> tuple[str | None, ...]:
-    """Return the indices of `1-10:3,15%2`; one None for a job that is no array.
+    """Return the indices of `1-10:3,15%2`; one None for a job that is not an array.
 
     Raises:
         ValueError: not a list of indices.
@@ -48,7 +48,7 @@ def with_missing(submission: Submission, jobs: Sequence[Job]) -> tuple[Job, ...]
     """Return an array's entries, and one UNKNOWN for the tasks that are in no list.
 
     Grid Engine's tasks leave the queue before the accounting has them, each at its own time:
-    an array of which every known task has ended may have another one that failed. Where a
+    an array of which every known task has ended may have another one that failed. If a
     task still waits or runs, or the scheduler's indices cannot be read, nothing is added.
     """
     if not submission.array or not all(job.state.ended for job in jobs):

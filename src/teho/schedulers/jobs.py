@@ -217,7 +217,7 @@ def accounting(backend: Backend, number: str, since: datetime | None = None) -> 
 
 
 def cancel(backend: Backend, jobs: Sequence[str]) -> None:
-    """Cancel jobs, or tasks by ids such as `123_4`; one that has ended is no error.
+    """Cancel jobs, or tasks by ids such as `123_4`; one that has ended is not an error.
 
     Raises:
         SchedulerError: the scheduler refuses, or cannot be asked.

@@ -216,7 +216,7 @@ def _directives(option: Option, cluster: Cluster, options: ScriptOptions) -> tup
 def _software(option: Option, cluster: Cluster, options: ScriptOptions) -> Software | None:
     """Return what to load: what is asked for, or what the command looks like.
 
-    PyTorch where the launcher is PyTorch's or the program is a bare `python`; where the
+    PyTorch where the launcher is PyTorch's or the program is a bare `python`; if the
     cluster has no entry for it, what the cluster says for any framework; and nothing for
     a program, or a Python, of the user's own.
     """
@@ -240,7 +240,7 @@ def _software(option: Option, cluster: Cluster, options: ScriptOptions) -> Softw
 def _script_words(option: Option) -> tuple[str, ...]:
     """Return the command as torchrun, accelerate and deepspeed take it.
 
-    They start Python themselves; for what is no Python script they have an option.
+    They start Python themselves; for what is not a Python script they have an option.
     """
     words, launcher = option.request.command, option.request.launcher
     if _PYTHON.fullmatch(words[0]) and len(words) > 1:

@@ -139,7 +139,7 @@ def cpu_seconds(text: str) -> float | None:
 
 
 def size(text: str) -> int | None:
-    """Return bytes of `80G`, `1234K`, `1.50T`; None if it is no amount."""
+    """Return bytes of `80G`, `1234K`, `1.50T`; None if it is not an amount."""
     try:
         return parse_bytes(text.strip()[:30])
     except (UnitError, ValueError, OverflowError):

@@ -32,7 +32,7 @@ _MOST_ASKED = 8
 def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> Answer:
     """Return the answer with what the scheduler says of each option of its cluster.
 
-    An option that it refuses does not fit. Nothing is submitted. Where the scheduler cannot be
+    An option that it refuses does not fit. Nothing is submitted. If the scheduler cannot be
     asked, the options stay as they are.
     """
     own = [option for option in found.options if option.cluster == cluster.name][:_MOST_ASKED]

@@ -259,5 +259,5 @@ def _is_feed(pay_off: PayOff) -> bool:
 
 
 def _told_pay_off(own: Sequence[PayOff]) -> PayOff:
-    """Return that of the largest problem; where all are as large, of the shortest run."""
+    """Return that of the largest problem; if all are as large, of the shortest run."""
     return min(own, key=lambda one: one.run_s) if _is_feed(own[-1]) else own[-1]

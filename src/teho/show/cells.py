@@ -97,7 +97,7 @@ def plain(text: str) -> str:
     r"""Make a text harmless to a terminal and legible on a page.
 
     A command line or a host name may hold any byte: control characters, marks that
-    turn the direction of writing, and bytes that are no text are written out, as `\x1b`.
+    turn the direction of writing, and bytes that are not text are written out, as `\x1b`.
     """
     if text.isprintable():
         return text

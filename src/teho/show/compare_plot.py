@@ -21,7 +21,7 @@ _SHADE = "#8a949a"
 
 
 def draw_compared(compared: Compared, form: str) -> bytes:
-    """Draw bars with their 95 % intervals; where something was swept, a line for each variant.
+    """Draw bars with their 95 % intervals; if something was swept, a line for each variant.
 
     Args:
         compared: with at least one variant that was measured.

@@ -229,7 +229,7 @@ def _gpus(names: Collection[str]) -> str:
 def _signals(title: str, signals: Mapping[str, Mapping[str, Signal]], width: int) -> list[Text]:
     """List what can be had with its present value, then what cannot with the reason.
 
-    Where that is so of some of the devices alone, their names stand behind it.
+    If that is so of some of the devices alone, their names stand behind it.
     """
     had: dict[str, list[str]] = {}
     lacking: dict[tuple[Missing, str], list[str]] = {}

@@ -51,7 +51,7 @@ def render_json(view: View) -> str:
 
     JSON has no word for a number that is not finite: in a plot it becomes `null`, as
     where nothing was recorded, and elsewhere a missing value. A byte of a command line
-    that is no text is written out, as `\udcff`.
+    that is not text is written out, as `\udcff`.
     It is indented, unless it is so large that nobody reads it: then it is on one line.
     """
     encoded = msgspec.json.encode(_sound(msgspec.to_builtins(view)))

@@ -15,14 +15,14 @@ __all__ = ["legible", "render_noun", "schema_of"]
 def render_noun(noun: msgspec.Struct) -> str:
     r"""Render what `schema_of` its type describes; ends in a line break.
 
-    A byte of the command line that is no text is written out, as `\udcff`.
+    A byte of the command line that is not text is written out, as `\udcff`.
     """
     encoded = msgspec.json.encode(legible(msgspec.to_builtins(noun)))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
 def legible(value: Any) -> Any:
-    """Return a value in which every byte that is no text is written out."""
+    """Return a value in which every byte that is not text is written out."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):

@@ -29,7 +29,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def render_plan_json(answer: Answer) -> str:
     r"""Render a plan that `schema` describes; ends in a line break.
 
-    A byte of the command line that is no text is written out, as `\udcff`.
+    A byte of the command line that is not text is written out, as `\udcff`.
     """
     return render_noun(Plan(options=answer.options, unfit=answer.unfit))
 

@@ -41,7 +41,7 @@ class SoftwareRequest(NamedTuple):
 def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]:
     """Return the newest combination that fits, and all that is newer with why it does not.
 
-    Within a release the build with the newest CUDA that fits comes first. Where the driver is not
+    Within a release the build with the newest CUDA that fits comes first. If the driver is not
     known, it is the build that asks least of one.
     """
     refused: list[tuple[Release, Offer | None, str]] = list(_not_in_channel(wish))

@@ -1,6 +1,6 @@
 """One recording out of the parts that the nodes of a step kept for themselves.
 
-Where nodes share no files, each that began a recording has one: of its own rows, and of the tasks
+If nodes share no files, each that began a recording has one: of its own rows, and of the tasks
 that ran there. They belong together by the key of their step.
 """
 

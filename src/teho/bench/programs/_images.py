@@ -49,7 +49,7 @@ def read_cifar10(folder: Path, count: int) -> tuple[np.ndarray, np.ndarray]:
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file is no batch of CIFAR-10.
+        ValueError: a file is not a batch of CIFAR-10.
     """
     pixels: list[np.ndarray] = []
     labels: list[np.ndarray] = []
@@ -147,7 +147,7 @@ def feeds(library: Library, epoch: Callable[[Any], object], point: Point) -> Ite
     Args:
         library: PyTorch or JAX.
         epoch: trains on all batches that it is given, in host memory or on the device.
-        point: `images`, `batch`, and of the DataLoader `workers` and `prefetch`. Where `only` is
+        point: `images`, `batch`, and of the DataLoader `workers` and `prefetch`. If `only` is
             `loader`, as these two matter to it alone, that is the only feed.
     """
     is_whole = point.get("only") != "loader"

@@ -11,7 +11,7 @@ __all__ = ["cores_of_process", "promised"]
 def promised(snapshot: Snapshot) -> int | None:
     """Return the cores that the job was promised on this node; None if nobody tells.
 
-    Where cores come with the GPUs, as on ARC4, the slots of a request are not the job's cores.
+    If cores come with the GPUs, as on ARC4, the slots of a request are not the job's cores.
     """
     asked = snapshot.allocation.cores_asked
     comes_by_itself = any("cores" in share.automatic for share in _shares(snapshot))

@@ -106,7 +106,7 @@ def _more(snapshot: Snapshot, asked: int) -> Symptom:
 def _others(snapshot: Snapshot) -> list[Device]:
     """Return GPUs in use that Slurm gave to somebody else, on a node that shows all of its own.
 
-    Where a job sees its own alone, and with AMD always, they are counted again, from 0.
+    If a job sees its own alone, and with AMD always, they are counted again, from 0.
     """
     if not any(gpu.vendor == "nvidia" for gpu in snapshot.hidden_gpus):
         return []

@@ -24,7 +24,7 @@ _CROWDED = Threshold(1.25, "threads a core", "Alliance portal: running threads Ã
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Look for more threads than cores, one thread for many, and what is no number."""
+    """Look for more threads than cores, one thread for many, and what is not a number."""
     cores = cores_of_process(snapshot)
     found: list[Symptom] = []
     plain: dict[str, int] = {}

@@ -82,7 +82,7 @@ class Peers:
     def __init__(self, server: socket.socket, task: CheckTask) -> None:
         """Let in who comes to a socket from `open_rendezvous`, which `task` opened."""
         self.strangers: list[str] = []
-        """A sentence for each that was no rank of this step."""
+        """A sentence for each that was not a rank of this step."""
         self._task = task
         self._server = server
         self._server.setblocking(False)  # who connects may be gone before it is let in
@@ -122,7 +122,7 @@ class Peers:
         return True
 
     def turn_away(self, peer: Peer, said: str) -> None:
-        """Close the connection of one that is no rank of this step."""
+        """Close the connection of one that is not a rank of this step."""
         self._forget(peer)
         self.strangers.append(
             f"a program that is not a rank of this step connected from {peer.address} and said "

@@ -19,7 +19,7 @@ _BACKLOG = 4096
 
 
 class ForeignError(Exception):
-    """What came is no message of the check; the text is how it began."""
+    """What came is not a message of the check; the text is how it began."""
 
 
 class Wire:

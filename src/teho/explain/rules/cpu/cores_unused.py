@@ -47,7 +47,7 @@ class _Use(NamedTuple):
     needed: int
     """Cores busy in the busiest time bin, rounded up; at least one a task."""
     tasks: int
-    """Tasks of the recorded step on this node; 0: it is no step."""
+    """Tasks of the recorded step on this node; 0: it is not a step."""
 
     @property
     def percent(self) -> float:

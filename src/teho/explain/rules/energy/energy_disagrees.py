@@ -24,7 +24,7 @@ THRESHOLDS = {
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find counters that stood still, or that power does not bear out.
 
-    Where there is no counter, or no power to hold against it, the question does not arise.
+    If there is no counter, or no power to hold against it, the question does not arise.
     """
     stuck: list[tuple[NodeGpu, float]] = []
     apart: list[tuple[NodeGpu, float]] = []

@@ -47,7 +47,7 @@ class _Traffic(NamedTuple):
 def judge(context: RuleContext) -> list[Finding] | Abstention:
     """Find GPUs with much traffic over PCIe that had too little work meanwhile.
 
-    A link at a fifth of its rate spends at least a fifth of the time on copies. Where the GPU
+    A link at a fifth of its rate spends at least a fifth of the time on copies. If the GPU
     was at work all the same, they were hidden behind it.
     """
     found = [traffic for of in context.gpus if (traffic := _traffic(context, of)) is not None]
