@@ -44,6 +44,7 @@ check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
 
 soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUESTS, SEED: an hour.
 	sh tests/debian-packages.sh
+	TEHO_KILLS=200 $(BIN)/pytest -q tests/test_kills.py
 	$(BIN)/python tests/sites/$(if $(filter grid_engine,$(SCHEDULER)),grid_engine_)soak.py --sites $(SITES) --requests $(REQUESTS) --seed $(SEED)
 
 bench: .venv/dev .venv/bench  ## Measure Teho beside its peers, into docs/benchmarks.md.

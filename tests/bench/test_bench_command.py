@@ -39,7 +39,7 @@ QUICK = [
     "--python",
     sys.executable,
     "--for",
-    "20",
+    "20s",
 ]
 
 

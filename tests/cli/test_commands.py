@@ -463,12 +463,12 @@ def test_a_home_whose_name_is_no_text_costs_the_recording_alone(teho, own: Path)
     odd = {"TEHO_HOME": place}
     ran = teho("run", "--probe", "off", "--", "sh", "-c", "exit 3", env=odd)
     assert ran.returncode == 3
-    assert "no UTF-8" in one_line(ran.stderr)
+    assert "not UTF-8" in one_line(ran.stderr)
     own.rename(place)
     for words, env in ((["list"], odd), (["report", next(Path(place).glob("runs/*"))], {})):
         result = teho(*words, env=env)
         assert result.returncode == 2
-        assert "no UTF-8" in one_line(result.stderr)
+        assert "not UTF-8" in one_line(result.stderr)
 
 
 def test_a_threshold_file_of_nobody(teho, own: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_damaged_file(teho: Teho, under, home: Path, content: bytes | None) ->
     ("changes", "words"),
     [
         ({"boot": "another"}, "restarted"),
-        ({"job": "4710"}, "in job 4710, and this is not a job"),
+        ({"job": "4710"}, "in job 4710, and this is no job"),
         ({"at_s": 1e12}, "from now"),
     ],
 )

@@ -479,7 +479,7 @@ class TestWithoutGpu:
     def test_a_build_for_intels_gpus_is_not_one_for_cpus(self):
         torch = {"version": "2.13.0+xpu", "cuda": None, "hip": None}
         sentence = found(framework_without_gpu, self.made(torch)).sentence
-        assert sentence.endswith("its PyTorch 2.13.0+xpu is built for Intel's GPUs alone.")
+        assert sentence.endswith("its PyTorch 2.13.0+xpu is built for Intel's GPUs only.")
 
     @pytest.mark.parametrize(
         ("devices", "count"),

@@ -299,7 +299,7 @@ def test_mistakes_are_told(machine: Machine):
     of = machine.submission("true")
     with pytest.raises(RefusedError, match="there is no script /nowhere"):
         jobs.submit(machine.backend, msgspec.structs.replace(of, script="/nowhere"), lambda _: None)
-    with pytest.raises(RefusedError, match="no list of indices"):
+    with pytest.raises(RefusedError, match="not a list of indices"):
         jobs.submit(machine.backend, msgspec.structs.replace(of, array="1-"), lambda _: None)
     with pytest.raises(RefusedError, match="there is no job 99"):
         jobs.cancel(machine.backend, ["99"])

@@ -393,7 +393,7 @@ def test_a_row_that_does_not_come_apart_is_said():
     with pytest.raises(ValueError, match="no rows of"):
         slurm_text.read_accounting(f"1{COLUMN}RUNNING{COLUMN}\n")
     assert slurm_text.read_accounting("") == slurm_text.read_queue("") == ()
-    with pytest.raises(ValueError, match="no job id"):
+    with pytest.raises(ValueError, match="not a job id"):
         slurm_text.read_accounting(COLUMN.join(["x"] * 19) + COLUMN)
 
 

@@ -260,7 +260,7 @@ def test_without_a_driver_nothing_is_claimed_of_it(stub: Path, tmp_path: Path, t
     environment = nvml_stub.environment(stub, nvml_stub.SCENARIOS / "no_driver.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", env=environment)
     assert done.returncode == 0
-    assert "? The driver of the compute nodes is not known" in done.stdout
+    assert "? Driver: it is not known for the compute nodes" in done.stdout
     assert "the driver runs it" not in done.stdout
 
 

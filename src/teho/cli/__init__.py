@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "devices": (
         "Set up",
         "devices",
-        "What this machine has and can measure, and why the rest is missing.",
+        "What this machine has and can measure, and what is missing.",
     ),
     "completion": ("Set up", "completion", "Tab completion for your shell."),
 }

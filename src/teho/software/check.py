@@ -233,7 +233,7 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
     cuda = [one for one in looked.builds if one.kind == "cuda"]
     if cuda and target.driver is None:
         yield (
-            f"The driver of {target.cluster or 'the compute nodes'} is not known; run this on a "
+            f"Driver: it is not known for {target.cluster or 'the compute nodes'}; run this on a "
             "compute node, or give `--driver VERSION` as nvidia-smi shows it."
         )
     for build in cuda:

@@ -7,8 +7,8 @@
 # history.
 #   Not JAX 0.10 to 0.11: conda-forge has 0.9 at the newest.
 # ! Anaconda must not be used.
-# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It stands
-#   before one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
+#   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
 # Source: AIRE dependency_management.md 2025-11-18, job_example.md 2026-04-17,
 # software/tools/apptainer.md 2025-11-18
 # Also possible here: --kind container.

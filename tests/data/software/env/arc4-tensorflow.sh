@@ -10,8 +10,8 @@
 # ! The driver is as documented: ARC software/compilers/anaconda.md 2024-02-26,
 #   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
 # ! ~/.conda fills the home directory: the page moves it to /nobackup/$USER and leaves a link.
-# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It stands
-#   before one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
+#   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
 # Source: ARC software/compilers/anaconda.md 2024-02-26, usage/conda-containers.md 2024-03-14;
 # TUTORIAL
 # Also possible here: --kind container.

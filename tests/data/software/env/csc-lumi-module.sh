@@ -2,8 +2,8 @@
 # TensorFlow for the MI250X, one GCD (gfx90a) of LUMI-G: the site's module.
 # Run it on a login node, once.
 # ! /project/project_462000123 stands for your own project's: `--place` says which.
-# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Packages of
-#   one's own go into a virtual environment with --system-site-packages, best turned into one file
+# ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Your own
+#   packages go into a virtual environment with --system-site-packages, best turned into one file
 #   with mksquashfs.
 # Source: CSC apps/tensorflow.md 2026-07-08; AIG 02-setting-up-environment 2026-05-19
 set -e

@@ -12,8 +12,8 @@
 # ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
 #   2025-08-15): tykky wraps them in one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
-# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It stands
-#   before one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
+#   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
 # Source: CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
 # Also possible here: --kind module or --kind venv.
 set -e
