@@ -12,7 +12,28 @@ from typing import NamedTuple, Protocol
 from teho.explain.program_context import ProgramContext
 from teho.model.finding import Abstention, Finding, Threshold
 
-__all__ = ["Mutes", "Rule"]
+__all__ = ["INPUT_CAUSES", "STARVED", "Mutes", "Rule", "input_causes_after"]
+
+INPUT_CAUSES = (
+    "input_read_again",
+    "input_small_files",
+    "input_workers_needless",
+    "input_workers_restarted",
+    "input_collated_one_by_one",
+    "input_skewed",
+    "input_too_many_workers",
+    "input_too_few_workers",
+    "input_in_main_process",
+    "input_slow",
+)
+"""Why a program waits for its data. Each may be a part of those after it."""
+STARVED = ("gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle")
+"""What a GPU shows while the program waits for its data."""
+
+
+def input_causes_after(kind: str) -> tuple[str, ...]:
+    """Return the input causes of which this one may be a part."""
+    return INPUT_CAUSES[INPUT_CAUSES.index(kind) + 1 :]
 
 
 class Mutes(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.explain.wording import blind_tensorflow, blind_torch
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.program import MainProcess
@@ -26,9 +26,7 @@ MUTES = Mutes(
     (
         "gpu_never_used",
         "gpu_held_idle",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
         "copies_from_pageable_memory",
         "data_fits_gpu",
         "waits_for_device",

@@ -12,7 +12,7 @@ from teho.explain.context import (
     name_all,
     per_place,
 )
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 
@@ -30,9 +30,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
         "communication_bound",
         "rank_imbalance",
         "gpu_sm_low",

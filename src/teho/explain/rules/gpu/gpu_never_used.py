@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teho.explain import advice
 from teho.explain.context import GpuUse, NodeGpu, RuleContext, ever, highest_use, name_all
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 
@@ -27,9 +27,7 @@ MUTES = Mutes(
         "gpu_used_only_at_first",
         "gpu_one_idle",
         "gpu_held_idle",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
         "communication_bound",
         "rank_imbalance",
         "gpu_sm_low",

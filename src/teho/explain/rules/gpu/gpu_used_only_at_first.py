@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from teho.explain import advice
 from teho.explain.context import NodeGpu, RuleContext, Series, name_all, per_place, span
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.units import format_duration
 
@@ -35,9 +35,7 @@ THRESHOLDS = {
 MUTES = Mutes(
     (
         "gpu_one_idle",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
         "communication_bound",
         "rank_imbalance",
         "batch_small",

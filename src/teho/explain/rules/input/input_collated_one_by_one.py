@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import ProgramContext, waited
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.program import Part
 
@@ -21,9 +21,7 @@ MUTES = Mutes(
         "input_in_main_process",
         "input_slow",
         "python_bound",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
     ),
     because="what takes the time need not be done at all",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes
+from teho.explain.rule import INPUT_CAUSES, STARVED, Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 
 __all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
@@ -21,19 +21,8 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (
-        "input_read_again",
-        "input_small_files",
-        "input_workers_needless",
-        "input_workers_restarted",
-        "input_collated_one_by_one",
-        "input_skewed",
-        "input_too_many_workers",
-        "input_too_few_workers",
-        "input_in_main_process",
-        "input_slow",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *INPUT_CAUSES,
+        *STARVED,
         "rank_imbalance",
         "communication_bound",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import ProgramContext, waited
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes, input_causes_after
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.missing import Missing, Reason
 from teho.units import format_bytes
@@ -21,18 +21,8 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (
-        "input_small_files",
-        "input_workers_needless",
-        "input_workers_restarted",
-        "input_collated_one_by_one",
-        "input_skewed",
-        "input_too_many_workers",
-        "input_too_few_workers",
-        "input_in_main_process",
-        "input_slow",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *input_causes_after(KIND),
+        *STARVED,
     ),
     because="the storage sets the pace",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from teho.explain.program_context import ProgramContext, median_place, more_workers, waited
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 
 __all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
@@ -31,9 +31,7 @@ MUTES = Mutes(
         "input_too_few_workers",
         "input_in_main_process",
         "input_slow",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
     ),
     because="the other batches are there in time",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import ProgramContext, more_workers, waited
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.program import Part
 
@@ -25,9 +25,7 @@ MUTES = Mutes(
         "input_slow",
         "serial_program",
         "cores_unused",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
     ),
     because="it says what to change, and what the cores are for",
 )

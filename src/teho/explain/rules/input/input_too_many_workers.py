@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import ProgramContext, Waiting, in_loader
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 
 __all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
@@ -25,9 +25,7 @@ MUTES = Mutes(
         "input_too_few_workers",
         "input_slow",
         "too_many_threads",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
     ),
     because="it says which threads are too many",
 )

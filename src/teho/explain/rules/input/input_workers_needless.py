@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import ProgramContext, in_loader, waited
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes, input_causes_after
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.program import Part
 
@@ -18,16 +18,8 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (
-        "input_workers_restarted",
-        "input_collated_one_by_one",
-        "input_skewed",
-        "input_too_many_workers",
-        "input_too_few_workers",
-        "input_in_main_process",
-        "input_slow",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *input_causes_after(KIND),
+        *STARVED,
     ),
     because="the workers themselves are too many",
 )

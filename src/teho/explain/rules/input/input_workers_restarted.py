@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import ProgramContext, in_loader, waited
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Threshold
 from teho.model.program import Doing
 
@@ -27,9 +27,7 @@ MUTES = Mutes(
         "input_too_few_workers",
         "input_too_many_workers",
         "input_slow",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
     ),
     because="the waiting is for their start",
 )

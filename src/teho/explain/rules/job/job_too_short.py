@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.context import RuleContext
-from teho.explain.rule import Mutes
+from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.units import format_duration
 
@@ -24,9 +24,7 @@ MUTES = Mutes(
         "gpu_one_idle",
         "gpu_held_idle",
         "gpu_used_only_at_first",
-        "gpu_low_use",
-        "io_wait_gpu_idle",
-        "cpu_busy_gpu_idle",
+        *STARVED,
         "communication_bound",
         "rank_imbalance",
         "task_imbalance",
