@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teho.explain.program_context import ProgramContext, data_size, is_on_gpu
+from teho.explain.rule import INPUT_CAUSES
 from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
@@ -21,20 +22,7 @@ THRESHOLDS = {
         "Alliance, best practices: load all in one go where space is more than enough; here twice",
     ),
 }
-SAME_LOSS_AS = (
-    "input_of_one_rank_slower",
-    "input_read_again",
-    "input_small_files",
-    "input_workers_needless",
-    "input_workers_restarted",
-    "input_collated_one_by_one",
-    "input_skewed",
-    "input_too_many_workers",
-    "input_too_few_workers",
-    "input_in_main_process",
-    "input_slow",
-    "copies_from_pageable_memory",
-)
+SAME_LOSS_AS = (*INPUT_CAUSES, "input_of_one_rank_slower", "copies_from_pageable_memory")
 """Their gain and the gain of this rule are the same time: it is claimed once."""
 _UNSEEN = Missing(Reason.UNRECORDED, "the loader does not report it")
 
