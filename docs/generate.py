@@ -239,7 +239,7 @@ _RULES_TABLES = {"all rules": _all_rules, "mutes": _mutes, "thresholds": _thresh
 
 
 def rules_page() -> str:
-    """Return the page of rules as it is, with its tables written anew."""
+    """Return the page of rules as it is, with new tables."""
     text = RULES_PAGE.read_text(encoding="utf-8")
     for name, table in _RULES_TABLES.items():
         begin = f"<!-- docs/generate.py writes: {name} -->\n"

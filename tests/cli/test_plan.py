@@ -80,6 +80,7 @@ def test_the_command_that_writes_the_script_works_as_it_is_printed(
     shell = f"{shlex.join(map(str, TEHO))} {command}"
     subprocess.run(["sh", "-c", shell], cwd=tmp_path, check=True, timeout=60)
     assert "srun python 'a b.py' --cluster" in (tmp_path / "job.sh").read_text()
+    assert "→ teho plan --cluster " in teho("plan").stdout
 
 
 def test_clusters_of_the_user_come_first(teho: Teho) -> None:
@@ -129,6 +130,9 @@ def test_bytes_that_are_no_text_are_written_out() -> None:
         (["--cluster", "brich"], ["'brich'", "did you mean 'birch'?", "teho clusters"]),
         (["--gpu-type", "a1000"], ["--gpu-type", "'a1000'", "did you mean 'a100'?"]),
         (["--gpus", "-1"], ["--gpus", "teho plan --help"]),
+        (["--gpus", "a100:2"], ["a number", "`--gpus 2 --gpu-type a100`"]),
+        (["--gpus", "gpu:a100:2"], ["a number", "`--gpus 2 --gpu-type a100`"]),
+        (["--gpus", ":2"], ["--gpus", "':2'", "teho plan --help"]),
         (["--launcher", "mpirun"], ["--launcher", "torchrun"]),
         (["--gpus", "0", "--cpus-per-gpu", "4"], ["--cpus-per-gpu", "--cpus"]),
         (["--gpus", "0", "--gpu-type", "a100"], ["--gpu-type", "--gpus 0"]),

@@ -34,7 +34,7 @@ def gpu(index: int = 0, **more: object) -> Device:
         "numa_node": index // 2,
         "architecture": "8.0",
     }
-    return Device(**{**values, **more})  # type: ignore[arg-type]
+    return Device(**{**values, **more})  # type: ignore[arg-type] # of many types
 
 
 def part(index: int) -> Device:
@@ -54,7 +54,7 @@ def nvidia(*devices: Device, **more: object) -> Answers:
             "why": "no NVIDIA driver library",
             "versions": {},
         }
-    return Answers(**{**values, **more})  # type: ignore[arg-type]
+    return Answers(**{**values, **more})  # type: ignore[arg-type] # of many types
 
 
 def survey(*gpus: Answers, cores: tuple[int, ...] = tuple(range(12)), **more: object) -> Survey:
@@ -72,7 +72,7 @@ def survey(*gpus: Answers, cores: tuple[int, ...] = tuple(range(12)), **more: ob
         "node": Answers(of="node"),
         "gpus": gpus or (nvidia(gpu()),),
     }
-    return Survey(**{**values, **more})  # type: ignore[arg-type]
+    return Survey(**{**values, **more})  # type: ignore[arg-type] # of many types
 
 
 def allocation(**more: object) -> Allocation:
@@ -86,7 +86,7 @@ def allocation(**more: object) -> Allocation:
         "memory_limit_bytes": 124 * GIB,
         "memory_limit_source": "scheduler",
     }
-    return Allocation(**{**values, **more})  # type: ignore[arg-type]
+    return Allocation(**{**values, **more})  # type: ignore[arg-type] # of many types
 
 
 def folder(path: str, file_system: str = "xfs", **more: object) -> Folder:
@@ -100,7 +100,7 @@ def folder(path: str, file_system: str = "xfs", **more: object) -> Folder:
         "free_files": 900_000,
         "is_writable": True,
     }
-    return Folder(**{**values, **more})  # type: ignore[arg-type]
+    return Folder(**{**values, **more})  # type: ignore[arg-type] # of many types
 
 
 def build(framework: str = "pytorch", **more: object) -> Build:
@@ -112,7 +112,7 @@ def build(framework: str = "pytorch", **more: object) -> Build:
         "toolkit": "12.4",
         "evidence": "version 2.5.1+cu124",
     }
-    return Build(**{**values, **more})  # type: ignore[arg-type]
+    return Build(**{**values, **more})  # type: ignore[arg-type] # of many types
 
 
 def report(**more: object) -> FrameworkReport:
@@ -124,7 +124,7 @@ def report(**more: object) -> FrameworkReport:
         "architectures": ("sm_70", "sm_80", "sm_90", "compute_90"),
         "collectives": True,
     }
-    return FrameworkReport(**{**values, **more})  # type: ignore[arg-type]
+    return FrameworkReport(**{**values, **more})  # type: ignore[arg-type] # of many types
 
 
 def python(*builds: Build, **framework_reports: FrameworkReport | Missing) -> Python:

@@ -186,11 +186,14 @@ def test_mistakes(teho: Teho, words: tuple[str, ...], says: str) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_python_that_is_not_there_is_a_mistake_and_ends_no_job(teho: Teho, stub: Path) -> None:
-    words = ("--python", "/no/such/python", "--only", "cpu-only-build")
+@pytest.mark.parametrize("python", ["/no/such/python", "~nosuchuser/python"])
+def test_a_python_that_is_not_there_is_a_mistake_and_ends_no_job(
+    teho: Teho, stub: Path, python: str
+) -> None:
+    words = ("--python", python, "--only", "cpu-only-build")
     result = teho("doctor", *words, env=on(stub, "h100x8_busy"))
     assert result.returncode == 2
-    assert result.stderr.startswith("teho: --python /no/such/python: no such program")
+    assert result.stderr.startswith(f"teho: --python {python}: no such program")
     # In a job that is no reason to end it.
     assert teho("doctor", "--in-job", *words, env=on(stub, "h100x8_busy")).returncode == 0
 

@@ -118,7 +118,10 @@ def test_a_task_of_several_runs_to_its_end_and_its_recording_says_why(
     assert (
         said
         == [
-            "--window had no effect: it is only for a single program, and this is one of several tasks"  # noqa: E501
+            (
+                "--window had no effect: it is only for a single program, and this is one of "
+                "several tasks"
+            )
         ]
         * 2
     )

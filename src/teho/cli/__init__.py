@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compare": (
         "Understand",
         "compare",
-        "Measure one program on cores and GPUs: is the GPU worth it?",
+        "Run a program on cores and on GPUs: is the GPU worth it?",
     ),
     "scale": ("Understand", "scale", "Measure one program on more and more GPUs or cores."),
     "tune": ("Understand", "tune", "Try settings on the unchanged program, and prove the gain."),
@@ -38,11 +38,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "rm": ("Keep", "rm", "Delete recordings."),
     "doctor": ("Set up", "doctor", "What can make a job fail or slow: builds, drivers, files."),
     "env": ("Set up", "env", "GPU builds: planned for a cluster, and checked before the job."),
-    "devices": (
-        "Set up",
-        "devices",
-        "What this machine has and can measure, and what is missing.",
-    ),
+    "devices": ("Set up", "devices", "What this machine can measure, and what it cannot."),
     "completion": ("Set up", "completion", "Tab completion for your shell."),
 }
 """Every command, in the order of the journey."""

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import time
-from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -64,7 +63,8 @@ def command(
         if self_test or form == "json":
             raise InputError("--in-job with --self-test or --format json", "one without the other")
         raise click.exceptions.Exit(_in_job(ids, python, data, cluster))
-    if python not in {"", "-"} and shutil.which(Path(python).expanduser()) is None:
+    # os.path.expanduser: no error where `~name` is nobody's home.
+    if python not in {"", "-"} and shutil.which(os.path.expanduser(python)) is None:  # noqa: PTH111
         raise InputError(f"--python {python}: no such program", "the path of a Python")
     from teho.doctor.collect import collect_snapshot
     from teho.doctor.examine import chosen, examine, exit_code

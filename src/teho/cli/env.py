@@ -52,9 +52,10 @@ Examples:
   teho env plan --cluster narval --framework pytorch --format json > torch.json""",
 )
 @click.option("--cluster", "name", metavar="NAME", help="Where.  [default: where this runs]")
-@click.argument("framework", required=False, type=click.Choice(get_args(Framework)))
+@click.argument("framework", metavar="[FRAMEWORK]", required=False,
+                type=click.Choice(get_args(Framework)))  # fmt: skip
 @click.option("--framework", "option", type=click.Choice(get_args(Framework)),
-              help="As FRAMEWORK.")  # fmt: skip
+              help="The same as FRAMEWORK.")  # fmt: skip
 @click.option("--version", metavar="VERSION", default="", help="Of the framework, such as 2.12.")
 @click.option("--python", metavar="VERSION", default="", help="Of Python, such as 3.12.")
 @click.option("--with", "extra", metavar="PACKAGE", multiple=True,

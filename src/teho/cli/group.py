@@ -67,7 +67,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, message="teho %(version)s")
 def teho() -> None:
-    """Teho shows whether the GPUs of a shared cluster earned their keep."""
+    """Teho shows how well a job uses the GPUs and CPU cores of a shared cluster."""
 
 
 def run(arguments: Sequence[str]) -> None:

@@ -23,8 +23,11 @@ __all__ = ["command"]
 
 
 _NEWEST = 30
-_NUMBERS = (2, 4, 5, 6)
-"""Columns that stand to the right."""
+_ORDER_ERROR = timedelta(days=1)
+"""Runs come in the order of their ids, and clocks of nodes differ."""
+_HEADS = ("Run", "Began", "Time", "Ended", "Nodes", "Tasks", "GPUs", "Host", "User", "Command")
+_RIGHT = frozenset({"Time", "Nodes", "Tasks", "GPUs"})
+"""Columns that are aligned to the right."""
 _OF_EXPERIMENTS = "compare"
 """Tag of the runs that `teho compare` and `teho scale` made."""
 
@@ -69,7 +72,9 @@ def command(
     hidden = 0
     for path, run in newest_runs(home):
         if limit is not None and run is not None and run.started_at < limit:
-            break
+            if run.started_at < limit - _ORDER_ERROR:
+                break
+            continue
         if tags and not (run and all(run.tags.get(key) == value for key, value in tags.items())):
             continue
         if hides and run is not None and _OF_EXPERIMENTS in run.tags:
@@ -169,26 +174,18 @@ def _print(runs: list[tuple[Path, Run | None]]) -> None:
             (row["id"], began, elapsed, _ending(row, run.end), *counts, gpus, *where, words)
         )
     zone = datetime.now().astimezone().tzname() or "local time"
-    heads = (
-        "Run", f"Began ({zone})", "Time", "Ended", "Nodes", "Tasks", "GPUs", "Host", "User",
-        "Command",
-    )  # fmt: skip
-    shown = [i for i, head in enumerate(heads) if _tells(head, [row[i] for row in rows])]
-    widths = [max(len(head), *(len(row[i]) for row in rows)) for i, head in enumerate(heads)]
+    titles = [f"{head} ({zone})" if head == "Began" else head for head in _HEADS]
+    shown = [i for i, head in enumerate(_HEADS) if _is_shown(head, [row[i] for row in rows])]
+    widths = [max(len(title), *(len(row[i]) for row in rows)) for i, title in enumerate(titles)]
     room = shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
-    for cells in (heads, *rows):
-        sides = [
-            cells[i]
-            if i == len(heads) - 1
-            else f"{cells[i]:{'>' if i in _NUMBERS else '<'}{widths[i]}}"
-            for i in shown
-        ]
+    for cells in (titles, *rows):
+        sides = [f"{cells[i]:{'>' if _HEADS[i] in _RIGHT else '<'}{widths[i]}}" for i in shown]
         line = "  ".join(sides).rstrip()
         click.echo(line if len(line) <= room else line[: room - 1] + "…")
 
 
-def _tells(head: str, cells: list[str]) -> bool:
-    """Return whether a column says something: a count above 1, more than one host or user."""
+def _is_shown(head: str, cells: list[str]) -> bool:
+    """Return whether a column is needed: a count above 1, more than one host or user."""
     if head in {"Nodes", "Tasks"}:
         return any(cells)
     return head not in {"Host", "User"} or len(set(cells) - {""}) > 1

@@ -101,7 +101,7 @@ def command(
         if why:
             text = render_plan_why(request, found, clusters, width=columns, color=color)
         else:
-            typed = sys.argv[2:] if sys.argv[1:2] == ["plan"] and not script else []
+            typed = sys.argv[2:] if sys.argv[1:2] == ["plan"] and not script else None
             text = render_plan(request, found, clusters, typed, width=columns, color=color)
         click.echo(text, file=stream, nl=False)
     if not found.options:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
@@ -31,11 +32,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _GpuCount(click.IntRange):
-    """A number of GPUs; tells who writes Slurm's `TYPE:NUMBER` how Teho spells it."""
+    """A number of GPUs; the error for Slurm's `TYPE:NUMBER` names Teho's two options."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        kind, colon, count = str(value).rpartition(":")
-        if colon and count.isdecimal():
+        # `gpu:a100:2` is Slurm's longer form.
+        if named := re.fullmatch(r"(?:.*:)?([^:]+):(\d+)", str(value)):
+            kind, count = named.groups()
             raise InputError(f"--gpus {value}", "a number", f"`--gpus {count} --gpu-type {kind}`")
         return super().convert(value, param, ctx)
 

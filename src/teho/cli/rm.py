@@ -86,7 +86,8 @@ def _about(path: Path) -> str:
     except RecordingError:
         return ", damaged"
     began = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return f", {began}: {shlex.join(run.command)[:60]}"
+    words = shlex.join(run.command).replace("\n", " ")
+    return f", {began}: {words[:60]}"
 
 
 def _is_running(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """What the file of a rule declares.
 
-A rule is one file in a folder of `teho.explain.rules`. Nothing else needs to name it: rules are
-found by their folder, and docs/rules.md is written from what they declare.
+A rule is one file in a folder of `teho.explain.rules`. No other file names it: rules are found
+by their folder, and docs/rules.md is written from what they declare.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
@@ -10,6 +9,7 @@ from rich.text import Text
 from teho.model.cluster import Cluster
 from teho.model.plan import Advice, Answer, Option, Unfit
 from teho.model.request import Request
+from teho.schedulers.quoting import bash_command
 from teho.show.cells import format_moment
 from teho.show.flow import flow, printed, words
 from teho.show.plan_why_text import (
@@ -39,7 +39,7 @@ def render_plan(
     request: Request,
     answer: Answer,
     clusters: Mapping[str, Cluster],
-    typed: Sequence[str] = (),
+    typed: Sequence[str] | None = None,
     *,
     width: int,
     color: bool,
@@ -50,7 +50,7 @@ def render_plan(
         request: what was asked.
         answer: what the planner says to it.
         clusters: the clusters that it was compared with, by name.
-        typed: the words of the command line behind `teho plan`; empty: not known.
+        typed: the words of the command line behind `teho plan`; None: there is no such line.
         width: columns of the terminal.
         color: whether escape codes for colour may be written.
     """
@@ -60,13 +60,12 @@ def render_plan(
         for advice in _warnings(first):
             lead = Text.assemble("  ", ("!", "bold yellow"), " ")
             blocks[0] += flow(words(advice.sentence), width, lead)
-        if typed:
+        if typed is not None:
             blocks[0].append(_next(typed, request.command, first.cluster))
         blocks.append(_ways(answer.options, clusters, width))
     else:
-        nearest = by_distance(answer.unfit)[1 : _NEAREST + 1]
-        lines = [line for one in nearest for line in _nearest(one, clusters, width)]
-        blocks.append([Text("Next nearest", "bold"), *lines] if lines else [])
+        # The head has the nearest one.
+        blocks.append(_next_nearest(by_distance(answer.unfit)[1 : _NEAREST + 1], clusters, width))
     blocks.append(list(_left_out(answer, width)))
     return printed((block for block in blocks if block), width=width, color=color)
 
@@ -85,7 +84,7 @@ def _next(typed: Sequence[str], command: Sequence[str], cluster: str) -> Text:
             kept.append(options[place])
         place += 1
     argv = ["teho", "plan", *kept, "--cluster", cluster, "--script", "--"]
-    told = f"{shlex.join(argv)} {shlex.join(command) if command else 'COMMAND'} > job.sh"
+    told = f"{bash_command(argv)} {bash_command(command) if command else 'COMMAND'} > job.sh"
     return Text.assemble("  → ", (told, "cyan"), no_wrap=True)
 
 
@@ -145,8 +144,16 @@ def _warnings(option: Option) -> Iterator[Advice]:
     return (advice for advice in option.advice if advice.kind not in _QUIET)
 
 
-def _nearest(unfit: Unfit, clusters: Mapping[str, Cluster], width: int) -> list[Text]:
-    return [Text("  ").append(clusters[unfit.cluster].title, "bold"), *refused_lines(unfit, width)]
+def _next_nearest(
+    unfit: Sequence[Unfit], clusters: Mapping[str, Cluster], width: int
+) -> list[Text]:
+    lines: list[Text] = []
+    for name in dict.fromkeys(one.cluster for one in unfit):
+        lines.append(Text("  ").append(clusters[name].title, "bold"))
+        for one in unfit:
+            if one.cluster == name:
+                lines += refused_lines(one, width)
+    return [Text("Next nearest", "bold"), *lines] if lines else []
 
 
 def _left_out(answer: Answer, width: int) -> Iterator[Text]:
