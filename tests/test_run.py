@@ -315,3 +315,43 @@ def test_what_is_loaded_before_the_program_starts() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+CORES = """\
+import json, os, time
+time.sleep(0.5)
+parent = os.getppid()
+children = open(f"/proc/{parent}/task/{parent}/children").read().split()
+(recorder,) = (int(pid) for pid in children if int(pid) != os.getpid())
+pids = {"program": os.getpid(), "supervisor": parent, "recorder": recorder}
+found = {name: sorted(os.sched_getaffinity(pid)) for name, pid in pids.items()}
+print(json.dumps({**found, "variable": os.environ.get("TEHO_RECORDER_CORES")}))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is only one core")
+def test_supervisor_and_recorder_leave_the_cores_of_a_program_that_is_compared(home: Path) -> None:
+    every = sorted(os.sched_getaffinity(0))
+    ran = subprocess.run(
+        ["taskset", "-c", str(every[0]), *TEHO, "run", "-q", "--", sys.executable, "-c", CORES],
+        env={**os.environ, "TEHO_RECORDER_CORES": ",".join(map(str, every))},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert json.loads(ran.stdout) == {
+        "program": every[:1],
+        "supervisor": every,
+        "recorder": every,
+        "variable": None,
+    }
+    (run,) = (home / "runs").iterdir()
+    (node,) = (json.loads(path.read_text()) for path in (run / "nodes").iterdir())
+    assert node["allocation"]["cores"] == every[:1]
+
+
+def test_cores_of_the_recorder_that_are_no_numbers_are_a_line_of_the_report(home: Path) -> None:
+    ran = subprocess.run(
+        [*TEHO, "run", "--", "true"],
+        env={**os.environ, "TEHO_RECORDER_CORES": "all"},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "the recorder stays on the program's cores" in " ".join(ran.stderr.split())

@@ -275,9 +275,12 @@ class TestBreakEven:
 
 
 class TestRemarks:
-    @pytest.mark.parametrize(("import_s", "is_said"), [(0.4, False), (0.6, True)])
-    def test_mostly_imports(self, import_s: float, is_said: bool) -> None:
-        own = [whole(1.0, import_s=import_s)] * 3
+    @pytest.mark.parametrize(
+        ("took_s", "import_s", "is_said"),
+        [(1.0, 0.4, False), (1.0, 0.6, True), (0.2, 0.04, False), (0.2, 0.06, True)],
+    )
+    def test_mostly_imports(self, took_s: float, import_s: float, is_said: bool) -> None:
+        own = [whole(took_s, import_s=import_s)] * 3
         point = judge(runs(cpu_1=own, cpu_2=own), FREE)
         assert any("the work is too small" in note for note in point.notes) == is_said
 

@@ -282,7 +282,8 @@ def _begin(
         recording, remote = begin_recording(wanted, supervisor.started_s, task), None
     if recording.plan:
         apart = (*recording.plan.apart, *supervisor.own_pids)
-        supervisor.send_plan(to_builtins(replace(recording.plan, apart=apart)))
+        plan = replace(recording.plan, apart=apart, cores=supervisor.program_cores)
+        supervisor.send_plan(to_builtins(plan))
     return recording, remote
 
 

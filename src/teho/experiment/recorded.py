@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import tempfile
 import time
@@ -22,6 +23,7 @@ from teho.model.compared import Sample
 from teho.model.run import Run
 from teho.observe.job_processes import RECORDED
 from teho.observe.spool import mark_of, spool_of
+from teho.observe.supervisor import RECORDER_CORES
 from teho.store.layout import replace_file, run_file, runs_directory
 from teho.store.read import read_run
 
@@ -105,6 +107,9 @@ class Runner:
         environment = placement.environment(self._environment)
         environment.pop(RECORDED, None)
         environment |= {"TEHO_PROBE_STEPS": "1", "TEHO_HOME": str(self._home)}
+        cores = os.sched_getaffinity(0)
+        if not cores.issubset(placement.cores):
+            environment[RECORDER_CORES] = ",".join(map(str, sorted(cores)))
         own = [sys.executable, "-m", "teho", "run", "--alone", "--quiet", "--keep-output"]
         return Started(
             [*own, *told, "--", *self._argv(placement)],

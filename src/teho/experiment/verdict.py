@@ -288,7 +288,8 @@ def _small_print(
     notes = []
     imported = median(sample.import_s or 0.0 for sample in smaller.samples)
     took = median(sample.elapsed_s for sample in smaller.samples)
-    if measure.by == "time" and imported > took / 2:
+    # Half of a program below a second is the interpreter's own start and end.
+    if measure.by == "time" and imported > took / (4 if took < 1 else 2):
         notes.append(
             f"Of its {format_duration(took)}, {format_duration(imported)} are imports: the work is "
             "too small for cores or GPUs to matter."

@@ -37,6 +37,8 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """By which they are told from those of another recording; see `JobProcesses`."""
     apart: tuple[int, ...] = ()
     """Children of the supervisor that are no part of the program."""
+    cores: tuple[int, ...] = ()
+    """Logical CPUs of the allocation; empty: those of the recorder."""
     spool: str = ""
     """Folder on each node in which the probes of the program write; empty: there are none."""
 

@@ -114,7 +114,7 @@ class Recorder:
         if program_pid is not None and plan.supervisor_pid is not None:
             self._tree.add(program_pid, plan.supervisor_pid)
         self._await_guests()
-        self._cores = _cores_of(self._pids)
+        self._cores = self._find_cores()
         self._environment = self._find_environment()
         self._sources, self._host, self._node = self._find_sources()
         self._spool = Spool(plan.spool, probe_folder(plan.run), plan.node) if plan.spool else None
@@ -151,6 +151,17 @@ class Recorder:
         own = [self._program_pid] if self._program_pid else []
         return [*own, *(peer.pid for peer in self._met)]
 
+    def _find_cores(self) -> tuple[int, ...]:
+        """Return the cores of the allocation: those that the supervisor got, and the programs'.
+
+        A program that has bound itself to a part of them may use fewer.
+        """
+        cores = set(self._plan.cores or os.sched_getaffinity(0))
+        for pid in self._pids:
+            with contextlib.suppress(OSError):
+                cores |= os.sched_getaffinity(pid)
+        return tuple(sorted(cores))
+
     def _find_environment(self) -> dict[str, str]:
         environment = {name: readable(value) for name, value in os.environ.items()}
         return visible_to_any(environment, self._met)
@@ -162,7 +173,7 @@ class Recorder:
         """Take in the cores and GPUs of tasks that came after the first sample."""
         self._met_late = False
         # Readings of cores are lists in this order: new ones go to its end.
-        late = [core for core in _cores_of(self._pids) if core not in self._cores]
+        late = [core for core in self._find_cores() if core not in self._cores]
         environment = self._find_environment()
         if not late and environment == self._environment:
             return
@@ -376,18 +387,6 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
-
-
-def _cores_of(pids: Sequence[int]) -> tuple[int, ...]:
-    """Return the cores of the allocation: our own, which the supervisor got, and the programs'.
-
-    A program that has bound itself to a part of them may use fewer.
-    """
-    cores = set(os.sched_getaffinity(0))
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            cores |= os.sched_getaffinity(pid)
-    return tuple(sorted(cores))
 
 
 def _find_sources(

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from teho.observe.remote_recorders import RemoteRecorders
     from teho.observe.stdout_capture import StdoutCapture
 
-__all__ = ["Supervisor", "detach_streams"]
+__all__ = ["RECORDER_CORES", "Supervisor", "detach_streams"]
+
+RECORDER_CORES = "TEHO_RECORDER_CORES"
+"""Variable with the logical CPUs, such as `0,3`, that supervisor and recorder move to once the
+program runs. `teho compare` sets it: they would slow a program that has one core."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 # si_code of a signal that the kernel or a terminal sent (Linux, asm-generic/siginfo.h).
@@ -81,6 +85,8 @@ class Supervisor:
         self._usage: resource.struct_rusage | None = None
         self.started_s = 0.0
         """Monotonic time of the program's start."""
+        self.program_cores: tuple[int, ...] = ()
+        """Logical CPUs that were the program's, if this process has left them."""
         self._ended_s = 0.0
         self._is_shared = False
         self._released = False
@@ -119,11 +125,15 @@ class Supervisor:
         # Orphans of the program come back to us, so that they are still counted.
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        environment = dict(environment)
+        recorder_cores = environment.pop(RECORDER_CORES, "")
         failure_read, failure_write = os.pipe()
         self.started_s = time.monotonic()
         self.program_pid = os.fork()
         if self.program_pid == 0:
             self._become(command, environment, failure_write)
+        if recorder_cores:
+            self._move_to(recorder_cores)
         os.close(failure_write)
         if self._passed_on:
             self._passed_on.let_go()
@@ -133,6 +143,15 @@ class Supervisor:
             _, ended = os.waitpid(self.program_pid, 0)
             raise CannotStart(os.waitstatus_to_exitcode(ended), os.fsdecode(failure))
         return self.program_pid
+
+    def _move_to(self, cores: str) -> None:
+        own = tuple(sorted(os.sched_getaffinity(0)))
+        try:
+            os.sched_setaffinity(0, [int(core) for core in cores.split(",")])
+        except (OSError, ValueError) as error:
+            self.trouble(f"the recorder stays on the program's cores: {error}")
+        else:
+            self.program_cores = own
 
     def _become(self, command: Sequence[str], environment: Mapping[str, str], failure: int) -> None:
         """In the child: undo what we did to signals, and become the program."""
