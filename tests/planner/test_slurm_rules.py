@@ -318,6 +318,47 @@ def test_one_thread_of_each_core_is_asked_for_if_no_node_with_threads_has_so_man
     assert (option.given.cores, option.given.cpus) == (20, 20)
 
 
+def test_a_node_whose_reserved_core_makes_it_too_small_may_come_for_its_threads() -> None:
+    # Slurm 22.05 with CR_CPU counts the reserved core for --threads-per-core=1, and then gives
+    # threads: 20 CPUs there are 10 cores.
+    twice = NodeKind(
+        name="smt", count=8, cores=20, usable_cores=19, threads_per_core=2, memory="64GiB",
+        source="S",
+    )  # fmt: skip
+    site = cluster(twice, CPU, dialect={"gives_whole": "cpus"})
+    for option in plan(site, gpus=0, cpus=16, memory_mib=1000).options:
+        assert (option.cpus_per_core, option.one_thread, option.unknown) == (2, False, ())
+    # Two CPUs for each of 20 cores are more than the other nodes have.
+    (option,) = plan(site, gpus=0, cpus=20, memory_mib=1000).options
+    assert (option.node_kind, option.cpus_per_core, option.one_thread) == ("cpu", 1, True)
+    assert option.given is not None
+    assert (option.given.cores, option.given.cpus) == (None, 20)
+    assert option.unknown == (
+        "whether each node gives 20 cores or 10: some nodes have several CPUs per core, and Slurm "
+        "counts CPUs there",
+    )
+
+
+def test_a_minimum_is_compared_with_what_is_asked_of_a_whole_node() -> None:
+    least = {"normal": qos(min_of_job={"gres/gpu": 2, "gres/gpu:a100": 2, "cpu": 8})}
+    site = cluster(GPU, exclusive=True, qos=least)
+    assert only(site, gpus=2)
+    assert "1 GPU, less than the minimum of 2 GPUs" in refusal(site, gpus=1).sentence
+    assert "2 CPUs, less than the minimum of 8" in refusal(site, gpus=2, cpus_per_gpu=1).sentence
+
+
+def test_cores_are_unknown_if_slurm_gives_them_for_the_default_memory_of_gpus() -> None:
+    needs, gpus = {"default_memory_per_gpu": "64000MiB"}, {"gpus": 3, "cpus_per_gpu": 1}
+    option = only(cluster(GPU, **needs), **gpus)
+    assert option.given is not None
+    assert option.given.cores == 3
+    most = {"normal": qos(max_of_user={"cpu": 31})}
+    option = only(cluster(GPU, max_memory_per_cpu="64000MiB", qos=most, **needs), **gpus)
+    assert option.given is not None
+    assert option.given.cores is None
+    assert "stays within the limit of 31 CPUs per job" in option.unknown[0]
+
+
 def test_memory_of_each_gpu_is_that_of_all_gpus_of_a_whole_node() -> None:
     # Slurm gives all four, and each has its memory.
     site = cluster(GPU, exclusive=True, default_memory_per_gpu="64000MiB")

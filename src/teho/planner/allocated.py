@@ -7,12 +7,13 @@ sockets, `CR_CPU` single threads; whole nodes come with the GPUs of all their ty
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from teho.model.cluster import NodeKind
 from teho.model.plan import Given
 from teho.planner.shape import Case, default_memory_is_too_much, memory_mib
+from teho.units import counted
 
 __all__ = [
     "CpusPerCore",
@@ -21,6 +22,7 @@ __all__ = [
     "given_to",
     "kinds_that_may_come",
     "memory_with_all_gpus",
+    "unsure_cores",
 ]
 
 T = TypeVar("T")
@@ -58,27 +60,60 @@ class CpusPerCore(NamedTuple):
 def cpus_per_core(case: Case) -> CpusPerCore:
     """Return what to ask for where the kinds of node that may come differ in their threads."""
     own, cores = case.kind.threads_per_core, case.shape.cores_per_node
+    if case.cluster.dialect.gives_whole == "cpus" and not case.has_whole_nodes:
+        most = _most_threads(case)
+        if own < most and cores * most <= case.kind.cores_for_jobs * own:
+            return CpusPerCore(most, one_thread=False)
     # On nodes with more threads, those of fewer cores would do for Slurm.
     threads = {own} | {
         kind.threads_per_core
         for kind in case.cluster.nodes
         if _may_come(case, kind, cores * min(1.0, own / kind.threads_per_core))
     }
-    if case.cluster.dialect.gives_whole == "cpus" and not case.has_whole_nodes:
-        # With CR_CPU one CPU of each core is one thread there, if so many cores are there at all.
-        most = max(kind.threads_per_core for kind in kinds_that_may_come(case))
-        if most > 1:
-            return CpusPerCore(most, one_thread=False)
-    return CpusPerCore(1 if len(threads) > 1 else threads.pop(), one_thread=len(threads) > 1)
+    return CpusPerCore(1 if len(threads) > 1 else own, one_thread=len(threads) > 1)
+
+
+def _most_threads(case: Case) -> int:
+    """Return the most threads of a core on nodes where one CPU of each core would be a thread.
+
+    `--threads-per-core=1` keeps a job only from nodes with fewer cores than it asks for, cores
+    that are reserved for the system included; with CR_CPU it is still given threads there.
+    """
+    cores = case.shape.cores_per_node
+    may_come = (kind for kind in case.cluster.nodes if kind.cores >= cores)
+    found = [kind.threads_per_core for kind in may_come if _may_come(case, kind, 0)]
+    return max([case.kind.threads_per_core, *found])
+
+
+def unsure_cores(case: Case) -> Iterator[str]:
+    """Yield in a few words why a node may give fewer cores than planned, if one may."""
+    asked, found = case.shape.cores_per_node, given_by_kind(case)
+    least = min((one.cores for one in found if one.cores is not None), default=asked)
+    if least < asked:
+        yield (
+            f"whether each node gives {counted(asked, 'core')} or {least}: some nodes have several "
+            "CPUs per core, and Slurm counts CPUs there"
+        )
 
 
 def kinds_that_may_come(case: Case) -> list[NodeKind]:
     """Return the kinds of node that Slurm may choose for the job, the planned one first."""
-    return [case.kind, *(kind for kind in case.cluster.nodes if _may_come(case, kind))]
+    return [case.kind, *(kind for kind in case.cluster.nodes if _may_come_by_cores(case, kind))]
 
 
-def _may_come(case: Case, kind: NodeKind, cores: float | None = None) -> bool:
-    """Return whether a job with so many cores, by default its own, may come to a kind of node."""
+def _may_come_by_cores(case: Case, kind: NodeKind) -> bool:
+    """Return whether the job as it is asked for may come to another kind of node."""
+    cores, threads = case.shape.cores_per_node, kind.threads_per_core
+    if case.cluster.dialect.gives_whole != "cpus" or case.has_whole_nodes:
+        return _may_come(case, kind, cores)
+    asked = cpus_per_core(case)
+    if asked.one_thread and threads > 1:
+        return cores <= kind.cores and _may_come(case, kind, 0)
+    return _may_come(case, kind, cores * asked.cpus / threads)
+
+
+def _may_come(case: Case, kind: NodeKind, cores: float) -> bool:
+    """Return whether a job with so many cores may come to another kind of node."""
     shape, own, partition = case.shape, case.kind, case.partition
     if kind.name not in partition.kinds or kind == own:
         return False
@@ -90,7 +125,7 @@ def _may_come(case: Case, kind: NodeKind, cores: float | None = None) -> bool:
     memory, disk = memory_mib(kind.memory), case.request.local_disk_gib
     return (
         _gpus_of(case, kind) >= shape.gpus_per_node
-        and (shape.cores_per_node if cores is None else cores) <= kind.cores_for_jobs
+        and cores <= kind.cores_for_jobs
         and (memory is None or (shape.memory_mib or 0) <= memory)
         and (disk is None or kind.local_disk_gib is None or disk <= kind.local_disk_gib)
     )
@@ -121,6 +156,10 @@ def _cores(case: Case, kind: NodeKind) -> int | None:
     usable, asked, dialect = kind.cores_for_jobs, case.shape.cores_per_node, case.cluster.dialect
     if case.has_whole_nodes:
         return usable
+    if case.partition.max_memory_per_cpu is not None and default_memory_is_too_much(
+        case.cluster, case.partition, kind, case.shape.gpus_per_node
+    ):
+        return None  # seen: Slurm 22.05 gives cores for the default memory of the GPUs
     if dialect.gives_whole == "cpus":
         return math.ceil(asked * cpus_per_core(case).cpus / kind.threads_per_core)
     if dialect.gives_whole == "sockets":

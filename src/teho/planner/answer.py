@@ -13,7 +13,7 @@ from teho.model.cluster import Cluster, Gpu, NodeKind, Partition
 from teho.model.member import Live
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
-from teho.planner.allocated import cpus_per_core, given_to
+from teho.planner.allocated import cpus_per_core, given_to, unsure_cores
 from teho.planner.cost import cost_of
 from teho.planner.grid_engine_rules import environment_of, unknown_to_plan
 from teho.planner.limits import refusals_of
@@ -352,6 +352,7 @@ def option_of(case: Case) -> Option:
         advice=advice_for(case),
         unknown=(
             *unknown_of(case.cluster, case.partition, case.live, case.limits),
+            *unsure_cores(case),
             *unsure_limits(case),
             *unknown_to_plan(case),
         ),

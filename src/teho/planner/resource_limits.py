@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from teho.model.plan import Given, Refusal
-from teho.planner.allocated import given_by_kind
+from teho.planner.allocated import cpus_per_core, given_by_kind
 from teho.planner.shape import Case
 from teho.planner.slurm_rules import Limit
 from teho.units import counted, format_mib
@@ -95,7 +95,7 @@ def _held(case: Case) -> Iterator[_Held]:
     for given, most, where in (
         (of_job, limits.job, "per job"),
         (of_node, limits.node, "per node"),
-        (of_job, limits.least, ""),
+        (of_job | _asked_of_whole_nodes(case), limits.least, ""),
     ):
         for what, limit in most.items():
             yield _Held(what, limit, given.get(what), where)
@@ -115,6 +115,22 @@ def _given(case: Case) -> dict[str, _Range]:
             before = found.get(what, own)
             found[what] = _Range(min(before.least, own.least), max(before.most, own.most))
     return found
+
+
+def _asked_of_whole_nodes(case: Case) -> dict[str, _Range]:
+    """Return what the job asks for where it is given more: whole nodes.
+
+    Slurm 22.05 compares a minimum with it when the job is submitted.
+    """
+    if not case.has_whole_nodes:
+        return {}
+    shape, kind = case.shape, case.kind
+    gpus, cpus = shape.nodes * shape.gpus_per_node, cpus_per_core(case).cpus * shape.cores_per_node
+    found = {"cpu": shape.nodes * cpus, "gres/gpu": gpus}
+    for gpu_type in case.cluster.counted_gpus:
+        is_asked = kind.gpu is not None and kind.gpu.type.lower() == gpu_type.lower()
+        found[f"gres/gpu:{gpu_type}"] = gpus if is_asked else 0
+    return {what: _Range(count, count) for what, count in found.items()}
 
 
 def _counted(case: Case, given: Given) -> Iterator[tuple[str, _Range]]:
