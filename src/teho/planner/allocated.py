@@ -62,7 +62,7 @@ def cpus_per_core(case: Case) -> CpusPerCore:
     own, cores = case.kind.threads_per_core, case.shape.cores_per_node
     if case.cluster.dialect.gives_whole == "cpus" and not case.has_whole_nodes:
         most = _most_threads(case)
-        if own < most and cores * most <= case.kind.cores_for_jobs * own:
+        if most > 1 and cores * most <= case.kind.cores_for_jobs * own:
             return CpusPerCore(most, one_thread=False)
     # On nodes with more threads, those of fewer cores would do for Slurm.
     threads = {own} | {
