@@ -345,6 +345,31 @@ def test_a_minimum_is_compared_with_what_is_asked_of_a_whole_node() -> None:
     assert "2 CPUs, less than the minimum of 8" in refusal(site, gpus=2, cpus_per_gpu=1).sentence
 
 
+def test_cores_for_memory_are_single_threads_if_these_are_asked_for() -> None:
+    # 7000 MiB at 2000 MiB a CPU are 4 CPUs: with --threads-per-core=1 of 4 cores (Slurm 22.05).
+    twice = NodeKind(name="smt", count=8, cores=16, threads_per_core=2, memory="64GiB", source="S")
+    site = cluster(twice, CPU, max_memory_per_cpu="2000MiB")
+    plain, smt = plan(site, gpus=0, cpus=2, memory_mib=7000).options
+    assert (smt.node_kind, smt.one_thread, plain.node_kind) == ("smt", True, "cpu")
+    assert smt.given is not None
+    assert (smt.given.cores, plain.cpus_per_task) == (4, 4)
+
+
+def test_cpus_of_a_whole_node_are_limited_by_the_most_memory_of_each() -> None:
+    # 128000 MiB at 8000 MiB a CPU are 16 of its 32 CPUs; seen with Slurm 22.05.
+    site = cluster(GPU, exclusive=True, max_memory_per_cpu="8000MiB")
+    option = only(site, gpus=2)
+    assert (option.cpus_per_task, option.memory_mib) == (16, 128000)
+    assert only(site, gpus=2, cpus=16)
+    found = refusal(site, gpus=2, cpus=17)
+    assert (found.kind, found.instead) == ("memory_of_whole_node", "--cpus 16")
+    assert "the node has enough for 16 CPUs" in found.sentence
+    # Of a node that is shared, the memory that is asked for counts.
+    shared = cluster(GPU, max_memory_per_cpu="8000MiB")
+    assert only(shared, gpus=2, cpus=17)
+    assert refusal(shared, gpus=2, cpus=17, exclusive=True).kind == "memory_of_whole_node"
+
+
 def test_cores_are_unknown_if_slurm_gives_them_for_the_default_memory_of_gpus() -> None:
     needs, gpus = {"default_memory_per_gpu": "64000MiB"}, {"gpus": 3, "cpus_per_gpu": 1}
     option = only(cluster(GPU, **needs), **gpus)

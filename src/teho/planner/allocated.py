@@ -169,6 +169,10 @@ def _cores(case: Case, kind: NodeKind) -> int | None:
         # Of one job in several sockets, or with GPUs, Slurm may give more than are needed.
         sure = needed == sockets or (needed == 1 and not case.shape.gpus_per_node)
         return min(usable, needed * each) if sure else None
+    each_mib, memory = memory_mib(case.partition.max_memory_per_cpu), case.shape.memory_mib
+    if each_mib and memory and cpus_per_core(case).one_thread:
+        cores = math.ceil(memory / each_mib)  # a CPU of each
+        return max(asked, cores) if cores <= usable else None
     return asked
 
 

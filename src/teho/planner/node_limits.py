@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 from teho.model.plan import Refusal
 from teho.planner.allocated import cpus_per_core, memory_with_all_gpus
-from teho.planner.shape import Case, memory_mib, most_cpus_with_memory_per_gpu
+from teho.planner.shape import (
+    Case,
+    memory_mib,
+    most_cpus_of_a_whole_node,
+    most_cpus_with_memory_per_gpu,
+)
 from teho.units import counted, format_mib, mib_text
 
 __all__ = ["node_refusals"]
@@ -66,6 +71,16 @@ def _cores(case: Case) -> Iterator[Refusal]:
             f"CPU there, whatever `--mem` says, and the node has enough for {most} CPUs",
             source=partition.source,
             instead=f"--cpus-per-gpu {fair}",
+        )
+    most = most_cpus_of_a_whole_node(partition, kind) if case.has_whole_nodes else None
+    if most is not None and cpus > most:
+        yield Refusal(
+            kind="memory_of_whole_node",
+            sentence=f"the job requests {_cpus(case, cpus)} on a node; for a whole node Slurm "
+            f"counts {format_mib(memory_mib(partition.max_memory_per_cpu) or 0)} of memory for "
+            f"each CPU, whatever `--mem` says, and the node has enough for {most} CPUs",
+            source=partition.source,
+            instead=f"--cpus {max(1, most // per_core) * shape.nodes}",
         )
     if partition.max_cpus_per_node is not None and cpus > partition.max_cpus_per_node:
         yield Refusal(

@@ -22,6 +22,7 @@ __all__ = [
     "fewest_nodes",
     "in_words",
     "memory_mib",
+    "most_cpus_of_a_whole_node",
     "most_cpus_with_memory_per_gpu",
     "node_counts",
     "seconds",
@@ -225,6 +226,16 @@ def most_cpus_with_memory_per_gpu(
     return whole // each
 
 
+def most_cpus_of_a_whole_node(partition: Partition, kind: NodeKind) -> int | None:
+    """Return how many CPUs of a node a job may ask for that is given the node whole.
+
+    Slurm 22.05 counts the most memory of a CPU (MaxMemPerCPU) for each of them, whatever `--mem`
+    says, and refuses more than the node has. None: any number.
+    """
+    each, whole = memory_mib(partition.max_memory_per_cpu), memory_mib(kind.memory)
+    return whole // each if each and whole else None
+
+
 def in_words(cluster: Cluster, partition: Partition) -> str:
     """Write a partition in a sentence: `partition gpu`, `queue all.q`, or a label: `GPU nodes`."""
     what = "partition" if cluster.scheduler == "slurm" else "queue"
@@ -327,6 +338,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         job = limits.job_most("cpu")
         in_cpus.append(None if job is None else job // self.nodes)
         in_cpus.append(most_cpus_with_memory_per_gpu(self.cluster, partition, self.kind, self.gpus))
+        in_cpus.append(most_cpus_of_a_whole_node(partition, self.kind) if self.whole else None)
         in_cores = [self.usable, partition.max_cores_per_node]
         in_cores.append(partition.max_cores // self.nodes if partition.max_cores else None)
         known = [number for number in in_cores if number is not None]
