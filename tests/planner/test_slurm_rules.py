@@ -29,6 +29,7 @@ from teho.planner.answer import answer
 A100 = Gpu(type="a100", count=4, vendor="nvidia", model="a100")
 GPU = NodeKind(name="gpu", count=4, cores=32, sockets=2, memory="128000MiB", gpu=A100, source="S")
 CPU = NodeKind(name="cpu", count=8, cores=32, sockets=2, memory="64000MiB", source="S")
+WIDE = NodeKind(name="wide", count=2, cores=64, sockets=2, memory="64000MiB", source="S")
 OWN = Association(account="lab", default_qos="normal", qos=("normal", "long"))
 MEMBER = Live(states={"gpu": "UP"}, groups=("users",), default_account="lab", associations=(OWN,))
 
@@ -335,6 +336,10 @@ def test_a_node_whose_reserved_core_makes_it_too_small_may_come_for_its_threads(
     assert (option.given.cores, option.given.cpus) == (None, 20)
     (unknown,) = option.unknown
     assert unknown.startswith("whether each node gives 20 cores or 10: some nodes have several")
+    # 40 CPUs are more than the 38 of the other nodes for jobs, but Slurm may give all 40.
+    (option,) = plan(cluster(twice, WIDE, dialect={"gives_whole": "cpus"}), gpus=0, cpus=20).options
+    assert option.given is not None
+    assert (option.cpus_per_core, option.given.cores, option.given.cpus) == (2, None, 40)
 
 
 def test_a_minimum_is_compared_with_what_is_asked_of_a_whole_node() -> None:

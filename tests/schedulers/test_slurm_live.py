@@ -43,6 +43,7 @@ class Slurm:
         if any(one in words for one in self.away):
             raise NoAnswerError("away") if "sinfo" in words else MissingCommandError("not there")
         if argv[0] == "sinfo":
+            assert "-e" in argv  # else nodes of different sizes are one line, with `24+` CPUs
             return done(SINFO)
         if argv[0] == "scontrol":
             return done("ClusterName = oak\n" if "config" in argv else PARTITIONS)

@@ -107,9 +107,9 @@ def _may_come_by_cores(case: Case, kind: NodeKind) -> bool:
     if case.cluster.dialect.gives_whole != "cpus" or case.has_whole_nodes:
         return _may_come(case, kind, cores)
     asked = cpus_per_core(case)
-    if asked.one_thread and threads > 1:
-        return cores <= kind.cores and _may_come(case, kind, 0)
-    return _may_come(case, kind, cores * asked.cpus / threads)
+    # Cores that are reserved for the system count, as far as can be seen.
+    needed = cores if asked.one_thread else cores * asked.cpus / threads
+    return needed <= kind.cores and _may_come(case, kind, 0)
 
 
 def _may_come(case: Case, kind: NodeKind, cores: float) -> bool:

@@ -69,7 +69,7 @@ def _states(ask: Ask) -> dict[str, str] | None:
 
 
 def _nodes(ask: Ask) -> tuple[NodesNow, ...] | None:
-    text = answer_now(ask, "sinfo", "-a", "-h", "-o", "%R|%c|%G|%t|%D")
+    text = answer_now(ask, "sinfo", "-a", "-e", "-h", "-o", "%R|%c|%G|%t|%D")
     if text is None:
         return None
     found: dict[tuple[str, int, tuple[tuple[str, int], ...]], int] = {}
