@@ -10,7 +10,6 @@ import pytest
 
 TEHO_OWN = {
     "teho",
-    "teho.exec_program",
     "teho.cli",
     "teho.errors",
     "teho.launch",
@@ -23,6 +22,8 @@ TEHO_OWN = {
     "teho.launch.site",
     "teho.launch.sites",
     "teho.launch.variables",
+    "teho.process",
+    "teho.process.exec_program",
     "teho.schedulers",
     "teho.schedulers.hostlist",
     "teho.schedulers.task",

@@ -135,9 +135,9 @@ def _refusal(meter: Meter, lacking: Mapping[int, Missing]) -> DeviceError:
 
 
 def _run(argv: tuple[str, ...]) -> None:
-    from teho.exec_program import CannotStart, exec_program
     from teho.observe.metered import run_metered
     from teho.observe.program import die_like
+    from teho.process.exec_program import CannotStart, exec_program
 
     try:
         if not _speaks(os.environ):

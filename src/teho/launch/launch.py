@@ -6,7 +6,6 @@ import os
 import sys
 
 from teho.errors import InputError
-from teho.exec_program import CannotStart, exec_program
 from teho.launch.binding import bind
 from teho.launch.caches import create, find_caches
 from teho.launch.containers import container_variables, is_container, is_inside
@@ -21,6 +20,7 @@ from teho.launch.variables import (
     thread_variables,
     torchrun_variables,
 )
+from teho.process.exec_program import CannotStart, exec_program
 from teho.schedulers.hostlist import is_number
 from teho.schedulers.task import at_rank, is_batch_script, read_task
 

@@ -23,9 +23,9 @@ from teho.errors import DeviceError
 from teho.model.device import Device, DeviceSource
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure
-from teho.observe.pipes import LineReader, send
 from teho.observe.program import Outcome, die_like
 from teho.observe.supervisor import Supervisor
+from teho.process.json_lines import LineReader, send
 
 __all__ = ["MeteredGpu", "MeteredRun", "run_metered"]
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from teho.observe.pipes import LineReader, send, wait_for
+from teho.process.json_lines import LineReader, send, wait_for
 
 __all__ = ["VISIBLE", "NodeLeader", "PeerTask", "PeerTasks", "stand_by", "visible_to_any"]
 

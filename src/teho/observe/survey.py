@@ -27,8 +27,8 @@ from teho.model.device import DeviceSource, Readings
 from teho.model.metric import Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
-from teho.observe.isolated_call import IsolatedCall, answering
 from teho.observe.node_leader import VISIBLE
+from teho.process.isolated_call import IsolatedCall, answering
 from teho.schedulers.allocation import read_allocation
 from teho.version import __version__
 
@@ -95,7 +95,7 @@ def _answers(of: str, call: IsolatedCall) -> Answers:
     return Answers(
         of=of,
         state="failed",
-        why=found.detail,
+        why=found.why,
         next_step="report it to the administrator; `dmesg` may show what the driver complains of",
     )
 

@@ -13,25 +13,31 @@ import os
 import select
 import signal
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from teho.errors import InputError, TehoError
-from teho.model.missing import Missing, Reason
+from teho.process.child import fork_child, wait_for_exit
 
-__all__ = ["IsolatedCall", "answering", "executing"]
+__all__ = ["IsolatedCall", "NoAnswer", "answering", "executing"]
 
 _T = TypeVar("_T")
 _ERROR = b"!"
 """What an answer that is an error begins with; JSON never does."""
-_MOMENT_S = 0.001
 _GRACE_S = 5
 """After its time an asking process ends by itself, where nobody is left to end it."""
 _asking: dict[int, int] = {}
 """Asking processes whose end was not seen -> the process that they ask for."""
+
+
+class NoAnswer(msgspec.Struct, frozen=True):
+    """A call that gave no answer."""
+
+    why: str
+    """A sentence that names who was asked."""
 
 
 class IsolatedCall:
@@ -51,14 +57,8 @@ class IsolatedCall:
         # A Ctrl-C in between would leave one behind that is not known, or no group yet.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            with warnings.catch_warnings():
-                # Other threads there may be hold no lock that the child could need.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self._pid = os.fork()
-            if self._pid == 0:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-                signal.alarm(math.ceil(deadline_s) + _GRACE_S)
-                _ask_and_exit(of, ask, write_end)
+            end_s = math.ceil(deadline_s) + _GRACE_S
+            self._pid = fork_child(partial(_ask, of, ask, write_end, mask, end_s))
             with contextlib.suppress(OSError):
                 os.setpgid(self._pid, self._pid)
             _asking[self._pid] = os.getpid()
@@ -66,20 +66,18 @@ class IsolatedCall:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(write_end)
 
-    def answer(self, form: type[_T]) -> _T | Missing:
+    def answer(self, form: type[_T]) -> _T | NoAnswer:
         """Wait for the answer, which is JSON of this form; see `output`."""
         data = self.output()
-        if isinstance(data, Missing):
+        if isinstance(data, NoAnswer):
             return data
         try:
             return msgspec.json.decode(data, type=form)
         except msgspec.MsgspecError:
             shown = data[:60].decode(errors="replace")
-            return Missing(
-                Reason.FAILED, f"{self._of} answered {shown!r}, which Teho does not understand"
-            )
+            return NoAnswer(f"{self._of} answered {shown!r}, which Teho does not understand")
 
-    def output(self) -> bytes | Missing:
+    def output(self) -> bytes | NoAnswer:
         """Wait for what was written; its process is gone then, where it lets itself end."""
         data, in_time = self._listen()
         if not in_time:
@@ -95,17 +93,15 @@ class IsolatedCall:
             why = f"the process that asked {self._of} failed: {code}"
         else:
             return data
-        return Missing(Reason.FAILED, why)
+        return NoAnswer(why)
 
     def _exit_code(self, until_s: float) -> int:
         """Return how the process ended; 0 if it still ends, perhaps inside a driver."""
-        while True:
-            ended, status = os.waitpid(self._pid, os.WNOHANG)
-            if ended:
-                del _asking[self._pid]
-            if ended or time.monotonic() >= until_s:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(_MOMENT_S)
+        status = wait_for_exit(self._pid, until_s)
+        if status is None:
+            return 0
+        del _asking[self._pid]
+        return os.waitstatus_to_exitcode(status)
 
     def _listen(self) -> tuple[bytes, bool]:
         data = b""
@@ -160,25 +156,32 @@ def executing(command: Sequence[str], environment: Mapping[str, str]) -> Callabl
     return ask
 
 
-def _ask_and_exit(of: str, ask: Callable[[int], None], write_end: int) -> None:
-    status = 1
+def _ask(
+    of: str,
+    ask: Callable[[int], None],
+    write_end: int,
+    mask: Collection[int],
+    end_s: int,
+) -> None:
+    """In the asking process: ask, and write the answer; or why there is none, after `_ERROR`."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    signal.alarm(end_s)
+    os.setpgid(0, 0)
+    # What a driver's library prints is not a part of the answer. A process that hangs must not
+    # keep the terminal, or the reader of Teho's output, waiting.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nowhere, descriptor)
+    error_end = os.dup(write_end)
     try:
-        os.setpgid(0, 0)
-        # Neither is what a driver's library prints a part of the answer, nor may a process that
-        # hangs keep the terminal, or whoever reads from us, waiting.
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(nowhere, descriptor)
-        error_end = os.dup(write_end)
-        try:
-            ask(write_end)
-            status = 0
-        except OSError as error:
-            named = f"{error.filename}: " if error.filename else ""
-            os.write(error_end, _ERROR + f"{named}{error.strerror or error}".encode())
-        except TehoError as error:
-            os.write(error_end, _ERROR + error.found.encode())
-        except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a line
-            os.write(error_end, _ERROR + f"asking {of} failed: {error!r}".encode())
-    finally:
-        os._exit(status)
+        ask(write_end)
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        os.write(error_end, _ERROR + f"{named}{error.strerror or error}".encode())
+        raise
+    except TehoError as error:
+        os.write(error_end, _ERROR + error.found.encode())
+        raise
+    except Exception as error:
+        os.write(error_end, _ERROR + f"asking {of} failed: {error!r}".encode())
+        raise

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from teho.process.child import fork_child
+
 __all__ = ["parallel_map"]
 
 T = TypeVar("T")
@@ -32,7 +34,7 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     if count < 2 or threading.active_count() > 1:
         return [function(thing) for thing in things]
     shares = [things[first::count] for first in range(count)]
-    children = [_Child(function, share) for share in shares[1:]]
+    children = [_Share(function, share) for share in shares[1:]]
     try:
         done = [[function(thing) for thing in shares[0]]]
     finally:
@@ -42,18 +44,13 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
     return [done[place % count][place // count] for place in range(len(things))]
 
 
-class _Child:
-    def __init__(self, function: Callable[[T], R], share: Sequence[T]) -> None:
+class _Share:
+    """A part of the work, done in a child."""
+
+    def __init__(self, function: Callable[[T], R], things: Sequence[T]) -> None:
         self._end, end = os.pipe()
-        self._pid = os.fork()
-        if self._pid:
-            os.close(end)
-            return
-        try:
-            with os.fdopen(end, "wb") as answer:
-                pickle.dump([function(thing) for thing in share], answer, pickle.HIGHEST_PROTOCOL)
-        finally:
-            os._exit(0)  # nothing of what the parent has begun is ended here
+        self._pid = fork_child(lambda: _answer(function, things, end))
+        os.close(end)
 
     def results(self) -> list[Any] | None:
         """Return what it made; None if that is not whole."""
@@ -64,3 +61,8 @@ class _Child:
             return list(pickle.loads(data))  # noqa: S301 - our own child's
         except (EOFError, pickle.UnpicklingError):
             return None
+
+
+def _answer(function: Callable[[T], R], things: Sequence[T], end: int) -> None:
+    with os.fdopen(end, "wb") as answer:
+        pickle.dump([function(thing) for thing in things], answer, pickle.HIGHEST_PROTOCOL)

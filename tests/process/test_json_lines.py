@@ -1,10 +1,13 @@
-"""The pipe between supervisor and recorder: nothing that was sent is lost."""
+"""Messages through pipes: nothing that was sent is lost."""
 
 from __future__ import annotations
 
 import os
+import threading
 
-from teho.observe.pipes import LineReader, send
+import pytest
+
+from teho.process.json_lines import LineReader, LineTooLongError, send, send_all
 
 
 def pair() -> tuple[LineReader, int]:
@@ -58,3 +61,39 @@ def test_nobody_reads_any_more() -> None:
     os.close(reader.descriptor)
     send(write, trouble="x")  # SIGPIPE is ignored by Python, EPIPE by send
     os.close(write)
+
+
+def test_a_message_that_is_larger_than_the_pipe() -> None:
+    read, write = os.pipe()
+    reader = LineReader(read, blocking=True)
+    text = "x" * 300_000
+    writer = threading.Thread(target=send_all, args=(write,), kwargs={"text": text})
+    writer.start()
+    while not reader.has_messages:
+        assert reader.read()
+    writer.join()
+    assert reader.take() == [{"text": text}]
+    assert reader.take() == []
+    os.close(write)
+    assert not reader.read()
+    assert reader.closed
+    os.close(read)
+
+
+def test_a_line_that_is_too_long() -> None:
+    read, write = os.pipe()
+    reader = LineReader(read, blocking=True, longest_bytes=10)
+    os.write(write, b'{"a": 1}\n{"b": 2 and so on')
+    with pytest.raises(LineTooLongError, match='"b": 2'):
+        reader.read()
+    os.close(write)
+    os.close(read)
+
+
+def test_lines_that_the_caller_parses() -> None:
+    read, write = os.pipe()
+    reader = LineReader(read, lambda line: {"length": len(line)})
+    os.write(write, b"abc\n\n")
+    assert list(reader.messages()) == [{"length": 3}, {"length": 0}]
+    os.close(write)
+    os.close(read)
