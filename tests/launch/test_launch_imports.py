@@ -19,6 +19,7 @@ TEHO_OWN = {
     "teho.launch.gpus",
     "teho.launch.launch",
     "teho.launch.options",
+    "teho.launch.prepare",
     "teho.launch.site",
     "teho.launch.sites",
     "teho.launch.variables",
