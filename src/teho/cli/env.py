@@ -218,7 +218,7 @@ def _this_node() -> Target:
     from teho.software.check import Target
 
     def ask() -> tuple[dict[str, str], tuple[Device, ...]]:
-        from teho.devices.others import other_devices, versions_of
+        from teho.devices.sources import other_devices, versions_of
 
         return versions_of("nvidia", Path("/")), other_devices("nvidia", Path("/"), ())
 

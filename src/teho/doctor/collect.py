@@ -13,8 +13,8 @@ import msgspec
 
 from teho.clusters.catalogue import load_catalogue, load_cluster
 from teho.clusters.current import current_cluster
-from teho.devices.cgroup import cpu_quota
-from teho.devices.host import describe_host
+from teho.devices.host.cgroup import cpu_quota
+from teho.devices.host.source import describe_host
 from teho.devices.procfile import read_text
 from teho.doctor.files import look_at, read_quotas, sample
 from teho.doctor.machine import (

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from teho.devices.meter import Meter, counted_with, drawn, without_counter
-from teho.devices.sources import OPENERS
+from teho.devices.sources import VENDORS
 from teho.errors import DeviceError
 from teho.model.device import Device, DeviceSource
 from teho.model.missing import Missing, Reason
@@ -181,7 +181,7 @@ class _Power:
         self._sources: list[DeviceSource] = []
         for vendor in sorted({device.vendor for device in devices}):
             try:
-                self._sources.append(OPENERS[vendor](environment, root))
+                self._sources.append(VENDORS[vendor].open_source(environment, root))
             except DeviceError:
                 continue
         nothing = Missing(Reason.UNSUPPORTED, "neither an energy counter nor power")

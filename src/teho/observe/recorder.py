@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 
 from teho.config.privacy import readable
-from teho.devices.cgroup import cpu_quota
-from teho.devices.host import HostSource, describe_host
-from teho.devices.proctree import ProcessTree
+from teho.devices.host.cgroup import cpu_quota
+from teho.devices.host.proctree import ProcessTree
+from teho.devices.host.source import HostSource, describe_host
 from teho.devices.sources import open_gpus
 from teho.model.device import DeviceSource, Readings
 from teho.model.metric import METRICS_BY_NAME
