@@ -5,7 +5,6 @@ Only the standard library is loaded before a vendor is asked.
 
 from __future__ import annotations
 
-import pkgutil
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +22,11 @@ __all__ = ["VENDORS", "open_gpus", "other_devices", "versions_of", "visible_vari
 
 
 def _find_vendors() -> dict[str, Vendor]:
+    # Not pkgutil: it loads `inspect`, on each node and in each task.
     packages = [
-        import_module(f"{devices.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(devices.__path__)
-        if module.ispkg
+        import_module(f"{devices.__name__}.{path.parent.name}")
+        for folder in devices.__path__
+        for path in Path(folder).glob("*/__init__.py")
     ]
     found = [package.VENDOR for package in packages if hasattr(package, "VENDOR")]
     return {vendor.name: vendor for vendor in sorted(found, key=_order)}
