@@ -34,13 +34,14 @@ test: .venv/dev  ## Everything that CI runs: style, types, layers, tests.
 	$(BIN)/python -m compileall -q src tests # the tests start Teho a thousand times
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-check: .venv/dev  ## Style, types, layers and the probe's Python alone: seconds.
+check: .venv/dev  ## Style, types, layers, and Python 3.8 where it is needed: seconds.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/vermin -q --violations -t=3.8- src/teho/probe/inject src/teho/bench/programs src/teho/doctor/programs \
-	  src/teho/software/what_is_installed.py
+	  src/teho/software/what_is_installed.py src/teho/launch/check.py src/teho/launch/checking \
+	  src/teho/process/__init__.py src/teho/process/json_lines.py
 
 soak: .venv/dev  ## Plans on random sites against a real SCHEDULER; SITES, REQUESTS, SEED: an hour.
 	sh tests/debian-packages.sh

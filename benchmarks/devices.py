@@ -73,7 +73,7 @@ def first_sample_ms(env: Mapping[str, str]) -> float:
 
 
 def _main(count: int) -> None:
-    from teho.devices.nvidia import NvidiaSource
+    from teho.devices.nvidia.source import NvidiaSource
 
     source = NvidiaSource(dict(os.environ))
     pids = frozenset({os.getpid()})

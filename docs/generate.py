@@ -204,7 +204,7 @@ def launch_sites() -> str:
     return (
         '"""What `teho launch` needs of the catalogue; made by docs/generate.py."""\n\n'
         "from __future__ import annotations\n\n"
-        "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from teho.launch.site import Site\n\n"
+        "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from teho.launch.site_types import Site\n\n"
         '__all__ = ["SITES"]\n\n'
         f"SITES: list[Site] = {pprint.pformat(sites, width=98, sort_dicts=False)}\n"
     )

@@ -22,7 +22,7 @@ from typing import Any
 
 import pynvml as nv
 
-from teho.devices.nvidia import NvidiaSource
+from teho.devices.nvidia.source import NvidiaSource
 from teho.model.missing import Missing
 
 _METRIC = re.compile(r"NVML_GPM_METRIC_(?!MAX)(\w+)")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import pynvml
 
 import teho
-from teho.devices.nvidia import NvidiaSource
+from teho.devices.nvidia.source import NvidiaSource
 
 
 def main(count: int) -> None:

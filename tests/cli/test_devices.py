@@ -18,7 +18,7 @@ import nvml_stub
 import pytest
 from amd_tree import build_mi250x
 
-from teho.devices.sources import OPENERS, open_gpus
+from teho.devices.sources import VENDORS, open_gpus
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing
 from teho.model.survey import SCHEMA, Answers, Survey
@@ -226,7 +226,8 @@ def test_a_mistake_of_ours_is_a_line_too(monkeypatch: pytest.MonkeyPatch, tmp_pa
     def open_nothing(*_: object) -> None:
         raise ValueError("an answer that nobody expected")
 
-    monkeypatch.setitem(OPENERS, "nvidia", open_nothing)
+    broken = VENDORS["nvidia"]._replace(open_source=open_nothing)
+    monkeypatch.setitem(VENDORS, "nvidia", broken)
     answers = nvidia(take_survey({}, tmp_path))
     assert answers.state == "failed"
     assert "an answer that nobody expected" in answers.why

@@ -346,4 +346,4 @@ def test_it_loads_little(under) -> None:
     )  # fmt: skip
     loaded = set(done.stdout.split())
     assert "teho.devices.meter" in loaded
-    assert not loaded & {"pyarrow", "rich", "jinja2", "teho.explain", "teho.devices.nvidia"}
+    assert not loaded & {"pyarrow", "rich", "jinja2", "teho.explain", "teho.devices.nvidia.source"}

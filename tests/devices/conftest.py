@@ -9,8 +9,8 @@ import nvml_stub
 import pytest
 from nvml_bench import Bench
 
-from teho.devices.amd import AmdSource
-from teho.devices.host import HostSource
+from teho.devices.amd.source import AmdSource
+from teho.devices.host.source import HostSource
 
 
 @pytest.fixture(autouse=True)

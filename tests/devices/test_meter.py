@@ -12,7 +12,8 @@ from nvml_stub import Scenario, gpu_uuid
 
 from stubs.amd_tree import build_mi100, build_mi250x, build_mi300a
 from teho.devices.meter import Meter, added, counted_with, drawn, without_counter
-from teho.devices.sources import OPENERS
+from teho.devices.sources import VENDORS
+from teho.devices.vendor import Vendor
 from teho.errors import DeviceError
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
@@ -225,7 +226,7 @@ def test_a_counter_of_32_bits_does_not_tell_a_long_time(tmp_path: Path):
 def test_the_gpus_of_a_new_vendor_are_read_through_their_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """A vendor is one file: nothing has to be done here for it."""
+    """A vendor is one folder: nothing has to be done here for it."""
 
     class Source:
         devices = (Device(id="X-0", index=0, name="X", vendor="x"),)
@@ -239,7 +240,8 @@ def test_the_gpus_of_a_new_vendor_are_read_through_their_source(
             self.closed = True
 
     source = Source()
-    monkeypatch.setitem(OPENERS, "x", lambda *_: source)
+    vendor = Vendor("x", lambda *_: source, all_gpus=lambda _: (), versions=lambda _: ())
+    monkeypatch.setitem(VENDORS, "x", vendor)
     meter = Meter({}, tmp_path)
     assert (meter.devices, meter.notes, meter.read()) == (source.devices, source.notes, [42.0])
     meter.close()

@@ -15,7 +15,7 @@ import record_devices
 from nvml_stub import Scenario
 
 from stubs.amd_tree import build_mi250x
-from teho.devices.amd import AmdSource
+from teho.devices.amd.source import AmdSource
 
 PROGRAM = Path(record_devices.__file__)
 REFUSED = (

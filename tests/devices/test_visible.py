@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teho.devices.visible import visible_cuda, visible_rocm
+from teho.devices.amd.visible import visible_rocm
+from teho.devices.nvidia.visible import visible_cuda
 from teho.model.device import Device
 
 

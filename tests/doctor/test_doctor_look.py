@@ -24,11 +24,10 @@ from teho.doctor.checks._processes import cores_of_process
 from teho.doctor.collect import collect_snapshot
 from teho.doctor.files import look_at, read_quotas, sample
 from teho.doctor.machine import cores_of_numa, gpu_files, read_clock, read_limits, threads_per_core
-from teho.doctor.python import look_into, see
+from teho.doctor.python import look_into, or_missing, see
 from teho.doctor.snapshot import ClockState, DataSample, Folder, FrameworkReport, Proxy, Python
 from teho.launch.binding import physical_cores
 from teho.model.missing import Missing, Reason
-from teho.observe.isolated_call import IsolatedCall, answering, executing
 
 
 def here(**more: str) -> dict[str, str]:
@@ -48,47 +47,6 @@ def is_gone(pid: int) -> bool:
     except OSError:
         return True
     return state == "Z"
-
-
-# Questions in processes of their own.
-
-
-def test_an_answer_comes_back_as_it_was_given() -> None:
-    assert IsolatedCall("it", answering(lambda: {"a": [1, 2]}), 30).answer(
-        dict[str, list[int]]
-    ) == {"a": [1, 2]}
-    echo = IsolatedCall("echo", executing(["echo", "[1]"], here()), 30)
-    assert echo.answer(list[int]) == [1]
-
-
-def test_what_goes_wrong_there_is_said_here() -> None:
-    def fail() -> None:
-        raise ValueError("of its own")
-
-    missing = IsolatedCall("it", answering(fail), 30).answer(int)
-    assert missing == Missing(Reason.FAILED, "asking it failed: ValueError('of its own')")
-    none = IsolatedCall("it", executing(["no-such-command"], here()), 30).answer(int)
-    assert none == Missing(Reason.FAILED, "no command no-such-command here")
-    crash = IsolatedCall("it", answering(lambda: os.kill(os.getpid(), signal.SIGKILL)), 30).answer(
-        int
-    )
-    assert isinstance(crash, Missing)
-    assert crash.detail.endswith("was ended by SIGKILL")
-    odd = IsolatedCall("it", executing(["echo", "words"], here()), 30).answer(int)
-    assert isinstance(odd, Missing)
-    assert "Teho does not understand" in odd.detail
-
-
-def test_who_hangs_is_given_up_with_all_that_it_started(tmp_path: Path) -> None:
-    script = tmp_path / "hangs"
-    script.write_text(f"#!/bin/sh\nsleep 1000 & echo $! > '{tmp_path}/pid'\nwait\n")
-    script.chmod(0o755)
-    call = IsolatedCall("it", executing([str(script)], here()), 0.5)
-    missing = call.answer(int)
-    assert missing == Missing(Reason.FAILED, "it did not answer within 0.5 s")
-    wait_for((tmp_path / "pid").exists)
-    pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: is_gone(pid))
 
 
 def processes_with(words: str) -> list[str]:
@@ -291,7 +249,7 @@ def test_a_proxy_is_tried_and_its_password_kept() -> None:
 
 
 def asked(path: Path | str, **more: str) -> Python | Missing:
-    return look_into(str(path), here(**more)).answer(Python)
+    return or_missing(look_into(str(path), here(**more)).answer(Python))
 
 
 def test_a_build_for_cpus_in_a_virtual_environment(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from teho.cli import compare
-from teho.devices.visible import visible_cuda, visible_rocm
+from teho.devices.amd.visible import visible_rocm
+from teho.devices.nvidia.visible import visible_cuda
 from teho.errors import InputError
 from teho.experiment.placement import Machine, Placement, read_placements, this_machine
 from teho.experiment.started import Started

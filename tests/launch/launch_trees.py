@@ -12,7 +12,7 @@ from teho.schedulers.task import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teho.launch.site import Site
+    from teho.launch.site_types import Site
 
 LUMI_NUMA = (3, 3, 1, 1, 0, 0, 2, 2)
 """NUMA node of each GCD (clusters.md, section 7)."""

@@ -15,7 +15,7 @@ from teho.launch.sites import SITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teho.launch.site import Site
+    from teho.launch.site_types import Site
 
 NVIDIA = Gpus("CUDA_VISIBLE_DEVICES", ["0"], [None])
 AMD = Gpus("ROCR_VISIBLE_DEVICES", ["0"], [None])

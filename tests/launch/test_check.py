@@ -107,6 +107,7 @@ def test_one_rank_alone(step):
 
 def test_it_needs_nothing_but_its_own_files(step, tmp_path: Path):
     shutil.copytree(CHECK.parent, tmp_path / "elsewhere" / "launch")
+    shutil.copytree(CHECK.parents[1] / "process", tmp_path / "elsewhere" / "process")
     alone = step(2)
     check = tmp_path / "elsewhere" / "launch" / "check.py"
     alone.command = [sys.executable, "-I", "-S", str(check)]

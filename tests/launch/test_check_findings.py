@@ -14,7 +14,13 @@ from teho.launch.checking.peers import RendezvousError, open_rendezvous
 from teho.launch.checking.report import LinkTiming, NodeClock, Result, as_text
 from teho.launch.checking.task import CheckTask, spans
 
-FILES = [CHECK, *(CHECK.parent / "checking").glob("*.py")]
+PROCESS = CHECK.parents[1] / "process"
+FILES = [
+    CHECK,
+    *(CHECK.parent / "checking").glob("*.py"),
+    PROCESS / "__init__.py",
+    PROCESS / "json_lines.py",
+]
 
 
 def leader(size: int, per_node: int, *hosts: str) -> CheckTask:
@@ -44,7 +50,7 @@ def test_python_3_8_and_the_standard_library_are_enough(path: Path):
         if isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         for name in names:
-            own = name.startswith("teho.launch.checking.")
+            own = name.startswith(("teho.launch.checking.", "teho.process.json_lines"))
             assert own or name.partition(".")[0] in sys.stdlib_module_names, name
 
 

@@ -10,7 +10,6 @@ import pytest
 
 TEHO_OWN = {
     "teho",
-    "teho.exec_program",
     "teho.cli",
     "teho.errors",
     "teho.launch",
@@ -20,9 +19,12 @@ TEHO_OWN = {
     "teho.launch.gpus",
     "teho.launch.launch",
     "teho.launch.options",
+    "teho.launch.prepare",
     "teho.launch.site",
     "teho.launch.sites",
     "teho.launch.variables",
+    "teho.process",
+    "teho.process.exec_program",
     "teho.schedulers",
     "teho.schedulers.hostlist",
     "teho.schedulers.task",

@@ -64,8 +64,8 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         options.bind, options.command = bind_to, command
         with monkeypatch.context() as patched:
             patched.setattr(os, "sched_getaffinity", lambda _: {*cores})
-            patched.setattr("teho.launch.launch.find_gpus", partial(find_gpus, top=str(top)))
-            patched.setattr("teho.launch.launch.bind", partial(bind, top=str(top)))
+            patched.setattr("teho.launch.prepare.find_gpus", partial(find_gpus, top=str(top)))
+            patched.setattr("teho.launch.prepare.bind", partial(bind, top=str(top)))
             assert print_table(options, environment, "laptop") == 0
         return capsys.readouterr().out
 

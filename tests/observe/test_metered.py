@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stubs.amd_tree import build_mi250x
 from teho.devices.meter import added, counted_with
-from teho.devices.sources import OPENERS
+from teho.devices.sources import VENDORS
+from teho.devices.vendor import Vendor
 from teho.errors import DeviceError
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
@@ -44,9 +46,13 @@ def clock(monkeypatch: pytest.MonkeyPatch):
     return clock
 
 
+def vendor(open_source: Callable[..., Source]) -> Vendor:
+    return Vendor("x", open_source, all_gpus=lambda _: (), versions=lambda _: ())
+
+
 def test_power_times_time(clock, monkeypatch: pytest.MonkeyPatch):
     source = Source()
-    monkeypatch.setitem(OPENERS, "x", lambda *_: source)
+    monkeypatch.setitem(VENDORS, "x", vendor(lambda *_: source))
     power = _Power([X0], {})
     for now_s, power_w in ((100, 200), (101, 400), (103, 400), (104, 0)):
         clock.now_s, source.powers = now_s, {"X-0": power_w, "X-1": 9000}
@@ -58,7 +64,7 @@ def test_power_times_time(clock, monkeypatch: pytest.MonkeyPatch):
 def test_a_gap_leaves_no_figure(clock, monkeypatch: pytest.MonkeyPatch):
     """Naive: go on when it is back, and lack what was drawn meanwhile."""
     source = Source()
-    monkeypatch.setitem(OPENERS, "x", lambda *_: source)
+    monkeypatch.setitem(VENDORS, "x", vendor(lambda *_: source))
     power = _Power([X0, X1], {})
     for now_s, power_w in ((100, 200), (101, LOST), (102, 200), (103, 200)):
         clock.now_s, source.powers = now_s, {"X-0": power_w, "X-1": 100}
@@ -70,7 +76,7 @@ def test_a_vendor_that_does_not_open_has_none(clock, monkeypatch: pytest.MonkeyP
     def refuse(*_: object) -> Source:
         raise DeviceError("gone")
 
-    monkeypatch.setitem(OPENERS, "x", refuse)
+    monkeypatch.setitem(VENDORS, "x", vendor(refuse))
     power = _Power([X0], {})
     power.sample()
     (figure,) = power.energies_j.values()
@@ -80,7 +86,7 @@ def test_a_vendor_that_does_not_open_has_none(clock, monkeypatch: pytest.MonkeyP
 
 def test_silent_dies_are_neither_zero_nor_lacking(clock, tmp_path: Path):
     tree = build_mi250x(tmp_path)
-    source = OPENERS["amd"]({}, tmp_path)
+    source = VENDORS["amd"].open_source({}, tmp_path)
     power = _Power(source.devices, {}, tmp_path)
     for now_s in (100, 110):
         clock.now_s = now_s

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stubs.amd_tree import build_mi100
-from teho.devices.amd import AmdSource
+from teho.devices.amd.source import AmdSource
 from teho.model.missing import Missing, Reason
 from teho.observe.sampler import SignalSampler, samples_per_row
 from teho.store.journal import Journal

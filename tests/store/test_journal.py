@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import stat
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from teho.store import journal as journal_module
 from teho.store import pack as pack_module
 from teho.store.journal import Journal
 from teho.store.layout import create_run_directory, live_parts, new_run_id, sealed_file
-from teho.store.pack import Child, seal
+from teho.store.pack import seal
 from teho.store.read import read_part, rows_of_node
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=timezone.utc)
@@ -247,24 +245,6 @@ def test_no_process_for_packing_costs_room_and_no_rows(
         journal.flush()
     journal.close()
     assert seconds(run) == list(range(40))
-
-
-@pytest.mark.parametrize(
-    ("work", "problem"),
-    [
-        (lambda: None, ""),
-        (lambda: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left", "x")), "No space"),
-        (lambda: {}["x"], "KeyError('x')"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by SIGKILL"),
-        (lambda: os._exit(3), "exit code 3"),
-    ],
-)
-def test_a_child_says_what_went_wrong(work: Callable[[], object], problem: str) -> None:
-    child = Child(work)
-    said = child.join()
-    assert child.ended()
-    assert problem in said
-    assert bool(said) == bool(problem)
 
 
 def test_nothing_to_seal(run: Path) -> None:

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from teho.devices.dcgm import Dcgm
+from teho.devices.dcgm.client import Dcgm
 from teho.model.device import Device, Reading
 from teho.model.missing import Missing, Reason
 

@@ -12,8 +12,10 @@ import pynvml
 import pytest
 from nvml_stub import Scenario
 
-from teho.devices import nvidia_gpm, nvidia_processes, nvidia_signals
-from teho.devices.nvidia import NvidiaSource
+from teho.devices.nvidia import gpm as nvidia_gpm
+from teho.devices.nvidia import processes as nvidia_processes
+from teho.devices.nvidia import signals as nvidia_signals
+from teho.devices.nvidia.source import NvidiaSource
 from teho.errors import DeviceError
 from teho.model.device import Device
 from teho.model.metric import metrics_of
@@ -79,9 +81,9 @@ class Bench:
         for module in (nvidia_signals, nvidia_gpm, nvidia_processes):
             monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(nvidia_signals, "thread_time", lambda: self.cpu_s)
-        dcgm = types.ModuleType("teho.devices.dcgm")
+        dcgm = types.ModuleType("teho.devices.dcgm.client")
         dcgm.Dcgm = self._open_dcgm
-        monkeypatch.setitem(sys.modules, "teho.devices.dcgm", dcgm)
+        monkeypatch.setitem(sys.modules, "teho.devices.dcgm.client", dcgm)
         self.at(0)
 
     def _open_dcgm(

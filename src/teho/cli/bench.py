@@ -172,7 +172,7 @@ def _measured(
     from datetime import datetime, timezone
 
     from teho.bench.measure import Effort, measure
-    from teho.devices.host import describe_host
+    from teho.devices.host.source import describe_host
     from teho.devices.sources import open_gpus
     from teho.experiment.placement import read_placements, this_machine
     from teho.model.bench import Bench
@@ -240,7 +240,7 @@ def _default_places(machine: Machine, *, all_cores: bool) -> str:
 
 def _memory_bytes() -> int | None:
     """Return four fifths of the memory that is free here: so far a sweep on the CPU may go."""
-    from teho.devices.host import HostSource, describe_host
+    from teho.devices.host.source import HostSource, describe_host
 
     source = HostSource(None, (), os.environ)
     readings = source.read()["node"]

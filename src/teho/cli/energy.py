@@ -64,7 +64,7 @@ def _speaks(environment: Mapping[str, str]) -> bool:
 
     Of tasks that see the same GPUs the first one speaks; tasks with GPUs of their own all do.
     """
-    from teho.observe.node_leader import VISIBLE
+    from teho.devices.sources import visible_variables
     from teho.schedulers.task import read_task
 
     try:
@@ -73,7 +73,7 @@ def _speaks(environment: Mapping[str, str]) -> bool:
         return True
     if task.local_rank == 0:
         return True
-    seen = next((environment[name] for name in VISIBLE if name in environment), None)
+    seen = next((environment[name] for name in visible_variables() if name in environment), None)
     return seen is not None and str(seen.count(",") + 1) != environment.get("SLURM_GPUS_ON_NODE")
 
 
@@ -135,9 +135,9 @@ def _refusal(meter: Meter, lacking: Mapping[int, Missing]) -> DeviceError:
 
 
 def _run(argv: tuple[str, ...]) -> None:
-    from teho.exec_program import CannotStart, exec_program
     from teho.observe.metered import run_metered
     from teho.observe.program import die_like
+    from teho.process.exec_program import CannotStart, exec_program
 
     try:
         if not _speaks(os.environ):

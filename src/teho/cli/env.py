@@ -213,20 +213,19 @@ def _target(name: str | None, gpu_type: str, driver: str) -> Target:
 def _this_node() -> Target:
     """Ask this node's driver, in a process of its own; what does not answer is not known."""
     from teho.model.device import Device
-    from teho.model.missing import Missing
     from teho.model.software import Driver
-    from teho.observe.isolated_call import IsolatedCall, answering
+    from teho.process.isolated_call import IsolatedCall, NoAnswer, answering
     from teho.software.check import Target
 
     def ask() -> tuple[dict[str, str], tuple[Device, ...]]:
-        from teho.devices.others import other_devices, versions_of
+        from teho.devices.sources import other_devices, versions_of
 
         return versions_of("nvidia", Path("/")), other_devices("nvidia", Path("/"), ())
 
     told = IsolatedCall("the NVIDIA driver", answering(ask), _DRIVER_S).answer(
         tuple[dict[str, str], tuple[Device, ...]]
     )
-    if isinstance(told, Missing):
+    if isinstance(told, NoAnswer):
         return Target()
     versions, gpus = told
     version = versions.get("driver by NVML", "")
@@ -262,8 +261,7 @@ def _of_python(python: str | None, target: Target) -> Checked:
     """
     import msgspec
 
-    from teho.model.missing import Missing
-    from teho.observe.isolated_call import IsolatedCall, executing
+    from teho.process.isolated_call import IsolatedCall, NoAnswer, executing
     from teho.software.check import check as check_packages
     from teho.software.live import PROGRAM, read_answer
 
@@ -272,8 +270,8 @@ def _of_python(python: str | None, target: Target) -> Checked:
     path = str(Path(python).expanduser()) if python else shutil.which("python") or "python3"
     answer = IsolatedCall(path, executing([path, str(PROGRAM)], environment), _PYTHON_S).output()
     wish = "a Python of 3.8 or later, such as `--python ~/venv/bin/python`"
-    if isinstance(answer, Missing):
-        raise InputError(answer.detail, wish)
+    if isinstance(answer, NoAnswer):
+        raise InputError(answer.why, wish)
     try:
         installed = read_answer(answer)
     except msgspec.MsgspecError as error:

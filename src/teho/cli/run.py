@@ -16,12 +16,12 @@ from teho.cli.progress import ProgressLine
 from teho.cli.tag import read_tags
 from teho.config.settings import load_settings, parse_period
 from teho.errors import InputError
-from teho.exec_program import CannotStart, exec_program
 from teho.observe.job_processes import RECORDED, is_recorded, new_mark
 from teho.observe.program import Outcome, die_like
 from teho.observe.spool import clear, spool_of, with_probe
 from teho.observe.supervisor import Supervisor
 from teho.observe.wanted import Wanted
+from teho.process.exec_program import CannotStart, exec_program
 from teho.schedulers.task import Task, is_batch_script, is_step, read_task
 
 if TYPE_CHECKING:

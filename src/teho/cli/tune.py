@@ -86,8 +86,8 @@ def _room() -> Room:
     """Return what this job may use of its node."""
     from pathlib import Path
 
-    from teho.devices.cgroup import MemoryCgroup, cpu_quota
-    from teho.devices.host import describe_host
+    from teho.devices.host.cgroup import MemoryCgroup, cpu_quota
+    from teho.devices.host.source import describe_host
     from teho.experiment.search_space import Room
     from teho.schedulers.allocation import read_allocation
 

@@ -13,7 +13,7 @@ _PACKAGED = Path(__file__).parent / "files"
 
 
 def launch_site(cluster: Cluster) -> dict[str, object]:
-    """Return a cluster as `teho.launch.site.Site` has it: numbers and text alone."""
+    """Return a cluster as `teho.launch.site_types.Site` has it: numbers and text alone."""
     disk, binding = cluster.local_disk, cluster.binding
     scratch = "" if disk is None else (f"${disk.variable}" if disk.variable else disk.path)
     reserved = {core for kind in cluster.nodes if kind.gpu for core in kind.reserved_cores}

@@ -1,1 +1,1 @@
-"""What one node can be asked: the host, NVIDIA and AMD GPUs."""
+"""What one node can be asked: the host, and GPUs. Each vendor of GPUs is one folder."""

@@ -6,9 +6,9 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from teho.devices.sources import OPENERS
+from teho.devices.sources import VENDORS
+from teho.devices.vendor import EnergyCounters, Vendor
 from teho.errors import DeviceError
 from teho.model.device import Device, DeviceSource, Reading
 from teho.model.missing import Missing, Reason
@@ -19,7 +19,7 @@ __all__ = ["Meter", "added", "counted_with", "drawn", "without_counter"]
 _STUCK_S = 1.0
 """NVML's counter advances about every 100 ms; ten times that without an advance is not chance."""
 _TURN_S = 60.0
-"""The MI100's counter begins again every 65.5 kJ (`teho.devices.amd_counters`): within a minute it
+"""The MI100's counter begins again every 65.5 kJ (`teho.devices.amd.counters`): within a minute it
 would have to draw more than 1 kW, which it cannot."""
 _MAY_HAVE_TURNED = Missing(
     Reason.UNSUPPORTED,
@@ -30,16 +30,6 @@ _BEGAN_ANEW = Missing(
     Reason.FAILED, "the energy counter started again from 0, as it does when the driver is loaded"
 )
 _STUCK = Missing(Reason.FAILED, "the energy counter stands still, though every GPU draws power")
-
-
-class _Counters(Protocol):
-    """The counters of one vendor's GPUs."""
-
-    devices: tuple[Device, ...]
-    notes: tuple[str, ...]
-
-    def read(self) -> list[Reading]: ...
-    def close(self) -> None: ...
 
 
 class Meter:
@@ -58,9 +48,9 @@ class Meter:
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ, root: Path = Path("/")) -> None:
-        self._counters: list[_Counters] = []
+        self._counters: list[EnergyCounters] = []
         refusals: list[DeviceError] = []
-        for vendor in OPENERS:
+        for vendor in VENDORS.values():
             try:
                 self._counters.append(_open(vendor, environment, root))
             except DeviceError as error:
@@ -87,39 +77,19 @@ class Meter:
         self._closing()
 
 
-def _close(counters: Sequence[_Counters]) -> None:
+def _close(counters: Sequence[EnergyCounters]) -> None:
     for part in counters:
         part.close()
 
 
-def _open(vendor: str, environment: Mapping[str, str], root: Path) -> _Counters:
-    if vendor == "nvidia":
-        from teho.devices.nvidia_energy import NvidiaEnergy
-
-        return NvidiaEnergy(environment, root)
-    if vendor == "amd":
-        return _Amd(environment, root)
-    return _OfSource(OPENERS[vendor](environment, root))
-
-
-class _Amd:
-    """The counters of AMD's GPUs."""
-
-    def __init__(self, environment: Mapping[str, str], root: Path) -> None:
-        from teho.devices.amd import AmdSource
-
-        self._source = AmdSource(environment, root)
-        self.devices, self.notes = self._source.devices, self._source.notes
-
-    def read(self) -> list[Reading]:
-        return self._source.read_energy()
-
-    def close(self) -> None:
-        self._source.close()
+def _open(vendor: Vendor, environment: Mapping[str, str], root: Path) -> EnergyCounters:
+    if vendor.open_counters:
+        return vendor.open_counters(environment, root)
+    return _OfSource(vendor.open_source(environment, root))
 
 
 class _OfSource:
-    """The counters of any other vendor, as its source reads them beside all else."""
+    """The counters of a vendor whose source reads them only with everything else."""
 
     def __init__(self, source: DeviceSource) -> None:
         self._source = source
@@ -162,7 +132,8 @@ def _grown(device: Device, old: Reading, new: Reading, elapsed_s: float) -> Figu
 
 def _turns(device: Device) -> bool:
     """Return whether a counter begins again so soon that two readings do not show its growth."""
-    return device.architecture == "gfx908"
+    vendor = VENDORS.get(device.vendor)
+    return vendor is not None and device.architecture in vendor.short_counters
 
 
 def without_counter(devices: Sequence[Device], readings: Sequence[Reading]) -> dict[int, Missing]:

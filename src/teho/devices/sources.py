@@ -1,33 +1,43 @@
-"""Every vendor's GPUs of this node, opened in one place."""
+"""Every vendor's GPUs of this node. A vendor is a folder beside this file with a `VENDOR`.
+
+Only the standard library is loaded before a vendor is asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from teho import devices
+from teho.devices.vendor import Vendor
 from teho.errors import DeviceError
-from teho.model.device import DeviceSource
 
-__all__ = ["OPENERS", "open_gpus"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
+    from teho.model.device import Device, DeviceSource
 
-def _open_nvidia(environment: Mapping[str, str], root: Path) -> DeviceSource:
-    from teho.devices.nvidia import NvidiaSource
-
-    return NvidiaSource(environment, root)
+__all__ = ["VENDORS", "open_gpus", "other_devices", "versions_of", "visible_variables"]
 
 
-def _open_amd(environment: Mapping[str, str], root: Path) -> DeviceSource:
-    from teho.devices.amd import AmdSource
+def _find_vendors() -> dict[str, Vendor]:
+    # Not pkgutil: it loads `inspect`, on each node and in each task.
+    packages = [
+        import_module(f"{devices.__name__}.{path.parent.name}")
+        for folder in devices.__path__
+        for path in Path(folder).glob("*/__init__.py")
+    ]
+    found = [package.VENDOR for package in packages if hasattr(package, "VENDOR")]
+    return {vendor.name: vendor for vendor in sorted(found, key=_order)}
 
-    return AmdSource(environment, root)
+
+def _order(vendor: Vendor) -> tuple[int, str]:
+    return vendor.order, vendor.name
 
 
-OPENERS: dict[str, Callable[[Mapping[str, str], Path], DeviceSource]] = {
-    "nvidia": _open_nvidia,
-    "amd": _open_amd,
-}
-"""Vendor -> what opens its GPUs, loading no more than that vendor needs."""
+VENDORS = _find_vendors()
+"""Name -> vendor, in the order in which they are asked."""
 
 
 def open_gpus(
@@ -36,9 +46,32 @@ def open_gpus(
     """Open all GPUs of the job; if a vendor has none here, return why instead."""
     sources: list[DeviceSource] = []
     refusals: list[DeviceError] = []
-    for opener in OPENERS.values():
+    for vendor in VENDORS.values():
         try:
-            sources.append(opener(environment, root))
+            sources.append(vendor.open_source(environment, root))
         except DeviceError as error:
             refusals.append(error)
     return sources, refusals
+
+
+def other_devices(vendor: str, root: Path, known: Sequence[Device]) -> tuple[Device, ...]:
+    """Return the vendor's GPUs that are here and not among those known.
+
+    Args:
+        vendor: such as `nvidia`.
+        root: a folder that holds `sys`.
+        known: the job's own.
+    """
+    ids = {device.id for device in known}
+    return tuple(device for device in VENDORS[vendor].all_gpus(root) if device.id not in ids)
+
+
+def versions_of(vendor: str, root: Path) -> dict[str, str]:
+    """Return the versions of a vendor's driver and libraries, as far as they are known."""
+    return {name: text for name, text in VENDORS[vendor].versions(root) if text}
+
+
+def visible_variables() -> tuple[str, ...]:
+    """Return the variables by which any vendor's runtime selects GPUs."""
+    names = (name for vendor in VENDORS.values() for name in vendor.visible_variables)
+    return tuple(dict.fromkeys(names))

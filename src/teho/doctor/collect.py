@@ -13,8 +13,8 @@ import msgspec
 
 from teho.clusters.catalogue import load_catalogue, load_cluster
 from teho.clusters.current import current_cluster
-from teho.devices.cgroup import cpu_quota
-from teho.devices.host import describe_host
+from teho.devices.host.cgroup import cpu_quota
+from teho.devices.host.source import describe_host
 from teho.devices.procfile import read_text
 from teho.doctor.files import look_at, read_quotas, sample
 from teho.doctor.machine import (
@@ -25,13 +25,13 @@ from teho.doctor.machine import (
     read_limits,
     threads_per_core,
 )
-from teho.doctor.python import look_into, see
+from teho.doctor.python import look_into, or_missing, see
 from teho.doctor.snapshot import DataSample, DiskQuota, Folder, Proxy, Python, Snapshot
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.missing import Missing, Reason
-from teho.observe.isolated_call import IsolatedCall, answering, executing
 from teho.observe.survey import take_survey
+from teho.process.isolated_call import IsolatedCall, answering, executing
 from teho.schedulers.allocation import read_allocation
 from teho.schedulers.task import read_task
 
@@ -96,15 +96,15 @@ def collect_snapshot(
         allocation=allocation,
         local_size=_local_size(environment, survey.host),
         cluster=known,
-        python=asked.answer(Python) if asked else _IN_CONTAINER,
+        python=or_missing(asked.answer(Python)) if asked else _IN_CONTAINER,
         is_python_named=bool(python),
-        folders={what: call.answer(Folder) for what, call in folders.items()},
+        folders={what: or_missing(call.answer(Folder)) for what, call in folders.items()},
         quotas=_quotas(quotas),
-        data=drawn.answer(DataSample) if drawn else None,
+        data=or_missing(drawn.answer(DataSample)) if drawn else None,
         limits=read_limits(),
         cores_of_numa=cores_of_numa(root),
         threads_per_core=threads_per_core(root),
-        proxy=proxy.answer(Proxy) if proxy else None,
+        proxy=or_missing(proxy.answer(Proxy)) if proxy else None,
         clock=read_clock(),
         has_fabric=has_fabric(root),
         gpu_files=gpu_files(root),
@@ -159,7 +159,7 @@ def _ask_quotas(environment: Mapping[str, str]) -> list[IsolatedCall]:
 
 def _quotas(asked: Sequence[IsolatedCall]) -> tuple[DiskQuota, ...] | Missing:
     """Return what all commands tell together; why not, where none of them answers."""
-    told = [call.output() for call in asked]
+    told = [or_missing(call.output()) for call in asked]
     texts = [text.decode(errors="replace") for text in told if not isinstance(text, Missing)]
     if not texts:
         return next(one for one in told if isinstance(one, Missing))

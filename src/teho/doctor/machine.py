@@ -8,6 +8,7 @@ import resource
 from pathlib import Path
 
 from teho.devices.procfile import read_text
+from teho.devices.sources import VENDORS
 from teho.doctor.snapshot import ClockState, ResourceLimits
 from teho.errors import InputError
 from teho.launch.gpus import parse_cores
@@ -94,9 +95,7 @@ def has_fabric(root: Path) -> bool:
 
 
 def gpu_files(root: Path) -> tuple[str, ...]:
-    """Return the device files of GPUs: NVIDIA's by number, and AMD's one for all."""
-    found = sorted((root / "dev").glob("nvidia[0-9]*"))
-    amd = root / "dev/kfd"
-    return tuple(
-        f"/{path.relative_to(root)}" for path in [*found, *([amd] if amd.exists() else [])]
-    )
+    """Return the device files of every vendor's GPUs."""
+    patterns = [vendor.device_files for vendor in VENDORS.values() if vendor.device_files]
+    found = [path for pattern in patterns for path in sorted((root / "dev").glob(pattern))]
+    return tuple(f"/{path.relative_to(root)}" for path in found)

@@ -7,17 +7,21 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from teho.doctor.snapshot import FrameworkReport, Python
 from teho.errors import InputError
+from teho.model.missing import Missing, Reason
 from teho.model.software import Build
-from teho.observe.isolated_call import IsolatedCall, answering, executing
+from teho.process.isolated_call import IsolatedCall, NoAnswer, answering, executing
 from teho.software.builds import builds_of
 from teho.software.live import PROGRAM, read_answer
 
-__all__ = ["look_into", "see"]
+__all__ = ["look_into", "or_missing", "see"]
+
+_T = TypeVar("_T")
 
 _SEES = Path(__file__).with_name("programs") / "sees.py"
 _START_S = 15.0
@@ -92,5 +96,12 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
         for one in python.frameworks
         if one.kind != "cpu"
     }
-    framework_reports = {name: call.answer(FrameworkReport) for name, call in asked.items()}
+    framework_reports = {
+        name: or_missing(call.answer(FrameworkReport)) for name, call in asked.items()
+    }
     return msgspec.structs.replace(python, framework_reports=framework_reports)
+
+
+def or_missing(answer: _T | NoAnswer) -> _T | Missing:
+    """Return an answer as a snapshot keeps it: if there is none, it is missing."""
+    return Missing(Reason.FAILED, answer.why) if isinstance(answer, NoAnswer) else answer

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from teho.devices.sources import VENDORS, open_gpus, visible_variables
 from teho.errors import InputError
 from teho.explain.wording import joined
 from teho.launch.binding import physical_cores
@@ -23,14 +24,8 @@ _THREADS = (
 _ASKED = ("SLURM_CPUS_PER_TASK", "NSLOTS")
 """By which programs set their own threads, as sites tell them to."""
 _NAMES_CORES = frozenset(("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"))
-_VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
-_HIDDEN = {
-    "CUDA_VISIBLE_DEVICES": "-1",
-    "HIP_VISIBLE_DEVICES": "-1",
-    "ROCR_VISIBLE_DEVICES": "-1",
-    # JAX takes its CPU by itself where it sees no GPU, but not without a page of warnings.
-    "JAX_PLATFORMS": "cpu",
-}
+# JAX takes its CPU by itself where it sees no GPU, but not without a page of warnings.
+_JAX_WITHOUT_GPU = {"JAX_PLATFORMS": "cpu"}
 
 
 class Machine(NamedTuple):
@@ -68,19 +63,20 @@ class Placement(NamedTuple):
         found = {name: text for name, text in own.items() if name not in _NAMES_CORES}
         if not self.gpus:
             numbered = (*_THREADS, *(name for name in _ASKED if name in own))
-            return {**found, **_HIDDEN, **dict.fromkeys(numbered, str(len(self.cores)))}
-        ids = {vendor: _ids(self.gpus, vendor) for vendor in _VISIBLE}
-        if ids["amd"]:
-            # HIP counts within what ROCr left, by either of these.
-            for name in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-                found.pop(name, None)
-        return found | {_VISIBLE[vendor]: names for vendor, names in ids.items() if names}
+            hidden = {**dict.fromkeys(visible_variables(), "-1"), **_JAX_WITHOUT_GPU}
+            return {**found, **hidden, **dict.fromkeys(numbered, str(len(self.cores)))}
+        named: dict[str, str] = {}
+        for vendor in VENDORS.values():
+            if vendor.visible_variables and (names := _ids(self.gpus, vendor.name)):
+                # The runtime may count within what the first variable leaves, by the others.
+                for variable in vendor.visible_variables:
+                    found.pop(variable, None)
+                named[vendor.visible_variables[0]] = names
+        return found | named
 
 
 def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
     """Return the cores that this process may run on, and the GPUs that its programs would see."""
-    from teho.devices.sources import open_gpus
-
     sources, refusals = open_gpus(environment)
     gpus = tuple(device for source in sources for device in source.devices)
     for source in sources:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 from teho.experiment.progress import HasNews, read_progress
 from teho.experiment.started import end_marked
-from teho.observe.pipes import wait_for
 from teho.observe.spool import mark_of
-from teho.observe.supervisor import detach_streams
+from teho.process.child import detach_streams, fork_child
+from teho.process.json_lines import wait_for
 from teho.store.probe import processes_in
 
 __all__ = ["ENOUGH", "POLL_S", "Enough", "Window"]
@@ -61,15 +62,7 @@ class Window:
     def __init__(self, spool: str, window_s: float) -> None:
         stop, self._stop = os.pipe()
         self._said, say = os.pipe()
-        if os.fork() == 0:
-            try:
-                detach_streams(keep=(stop, say))
-                os.nice(_NICE)
-                os.write(say, _end_it(Enough(spool, window_s), mark_of(spool), stop).encode())
-            except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a line
-                os.write(say, repr(error).encode())
-            finally:
-                os._exit(0)
+        fork_child(partial(_watch, spool, window_s, stop, say))
         os.close(stop)
         os.close(say)
 
@@ -86,6 +79,15 @@ class Window:
         if said not in {"", ENOUGH}:
             raise RuntimeError(said)
         return said
+
+
+def _watch(spool: str, window_s: float, stop: int, say: int) -> None:
+    try:
+        detach_streams(keep=(stop, say))
+        os.nice(_NICE)
+        os.write(say, _end_it(Enough(spool, window_s), mark_of(spool), stop).encode())
+    except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a line
+        os.write(say, repr(error).encode())
 
 
 def _end_it(is_enough: Enough, mark: str, stop: int) -> str:

@@ -14,7 +14,6 @@ from teho.explain.block import Bins, Block
 from teho.explain.cores import allocated_cores
 from teho.explain.energy import EnergyReadings, count_once, weigh
 from teho.explain.exception import last_exceptions
-from teho.explain.parallel_map import parallel_map
 from teho.explain.step import absent_hosts, offset_s
 from teho.explain.totals import lacking
 from teho.model.device import Device
@@ -24,6 +23,7 @@ from teho.model.program import Program
 from teho.model.run import Node, Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
 from teho.model.watched import WatchedProcess
+from teho.process.parallel_map import parallel_map
 from teho.store.overview import OVERVIEW_ROWS, read_overview
 from teho.store.read import rows_of_node
 from teho.store.schema import max_column

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from teho.launch.gpus import Gpus
-    from teho.launch.site import Site
+    from teho.launch.site_types import Site
     from teho.schedulers.task import Task
 
 __all__ = ["RankBinding", "bind", "physical_cores", "share_cores", "step_masks"]

@@ -2,7 +2,7 @@
 
 A script that every rank becomes, under whatever Python the user trains with: Python 3.8 or
 later, in containers too, with the standard library alone (and torch where it is there). The
-`checking` package beside it follows the same rule.
+`checking` package beside it and `teho.process.json_lines` follow the same rule.
 
     check.py [--seconds S] [--timeout S] [--json]
 

@@ -6,64 +6,18 @@ import os
 import sys
 
 from teho.errors import InputError
-from teho.exec_program import CannotStart, exec_program
-from teho.launch.binding import bind
-from teho.launch.caches import create, find_caches
-from teho.launch.containers import container_variables, is_container, is_inside
-from teho.launch.gpus import find_gpus
-from teho.launch.site import find_generation, find_site
-from teho.launch.variables import (
-    inner_processes,
-    jax_devices,
-    meeting_place,
-    rank_variables,
-    starts_torchrun,
-    thread_variables,
-    torchrun_variables,
-)
-from teho.schedulers.hostlist import is_number
-from teho.schedulers.task import at_rank, is_batch_script, read_task
+from teho.launch.caches import create
+from teho.launch.prepare import prepare
+from teho.process.exec_program import CannotStart, exec_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teho.launch.binding import RankBinding
-    from teho.launch.caches import Caches
-    from teho.launch.gpus import Gpus
     from teho.launch.options import Options
-    from teho.launch.site import Site
-    from teho.schedulers.task import Task
+    from teho.launch.prepare import Launch
 
-__all__ = ["Launch", "launch", "prepare"]
-
-_LAST_PORT = 65_535
-
-
-class Launch:
-    """Everything that one task is given before its program starts."""
-
-    __slots__ = ("binding", "caches", "gpus", "notes", "port", "site", "task", "variables")
-
-    def __init__(
-        self,
-        task: Task,
-        binding: RankBinding,
-        gpus: Gpus,
-        caches: Caches,
-        site: Site | None,
-    ) -> None:
-        self.task = task
-        self.binding = binding
-        self.gpus = gpus
-        self.caches = caches
-        self.site = site
-        self.variables: dict[str, str] = {}
-        """What is set beside the environment that is there."""
-        self.port: int | None = None
-        """Where the others come to this task; None: they do not, or somebody listens already."""
-        self.notes: list[str] = []
-        """What the user should know, a sentence each."""
+__all__ = ["launch"]
 
 
 def launch(options: Options, environment: Mapping[str, str]) -> int:
@@ -101,122 +55,6 @@ def launch(options: Options, environment: Mapping[str, str]) -> int:
     except CannotStart as error:
         _say(str(error))
         return error.exit_code
-
-
-def prepare(
-    options: Options,
-    environment: Mapping[str, str],
-    host: str,
-    mine: frozenset[int],
-    unusable: Mapping[str, str] | None = None,
-) -> Launch:
-    """Return all that this task gets; nothing is changed yet.
-
-    Args:
-        options: what the user wants.
-        environment: of this process.
-        host: name of this machine.
-        mine: cores that this process may run on now.
-        unusable: folders that are not to be had, and why.
-
-    Raises:
-        TehoError: the environment contradicts itself, or an option cannot be kept.
-    """
-    task = read_task(environment, host)
-    try:
-        ready = prepare_task(task, options, environment, mine, unusable or {})
-    except InputError as error:
-        raise at_rank(error, task.rank, host) from None
-    ready.notes += _notes(ready, options, environment)
-    ready.notes += [
-        f"{folder} cannot hold caches: {why}" for folder, why in (unusable or {}).items()
-    ]
-    return ready
-
-
-def prepare_task(
-    task: Task,
-    options: Options,
-    environment: Mapping[str, str],
-    mine: frozenset[int],
-    unusable: Mapping[str, str],
-) -> Launch:
-    """Return all that one task gets, but for notes; see `prepare`."""
-    site = find_site(environment, os.uname().nodename)
-    contained = is_container(options.command)
-    generation = None
-    if options.generation or contained or is_inside(environment):
-        generation = find_generation(site, options.generation)
-    gpus = find_gpus(environment)
-    binding = bind(options.bind, task, gpus, site, environment, mine)
-    caches = find_caches(site, generation, gpus, task, environment, unusable)
-    ready = Launch(task, binding, gpus, caches, site)
-    address, port = _meeting(task, environment)
-    torchrun = starts_torchrun(options.command) and task.local_size == 1
-    own = _sees_own(options, gpus, site)
-    if torchrun:
-        variables = torchrun_variables(task, gpus, address, port, environment)
-    else:
-        variables = rank_variables(task, address, port)
-        if gpus.names and "JAX_LOCAL_DEVICE_IDS" not in environment:
-            variables["JAX_LOCAL_DEVICE_IDS"] = jax_devices(task, 1 if own else len(gpus.names))
-    if task.rank == 0 and (task.size > 1 or torchrun) and task.started_by != "torchrun":
-        # torchrun itself listens there for the tasks that it starts.
-        ready.port = int(port)
-    variables |= caches.variables
-    inner = inner_processes(options.command, gpus, task, environment)
-    variables |= thread_variables(max(1, binding.threads // inner), environment)
-    if own:
-        variables[gpus.variable] = gpus.names[task.local_rank % len(gpus.names)]
-    for pair in options.env:
-        name, _, value = pair.partition("=")
-        variables[name] = value
-    if contained:
-        folders = caches.directories
-        variables |= container_variables(options.command, variables, folders, environment)
-    ready.variables = variables
-    return ready
-
-
-def _sees_own(options: Options, gpus: Gpus, site: Site | None) -> bool:
-    """Return whether a rank is to see its own GPU alone, and not all of its node's."""
-    by_site = site is not None and site["gpus_visible"] == "own"
-    return bool(gpus.names) and (options.gpus == "own" or (options.gpus == "auto" and by_site))
-
-
-def _meeting(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
-    address, port = meeting_place(task, environment)
-    if not address:
-        raise InputError(
-            f"{task.started_by} does not name its nodes",
-            "MASTER_ADDR, the host of rank 0",
-            "export MASTER_ADDR before the launch (`mpirun -x MASTER_ADDR …`)",
-        )
-    if any(sign.isspace() or sign in '"\\' for sign in address):
-        raise InputError(f"MASTER_ADDR is {address[:60]!r}", "the host of rank 0")
-    # TensorFlow's workers take the ports behind it.
-    most = _LAST_PORT - task.local_size
-    if not is_number(port) or not 0 < int(port) <= most:
-        raise InputError(f"MASTER_PORT is {port[:40]!r}", f"a number from 1 to {most}")
-    return address, port
-
-
-def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> list[str]:
-    notes = []
-    task = ready.task
-    tasks = environment.get("SLURM_NTASKS", "1")
-    if is_batch_script(environment) and not task.started_by and tasks not in {"", "1"}:
-        notes.append(
-            f"this is one task, and the job has {tasks}: write `srun teho launch -- …` to start all"
-        )
-    if task.local_size > 1 and starts_torchrun(options.command):
-        notes.append(
-            f"{task.local_size} tasks of this node start a torchrun each, and one is to start all "
-            "of a node's processes: --ntasks-per-node=1"
-        )
-    if not ready.binding.is_well:
-        notes.append(f"tasks stay on the cores that they had: {ready.binding.why_not}")
-    return notes
 
 
 def _bind_here(ready: Launch, mine: frozenset[int]) -> None:

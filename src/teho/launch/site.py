@@ -8,29 +8,8 @@ from teho.launch.sites import SITES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import TypedDict
 
-    class Generation(TypedDict):
-        """A set of variables that a site's containers need."""
-
-        name: str
-        variables: dict[str, str]
-        directories: list[str]
-
-    class Site(TypedDict):
-        """One cluster; what it does not document is empty."""
-
-        name: str
-        recognised_by: dict[str, str]
-        hosts: list[str]
-        cores_of_gpu: list[list[int]]
-        reserved_cores: list[int]
-        gpus_visible: str
-        scratch: str
-        """Variable (with its `$`) or path of a node's own disk."""
-        scratch_in_memory: bool
-        generations: list[Generation]
-
+    from teho.launch.site_types import Generation, Site
 
 __all__ = ["find_generation", "find_site"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teho.launch.site import Site
+    from teho.launch.site_types import Site
 
 __all__ = ["SITES"]
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from teho.launch.binding import step_masks
-from teho.launch.launch import Launch, prepare, prepare_task
 from teho.launch.options import Options
+from teho.launch.prepare import Launch, prepare, prepare_task
 from teho.schedulers.hostlist import expand_counts
 from teho.schedulers.task import Task, deal_ranks, is_batch_script
 

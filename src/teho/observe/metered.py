@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 
 from teho.devices.meter import Meter, counted_with, drawn, without_counter
-from teho.devices.sources import OPENERS
+from teho.devices.sources import VENDORS
 from teho.errors import DeviceError
 from teho.model.device import Device, DeviceSource
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure
-from teho.observe.pipes import LineReader, send
 from teho.observe.program import Outcome, die_like
 from teho.observe.supervisor import Supervisor
+from teho.process.json_lines import LineReader, send
 
 __all__ = ["MeteredGpu", "MeteredRun", "run_metered"]
 
@@ -181,7 +181,7 @@ class _Power:
         self._sources: list[DeviceSource] = []
         for vendor in sorted({device.vendor for device in devices}):
             try:
-                self._sources.append(OPENERS[vendor](environment, root))
+                self._sources.append(VENDORS[vendor].open_source(environment, root))
             except DeviceError:
                 continue
         nothing = Missing(Reason.UNSUPPORTED, "neither an energy counter nor power")

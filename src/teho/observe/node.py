@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import Orders
 from teho.observe.recorder import Recorder
 from teho.observe.recorder_end import RecorderEnd
+from teho.process.json_lines import LineReader, send, wait_for
 from teho.store.layout import safe_name
 from teho.store.steps import create_step_directory, write_missing_description
 

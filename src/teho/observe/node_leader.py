@@ -17,11 +17,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from teho.observe.pipes import LineReader, send, wait_for
+from teho.process.json_lines import LineReader, send, wait_for
 
-__all__ = ["VISIBLE", "NodeLeader", "PeerTask", "PeerTasks", "stand_by", "visible_to_any"]
-
-VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+__all__ = ["NodeLeader", "PeerTask", "PeerTasks", "stand_by", "visible_to_any"]
 
 _TRIES = 20
 _BACKLOG = 4096
@@ -90,9 +88,12 @@ def stand_by(control: int, program_pid: int, leader: NodeLeader, apart: Sequence
         leader: connected to the recorder.
         apart: the supervisor's other children that are none of the program's.
     """
+    # Not before the program has started: it is not a part of the supervisor.
+    from teho.devices.sources import visible_variables
+
     supervisor, recorder = LineReader(control), LineReader(leader.descriptor)
     pids = {"pid": program_pid, "supervisor": os.getppid(), "apart": [os.getpid(), *apart]}
-    visible = {name: os.environ[name] for name in VISIBLE if name in os.environ}
+    visible = {name: os.environ[name] for name in visible_variables() if name in os.environ}
     send(leader.descriptor, rank=leader.rank, visible=visible, **pids)
     while not supervisor.closed:
         open_ = [reader.descriptor for reader in (supervisor, recorder) if not reader.closed]
@@ -213,8 +214,10 @@ def visible_to_any(environment: Mapping[str, str], peers: Sequence[PeerTask]) ->
 
     If each task sees a GPU of its own, a recorder would else know of one alone.
     """
+    from teho.devices.sources import visible_variables
+
     found = dict(environment)
-    for name in VISIBLE:
+    for name in visible_variables():
         told = [peer.visible[name] for peer in peers if name in peer.visible]
         if name in environment and told:
             lists = (text.split(",") for text in (environment[name], *told) if text)

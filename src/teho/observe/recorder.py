@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 
 from teho.config.privacy import readable
-from teho.devices.cgroup import cpu_quota
-from teho.devices.host import HostSource, describe_host
-from teho.devices.proctree import ProcessTree
+from teho.devices.host.cgroup import cpu_quota
+from teho.devices.host.proctree import ProcessTree
+from teho.devices.host.source import HostSource, describe_host
 from teho.devices.sources import open_gpus
 from teho.model.device import DeviceSource, Readings
 from teho.model.metric import METRICS_BY_NAME
@@ -26,17 +26,18 @@ from teho.model.run import Clock, Node, Trouble
 from teho.observe.clock import ClockServer, compare_clocks
 from teho.observe.job_processes import JobProcesses
 from teho.observe.node_leader import NodeLeader, PeerTask, PeerTasks, visible_to_any
-from teho.observe.pipes import LineReader, send, wait_for
 from teho.observe.plan import RecordingPlan
 from teho.observe.recorder_end import RecorderEnd
 from teho.observe.sampler import SignalSampler
 from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
 from teho.observe.uninstrumented import Uninstrumented
+from teho.process.child import Child
+from teho.process.json_lines import LineReader, send, wait_for
 from teho.schedulers.allocation import read_allocation
 from teho.store.journal import Journal
 from teho.store.layout import node_file, probe_folder, replace_file
-from teho.store.pack import Child, seal
+from teho.store.pack import seal
 
 __all__ = ["Recorder", "record"]
 

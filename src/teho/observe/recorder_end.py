@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 
-from teho.devices.proctree import ProcessTree
+from teho.devices.host.proctree import ProcessTree
 
 __all__ = ["RecorderEnd"]
 

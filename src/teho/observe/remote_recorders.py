@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from teho.observe.pipes import LineReader, send
+from teho.process.json_lines import LineReader, send
 
 __all__ = ["RemoteRecorders"]
 

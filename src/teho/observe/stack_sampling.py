@@ -6,7 +6,9 @@ import contextlib
 import os
 import signal
 import time
-import warnings
+from functools import partial
+
+from teho.process.child import close_descriptors, fork_child, wait_for_exit
 
 __all__ = ["StackSampling"]
 
@@ -28,16 +30,11 @@ class StackSampling:
         except OSError:
             return
         try:
-            with warnings.catch_warnings():
-                # The recorder's other threads only wait for signals.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self._pid = os.fork()
+            self._pid = fork_child(partial(_sample, spool, cores, read_end))
         except OSError:  # the probe's own threads look, as they do until we are there
             os.close(self._control)
             os.close(read_end)
             return
-        if self._pid == 0:
-            _sample_and_exit(spool, cores, read_end)
         os.close(read_end)
 
     def stop(self) -> None:
@@ -47,28 +44,16 @@ class StackSampling:
         with contextlib.suppress(OSError):  # it has ended already
             os.write(self._control, b".")
         os.close(self._control)
-        until_s = time.monotonic() + _END_S
         with contextlib.suppress(ChildProcessError):
-            while os.waitpid(self._pid, os.WNOHANG)[0] == 0:
-                if time.monotonic() > until_s:
-                    os.kill(self._pid, signal.SIGKILL)
-                    os.waitpid(self._pid, 0)
-                    break
-                time.sleep(0.001)
+            if wait_for_exit(self._pid, time.monotonic() + _END_S) is None:
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
         self._pid = 0
 
 
-def _sample_and_exit(spool: str, cores: int, control: int) -> None:
-    status = 1
-    try:
-        # What the recorder has open must close when the recorder closes it.
-        for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
-            if descriptor > 2 and descriptor != control:
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
-        from teho.observe.stack_sampler import StackSampler
+def _sample(spool: str, cores: int, control: int) -> None:
+    # What the recorder has open must close when the recorder closes it.
+    close_descriptors(keep=(control,))
+    from teho.observe.stack_sampler import StackSampler
 
-        StackSampler(spool, cores).run(control)
-        status = 0
-    finally:
-        os._exit(status)
+    StackSampler(spool, cores).run(control)

@@ -6,7 +6,6 @@ arrive whatever becomes of Teho.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import mmap
 import os
@@ -14,6 +13,9 @@ import select
 import struct
 import time
 from collections.abc import Callable
+from functools import partial
+
+from teho.process.child import detach_streams, fork_child
 
 __all__ = ["KEPT_BYTES", "StdoutCapture"]
 
@@ -33,8 +35,8 @@ class StdoutCapture:
         OSError: there is no pipe, memory or process to be had.
     """
 
-    def __init__(self, detach: Callable[[tuple[int, ...]], None]) -> None:
-        """Begin to pass on; `detach(keep)` lets go of all other descriptors of this process."""
+    def __init__(self) -> None:
+        """Begin to pass on."""
         if not os.get_inheritable(1):
             # Ours was closed, and is something that was opened since; it is to be closed for
             # the program too.
@@ -42,13 +44,7 @@ class StdoutCapture:
         # Pythons that are built for old systems, as conda's and uv's are, have no memfd_create.
         self._memory = mmap.mmap(-1, _HEAD.size + KEPT_BYTES)
         read_end, self._write_end = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            with contextlib.suppress(BaseException):
-                own = os.dup(1)
-                detach((read_end, own))
-                _pass_on(read_end, own, self._memory)
-            os._exit(0)
+        self.pid = fork_child(partial(_pass_on, read_end, self._memory))
         os.close(read_end)
         self.has_ended = False
         """To be set by who collects this process's children."""
@@ -84,7 +80,9 @@ class StdoutCapture:
         return "" if number in {0, errno.EPIPE} else os.strerror(number)
 
 
-def _pass_on(read_end: int, to: int, memory: mmap.mmap) -> None:
+def _pass_on(read_end: int, memory: mmap.mmap) -> None:
+    to = os.dup(1)
+    detach_streams(keep=(read_end, to))
     count = 0
     while chunk := os.read(read_end, _CHUNK_BYTES):
         if kept := chunk[: KEPT_BYTES - count]:

@@ -17,17 +17,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from teho.exec_program import CannotStart, exec_program, restore_signals
-from teho.observe.pipes import LineReader, send
 from teho.observe.program import Outcome
+from teho.process.child import detach_streams, fork_child
+from teho.process.exec_program import CannotStart, exec_program, restore_signals
+from teho.process.json_lines import LineReader, send
 
 if TYPE_CHECKING:
     from teho.observe.remote_recorders import RemoteRecorders
     from teho.observe.stdout_capture import StdoutCapture
 
-__all__ = ["RECORDER_CORES", "Supervisor", "detach_streams"]
+__all__ = ["RECORDER_CORES", "Supervisor"]
 
 RECORDER_CORES = "TEHO_RECORDER_CORES"
 """Variable with the logical CPUs, such as `0,3`, that supervisor and recorder move to once the
@@ -100,7 +102,7 @@ class Supervisor:
         """
         from teho.observe.stdout_capture import StdoutCapture
 
-        self._passed_on = StdoutCapture(detach_streams)
+        self._passed_on = StdoutCapture()
 
     @property
     def own_pids(self) -> tuple[int, ...]:
@@ -191,30 +193,32 @@ class Supervisor:
         try:
             for _ in range(2):
                 pipes += os.pipe()
-            self._recorder = os.fork()
+            self._recorder = fork_child(partial(self._record, record, pipes, keep))
         except OSError as error:
             self.trouble(f"no recorder could be started: {error.strerror}")
             for descriptor in pipes:
                 os.close(descriptor)
             return
         to_read, to_write, from_read, from_write = pipes
-        if self._recorder == 0:
-            status = 1
-            try:
-                os.close(to_write)
-                os.close(from_read)
-                detach_streams(keep=(to_read, from_write, *keep))
-                _witness_signals(from_write)
-                record(to_read, from_write, self.program_pid)
-                status = 0
-            except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes a line
-                send(from_write, trouble=f"the recorder failed: {type(error).__name__}: {error}")
-            finally:
-                os._exit(status)
         os.close(to_read)
         os.close(from_write)
         self._to_recorder = to_write
         self._from_recorder = LineReader(from_read)
+
+    def _record(
+        self, record: Callable[[int, int, int], None], pipes: Sequence[int], keep: Sequence[int]
+    ) -> None:
+        """In the recorder's process: let go of everything else, and record."""
+        to_read, to_write, from_read, from_write = pipes
+        try:
+            os.close(to_write)
+            os.close(from_read)
+            detach_streams(keep=(to_read, from_write, *keep))
+            _witness_signals(from_write)
+            record(to_read, from_write, self.program_pid)
+        except BaseException as error:
+            send(from_write, trouble=f"the recorder failed: {type(error).__name__}: {error}")
+            raise
 
     def send_plan(self, plan: Mapping[str, object]) -> None:
         """Tell the recorder what to do."""
@@ -400,14 +404,3 @@ def _has_terminal() -> bool:
     except OSError:
         return False
     return True
-
-
-def detach_streams(keep: Sequence[int]) -> None:
-    """Let go of the user's streams and files, so that a pipe closes when the program closes it."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(null, stream)
-    for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
-        if descriptor > 2 and descriptor not in keep:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)

@@ -16,19 +16,17 @@ from functools import partial
 from pathlib import Path
 
 from teho.config.privacy import masked_text, readable
-from teho.devices.cgroup import MemoryCgroup
-from teho.devices.container import container_of
-from teho.devices.host import HostSource, describe_host
-from teho.devices.others import other_devices, versions_of
+from teho.devices.host.cgroup import MemoryCgroup
+from teho.devices.host.container import container_of
+from teho.devices.host.source import HostSource, describe_host
 from teho.devices.procfile import read_text
-from teho.devices.sources import OPENERS
+from teho.devices.sources import VENDORS, other_devices, versions_of, visible_variables
 from teho.errors import DeviceError
 from teho.model.device import DeviceSource, Readings
 from teho.model.metric import Scope, metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
-from teho.observe.isolated_call import IsolatedCall, answering
-from teho.observe.node_leader import VISIBLE
+from teho.process.isolated_call import IsolatedCall, answering
 from teho.schedulers.allocation import read_allocation
 from teho.version import __version__
 
@@ -63,7 +61,7 @@ def take_survey(
     environment = {name: readable(value) for name, value in environment.items()}
     cores = tuple(sorted(os.sched_getaffinity(0)))
     asked: dict[str, Callable[[], Answers]] = {
-        vendor: partial(_ask_gpus, vendor, environment, root, signals=signals) for vendor in OPENERS
+        vendor: partial(_ask_gpus, vendor, environment, root, signals=signals) for vendor in VENDORS
     }
     if signals:
         asked["node"] = partial(_ask_node, environment, root, cores)
@@ -71,7 +69,8 @@ def take_survey(
     answers = {of: _answers(of, call) for of, call in begun.items()}
     facts = describe_host(root)
     allocation = read_allocation(environment, frozenset(cores), None, facts.memory_bytes)
-    said_by = {name: environment[name] for name in (*VISIBLE, *_SAID_BY) if name in environment}
+    named = (*visible_variables(), *_SAID_BY)
+    said_by = {name: environment[name] for name in named if name in environment}
     return Survey(
         at=datetime.now(timezone.utc),
         host=os.uname().nodename,
@@ -84,7 +83,7 @@ def take_survey(
         visible={name: masked_text(value) for name, value in said_by.items()},
         system=_system(environment, root),
         node=answers.get("node", Answers(of="node")),
-        gpus=tuple(answers[vendor] for vendor in OPENERS),
+        gpus=tuple(answers[vendor] for vendor in VENDORS),
     )
 
 
@@ -95,7 +94,7 @@ def _answers(of: str, call: IsolatedCall) -> Answers:
     return Answers(
         of=of,
         state="failed",
-        why=found.detail,
+        why=found.why,
         next_step="report it to the administrator; `dmesg` may show what the driver complains of",
     )
 
@@ -114,7 +113,7 @@ def _ask_node(environment: Mapping[str, str], root: Path, cores: tuple[int, ...]
 
 def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signals: bool) -> Answers:
     try:
-        source = OPENERS[vendor](environment, root)
+        source = VENDORS[vendor].open_source(environment, root)
     except DeviceError as error:
         return Answers(
             of=vendor,

@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from teho.process.child import Child
 from teho.store.layout import live_file, open_private
-from teho.store.pack import Child, pack_part
+from teho.store.pack import pack_part
 from teho.store.schema import ROW_SCHEMA
 
 __all__ = ["Journal", "Row"]

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,66 +19,7 @@ from teho.store.layout import live_parts, open_private, overview_file, replace_f
 from teho.store.read import in_order, read_part
 from teho.store.schema import KINDS, ROW_SCHEMA
 
-__all__ = ["Child", "pack_part", "seal"]
-
-
-class Child:
-    """Work in a forked process, whose memory goes with it."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        """Begin the work at once.
-
-        Raises:
-            OSError: no process can be started.
-        """
-        self._read_end, write_end = os.pipe()
-        self._problem: str | None = None
-        try:
-            with warnings.catch_warnings():
-                # A recorder's other threads wait, for signals and for Arrow's allocator: they
-                # hold no lock that the child could need.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self._pid = os.fork()
-        except OSError:
-            os.close(self._read_end)
-            os.close(write_end)
-            raise
-        if self._pid == 0:
-            _run_and_exit(work, write_end)
-        os.close(write_end)
-
-    def ended(self) -> bool:
-        """Return whether the work is over, without waiting for it."""
-        if self._problem is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            if pid:
-                self._reap(status)
-        return self._problem is not None
-
-    def join(self) -> str:
-        """Wait for the end of the work; return what went wrong, or an empty string."""
-        if self._problem is None:
-            self._reap(os.waitpid(self._pid, 0)[1])
-        return self._problem or ""
-
-    def _reap(self, status: int) -> None:
-        said = os.read(self._read_end, 4096).decode(errors="replace")
-        os.close(self._read_end)
-        code = os.waitstatus_to_exitcode(status)
-        killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
-        self._problem = said or killed or (f"exit code {code}" if code else "")
-
-
-def _run_and_exit(work: Callable[[], object], write_end: int) -> None:
-    status = 1
-    try:
-        work()
-        status = 0
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes a line
-        said = str(error) if isinstance(error, (OSError, DamagedError)) else repr(error)
-        os.write(write_end, (said or repr(error)).encode()[:4096])
-    finally:
-        os._exit(status)
+__all__ = ["pack_part", "seal"]
 
 
 def pack_part(path: Path) -> None:

@@ -1,15 +1,14 @@
-"""One JSON line a message: from a rank to rank 0 and back, over a socket or over pipes."""
+"""The messages of the check: from a rank to rank 0 and back, over a socket or over pipes."""
 
 from __future__ import annotations
 
 import errno
 import json
-import os
-import select
 import socket
 import time
-from collections import deque
 from typing import Any
+
+from teho.process.json_lines import LineReader, LineTooLongError, send_all
 
 __all__ = ["ForeignError", "Wire", "listen"]
 
@@ -26,13 +25,15 @@ class Wire:
     """Messages to and from one other process; each is an object with the key `about`."""
 
     def __init__(self, reading: int, writing: int) -> None:
-        """Speak through two blocking descriptors, which stay the caller's."""
+        """Exchange messages through two blocking descriptors, which stay the caller's."""
         self.reading = reading
-        self.closed = False
-        """Whether the other end is gone; what it had said before can still be taken."""
         self._writing = writing
-        self._rest = b""
-        self._waiting: deque[dict[str, Any]] = deque()
+        self._reader = LineReader(reading, _parse, blocking=True, longest_bytes=_LONGEST_BYTES)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the other end has gone; what it sent before can still be taken."""
+        return self._reader.closed
 
     def send(self, about: str, **data: Any) -> None:
         """Send one message.
@@ -40,9 +41,7 @@ class Wire:
         Raises:
             OSError: the other end is gone.
         """
-        rest = json.dumps({"about": about, **data}).encode() + b"\n"
-        while rest:
-            rest = rest[os.write(self._writing, rest) :]
+        send_all(self._writing, about=about, **data)
 
     def take(self) -> list[dict[str, Any]]:
         """Read once, waiting if nothing is there, and return the messages that are whole.
@@ -51,9 +50,7 @@ class Wire:
             ForeignError: something else than messages came.
         """
         self._read()
-        taken = list(self._waiting)
-        self._waiting.clear()
-        return taken
+        return self._reader.take()
 
     def wait(self, within_s: float) -> dict[str, Any]:
         """Return the next message.
@@ -64,26 +61,19 @@ class Wire:
             TimeoutError: nothing came in time.
         """
         end_s = time.monotonic() + within_s
-        poll = select.poll()
-        poll.register(self.reading, select.POLLIN)
-        while not self._waiting:
+        while not self._reader.has_messages:
             if self.closed:
                 raise EOFError
-            if not poll.poll(max(0.0, end_s - time.monotonic()) * 1000):
+            if not self._reader.wait(end_s - time.monotonic()):
                 raise TimeoutError
             self._read()
-        return self._waiting.popleft()
+        return self._reader.take_one()
 
     def _read(self) -> None:
         try:
-            chunk = os.read(self.reading, 1 << 16)
-        except ConnectionError:
-            chunk = b""
-        self.closed = not chunk
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        if len(self._rest) > _LONGEST_BYTES:
-            raise ForeignError(_beginning(self._rest))
-        self._waiting.extend(map(_parse, lines))
+            self._reader.read()
+        except LineTooLongError as error:
+            raise ForeignError(str(error)) from None
 
 
 def listen(port: int) -> socket.socket:

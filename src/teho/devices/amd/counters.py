@@ -1,0 +1,273 @@
+"""What the counters in the table `gpu_metrics` say since the last reading."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from teho.devices.amd.files import FOR_GOOD
+from teho.devices.amd.metrics import MetricsFile, Table
+from teho.devices.amd.packages import SILENT_DIE
+from teho.devices.amd.topology import AmdGpu
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["Activity", "Counters", "EnergyCounter", "throttling"]
+
+_METRICS = ("gpu_energy_j", "gpu_thermal_throttle_percent", "gpu_power_throttle_percent")
+"""What is not known without the table."""
+
+_TICK_J = 2**-16
+"""15.259 uJ: smu13_driver_if_aldebaran.h (MI200), kgd_pp_interface.h (MI300). AMD's libraries
+multiply by 15.3 uJ, which is 0.27 % too much, and do so for the MI100 as well."""
+_COUNTER_BITS = {"gfx908": 32, "gfx90a": 64, "gfx940": 64, "gfx941": 64, "gfx942": 64, "gfx950": 64}
+"""Width of the energy counter by instruction set. The MI100's is passed on in a field of 64 bits
+and holds 32 (struct gpu_metrics_v1_0): it starts again every 65.5 kJ, four minutes at 300 W."""
+_MOST_W = 1000
+"""No GPU with a counter of 32 bits draws as much: what exceeds it was a reset, no wrap."""
+_STILL_S = 1.0
+"""The firmware's step is a millisecond (see `_steps`): a second without any is a counter stuck."""
+
+_NO_POWER_ASKED = Missing(Reason.UNRECORDED, "power was not asked for")
+_STILL = Missing(Reason.FAILED, "the energy counter stands still while the GPU draws power")
+_BACKWARD = Missing(Reason.FAILED, "the energy counter went backward, below its last value")
+_LEFT_OUT = Missing(Reason.UNSUPPORTED, "gpu_metrics: the driver leaves the energy out")
+_EMPTY = Missing(Reason.FAILED, "the energy counter reads 0")
+
+# Bits of the status that is the same for all GPUs (SMU_THROTTLER_* in amdgpu_smu.h).
+_POWER_CAUSES = 0x0000_0000_00FF_00FF
+"""Power limits, bits 0 to 7, and limits of current, 16 to 23."""
+_HEAT_CAUSES = 0x0000_FFFF_0000_0000
+"""Temperatures, hot regulators and PROCHOT, bits 32 to 47."""
+# Bits of the MI300's own status (THROTTLER_* in smu_v13_0_6_ppt.c): PROCHOT 0, socket 2,
+# regulators 3, HBM 4; the power limit is 1.
+_POWER_MI300 = 0b00010
+_HEAT_MI300 = 0b11101
+_HEAT_RESIDENCIES = ("prochot", "socket", "regulator", "hbm")
+
+_FIRMWARE_MS = 100_000
+"""The firmware's time stamp counts steps of 10 ns (kgd_pp_interface.h)."""
+_PROVING = 20
+"""Readings for which a running sum is compared with the driver's own figure before it counts."""
+_ROUNDING_PERCENT = 5.0
+"""What a mean may exceed 100 % by, since the sums and the clock are not read at one moment."""
+
+
+class EnergyCounter:
+    """One GPU's energy in J; what it shows is cross-checked before it is passed on.
+
+    Args:
+        name: of the GPU, for the alerts.
+        architecture: its instruction set, which tells the counter's unit and width.
+        at_zero: what a counter means that reads 0.
+
+    Attributes:
+        alerts: sentences for the report, which the caller takes away.
+    """
+
+    def __init__(self, name: str, architecture: str, at_zero: Missing | None = None) -> None:
+        self.alerts: list[str] = []
+        self._name = name
+        self._architecture = architecture
+        self._bits = _COUNTER_BITS.get(architecture, 0)
+        self._at_zero = at_zero or _EMPTY
+        self._last = 0
+        self._last_s = 0.0
+        self._moved_s = 0.0
+        self._wrapped = 0
+        self._is_still = False
+
+    def read(self, table: Table, power_w: Reading) -> Reading:
+        """Return the energy since the counter's own start, or why it is not known."""
+        ticks = table.get("energy")
+        if ticks is None:
+            return _LEFT_OUT
+        if not self._bits:
+            return Missing(
+                Reason.UNSUPPORTED,
+                f"the energy counter's unit is not known for {self._architecture or 'this GPU'}",
+            )
+        if ticks == 0:
+            return self._at_zero
+        now_s = table.get("clock_ns", 0) / 1e9
+        if ticks < self._last and not self._starts_anew(ticks, now_s):
+            return _BACKWARD
+        if self._stands_still(ticks, now_s, power_w):
+            return _STILL
+        self._last, self._last_s = ticks, now_s
+        return (self._wrapped + ticks) * _TICK_J
+
+    def _starts_anew(self, ticks: int, now_s: float) -> bool:
+        """Take a counter that fell as full, or as reset; a small step back is neither.
+
+        Such steps are seen on MI200 (ROCm/amdsmi issue 115). To take one for a reset would count
+        all energy since boot once more.
+        """
+        added_j = ((1 << self._bits) - self._last + ticks) * _TICK_J
+        if added_j <= _MOST_W * (now_s - self._last_s):
+            self._wrapped += 1 << self._bits
+            return True
+        if ticks > self._last // 2:
+            return False
+        self._wrapped = 0
+        self.alerts.append(
+            f"{self._name}: its energy counter started again from 0; the GPU or its driver was "
+            "reset, and the energy since the reading before is not counted in full"
+        )
+        return True
+
+    def _stands_still(self, ticks: int, now_s: float, power_w: Reading) -> bool:
+        if ticks != self._last:
+            self._moved_s, self._is_still = now_s, False
+        is_late = now_s - self._moved_s >= _STILL_S and not self._is_still
+        if is_late and isinstance(power_w, (int, float)) and power_w > 0:
+            self._is_still = True
+            self.alerts.append(
+                f"{self._name}: its energy counter stands still while it draws {power_w:.0f} W; "
+                "its energy is not known from then on"
+            )
+        return self._is_still
+
+
+def mean_since(last: Table, now: Table, name: str) -> float | None:
+    """Return the mean of what the firmware sums up under `name`, in steps of its own; or None.
+
+    The sums hold 32 bits and start again when they are full, and so does the count of steps.
+    """
+    steps = _steps(last, now)
+    if not 0 < steps < 2**31 or name not in now or name not in last:
+        return None
+    return float((now[name] - last[name]) % 2**32) / steps
+
+
+def _steps(last: Table, now: Table) -> float:
+    """Return how often the firmware has added since; 0 if that is not known.
+
+    Tables before v1.6 do not count it: AMD's RDC takes each millisecond for a step
+    (`derive_mem_activity_percent`, ROCm/rocm-systems pull request 11634).
+    """
+    if "steps" in now and "steps" in last:
+        return float((now["steps"] - last["steps"]) % 2**32)
+    if "time" in now and "time" in last:
+        return (now["time"] - last["time"]) / _FIRMWARE_MS
+    return 0.0
+
+
+class Activity:
+    """The mean of one activity between two readings, where the firmware adds it up.
+
+    That is truer than a figure of one moment. But how often the firmware adds is documented for
+    some GPUs only: the mean counts once it has agreed with the driver's own figures, of which it
+    must be between half and twice, on the whole.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+        self._sum_of_means = 0.0
+        self._sum_of_moments = 0.0
+
+    def read(self, last: Table, now: Table, moment: Reading) -> Reading:
+        """Return the mean since the last reading; the figure of this moment until it is proven."""
+        mean = mean_since(last, now, self._name)
+        if mean is None or mean > 100 + _ROUNDING_PERCENT or isinstance(moment, (Missing, list)):
+            return moment
+        self._count += 1
+        self._sum_of_means += mean
+        self._sum_of_moments += moment
+        agree = (
+            self._sum_of_moments <= 2 * self._sum_of_means
+            and self._sum_of_means <= 2 * self._sum_of_moments
+        )
+        return min(mean, 100.0) if self._count >= _PROVING and agree else moment
+
+
+class Throttling(NamedTuple):
+    """Shares of time in which clocks were held down, in percent."""
+
+    thermal: Reading
+    power: Reading
+
+
+def throttling(last: Table, now: Table) -> Throttling | None:
+    """Return how clocks were held down: a mean where the firmware counts, else at this moment.
+
+    None: a mean of which this is the beginning. Heat has several causes, which can hold at once:
+    the longest stands for all of them.
+    """
+    if "steps" in now:
+        heat = [mean_since(last, now, name) for name in _HEAT_RESIDENCIES]
+        known = [100 * mean for mean in heat if mean is not None]
+        power = mean_since(last, now, "power")
+        if not known or power is None:
+            return None
+        return Throttling(min(100.0, max(known)), min(100.0, 100 * power))
+    if "causes" in now:
+        return _at_this_moment(now["causes"], _HEAT_CAUSES, _POWER_CAUSES)
+    if "throttlers" in now:
+        return _at_this_moment(now["throttlers"], _HEAT_MI300, _POWER_MI300)
+    missing = Missing(Reason.UNSUPPORTED, "gpu_metrics says why clocks are held down from v1.3 on")
+    return Throttling(missing, missing)
+
+
+def _at_this_moment(bits: int, heat: int, power: int) -> Throttling:
+    return Throttling(100 if bits & heat else 0, 100 if bits & power else 0)
+
+
+class Counters:
+    """Whatever one GPU's table adds to its readings.
+
+    Args:
+        gpu: whose table it is.
+        memory_metric: what the activity of its memory is a measure of.
+
+    Attributes:
+        energy: the counter of its energy, which has alerts.
+    """
+
+    def __init__(self, gpu: AmdGpu, memory_metric: str) -> None:
+        self._is_silent = gpu.two_dies and gpu.device.energy_of == "device"
+        self.energy = EnergyCounter(
+            gpu.device.id, gpu.device.architecture, SILENT_DIE if self._is_silent else None
+        )
+        self._activities = {
+            "gpu_busy_percent": Activity("gfx_sum"),
+            memory_metric: Activity("memory_sum"),
+        }
+        self._file = MetricsFile(f"{gpu.directory}/gpu_metrics")
+        self._last: Table = {}
+        self._refusal: Missing | None = None
+        table = self._file.read()
+        if not isinstance(table, Missing):
+            self._last = table
+        elif table.reason in FOR_GOOD:
+            self._refusal = table
+            self._file.close()
+
+    def add_to(self, values: dict[str, Reading]) -> None:
+        """Put into the readings what the table says; power and activities are there already."""
+        table = self._refusal or self._file.read()
+        if isinstance(table, Missing):
+            values.update(dict.fromkeys(_METRICS, table))
+            return
+        last, self._last = self._last, table
+        for metric, activity in self._activities.items():
+            values[metric] = activity.read(last, table, values[metric])
+        values["gpu_energy_j"] = self.energy.read(table, values["gpu_power_w"])
+        held_down = throttling(last, table)
+        if held_down:
+            values["gpu_thermal_throttle_percent"] = held_down.thermal
+            values["gpu_power_throttle_percent"] = held_down.power
+
+    def read_energy(self) -> Reading:
+        """Return the energy alone; without power nobody can tell whether its counter stands still.
+
+        Not to be mixed with `add_to`, which looks for that.
+        """
+        if self._is_silent:
+            return SILENT_DIE
+        table = self._refusal or self._file.read()
+        return table if isinstance(table, Missing) else self.energy.read(table, _NO_POWER_ASKED)
+
+    def close(self) -> None:
+        """Close the table's file."""
+        self._file.close()

@@ -1,0 +1,75 @@
+"""Memory errors of an AMD GPU, which the driver's RAS counts."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from teho.devices.amd.files import FOR_GOOD, why_missing
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["MemoryErrors"]
+
+_METRICS = ("gpu_ecc_corrected", "gpu_ecc_uncorrected")
+_EVERY = 60
+"""Samples between two readings: for each the driver asks all memory channels again."""
+_COUNT = re.compile(rb"^(ue|ce): (\d{1,18})$", re.MULTILINE)
+_ANSWER_BYTES = 4096
+
+
+class MemoryErrors:
+    """Errors of the GPU's memory that ECC did and did not put right, since the driver began.
+
+    Args:
+        name: of the GPU, for the alerts.
+        directory: folder of its PCI device.
+
+    Attributes:
+        alerts: sentences for the report, which the caller takes away.
+    """
+
+    def __init__(self, name: str, directory: str) -> None:
+        self.alerts: list[str] = []
+        self._name = name
+        self._path = f"{directory}/ras/umc_err_count"  # UMC: the memory's controllers
+        self._uncorrected: int | None = None
+        self._is_settled = False
+        self._calls = 0
+        self._values = self._ask()
+
+    def read(self) -> dict[str, Reading]:
+        """Return both counts; they are asked again at every 60th call."""
+        self._calls += 1
+        if self._calls % _EVERY == 0 and not self._is_settled:
+            self._values = self._ask()
+        return self._values
+
+    def _ask(self) -> dict[str, Reading]:
+        # The driver makes the answer when the file is read; nothing is gained by keeping it open.
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY)
+            try:
+                answer = os.pread(descriptor, _ANSWER_BYTES, 0)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            missing = why_missing(error, "ras/umc_err_count")
+            self._is_settled = missing.reason in FOR_GOOD
+            return dict.fromkeys(_METRICS, missing)
+        counts = {name: int(count) for name, count in _COUNT.findall(answer)}
+        if counts.keys() != {b"ue", b"ce"}:
+            words = answer.strip().decode("ascii", "backslashreplace")[:60]
+            return dict.fromkeys(
+                _METRICS, Missing(Reason.FAILED, f"ras/umc_err_count says '{words}'")
+            )
+        self._compare(counts[b"ue"])
+        return dict(zip(_METRICS, (counts[b"ce"], counts[b"ue"]), strict=True))
+
+    def _compare(self, uncorrected: int) -> None:
+        before, self._uncorrected = self._uncorrected, uncorrected
+        if before is not None and uncorrected > before:
+            more = uncorrected - before
+            self.alerts.append(
+                f"{self._name}: {more} memory error{'s' * (more > 1)} that ECC could not put right"
+            )

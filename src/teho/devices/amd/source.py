@@ -1,0 +1,336 @@
+"""AMD GPUs, read from sysfs: no library, no root, no daemon.
+
+Files and units are those of the kernel's amdgpu documentation ("GPU Power/Thermal
+Controls and Monitoring") and of its KFD driver. Most hold one whole number; `gpu_metrics` is a
+table. Each is opened once and read again in place, which sysfs answers afresh every time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from teho.devices.amd.counters import Counters
+from teho.devices.amd.errors import MemoryErrors
+from teho.devices.amd.files import FOR_GOOD, number_in, read_number, why_missing
+from teho.devices.amd.packages import SILENT_DIE, pair_dies
+from teho.devices.amd.processes import NO_KFD, GpuOfJob, Processes, of_job
+from teho.devices.amd.topology import AmdGpu, amd_cards, find_amd_gpus
+from teho.devices.amd.visible import visible_rocm
+from teho.devices.procfile import read_text
+from teho.errors import DeviceError
+from teho.model.device import Device, Reading, Readings
+from teho.model.missing import Missing, Reason
+
+__all__ = ["AmdSource"]
+
+_PCIE = Missing(
+    Reason.UNSUPPORTED,
+    "pcie_bw blocks for a second while it counts, and gpu_metrics has both directions in one, "
+    "in whole GB/s",
+)
+_PIPES = Missing(
+    Reason.UNSUPPORTED,
+    "amdgpu does not report which pipes are active; rocprofiler's counters would, in a program "
+    "that it instruments",
+)
+_NO_NVLINK = Missing(Reason.UNSUPPORTED, "AMD GPUs are linked by XGMI, not by NVLink")
+_NEVER_READ: dict[str, Reading] = {
+    "gpu_sm_active_percent": Missing(
+        Reason.UNSUPPORTED,
+        "KFD counts wavefronts, not the compute units that have some; SM occupancy is what it says",
+    ),
+    "gpu_tensor_percent": _PIPES,
+    "gpu_fp64_percent": _PIPES,
+    "gpu_fp32_percent": _PIPES,
+    "gpu_fp16_percent": _PIPES,
+    "gpu_integer_percent": _PIPES,
+    "gpu_pcie_receive_bytes_per_s": _PCIE,
+    "gpu_pcie_send_bytes_per_s": _PCIE,
+    "gpu_nvlink_receive_bytes_per_s": _NO_NVLINK,
+    "gpu_nvlink_send_bytes_per_s": _NO_NVLINK,
+    "gpu_nvlink_errors": _NO_NVLINK,
+    "gpu_xid_errors": Missing(
+        Reason.UNSUPPORTED, "amdgpu reports errors only in the kernel's log, which needs root"
+    ),
+    "gpu_job_busy_percent": Missing(
+        Reason.UNSUPPORTED, "KFD does not report for how long a process had kernels running"
+    ),
+}
+_IS_SHARE_OF_BANDWIDTH = Missing(
+    Reason.UNSUPPORTED, "what this GPU calls busy memory is the share of its bandwidth in use"
+)
+_IS_SHARE_OF_TIME = Missing(
+    Reason.UNSUPPORTED, "this GPU reports how long its memory was busy, not how much it carried"
+)
+_NO_POWER = Missing(Reason.FAILED, "the power sensor reads 0 W, which no GPU draws")
+_SHARED_MEMORY = Missing(
+    Reason.UNSUPPORTED,
+    "the driver counts no memory of the GPU's own; an APU such as MI300A uses the node's",
+)
+_BANDWIDTH_FAMILY = ("gfx94", "gfx95")
+"""Where the driver fills the memory's activity from `DramBandwidthUtilization`, the share of the
+bandwidth of all HBM stacks (smu_v13_0_6_ppt.c, smu_v13_0_12_ppt.c): MI300 and after."""
+
+
+class _Spec(NamedTuple):
+    """Where a metric stands, and how the file's number becomes the metric's unit."""
+
+    metric: str
+    paths: tuple[str, ...]
+    """Candidates, of which the one with the best first answer is taken."""
+    divisor: int = 1
+    maximum: int | None = None
+    zero: Missing | None = None
+    """What an exact zero means where it is not a value."""
+
+
+class AmdSource:
+    """All AMD GPUs of the job, as a `teho.model.device.Source`.
+
+    Args:
+        environment: where `ROCR_VISIBLE_DEVICES` and its like are looked up.
+        root: a folder that holds `sys` and `proc`.
+
+    Raises:
+        DeviceError: sysfs shows no AMD GPU, or none that is the job's.
+    """
+
+    devices: tuple[Device, ...]
+    notes: tuple[str, ...]
+
+    def __init__(self, environment: Mapping[str, str], root: Path = Path("/")) -> None:
+        top = str(root).rstrip("/")
+        cards = amd_cards(top)
+        found, notes = find_amd_gpus(top, cards)
+        if not found:
+            raise DeviceError(
+                f"none of the {len(cards)} AMD GPUs here is the job's: its device cgroup hides them"
+                if cards
+                else f"no AMD GPU on this node ({top}/sys/class/drm has none)",
+                "one that the amdgpu driver runs",
+                "ask the scheduler for a GPU, or see what is there: ls /sys/class/drm",
+            )
+        found, partners, doubts = pair_dies(found, cards)
+        by_device = {gpu.device: gpu for gpu in found}
+        chosen, said = visible_rocm(environment, list(by_device))
+        if not chosen:
+            raise DeviceError(
+                "; ".join([f"none of the {len(found)} AMD GPUs here is the job's", *said]),
+                "one that ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES names",
+                "env | grep VISIBLE_DEVICES",
+            )
+        # Partitions of one card (MI300X) are GPUs of their own with one folder between them.
+        by_card: dict[str, list[AmdGpu]] = {}
+        for device in chosen:
+            gpu = by_device[device]
+            by_card.setdefault(gpu.directory, []).append(gpu)
+        parts = list(by_card.values())
+        self.devices = tuple(gpus[0].device for gpus in parts)
+        self.notes = (*notes, *doubts, *said, *_cautions(parts, partners, len(cards)))
+        self._gpus = [_Gpu(gpus) for gpus in parts]
+        self._processes = Processes(top)
+
+    def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:  # noqa: ARG002 - a Source's
+        """Read every metric of every GPU now, always; see `Source.read`."""
+        by_gpu = self._processes.read(pids, [gpu.of_job for gpu in self._gpus])
+        return {gpu.id: gpu.read(by_gpu[gpu.id]) for gpu in self._gpus}
+
+    def read_energy(self) -> list[Reading]:
+        """Read the energy counters alone, in J, in the order of `devices`."""
+        return [gpu.read_energy() for gpu in self._gpus]
+
+    def alerts(self) -> list[str]:
+        """Return what has happened since the last call; see `Source.alerts`."""
+        return [sentence for gpu in self._gpus for sentence in gpu.take_alerts()]
+
+    def close(self) -> None:
+        """Close all files; safe to call twice. There is nothing to read after it."""
+        for gpu in self._gpus:
+            gpu.close()
+        self._gpus = []
+
+
+class _Gpu:
+    """One GPU of the job: what is settled, and what is asked at every sample."""
+
+    def __init__(self, parts: list[AmdGpu]) -> None:
+        gpu = parts[0]
+        self.id = gpu.device.id
+        has_memory = not _shares_memory(gpu.directory)
+        self.of_job = GpuOfJob(
+            id=self.id,
+            kfd_ids=tuple(part.kfd_id for part in parts if part.kfd_id),
+            compute_units=sum(part.compute_units for part in parts),
+            counts_memory=has_memory,
+        )
+        self._settled = dict(_NEVER_READ)
+        self._signals: list[_Signal] = []
+        if not self.of_job.kfd_ids:
+            self._settled |= of_job(NO_KFD, NO_KFD, NO_KFD)
+        if not has_memory:
+            self._settled["gpu_job_processes"] = _SHARED_MEMORY
+            self._settled["gpu_job_memory_bytes"] = _SHARED_MEMORY
+            self._settled["gpu_memory_used_bytes"] = _SHARED_MEMORY
+        if _memory_metric(gpu) == "gpu_dram_percent":
+            self._settled["gpu_memory_busy_percent"] = _IS_SHARE_OF_BANDWIDTH
+        else:
+            self._settled["gpu_dram_percent"] = _IS_SHARE_OF_TIME
+        for spec in _specs(gpu):
+            if spec.metric not in self._settled:
+                self._choose(spec)
+        self._counters = Counters(gpu, _memory_metric(gpu))
+        self._errors = MemoryErrors(self.id, gpu.directory)
+
+    def _choose(self, spec: _Spec) -> None:
+        """Ask each candidate once and keep the best; a refusal for good is not asked again."""
+        signals = [_Signal(path, spec) for path in spec.paths]
+        answers = [signal.read() for signal in signals]
+        best = min(range(len(signals)), key=lambda at: _rank(answers[at]))
+        answer = answers[best]
+        if isinstance(answer, Missing) and answer.reason in FOR_GOOD:
+            self._settled[spec.metric] = answer
+        else:
+            self._signals.append(signals.pop(best))
+        for signal in signals:
+            signal.close()
+
+    def read(self, on_it: dict[str, Reading]) -> dict[str, Reading]:
+        values = on_it | self._settled
+        for signal in self._signals:
+            values[signal.metric] = signal.read()
+        self._counters.add_to(values)
+        return values | self._errors.read()
+
+    def read_energy(self) -> Reading:
+        return self._counters.read_energy()
+
+    def take_alerts(self) -> list[str]:
+        taken = [*self._counters.energy.alerts, *self._errors.alerts]
+        self._counters.energy.alerts.clear()
+        self._errors.alerts.clear()
+        return taken
+
+    def close(self) -> None:
+        for signal in self._signals:
+            signal.close()
+        self._counters.close()
+
+
+class _Signal:
+    """One metric of one GPU: a file that is kept open."""
+
+    __slots__ = ("_descriptor", "_name", "_path", "_spec", "metric")
+
+    def __init__(self, path: str, spec: _Spec) -> None:
+        self.metric = spec.metric
+        self._path = path
+        self._name = path.rpartition("/")[2]
+        self._spec = spec
+        self._descriptor = -1
+
+    def read(self) -> Reading:
+        """Return the value in the metric's unit, or why there is none."""
+        try:
+            if self._descriptor < 0:
+                self._descriptor = os.open(self._path, os.O_RDONLY)
+            number = read_number(self._descriptor)
+        except OSError as error:
+            return self._refusal(error)
+        except ValueError as error:
+            return Missing(Reason.FAILED, f"{self._name}: {error}")
+        _, _, divisor, maximum, zero = self._spec
+        if number == 0 and zero is not None:
+            return zero
+        if maximum is not None and number > maximum:
+            return Missing(Reason.FAILED, f"{self._name}: {number} is above {maximum}")
+        return number if divisor == 1 else number / divisor
+
+    def _refusal(self, error: OSError) -> Missing:
+        # sysfs checks permissions when a file is opened. EPERM from an open one is how amdgpu
+        # says that the GPU is being reset or is suspended (amdgpu_pm.c).
+        if error.errno == errno.EPERM and self._descriptor >= 0:
+            return Missing(Reason.FAILED, f"{self._name}: the GPU is being reset or is suspended")
+        return why_missing(error, self._name)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _specs(gpu: AmdGpu) -> tuple[_Spec, ...]:
+    folder, hwmon = gpu.directory, gpu.hwmon
+    return (
+        _Spec("gpu_busy_percent", (f"{folder}/gpu_busy_percent",), maximum=100),
+        _Spec(_memory_metric(gpu), (f"{folder}/mem_busy_percent",), maximum=100),
+        _Spec("gpu_memory_used_bytes", (f"{folder}/mem_info_vram_used",)),
+        _Spec(  # a product offers an average (MI200), the present power (MI300), or both
+            "gpu_power_w",
+            (f"{hwmon}/power1_average", f"{hwmon}/power1_input"),
+            divisor=1_000_000,
+            zero=SILENT_DIE if gpu.two_dies else _NO_POWER,
+        ),
+        _Spec("gpu_sm_clock_mhz", (f"{hwmon}/freq1_input",), divisor=1_000_000),
+        _Spec("gpu_memory_clock_mhz", (f"{hwmon}/freq2_input",), divisor=1_000_000),
+        _Spec("gpu_temperature_c", (_temperature_path(hwmon),), divisor=1000),
+    )
+
+
+def _memory_metric(gpu: AmdGpu) -> str:
+    """Return what the activity of this GPU's memory is a measure of."""
+    tells_bandwidth = gpu.device.architecture.startswith(_BANDWIDTH_FAMILY)
+    return "gpu_dram_percent" if tells_bandwidth else "gpu_memory_busy_percent"
+
+
+def _temperature_path(hwmon: str) -> str:
+    """Return the file of the chip's temperature.
+
+    The junction, its hottest spot, is what amdgpu holds against the limit, and all
+    data-centre products report it; the edge is cooler and not everywhere. `mem` is another chip.
+    """
+    files = {read_text(Path(f"{hwmon}/temp{n}_label")): f"temp{n}_input" for n in (1, 2, 3)}
+    return f"{hwmon}/{files.get('junction') or files.get('edge') or 'temp1_input'}"
+
+
+def _shares_memory(directory: str) -> bool:
+    try:
+        return number_in(f"{directory}/mem_info_vram_total") == 0
+    except OSError as error:
+        return error.errno == errno.ENOENT
+    except ValueError:
+        return False
+
+
+def _cautions(
+    parts: Sequence[Sequence[AmdGpu]], partners: Mapping[str, str], card_count: int
+) -> list[str]:
+    """Return what a reader has to know about cards that are not one GPU."""
+    notes = []
+    addresses = {gpus[0].address for gpus in parts}
+    alone = [
+        gpu for gpu, *_ in parts if gpu.two_dies and partners.get(gpu.address) not in addresses
+    ]
+    if alone:
+        notes.append(
+            "two AMD GPUs (dies) share a card, and one of them reports power and energy for both; "
+            f"the job has {len(parts)} of the node's {card_count} GPUs and of {len(alone)} cards "
+            "one die only, so its power and energy may hold another job's or lack some of its own"
+        )
+    notes.extend(
+        f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} parts of it count as one GPU, "
+        "since sysfs has figures of the whole card only"
+        for gpus in parts
+        if len(gpus) > 1
+    )
+    return notes
+
+
+def _rank(answer: Reading) -> int:
+    """Order answers: a number, a failure that may pass, not offered, not there."""
+    if not isinstance(answer, Missing):
+        return 0
+    return 2 + FOR_GOOD.index(answer.reason) if answer.reason in FOR_GOOD else 1

@@ -1,0 +1,190 @@
+"""Which AMD GPUs a node has, in ROCm's order, and where sysfs keeps their files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from teho.devices.amd.files import (
+    hexadecimal_in,
+    names_in,
+    optional_number,
+    properties_in,
+)
+from teho.devices.procfile import read_text
+from teho.model.device import Device
+
+__all__ = ["AmdGpu", "amd_cards", "find_amd_gpus"]
+
+_AMD = 0x1002
+_PRODUCTS = {
+    0x738C: ("AMD Instinct MI100", "gfx908"),
+    0x7408: ("AMD Instinct MI250X", "gfx90a"),
+    0x740C: ("AMD Instinct MI250X", "gfx90a"),
+    0x740F: ("AMD Instinct MI210", "gfx90a"),
+    0x74A0: ("AMD Instinct MI300A", "gfx942"),
+    0x74A1: ("AMD Instinct MI300X", "gfx942"),
+}
+"""Name and instruction set by PCI device id (the public PCI id list; AMD's table of GPUs in the
+ROCm documentation), for where the driver gives none."""
+
+_TWO_DIES = frozenset({0x7408, 0x740C})
+"""PCI device ids of cards that are two GPUs, one of which reports the power of both."""
+_WITH_CPU = frozenset({0x74A0})
+"""PCI device ids of packages whose power and energy are those of their CPU cores as well
+(`SocketPower` and `SocketEnergyAcc` in amdgpu's smu_v13_0_6_pmfw.h)."""
+
+_CARD = re.compile(r"card\d+")
+
+
+class AmdGpu(NamedTuple):
+    """A GPU as it is in sysfs."""
+
+    device: Device
+    address: str
+    """PCI address, as `0000:c1:00.0`."""
+    directory: str
+    """Folder of its PCI device."""
+    hwmon: str
+    """Folder of its sensors."""
+    node: str
+    """Folder in KFD's topology; empty without KFD."""
+    kfd_id: str
+    """Its name in KFD's process list; empty without KFD."""
+    compute_units: int
+    """All that the program may use; 0 if not known."""
+    two_dies: bool
+    """One of two GPUs on a card that reports power once, for both."""
+
+
+class _Node(NamedTuple):
+    """A GPU in KFD's topology."""
+
+    address: str
+    directory: str = ""
+    unique_id: int = 0
+    kfd_id: str = ""
+    compute_units: int = 0
+    architecture: str = ""
+
+
+def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], list[str]]:
+    """Return all GPUs that this process may see, in ROCm's order, and notes for the report.
+
+    Args:
+        top: the folder that holds `sys`, without a slash at its end.
+        cards: what `amd_cards` returns.
+    """
+    nodes, hidden_count = _kfd_nodes(top)
+    notes = []
+    if not nodes and not hidden_count and cards:
+        nodes = [_Node(address) for address in sorted(cards)]
+        notes.append(
+            "KFD's topology is not there: AMD GPUs are counted in the order of their PCI "
+            "addresses, which may not be the order of ROCR_VISIBLE_DEVICES"
+        )
+    gpus = []
+    for index, node in enumerate(nodes):
+        directory = cards.get(node.address, f"{top}/sys/bus/pci/devices/{node.address}")
+        gpu = _describe(index, node, directory)
+        if gpu.device.id == node.address:
+            notes.append(
+                f"the AMD GPU at {node.address} has no unique id; it goes by its PCI address"
+            )
+        gpus.append(gpu)
+    return gpus, notes
+
+
+def _describe(index: int, node: _Node, directory: str) -> AmdGpu:
+    product = hexadecimal_in(f"{directory}/device")
+    name, architecture = _PRODUCTS.get(product, (f"AMD GPU 0x{product:04x}", ""))
+    unique_id = node.unique_id or hexadecimal_in(f"{directory}/unique_id")
+    # A folder that is not there answers ABSENT for each of its files.
+    hwmon = f"{directory}/hwmon/{min(names_in(f'{directory}/hwmon'), default='hwmon0')}"
+    power_limit_uw = optional_number(f"{hwmon}/power1_cap")
+    device = Device(
+        id=f"GPU-{unique_id:016x}" if unique_id else node.address,
+        index=index,
+        name=read_text(Path(directory, "product_name")) or name,
+        vendor="amd",
+        memory_bytes=optional_number(f"{directory}/mem_info_vram_total") or None,
+        pci_bus_id=node.address,
+        numa_node=optional_number(f"{directory}/numa_node"),
+        power_limit_w=power_limit_uw / 1_000_000 if power_limit_uw else None,
+        architecture=node.architecture or architecture,
+        energy_of="module" if product in _WITH_CPU else "device",
+    )
+    return AmdGpu(
+        device=device,
+        address=node.address,
+        directory=directory,
+        hwmon=hwmon,
+        node=node.directory,
+        kfd_id=node.kfd_id,
+        compute_units=node.compute_units,
+        two_dies=product in _TWO_DIES,
+    )
+
+
+def _kfd_nodes(top: str) -> tuple[list[_Node], int]:
+    """Return KFD's GPUs in its order, and how many nodes it hides from this process.
+
+    KFD refuses (EPERM) to tell of a GPU that the process's device cgroup forbids
+    (kfd_topology.c), and ROCm leaves such a GPU out of its count.
+    """
+    directory = f"{top}/sys/class/kfd/kfd/topology/nodes"
+    nodes = []
+    hidden_count = 0
+    for name in sorted(filter(str.isdecimal, names_in(directory)), key=int):
+        folder = f"{directory}/{name}"
+        try:
+            properties = properties_in(f"{folder}/properties")
+        except OSError as error:
+            hidden_count += error.errno in {errno.EPERM, errno.EACCES}
+            continue
+        simd_count = properties.get("simd_count", 0)
+        if simd_count == 0:
+            continue  # a CPU
+        simd_per_cu = properties.get("simd_per_cu", 0)
+        nodes.append(
+            _Node(
+                address=_address(properties),
+                directory=folder,
+                unique_id=properties.get("unique_id", 0),
+                kfd_id=str(optional_number(f"{folder}/gpu_id") or ""),
+                compute_units=simd_count // simd_per_cu if simd_per_cu else 0,
+                architecture=_architecture(properties.get("gfx_target_version", 0)),
+            )
+        )
+    return nodes, hidden_count
+
+
+def _address(properties: Mapping[str, int]) -> str:
+    # Bus, device and function as PCI packs them; the bits above tell partitions apart.
+    location = properties.get("location_id", 0)
+    return (
+        f"{properties.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}"
+        f":{location >> 3 & 0x1F:02x}.{location & 0x7}"
+    )
+
+
+def _architecture(version: int) -> str:
+    """Return the name of an instruction set: 90010 is version 9.0.10, which is `gfx90a`."""
+    major, rest = divmod(version, 10_000)
+    minor, stepping = divmod(rest, 100)
+    return f"gfx{major}{minor:x}{stepping:x}" if version else ""
+
+
+def amd_cards(top: str) -> dict[str, str]:
+    """Return the sysfs folder of each AMD card, the job's or not, by PCI address."""
+    drm = f"{top}/sys/class/drm"
+    directories = [
+        os.path.realpath(f"{drm}/{name}/device")
+        for name in names_in(drm)
+        if _CARD.fullmatch(name) and hexadecimal_in(f"{drm}/{name}/device/vendor") == _AMD
+    ]
+    return {directory.rpartition("/")[2]: directory for directory in directories}

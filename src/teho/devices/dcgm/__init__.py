@@ -1,0 +1,1 @@
+"""NVIDIA's DCGM: what the driver itself does not report before Hopper."""

@@ -1,0 +1,263 @@
+"""DCGM's figures from `dcgmi dmon`, one child process that prints a row a second for each GPU.
+
+It goes through the host engine that the administrator runs; what it prints is read as it comes,
+without waiting. It has a session of its own, so that Ctrl-C ends the program and not its figures;
+if the recorder is killed, the pipe breaks and so does `dcgmi`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import fmean
+
+from teho.devices.dcgm.fields import (
+    BLANK,
+    FIELDS,
+    METRICS,
+    ONE_PASS,
+    WATCHED,
+    Entity,
+    Field,
+    value_of,
+)
+from teho.errors import DeviceError
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["DcgmMonitor"]
+
+_ASK_S = 2.0
+"""How long the recorder's start may wait for the host engine's list of GPUs."""
+_SILENT_S = 10.0
+"""Rows come every second; a GPU's first ones say N/A until the hardware has counted."""
+_END_S = 1.0
+
+_CELLS = re.compile(r"\| *(\d*) *\|([^|]*)\|")
+_UUID = re.compile(r"Device UUID: *(\S+)")
+_GPU = re.compile(r"GPU (GPU-\S+) \(EntityID: (\d+)\)")
+_INSTANCE = re.compile(r"-> I \d+/(\d+) *\| *GPU Instance \(EntityID: (\d+)\)")
+_ROW = re.compile(r"\s*(GPU|GPU-I) (\d+)\s+(\S.*)")
+_TWO_PASSES = "single pass"
+"""In DCGM_ST_PROFILING_MULTI_PASS's words: more fields than the hardware counts at once."""
+_NOT_ASKED = Missing(
+    Reason.UNSUPPORTED, "`dcgmi dmon` is not asked for it: many releases of DCGM do not know it"
+)
+_NO_ROW = Missing(Reason.FAILED, "`dcgmi dmon` prints no row of this GPU")
+_NOT_TOGETHER = Missing(Reason.UNSUPPORTED, "DCGM cannot count it together with the others here")
+
+_Row = dict[str, Reading]
+
+
+class DcgmMonitor:
+    """A `dcgmi dmon` that runs for as long as the recorder does.
+
+    Args:
+        wanted: what to watch.
+        environment: where `PATH` is looked up.
+
+    Raises:
+        DeviceError: no `dcgmi`, no host engine that answers, or one that knows other GPUs only.
+    """
+
+    notes: tuple[str, ...] = (
+        "the activity of multiprocessors and pipes is from DCGM's host engine, by `dcgmi dmon`",
+    )
+
+    def __init__(self, wanted: Collection[Entity], environment: Mapping[str, str]) -> None:
+        program = shutil.which("dcgmi", path=environment.get("PATH", ""))
+        if program is None:
+            raise DeviceError("no `dcgmi` on the PATH")
+        self._program = program
+        self._environment = dict(environment)
+        self._names = dict(self._named(frozenset(wanted)))
+        """DCGM's own name of each entity, as its rows begin."""
+        if not self._names:
+            raise DeviceError("DCGM's host engine knows none of these GPUs by their UUID")
+        self._pid, self._pipe = 0, -1
+        self._start(WATCHED)
+
+    def _named(self, wanted: frozenset[Entity]) -> Iterator[tuple[str, Entity]]:
+        number = ""
+        for line in self._ask("discovery", "-l").splitlines():
+            cells = _CELLS.match(line)
+            number = (cells and cells[1]) or number
+            uuid = cells and _UUID.search(cells[2])
+            if uuid and Entity(uuid[1]) in wanted:
+                yield f"GPU {number}", Entity(uuid[1])
+        if all(entity.instance is None for entity in wanted):
+            return
+        gpu = ""
+        for line in self._ask("discovery", "-c").splitlines():
+            if found := _GPU.search(line):
+                gpu = found[1]
+            elif found := _INSTANCE.search(line):
+                entity = Entity(gpu, int(found[1]))
+                if entity in wanted:
+                    yield f"GPU-I {found[2]}", entity
+
+    def _ask(self, *arguments: str) -> str:
+        """Run `dcgmi` once.
+
+        Raises:
+            DeviceError: it failed, or did not answer in time.
+        """
+        words = " ".join(("dcgmi", *arguments))
+        try:
+            done = subprocess.run(
+                [self._program, *arguments],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                timeout=_ASK_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise DeviceError(f"`{words}` did not answer within {_ASK_S:.0f} s") from None
+        except OSError as error:
+            raise DeviceError(f"`{words}`: {error.strerror}") from None
+        said = done.stdout.decode(errors="replace")
+        if done.returncode:
+            raise DeviceError(f"`{words}` fails: {_last_line(said) or done.returncode}")
+        return said
+
+    def _start(self, fields: Sequence[Field]) -> None:
+        """Begin to watch.
+
+        Raises:
+            DeviceError: no process can be started.
+        """
+        self._fields = fields
+        self._left_out: _Row = {
+            field.metric: _NOT_TOGETHER if field in WATCHED else _NOT_ASKED
+            for field in FIELDS
+            if field not in fields
+        }
+        self._unread: dict[str, list[_Row]] = {}
+        self._newest: dict[str, _Row] = {}
+        self._rest = b""
+        self._said = ""
+        self._began_s = self._heard_s = time.monotonic()
+        # `i:` is an instance in the notation that old and new releases both take.
+        places = (name.replace("GPU-I ", "i:").replace("GPU ", "") for name in self._names)
+        numbers = ",".join(str(field.number) for field in fields)
+        command = [self._program, "dmon", "-e", numbers, "-i", ",".join(places), "-d", "1000"]
+        self._pipe, write_end = os.pipe()
+        os.set_blocking(self._pipe, False)
+        try:
+            self._pid = os.posix_spawn(
+                self._program,
+                command,
+                self._environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, write_end, 1),
+                    (os.POSIX_SPAWN_DUP2, write_end, 2),
+                ],
+                setsid=True,
+                # The recorder holds signals back and Python ignores a broken pipe; neither is
+                # for a child that must end with it.
+                setsigmask=(),
+                setsigdef=(signal.SIGPIPE,),
+            )
+        except (OSError, NotImplementedError) as error:
+            os.close(self._pipe)
+            self._pipe = -1
+            raise DeviceError(f"`dcgmi dmon` cannot be started: {error}") from None
+        finally:
+            os.close(write_end)
+
+    def read(self) -> dict[Entity, dict[str, Reading]]:
+        """Return the means of the rows since the last call, or else the newest row again."""
+        self._hear()
+        if self._pipe < 0:
+            return self._all(f"`dcgmi dmon` has ended: {self._said or 'it said nothing'}")
+        if time.monotonic() - self._heard_s > _SILENT_S:
+            return self._all(f"`dcgmi dmon` has been silent for more than {_SILENT_S:.0f} s")
+        settling = time.monotonic() - self._began_s < _SILENT_S
+        none_yet: _Row = {} if settling else dict.fromkeys(METRICS, _NO_ROW)
+        known = dict.fromkeys(self._names.values(), none_yet)
+        for name, newest in self._newest.items():
+            rows = self._unread.pop(name, [newest])
+            values = {field.metric: _mean(rows, field.metric) for field in self._fields}
+            if settling:
+                values = {metric: value for metric, value in values.items() if value != BLANK}
+            known[self._names[name]] = self._left_out | values
+        return known
+
+    def _all(self, why: str) -> dict[Entity, dict[str, Reading]]:
+        missing: dict[str, Reading] = dict.fromkeys(METRICS, Missing(Reason.FAILED, why))
+        return dict.fromkeys(self._names.values(), missing)
+
+    def _hear(self) -> None:
+        """Take in what it has printed since."""
+        while self._pipe >= 0:
+            try:
+                data = os.read(self._pipe, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                self.close()
+                if _TWO_PASSES in self._said and self._fields is WATCHED:
+                    with contextlib.suppress(DeviceError):
+                        self._start(ONE_PASS)
+                return
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._take(line.decode(errors="replace"))
+
+    def _take(self, line: str) -> None:
+        row = _ROW.fullmatch(line)
+        if row is None:
+            # The heading comes again and again; anything else is a complaint.
+            if line.strip() and not line.lstrip().startswith(("#", "ID", "Id")):
+                self._said = line.strip()[:200]
+            return
+        texts = row[3].split()
+        name = f"{row[1]} {row[2]}"
+        if name not in self._names:
+            return
+        self._heard_s = time.monotonic()
+        if len(texts) != len(self._fields):
+            # Nothing tells whose column is lacking.
+            odd = Missing(Reason.FAILED, f"`dcgmi dmon` prints {len(texts)} columns")
+            values: _Row = dict.fromkeys(METRICS, odd)
+        else:
+            pairs = zip(self._fields, texts, strict=True)
+            values = {field.metric: value_of(text, field) for field, text in pairs}
+        self._newest[name] = values
+        self._unread.setdefault(name, []).append(values)
+
+    def close(self) -> None:
+        """End it; safe to call twice."""
+        if self._pipe < 0:
+            return
+        os.close(self._pipe)
+        self._pipe = -1
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        deadline_s = time.monotonic() + _END_S
+        # One that the driver holds in the kernel cannot be ended; nobody waits for it.
+        with contextlib.suppress(ChildProcessError):
+            while not os.waitpid(self._pid, os.WNOHANG)[0] and time.monotonic() < deadline_s:
+                time.sleep(0.005)
+
+
+def _mean(rows: Sequence[_Row], metric: str) -> Reading:
+    """Return the mean of the rows that have a figure, or why the last one has none."""
+    values = [row[metric] for row in rows]
+    figures = [value for value in values if isinstance(value, (int, float))]
+    return fmean(figures) if figures else values[-1]
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""

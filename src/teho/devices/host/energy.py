@@ -1,0 +1,199 @@
+"""Energy of the processors, their memory and the whole node, where this user may read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+
+from teho.devices.procfile import ProcFile, read_text
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["HostEnergy"]
+
+_METRICS = ("cpu_energy_j", "memory_energy_j", "node_energy_j", "node_power_w")
+
+# Packages and what lies inside of them (Documentation/power/powercap). `intel-rapl-mmio` shows
+# the same counters once more, and does not match.
+_ZONE = re.compile(r"intel-rapl:\d+(:\d+)?")
+
+_PACKAGE_MOST_W = 1000.0
+"""No processor draws as much: the largest are made for 500 W (AMD EPYC 9965)."""
+_METER_S = 0.9
+"""Firmware answers with its mean over a second or more, and may take its time; once a second will
+do."""
+
+_NO_RAPL = Missing(
+    Reason.ABSENT, "no RAPL counters in /sys/class/powercap: a virtual machine, or no driver"
+)
+_NO_MEMORY = Missing(Reason.UNSUPPORTED, "RAPL of this processor does not count its memory")
+_NO_COUNTER = Missing(
+    Reason.ABSENT, "only Cray's pm_counters count a whole node's energy, and they are not here"
+)
+_MAY_HAVE_TURNED = Missing(
+    Reason.UNRECORDED,
+    "too long between two samples: the counter may have started again from 0 meanwhile",
+)
+_NO_POWER = Missing(Reason.FAILED, "the power meter reads 0 W, which no node draws")
+_ROOT_ONLY = "since CVE-2020-8694 the kernel lets only root read it, unless the site opens it"
+
+
+class _Energy(Protocol):
+    def read(self) -> dict[str, Reading]: ...
+    def close(self) -> None: ...
+
+
+class HostEnergy:
+    """What the node itself counts, whoever uses it: Cray's counters, or RAPL and a power meter.
+
+    Args:
+        root: where the file system to look at begins.
+    """
+
+    metrics: tuple[str, ...] = _METRICS
+
+    def __init__(self, root: Path) -> None:
+        self._source: _Energy
+        if (root / "sys/cray/pm_counters").is_dir():
+            from teho.devices.host.cray import PmCounters
+
+            self._source = PmCounters(root)
+        else:
+            self._source = _Generic(root)
+
+    def read(self) -> dict[str, Reading]:
+        """Return the energies since some moment before the first call, and the power now."""
+        return self._source.read()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._source.close()
+
+
+class _Generic:
+    """RAPL's counters, and the power meter of the node's firmware."""
+
+    def __init__(self, root: Path) -> None:
+        powercap = root / "sys/class/powercap"
+        by_kind: dict[str, list[_Rapl]] = {}
+        for name in sorted(filter(_ZONE.fullmatch, _names(powercap))):
+            # package-0, package-0-die-1, dram; `core` and `uncore` are parts of a package, and
+            # what `psys` counts differs from board to board.
+            kind = read_text(powercap / name / "name").partition("-")[0]
+            by_kind.setdefault(kind, []).append(_Rapl(powercap / name))
+        self._packages = by_kind.get("package", [])
+        self._memories = by_kind.get("dram", [])
+        self._meter = _PowerMeter(root)
+
+    def read(self) -> dict[str, Reading]:
+        no_memory = _NO_MEMORY if self._packages else _NO_RAPL
+        return {
+            "cpu_energy_j": _total(self._packages, _NO_RAPL),
+            "memory_energy_j": _total(self._memories, no_memory),
+            "node_energy_j": _NO_COUNTER,
+            "node_power_w": self._meter.read(),
+        }
+
+    def close(self) -> None:
+        for zone in (*self._packages, *self._memories):
+            zone.close()
+        self._meter.close()
+
+
+def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
+    """Add up the zones; a sum that lacks a part is missing."""
+    figures = [zone.read_j() for zone in zones]
+    missing = [figure for figure in figures if isinstance(figure, Missing)]
+    if missing or not figures:
+        return missing[0] if missing else nothing
+    return sum(figure for figure in figures if not isinstance(figure, Missing))
+
+
+class _Rapl:
+    """One counter of RAPL, added up over its turns: at 200 W it may begin again every 5 minutes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = ProcFile(folder / "energy_uj")
+        size = read_text(folder / "max_energy_range_uj")
+        self._range_uj = int(size) if size.isdigit() else 0
+        self._before: tuple[float, int] | None = None
+        self._sum_uj = 0
+
+    def read_j(self) -> float | Missing:
+        """Return what it has counted since the first call."""
+        data = self._file.read()
+        if isinstance(data, Missing):
+            if data.reason is Reason.FORBIDDEN:
+                return Missing(data.reason, f"{data.detail}; {_ROOT_ONLY}")
+            return data
+        now_s, value_uj = monotonic(), int(data)
+        before, self._before = self._before, (now_s, value_uj)
+        if before is None:
+            return 0.0
+        most_uj = (now_s - before[0]) * _PACKAGE_MOST_W * 1e6
+        if 0 < self._range_uj < most_uj:
+            return _MAY_HAVE_TURNED
+        grown_uj = value_uj - before[1]
+        if grown_uj < 0:
+            turned_uj = grown_uj + self._range_uj
+            # More than a processor can draw: it did not turn over, it was reset.
+            grown_uj = turned_uj if 0 <= turned_uj <= most_uj else value_uj
+        self._sum_uj += grown_uj
+        return self._sum_uj / 1e6
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _PowerMeter:
+    """The whole node's power, as ACPI has it from the firmware (hwmon, acpi_power_meter)."""
+
+    def __init__(self, root: Path) -> None:
+        files = _meters(root / "sys/class/hwmon")
+        self._file = ProcFile(files[0]) if len(files) == 1 else None
+        self._answer: Reading = _no_meter(root, len(files))
+        self._asked_s = float("-inf")
+
+    def read(self) -> Reading:
+        """Return the power in W, as the firmware had it within the last second."""
+        now_s = monotonic()
+        if self._file is not None and now_s - self._asked_s >= _METER_S:
+            self._asked_s = now_s
+            data = self._file.read()
+            power_w = data if isinstance(data, Missing) else int(data) / 1e6
+            self._answer = _NO_POWER if power_w == 0 else power_w
+        return self._answer
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+
+
+def _no_meter(root: Path, count: int) -> Missing:
+    """Return why there is not one meter."""
+    if count:
+        words = f"{count} power meters, and it is not known which is the whole node's"
+        return Missing(Reason.UNSUPPORTED, words)
+    if (root / "dev/ipmi0").exists():
+        words = "no ACPI power meter; IPMI (/dev/ipmi0), which answers only root, is not asked"
+        return Missing(Reason.FORBIDDEN, words)
+    return Missing(Reason.ABSENT, "neither an ACPI power meter nor IPMI is here")
+
+
+def _meters(hwmon: Path) -> list[Path]:
+    """Return the files of all ACPI power meters; older kernels keep them in `device`."""
+    names = _names(hwmon)
+    folders = [hwmon / name / inner for name in names for inner in ("", "device")]
+    found = [folder for folder in folders if read_text(folder / "name") == "power_meter"]
+    files = [folder / "power1_average" for folder in found]
+    return sorted({file.resolve() for file in files if file.exists()})
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return [entry.name for entry in directory.iterdir()]
+    except OSError:
+        return []

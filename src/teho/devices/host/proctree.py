@@ -1,0 +1,373 @@
+"""The program's processes: who they are, and what they use, from /proc.
+
+This runs every second on nodes with thousands of processes: one listing of /proc where
+any came or went since the last one, and then files of the program's own and of new ones alone.
+"""
+
+# ruff: noqa: PTH208 -- names are wanted, thousands of them; a Path for each costs more than the rest
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from teho.devices.host import procstat
+from teho.devices.host.procstat import GONE, ProcStat, read_io, read_stat, runnable_threads
+from teho.devices.procfile import missing_because
+from teho.model.device import Reading
+from teho.model.missing import Missing, Reason
+
+__all__ = ["METRICS", "ProcessTree"]
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_RECHECK_SCANS = 60
+# A scheduler forks before it executes the program: for that long what a process is may change.
+_YOUNG_TICKS = 10 * _TICKS_PER_S
+_OPEN_FILES_SAMPLES = 10
+# The state of one thread takes about 7 µs to read: no more than this many a sample on average.
+_THREADS_PER_SAMPLE = 32
+_IO_METRICS = (
+    "job_read_calls_bytes",
+    "job_write_calls_bytes",
+    "job_read_bytes",
+    "job_write_bytes",
+)
+METRICS = (
+    "job_cpu_s",
+    "job_processes",
+    "job_threads",
+    "job_runnable_threads",
+    "job_open_files",
+    "job_memory_bytes",
+    "job_resident_bytes",
+    "job_shared_bytes",
+    *_IO_METRICS,
+)
+
+
+class _Use(NamedTuple):
+    """What processes have used."""
+
+    ticks: int = 0
+    io: tuple[int, ...] = (0,) * len(_IO_METRICS)
+
+    def plus(self, ticks: int, io: tuple[int, ...]) -> _Use:
+        return _Use(self.ticks + ticks, tuple(map(operator.add, self.io, io)))
+
+
+class _Counter:
+    """A sum over processes, where one that ended lives on in the parent that waited for it."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._lost = 0
+
+    def update(self, total: int, *, complete: bool) -> None:
+        """Take the new sum; the value never falls.
+
+        Parents are read before their children, so nothing enters a sum twice. What
+        ended while the sum was made (`complete` is false) may be lacking from it
+        until the next. If a complete sum fell, nobody waited for a process (its parent
+        ignores SIGCHLD, or is outside of the tree): what it used stays counted.
+        """
+        total += self._lost
+        if total >= self.value:
+            self.value = total
+        elif complete:
+            self._lost += self.value - total
+
+
+class _Reaper:
+    """The supervisor: what it took over from the children that it waited for.
+
+    Counting begins when this object is made: a shell that became the supervisor by
+    `exec` leaves it what the shell's own children used.
+    """
+
+    def __init__(self, pid: int, proc: str) -> None:
+        self.pid = str(pid)
+        self.ticks = 0
+        self.io: tuple[int, ...] = (0, 0, 0, 0)
+        self.io_missing: Missing | None = None
+        self.gone = False
+        self._directory = f"{proc}/{pid}"
+        self._start = b""
+        self._ticks_before = 0
+        self._io_before = self.io
+        self.read()
+        self._ticks_before, self._io_before = self.ticks, self.io
+        self.ticks, self.io = 0, (0, 0, 0, 0)
+
+    def read(self) -> None:
+        """Bring the figures up to date; once it is gone they stay as they were."""
+        stat = None if self.gone else read_stat(self._directory)
+        if stat is None or stat.start != (self._start or stat.start):
+            self.gone = True
+            return
+        self._start = stat.start
+        self.io_missing = None
+        self.ticks = stat.children_ticks - self._ticks_before
+        try:
+            # The process's figures hold those of its children, its thread's do not.
+            own = read_io(f"{self._directory}/task/{self.pid}")
+            whole = read_io(self._directory)
+        except OSError as error:
+            # Its stat was just read, so it is there.
+            self.io_missing = missing_because(error, f"{self._directory}/io")
+            return
+        self.io = tuple(
+            max(0, all_ - mine - before)
+            for all_, mine, before in zip(whole, own, self._io_before, strict=True)
+        )
+
+
+class ProcessTree:
+    """The descendants of the supervisors of `teho run` on this node, recorders left out.
+
+    A supervisor is a child subreaper: a process whose parent ended becomes its
+    child, so ancestry alone tells whose a process is. If it has been
+    killed, the processes known until then and their descendants are followed on.
+    Each task of a job's step has a supervisor of its own: see `add`. Processes that a
+    scheduler has started for the program have none: `belongs` knows them, and their
+    descendants are counted with them.
+
+    Args:
+        exclude: processes that are not counted, nor their descendants.
+        belongs: tells by its directory whether a process that descends from no
+            supervisor is counted; None: none is.
+        proc: where the process file system is mounted.
+
+    Attributes:
+        pids: the program's processes at the last read, zombies included.
+        is_deserted: whether none of them was more than a zombie.
+    """
+
+    def __init__(
+        self,
+        exclude: frozenset[int] = frozenset(),
+        belongs: Callable[[str], bool] | None = None,
+        proc: str = "/proc",
+    ) -> None:
+        self.pids: frozenset[int] = frozenset()
+        self.is_deserted = True
+        self._proc = proc
+        self._belongs = belongs
+        self._reapers: list[_Reaper] = []
+        self._never: set[str] = set(map(str, exclude))
+        # Pids stay text, as the listing gives them and paths need them.
+        self._known: dict[str, bytes] = {}
+        """Pid -> start; parents stand before their children."""
+        self._members: dict[str, _Use] = {}
+        """What those that `belongs` knew had used when they were seen last."""
+        self._left = _Use()
+        """What those of them have used that are no more: nobody of ours waits for them."""
+        self._foreign: set[str] = set(self._never)
+        self._undecided: set[str] = set()
+        self._population = b""
+        """Of the node when it was last listed; empty if a listing is due anyway."""
+        self._scans = 0
+        self._cpu = _Counter()
+        self._io = tuple(_Counter() for _ in _IO_METRICS)
+        self._runnable_wait = 0
+        self._open_files_wait = 0
+
+    def add(self, root_pid: int, reaper_pid: int, exclude: frozenset[int] = frozenset()) -> None:
+        """Count a program that has a supervisor of its own.
+
+        Args:
+            root_pid: the program; counted even where the supervisor is gone already.
+            reaper_pid: the supervisor; not counted itself.
+            exclude: other children of the supervisor, not counted, nor their descendants.
+        """
+        self._reapers.append(_Reaper(reaper_pid, self._proc))
+        self._never |= {str(reaper_pid), *map(str, exclude)}
+        for pid in self._never & self._known.keys():
+            del self._known[pid]
+        # What was another's until now may be its: everything is looked at once more.
+        self._foreign = set(self._never)
+        self._population = b""
+        stat = read_stat(f"{self._proc}/{root_pid}")
+        if stat:
+            self._known[str(root_pid)] = stat.start
+
+    def read(self) -> dict[str, Reading]:
+        """Read every `job_*` metric that processes tell; see `teho.model.metric`.
+
+        CPU time in s and I/O in bytes are sums over live processes and over what
+        each has taken over from the children that it waited for. `job_memory_bytes`
+        is the estimate `sum(resident - shared) + max(shared)`. Metrics that are not
+        looked at in this sample are left out.
+        """
+        try:
+            self._scan()
+            return self._sample()
+        except (OSError, ValueError) as error:
+            # Too many open files, for one: then nothing of this sample is true.
+            missing = Missing(Reason.FAILED, f"{self._proc}: {error}")
+            return dict.fromkeys(METRICS, missing)
+
+    def _scan(self) -> None:
+        """Find out which processes came and went."""
+        population = procstat.population(self._proc)
+        is_recheck = self._scans % _RECHECK_SCANS == 0  # a pid may be used again
+        self._scans += 1
+        if population and population == self._population and not is_recheck:
+            return  # nobody has come or was waited for
+        names = set(os.listdir(self._proc))
+        # Whoever is not in the listing was waited for before the reads that follow.
+        for reaper in self._reapers:
+            reaper.read()
+        self._foreign = set(self._never) if is_recheck else self._foreign & names
+        self._population = population if self._compare(names) else b""
+
+    def _compare(self, names: set[str]) -> bool:
+        """Hold a listing of /proc against what is known; return whether all are decided on."""
+        for pid in self._known.keys() - names:
+            self._lose(pid)
+        new: dict[str, ProcStat] = {}
+        for pid in names - self._foreign - self._known.keys():
+            stat = read_stat(f"{self._proc}/{pid}") if pid.isdigit() else None
+            if stat:
+                new[pid] = stat
+            else:
+                self._foreign.add(pid)
+        self._adopt(new)
+        return all(map(self._is_decided, new))
+
+    def _adopt(self, new: dict[str, ProcStat]) -> None:
+        """Divide new processes into the program's and others."""
+        undecided = set()
+        reapers = {reaper.pid for reaper in self._reapers if not reaper.gone}
+        for pid in tuple(new):
+            line, above = [], pid
+            while above in new and above not in line and not self._is_decided(above):
+                line.append(above)
+                above = new[above].parent
+            if above in self._known or above in reapers:
+                self._known.update((pid, new[pid].start) for pid in reversed(line))
+            elif above in self._never:
+                self._foreign.update(line)
+            elif above == "0" or above in self._foreign:
+                self._divide(line, new)
+            else:
+                # The parent ended since the listing, and the next scan shows the new one; or it
+                # is another user's and hidden, and will be so again.
+                undecided.update(line)
+                self._divide([pid for pid in line if pid in self._undecided], new)
+        self._undecided = undecided
+
+    def _divide(self, line: list[str], new: dict[str, ProcStat]) -> None:
+        """Decide on new processes that descend from no supervisor, each before its parent."""
+        for place, pid in enumerate(reversed(line)):
+            if self._belongs and self._belongs(f"{self._proc}/{pid}"):
+                theirs = line[: len(line) - place]
+                self._known.update((one, new[one].start) for one in reversed(theirs))
+                self._members[pid] = _Use()
+                return
+            if self._belongs is None or _age_ticks(new[pid]) > _YOUNG_TICKS:
+                self._foreign.add(pid)
+
+    def _lose(self, pid: str) -> None:
+        """Forget a process that has ended, and keep what a member used."""
+        del self._known[pid]
+        used = self._members.pop(pid, None)
+        if used:
+            self._left = self._left.plus(used.ticks, used.io)
+
+    def _is_decided(self, pid: str) -> bool:
+        return pid in self._known or pid in self._foreign
+
+    def _sample(self) -> dict[str, Reading]:
+        complete = True
+        total = _Use()
+        for reaper in self._reapers:
+            total = total.plus(reaper.ticks, reaper.io)
+        io_missing = next((one.io_missing for one in self._reapers if one.io_missing), None)
+        live: dict[str, ProcStat] = {}
+        resident: list[int] = []
+        shared: list[int] = []
+        pids = []
+        for pid, start in tuple(self._known.items()):
+            directory = f"{self._proc}/{pid}"
+            stat = read_stat(directory)
+            if stat is None or stat.start != start:
+                self._lose(pid)
+                complete = False
+                continue
+            pids.append(int(pid))
+            seen = self._members.get(pid)
+            used = _Use(stat.own_ticks + stat.children_ticks, seen.io if seen else _Use().io)
+            try:
+                if not stat.is_dead:
+                    pages = procstat.slurp(directory + "/statm").split(None, 3)
+                    resident.append(int(pages[1]) * _PAGE_BYTES)
+                    shared.append(int(pages[2]) * _PAGE_BYTES)
+                    live[pid] = stat
+                if not io_missing:
+                    used = _Use(used.ticks, read_io(directory))
+            except PermissionError as error:
+                io_missing = missing_because(error, directory + "/io")
+            except OSError as error:
+                if error.errno not in GONE:
+                    raise
+                complete = False
+            if seen:
+                self._members[pid] = used
+            total = total.plus(used.ticks, used.io)
+        self.pids = frozenset(pids)
+        self.is_deserted = not live
+        total = total.plus(self._left.ticks, self._left.io)
+        self._cpu.update(total.ticks, complete=complete)
+        if not io_missing:
+            for counter, amount in zip(self._io, total.io, strict=True):
+                counter.update(amount, complete=complete)
+        threads = sum(stat.threads for stat in live.values())
+        readings: dict[str, Reading] = {
+            "job_cpu_s": self._cpu.value / _TICKS_PER_S,
+            "job_processes": len(live),
+            "job_threads": threads,
+            "job_memory_bytes": sum(resident) - sum(shared) + max(shared, default=0),
+            "job_resident_bytes": sum(resident),
+            "job_shared_bytes": sum(shared),
+        }
+        for name, counter in zip(_IO_METRICS, self._io, strict=True):
+            readings[name] = io_missing or counter.value
+        readings.update(self._now_and_then(live, threads))
+        return readings
+
+    def _now_and_then(self, live: dict[str, ProcStat], threads: int) -> dict[str, Reading]:
+        """Read what costs too much for every sample."""
+        readings: dict[str, Reading] = {}
+        self._runnable_wait -= 1
+        if self._runnable_wait <= 0:
+            # A program of 1,000 threads is looked at every 32nd sample, at the cost of 32 a sample.
+            self._runnable_wait = -(-threads // _THREADS_PER_SAMPLE)
+            readings["job_runnable_threads"] = sum(
+                runnable_threads(f"{self._proc}/{pid}", stat) for pid, stat in live.items()
+            )
+        self._open_files_wait -= 1
+        if self._open_files_wait <= 0:
+            self._open_files_wait = _OPEN_FILES_SAMPLES
+            readings["job_open_files"] = _open_files([f"{self._proc}/{pid}/fd" for pid in live])
+        return readings
+
+
+def _age_ticks(stat: ProcStat) -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S - int(stat.start)
+
+
+def _open_files(directories: Sequence[str]) -> Reading:
+    count = 0
+    for directory in directories:
+        try:
+            count += len(os.listdir(directory))
+        except PermissionError as error:
+            return missing_because(error, directory)
+        except OSError as error:
+            if error.errno not in GONE:
+                raise
+    return count

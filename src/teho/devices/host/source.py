@@ -1,0 +1,190 @@
+"""The host itself as a source of readings: CPU, memory, processes, I/O, network and energy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from teho.devices.host.cgroup import MemoryCgroup
+from teho.devices.host.cpu import Cpu
+from teho.devices.host.disks import Disks
+from teho.devices.host.energy import HostEnergy
+from teho.devices.host.netfs import NetworkFileSystems
+from teho.devices.host.network import Network
+from teho.devices.host.proctree import METRICS as JOB_METRICS
+from teho.devices.host.proctree import ProcessTree
+from teho.devices.procfile import ProcFile, read_text, words_of
+from teho.model.device import Device, Reading, Readings
+from teho.model.missing import Missing, Reason
+
+__all__ = ["HostFacts", "HostSource", "describe_host"]
+
+_MEMORY = (b"MemTotal", b"MemAvailable", b"Buffers", b"Cached", b"Shmem")
+
+
+class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node is, whoever uses it."""
+
+    cpu_model: str
+    """As the kernel names it; empty if it does not."""
+    core_count: int | None
+    """Logical CPUs that are online."""
+    memory_bytes: int | None
+
+
+def describe_host(root: Path = Path("/")) -> HostFacts:
+    """Read the facts of this node; what cannot be found out is empty or None."""
+    cpuinfo = read_text(root / "proc/cpuinfo")
+    # x86 and RISC-V, Arm boards, Power.
+    model = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    cores = re.findall(r"^cpu\d+ ", read_text(root / "proc/stat"), re.MULTILINE)
+    memory = _meminfo(read_text(root / "proc/meminfo").encode()).get(b"MemTotal")
+    return HostFacts(
+        cpu_model=model.group(1).strip() if model else "",
+        core_count=len(cores) or None,
+        memory_bytes=memory,
+    )
+
+
+class _Part(Protocol):
+    """One subject of the host."""
+
+    metrics: tuple[str, ...]
+
+    def read(self) -> dict[str, Reading]: ...
+    def close(self) -> None: ...
+
+
+class HostSource:
+    """Every metric of scope `node`, under the device id `node`.
+
+    Args:
+        tree: the program's processes; None if no program is followed.
+        cores: the job's logical CPUs.
+        environment: where the job's number is found (`SLURM_JOB_ID`, `JOB_ID`).
+        root: where the file system to look at begins; `/` but in tests.
+
+    Attributes:
+        pids: the program's processes at the last read.
+        cgroup_limit_bytes: the cgroup's memory limit; None for none.
+    """
+
+    devices: tuple[Device, ...] = ()
+
+    def __init__(
+        self,
+        tree: ProcessTree | None,
+        cores: tuple[int, ...],
+        environment: Mapping[str, str],
+        root: Path = Path("/"),
+    ) -> None:
+        self._tree = tree
+        job_id = environment.get("SLURM_JOB_ID") or environment.get("JOB_ID")
+        cgroup = MemoryCgroup(root, job_id, describe_host(root).memory_bytes)
+        network = Network(root)
+        self.cgroup_limit_bytes = cgroup.limit_bytes
+        self.notes: tuple[str, ...] = network.notes
+        # The cgroup stands behind the tree: its `job_memory_bytes`, where it has one, counts.
+        self._parts: tuple[_Part, ...] = (
+            Cpu(root, cores),
+            _Load(root),
+            _NodeMemory(root),
+            cgroup,
+            Disks(root),
+            NetworkFileSystems(root),
+            network,
+            HostEnergy(root),
+        )
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The program's processes at the last read."""
+        return self._tree.pids if self._tree else frozenset()
+
+    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002 - a Source's
+        """Read everything now, always; see `teho.model.device.Source`.
+
+        Args:
+            pids: not used; the tree finds them.
+            ends: not used.
+        """
+        readings: dict[str, Reading] = {}
+        if self._tree:
+            readings.update(self._tree.read())
+        else:
+            missing = Missing(Reason.ABSENT, "no program is followed")
+            readings.update(dict.fromkeys(JOB_METRICS, missing))
+        for part in self._parts:
+            try:
+                readings.update(part.read())
+            except (ValueError, IndexError) as error:
+                # A kernel that writes one of its files in another way.
+                missing = Missing(Reason.FAILED, f"{type(part).__name__}: {error}")
+                readings.update(dict.fromkeys(part.metrics, missing))
+        return {"node": readings}
+
+    def alerts(self) -> list[str]:
+        """Return nothing: what happens to a host shows in its readings."""
+        return []
+
+    def close(self) -> None:
+        """Close all files."""
+        for part in self._parts:
+            part.close()
+
+
+class _Load:
+    """The load average of /proc/loadavg."""
+
+    metrics: tuple[str, ...] = ("load_1min",)
+
+    def __init__(self, root: Path) -> None:
+        self._file = ProcFile(root / "proc/loadavg")
+
+    def read(self) -> dict[str, Reading]:
+        data = self._file.read()
+        return {"load_1min": data if isinstance(data, Missing) else float(data.split(None, 1)[0])}
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _NodeMemory:
+    """The node's memory, from /proc/meminfo (proc(5))."""
+
+    metrics: tuple[str, ...] = ("node_memory_used_bytes", "node_cache_bytes")
+
+    def __init__(self, root: Path) -> None:
+        self._file = ProcFile(root / "proc/meminfo")
+
+    def read(self) -> dict[str, Reading]:
+        """Return used memory, `MemTotal - MemAvailable`, and cache, `Buffers + Cached - Shmem`.
+
+        `Cached` includes tmpfs and shared memory, which cannot be dropped.
+        """
+        data = self._file.read()
+        if isinstance(data, Missing):
+            return dict.fromkeys(self.metrics, data)
+        info = _meminfo(data)
+        try:
+            used = info[b"MemTotal"] - info[b"MemAvailable"]
+            cache = info[b"Buffers"] + info[b"Cached"] - info[b"Shmem"]
+        except KeyError as error:
+            line = error.args[0].decode()
+            return dict.fromkeys(
+                self.metrics, Missing(Reason.UNSUPPORTED, f"no {line} in /proc/meminfo")
+            )
+        return dict(zip(self.metrics, (max(0, used), max(0, cache)), strict=True))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _meminfo(data: bytes) -> dict[bytes, int]:
+    """Return what is wanted of /proc/meminfo (proc(5)), in bytes."""
+    lines = {name: words_of(data, name + b":") for name in _MEMORY}
+    return {name: int(words[0]) * 1024 for name, words in lines.items() if words[1:] == [b"kB"]}

@@ -1,0 +1,140 @@
+"""Which of a GPU's processes are the program's, and what these take of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pynvml
+
+from teho.devices.nvidia.devices import Handle
+from teho.devices.nvidia.signals import Out, Signal, number, pace
+from teho.model.device import Device
+from teho.model.missing import Missing, Reason
+
+__all__ = ["JOB_BUSY", "JobBusy", "Pids", "accounting_note"]
+
+JOB_BUSY = "gpu_job_busy_percent"
+_PROCESS_METRICS = ("gpu_job_processes", "gpu_job_memory_bytes")
+
+_NO_PROCESS_MEMORY = Missing(Reason.UNSUPPORTED, "the driver does not report memory by process")
+_OTHER_PIDS = Missing(
+    Reason.FAILED,
+    "inside a container the driver's process ids differ from the ids of the program's processes",
+)
+
+# Inode of the first PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h.
+_HOST_PID_NAMESPACE = "pid:[4026531836]"
+
+_LONGEST_PERIOD_S = 1.0
+"""The driver samples utilisation every 1/6 to 1 s, by the product (nvmlUtilization_t)."""
+
+_NOTHING = frozenset({pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND})
+"""What the binding raises where no process has a sample."""
+
+
+class Pids:
+    """Whether NVML's process ids are those that the program's processes have here.
+
+    In a container the driver may give the host's ids, or hide processes. There an id
+    that matches none of ours, or an empty list, proves nothing until one has matched.
+    """
+
+    def __init__(self, root: Path) -> None:
+        try:
+            namespace = str((root / "proc/self/ns/pid").readlink())
+        except OSError:
+            namespace = ""
+        self.comparable = namespace == _HOST_PID_NAMESPACE
+        self.own: frozenset[int] = frozenset()
+        """The program's live processes."""
+
+    def signal(self) -> Signal:
+        """Return what reads the program's processes on a GPU, and their memory."""
+        # The binding's call without a version raises errors of another kind on old drivers.
+        return Signal(_PROCESS_METRICS, self._read, self._read_old)
+
+    def own_of(self, processes: Iterable[Any]) -> list[Any] | None:
+        """Return those of the program, or None if that cannot be told."""
+        own = [process for process in processes if process.pid in self.own]
+        self.comparable = self.comparable or bool(own)
+        return own if self.comparable else None
+
+    def _read(self, handle: Handle, out: Out) -> None:
+        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v3(handle), out)
+
+    def _read_old(self, handle: Handle, out: Out) -> None:
+        self._count(pynvml.nvmlDeviceGetComputeRunningProcesses_v2(handle), out)
+
+    def _count(self, processes: list[Any], out: Out) -> None:
+        own = self.own_of(processes)
+        if own is None:
+            out.update(dict.fromkeys(_PROCESS_METRICS, _OTHER_PIDS))
+            return
+        used = [process.usedGpuMemory for process in own]
+        out["gpu_job_processes"] = len(used)
+        out["gpu_job_memory_bytes"] = _NO_PROCESS_MEMORY if None in used else sum(used)
+
+
+class JobBusy:
+    """Share of time in which kernels of the program's processes ran on one GPU.
+
+    The driver keeps samples of some seconds, and has one for a process only where it was busy:
+    asked for all of them, it would tell of processes that went idle long ago.
+    """
+
+    def __init__(self, handle: Handle, pids: Pids) -> None:
+        self._pids = pids
+        self._newest_us = 0
+        """The driver's time of the newest sample seen."""
+        self._told_s: float | None = None
+        """Up to when the figures given reach."""
+        self.signal = Signal((JOB_BUSY,), self._read, every=pace(lambda: self._samples(handle)))
+
+    def _samples(self, handle: Handle) -> list[Any]:
+        try:
+            samples: list[Any] = pynvml.nvmlDeviceGetProcessUtilization(handle, self._newest_us)
+        except pynvml.NVMLError as error:
+            if error.value in _NOTHING:
+                return []
+            raise
+        return samples
+
+    def _read(self, handle: Handle, out: Out) -> None:
+        now_s = monotonic()
+        samples = self._samples(handle)
+        self._newest_us = max([sample.timeStamp for sample in samples], default=self._newest_us)
+        if self._told_s is None:
+            self._told_s = now_s
+            return
+        # No sample is no work only once the driver has looked: until then nothing is known.
+        if not samples and now_s - self._told_s < _LONGEST_PERIOD_S:
+            return
+        self._told_s = now_s
+        own = self._pids.own_of(samples)
+        if own is None:
+            out[JOB_BUSY] = _OTHER_PIDS
+        else:
+            # Each has its share of time; side by side (MPS) they may add up to more than all.
+            out[JOB_BUSY] = min(100, sum(number(sample.smUtil) for sample in own))
+
+
+def accounting_note(handles: Mapping[Device, Handle]) -> list[str]:
+    """Return a sentence on the GPUs whose driver keeps accounts of ended processes, if any."""
+    on = []
+    for device, handle in handles.items():
+        try:
+            mode = pynvml.nvmlDeviceGetAccountingMode(handle)
+        except pynvml.NVMLError:
+            continue
+        if mode == pynvml.NVML_FEATURE_ENABLED:
+            on.append(str(device.index))
+    if not on:
+        return []
+    query = "nvidia-smi --query-accounted-apps=pid,gpu_util,max_memory_usage,time --format=csv"
+    gpus = ", ".join(on)
+    return [
+        f"the driver keeps accounts of ended processes (accounting mode) on GPU {gpus}: `{query}`"
+    ]

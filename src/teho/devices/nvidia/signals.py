@@ -1,0 +1,299 @@
+"""What one call of NVML tells of a GPU, the calls to try in turn, and how often to make them."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable
+from time import monotonic, thread_time
+
+import pynvml
+
+from teho.devices.nvidia.devices import Handle, missing_for
+from teho.model.device import Reading
+from teho.model.metric import METRICS_BY_NAME
+from teho.model.missing import Missing, Reason
+
+__all__ = [
+    "BUSY_METRICS",
+    "HARDLY_EVER",
+    "PCIE_METRICS",
+    "Out",
+    "Signal",
+    "Traffic",
+    "Way",
+    "fields",
+    "number",
+    "pace",
+    "plain_signals",
+    "power_signals",
+]
+
+Out = dict[str, Reading]
+Way = Callable[[Handle, Out], None]
+"""Puts the readings of some metrics into a dictionary, or raises NVMLError."""
+
+_NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
+"""NVML_VALUE_NOT_AVAILABLE of both widths: no figure, though the call succeeds."""
+
+_FIELD = struct.Struct("24xIi8s")
+"""Of nvmlFieldValue_t: valueType, nvmlReturn and value. The binding takes 1 us for each."""
+_VALUES = tuple(map(struct.Struct, "dILQqiH"))
+"""What the value is, by its `valueType` (nvmlValueType_t)."""
+_SENT, _RECEIVED = pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
+_POWER = (pynvml.NVML_FI_DEV_POWER_INSTANT, pynvml.NVML_POWER_SCOPE_GPU)
+
+_THERMAL_BITS = (
+    pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
+    | pynvml.nvmlClocksThrottleReasonHwThermalSlowdown
+)
+_POWER_BITS = (
+    pynvml.nvmlClocksThrottleReasonSwPowerCap | pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
+)
+
+_SEND, _RECEIVE = "gpu_pcie_send_bytes_per_s", "gpu_pcie_receive_bytes_per_s"
+PCIE_METRICS = (_RECEIVE, _SEND)
+BUSY_METRICS = ("gpu_busy_percent", "gpu_memory_busy_percent")
+
+# Four such calls of each of 8 GPUs are 4.8 ms, within the 5 ms that one sample may take.
+_CHEAP_CALL_S = 150e-6
+_RARELY = 10
+"""Samples from one reading to the next of what is not cheap."""
+HARDLY_EVER = 30
+"""The same for what hardly ever changes."""
+_SLOWLY = 5
+"""The same for what takes seconds to change."""
+
+
+def number(value: int) -> int:
+    """Return the value, or raise NVMLError where it is NVML's "not available"."""
+    if value in _NOT_AVAILABLE:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
+    return value
+
+
+def fields(
+    handle: Handle, *ids: int | tuple[int, int], besides: frozenset[int] = frozenset()
+) -> list[int]:
+    """Read some of NVML's field values; fail as a whole where one of them fails.
+
+    Args:
+        handle: the GPU.
+        ids: fields, or pairs of a field and its scope.
+        besides: errors for which a field is left out instead, unless it is so for all.
+    """
+    numbers, left_out = [], None
+    answers = pynvml.nvmlDeviceGetFieldValues(handle, ids)
+    for kind, code, value in _FIELD.iter_unpack(answers):
+        if code in besides:
+            left_out = code
+            continue
+        if code != pynvml.NVML_SUCCESS:
+            raise pynvml.NVMLError(code)
+        if kind >= len(_VALUES):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
+        numbers.append(number(_VALUES[kind].unpack_from(value)[0]))
+    if left_out is not None and not numbers:
+        raise pynvml.NVMLError(left_out)
+    return numbers
+
+
+def pace(call: Callable[[], object]) -> int:
+    """Return how many samples it shall be from one such call to the next, by what it costs.
+
+    Some drivers answer in 10 us, some wait for the GPU and take 0.4 ms of CPU time. What fails
+    now may be dear when it works.
+    """
+    with contextlib.suppress(pynvml.NVMLError):
+        call()  # the first one may set things up
+        began_s = thread_time()
+        call()
+        if thread_time() - began_s < _CHEAP_CALL_S:
+            return 1
+    return _RARELY
+
+
+class Signal:
+    """Some metrics that one call gives, and the calls to try in turn.
+
+    Args:
+        metrics: names of the metrics.
+        ways: the calls, the best one first.
+        every: samples from one reading to the next.
+        at_ends: whether to read it where a run begins or ends as well, as counters always are.
+    """
+
+    __slots__ = ("_at_ends", "_every", "_holds", "held", "is_rare", "metrics", "missing", "ways")
+
+    def __init__(
+        self, metrics: tuple[str, ...], *ways: Way, every: int = 1, at_ends: bool = False
+    ) -> None:
+        self.metrics = metrics
+        self.ways = list(ways)
+        self._every = every
+        self.is_rare = every > 1
+        """Whether it is not read at every sample: ask `is_due`."""
+        self.missing: Missing | None = None
+        """Why no way is left to try."""
+        counts = METRICS_BY_NAME[metrics[0]].kind == "counter"
+        self._at_ends = at_ends or counts
+        self._holds = self.is_rare and not counts
+        self.held: Out = {}
+        """What a rare gauge said last. It stands for the samples in between: without it, a gauge
+        that is read at a tenth of them would count as seen for a tenth of the time."""
+
+    def is_due(self, turn: int, position: int, *, ends: bool) -> bool:
+        """Return whether to read it now.
+
+        Args:
+            turn: samples of its GPU before this one.
+            position: the GPU's place among the job's: what is dear is read of one at a time.
+            ends: whether this is the first or the last sample, see `Source.read`.
+        """
+        if ends and self._at_ends:
+            return True
+        late = position if self._every >= _RARELY else 0
+        return (turn - late) % self._every == 0
+
+    def read(self, handle: Handle, out: Out) -> None:
+        """Put the readings into `out`; raises NVMLError only for a lost GPU."""
+        self._read(handle, out)
+        if self._holds:
+            self.held = {name: out[name] for name in self.metrics if name in out}
+
+    def _read(self, handle: Handle, out: Out) -> None:
+        missing = self.missing
+        while self.ways:
+            try:
+                self.ways[0](handle, out)
+            except pynvml.NVMLError as error:
+                missing = missing_for(error.value)
+                if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
+                    raise
+                if missing.reason is not Reason.UNSUPPORTED:
+                    break
+                del self.ways[0]  # it never will be: asking again costs time at each sample
+                self.missing = missing
+            else:
+                return
+        if missing is not None:
+            out.update(dict.fromkeys(self.metrics, missing))
+
+
+def plain_signals() -> list[Signal]:
+    """Return what GPUs and MIG instances are asked alike, but for their processes."""
+    return [
+        Signal(BUSY_METRICS, _utilization),
+        Signal(("gpu_memory_used_bytes",), _memory, _memory_old),
+        Signal(("gpu_sm_clock_mhz",), _core_clock),
+        Signal(("gpu_memory_clock_mhz",), _memory_clock, every=_SLOWLY),
+        # The newer call takes twice as long to say the same.
+        Signal(("gpu_temperature_c",), _temperature, _temperature_new, every=_SLOWLY),
+        Signal(
+            ("gpu_thermal_throttle_percent", "gpu_power_throttle_percent"), _throttle, _throttle_old
+        ),
+    ]
+
+
+def power_signals() -> list[Signal]:
+    """Return what only a whole GPU is asked, since NVML means the whole GPU by it anyway."""
+    return [Signal(("gpu_power_w",), _power, _power_old), Signal(("gpu_energy_j",), _energy)]
+
+
+def _utilization(handle: Handle, out: Out) -> None:
+    rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
+    out["gpu_busy_percent"] = number(rates.gpu)
+    out["gpu_memory_busy_percent"] = number(rates.memory)
+
+
+def _memory(handle: Handle, out: Out) -> None:
+    # The second version leaves the driver's own reserve out of `used`.
+    out["gpu_memory_used_bytes"] = number(
+        pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2).used
+    )
+
+
+def _memory_old(handle: Handle, out: Out) -> None:
+    out["gpu_memory_used_bytes"] = number(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+
+
+def _power(handle: Handle, out: Out) -> None:
+    # The instant power: the averaged one takes milliseconds to read on new GPUs, and the
+    # mean over time comes from the energy counter anyway. Of the GPU: a GH200 has one of the
+    # module as well.
+    out["gpu_power_w"] = fields(handle, _POWER)[0] / 1000
+
+
+def _power_old(handle: Handle, out: Out) -> None:
+    out["gpu_power_w"] = number(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000
+
+
+def _energy(handle: Handle, out: Out) -> None:
+    out["gpu_energy_j"] = number(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000
+
+
+def _core_clock(handle: Handle, out: Out) -> None:
+    out["gpu_sm_clock_mhz"] = number(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))
+
+
+def _memory_clock(handle: Handle, out: Out) -> None:
+    clock_mhz = pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)
+    out["gpu_memory_clock_mhz"] = number(clock_mhz)
+
+
+def _temperature(handle: Handle, out: Out) -> None:
+    celsius = pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
+    out["gpu_temperature_c"] = number(celsius)
+
+
+def _temperature_new(handle: Handle, out: Out) -> None:
+    celsius = pynvml.nvmlDeviceGetTemperatureV(handle, pynvml.NVML_TEMPERATURE_GPU)
+    out["gpu_temperature_c"] = number(celsius)
+
+
+def _throttle(handle: Handle, out: Out) -> None:
+    _throttle_from(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle), out)
+
+
+def _throttle_old(handle: Handle, out: Out) -> None:
+    _throttle_from(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle), out)
+
+
+def _throttle_from(bits: int, out: Out) -> None:
+    number(bits)
+    out["gpu_thermal_throttle_percent"] = 100 if bits & _THERMAL_BITS else 0
+    out["gpu_power_throttle_percent"] = 100 if bits & _POWER_BITS else 0
+
+
+class Traffic:
+    """PCIe traffic of one GPU: the mean since it was last read, where the driver counts bytes.
+
+    NVML's directions are the GPU's: what it sends goes to the host.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._before: tuple[float, list[int]] | None = None
+        every = pace(lambda: fields(handle, _SENT, _RECEIVED))
+        self.signal = Signal(PCIE_METRICS, self._counted, self._sampled, every=every)
+
+    def _counted(self, handle: Handle, out: Out) -> None:
+        sent_received = fields(handle, _SENT, _RECEIVED)
+        now_s = monotonic()
+        before, self._before = self._before, (now_s, sent_received)
+        if before is None or before[0] == now_s:
+            return
+        sent, received = (
+            (new - old) / (now_s - before[0])
+            for new, old in zip(sent_received, before[1], strict=True)
+        )
+        # "Value can be wrapped", says nvml.h, but not at how many bits: no figure then.
+        if sent >= 0 and received >= 0:
+            out[_SEND], out[_RECEIVE] = sent, received
+
+    def _sampled(self, handle: Handle, out: Out) -> None:
+        # Each of the two calls blocks for some 20 ms while the driver counts; `every` is high then.
+        for name, direction in (
+            (_SEND, pynvml.NVML_PCIE_UTIL_TX_BYTES),
+            (_RECEIVE, pynvml.NVML_PCIE_UTIL_RX_BYTES),
+        ):
+            out[name] = number(pynvml.nvmlDeviceGetPcieThroughput(handle, direction)) * 1000

@@ -1,0 +1,95 @@
+"""Which NVIDIA GPUs a program sees, by its environment.
+
+Source: CUDA Programming Guide, "CUDA Environment Variables". That CUDA reads an index as `strtoul`
+does, and shows nothing at all when an entry comes twice, is not in the guide; PyTorch's own count
+of GPUs rests on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from teho.devices.visible import (
+    Chosen,
+    Visible,
+    all_of_job,
+    device_at,
+    named_by_prefix,
+    unmatched,
+)
+from teho.model.device import Device
+
+__all__ = ["visible_cuda"]
+
+_LEADING_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})")
+
+
+def visible_cuda(
+    environment: Mapping[str, str],
+    devices: Sequence[Device],
+    legacy_names: Mapping[str, str] | None = None,
+) -> Visible:
+    """Return the NVIDIA devices that CUDA shows to the program, and notes for the report.
+
+    A GPU in MIG mode stands for its instances: CUDA cannot use it in any other way.
+
+    Args:
+        environment: the program's environment.
+        devices: GPUs in NVML's order, each followed by its MIG instances.
+        legacy_names: `MIG-GPU-<uuid>/<gi>/<ci>` -> id of that instance.
+    """
+    gpus = [device for device in devices if device.parent_id is None]
+    text = environment.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        chosen, notes = all_of_job(environment, gpus)
+    elif text.lstrip()[:4] in {"GPU-", "MIG-"}:
+        by_name = {device.id: device for device in devices}
+        by_name.update((name, by_name[id_]) for name, id_ in (legacy_names or {}).items())
+        chosen, notes = _cuda_names(text, by_name)
+    else:
+        chosen, notes = _cuda_indices(text, gpus)
+        if chosen and _order_is_unsure(environment, gpus):
+            notes.append(
+                f"CUDA_VISIBLE_DEVICES={text} counts the fastest GPU first, and the models here "
+                "differ, so other GPUs may be in use than those recorded; `export "
+                "CUDA_DEVICE_ORDER=PCI_BUS_ID` makes the order certain"
+            )
+    if len(set(chosen)) < len(chosen):
+        notes.append(f"CUDA_VISIBLE_DEVICES={text} names a GPU twice; CUDA shows none at all then")
+        chosen = []
+    return _split(chosen, devices), tuple(notes)
+
+
+def _cuda_names(text: str, by_name: Mapping[str, Device]) -> Chosen:
+    kind = text.lstrip()[:4]
+    names = {name: device for name, device in by_name.items() if name.startswith(kind)}
+    found: list[Device] = []
+    for entry in text.split(","):
+        device = named_by_prefix(entry.strip(), kind, names)
+        if device is None:
+            return found, unmatched("CUDA_VISIBLE_DEVICES", text, entry, "CUDA")
+        found.append(device)
+    return found, []
+
+
+def _cuda_indices(text: str, gpus: Sequence[Device]) -> Chosen:
+    found: list[Device] = []
+    for entry in text.split(","):
+        number = _LEADING_NUMBER.match(entry)
+        device = device_at(gpus, int(number[1]) if number else -1)
+        if device is None:
+            return found, unmatched("CUDA_VISIBLE_DEVICES", text, entry, "CUDA")
+        found.append(device)
+    return found, []
+
+
+def _split(gpus: Sequence[Device], devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Replace each GPU in MIG mode by its instances."""
+    parts = {gpu: [it for it in devices if it.parent_id == gpu.id] or [gpu] for gpu in gpus}
+    return tuple(part for gpu in gpus for part in parts[gpu])
+
+
+def _order_is_unsure(environment: Mapping[str, str], gpus: Sequence[Device]) -> bool:
+    by_bus = environment.get("CUDA_DEVICE_ORDER", "").upper() == "PCI_BUS_ID"
+    return not by_bus and len({gpu.name for gpu in gpus}) > 1

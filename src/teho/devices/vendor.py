@@ -1,0 +1,51 @@
+"""What Teho has to know of a vendor of GPUs: one row, which the vendor's own folder fills in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from teho.model.device import Device, DeviceSource, Reading
+
+__all__ = ["EnergyCounters", "Vendor"]
+
+
+class EnergyCounters(Protocol):
+    """The energy counters of a vendor's GPUs, in J, and nothing else: quick to open and read."""
+
+    devices: tuple[Device, ...]
+    notes: tuple[str, ...]
+
+    def read(self) -> list[Reading]:
+        """Return one reading for each of `devices`."""
+
+    def close(self) -> None:
+        """Release the devices; can be called twice."""
+
+
+class Vendor(NamedTuple):
+    """A vendor of GPUs. Loading this row loads none of the vendor's other files."""
+
+    name: str
+    """Such as `nvidia`: the vendor of its devices, and the name of its folder."""
+    open_source: Callable[[Mapping[str, str], Path], DeviceSource]
+    """Opens the job's GPUs, by the environment and the root of the file system; raises
+    `DeviceError` if there are none."""
+    all_gpus: Callable[[Path], Iterable[Device]]
+    """Returns all GPUs of this node, also those of other jobs."""
+    versions: Callable[[Path], Iterable[tuple[str, str]]]
+    """Returns names and versions of the driver and its libraries; an empty version is left out."""
+    open_counters: Callable[[Mapping[str, str], Path], EnergyCounters] | None = None
+    """Opens only the energy counters; None: they are read with everything else."""
+    visible_variables: tuple[str, ...] = ()
+    """Variables that select the GPUs which the vendor's runtime shows to a program. The first one
+    takes the ids of devices, and -1 for none."""
+    device_files: str = ""
+    """Pattern for the device files of its GPUs in `/dev`."""
+    short_counters: frozenset[str] = frozenset()
+    """Architectures whose energy counter starts again from 0 every few minutes."""
+    order: int = 100
+    """Vendors are asked and listed in this order."""

@@ -1,0 +1,1 @@
+"""Other processes: become a program, fork children, call with a deadline, exchange JSON lines."""

@@ -1,0 +1,127 @@
+"""Forked children of this process, which do some work and end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable, Collection
+
+from teho.errors import TehoError
+
+__all__ = ["Child", "close_descriptors", "detach_streams", "fork_child", "wait_for_exit"]
+
+_PAUSE_S = 0.001
+_LONGEST_PROBLEM_BYTES = 4096
+
+
+def fork_child(work: Callable[[], object]) -> int:
+    """Start a child that does some work, and return its process id.
+
+    The child ends when the work ends: with exit code 0, or 1 if the work raised an exception. It
+    runs no exit handlers and flushes no files, because those belong to the parent.
+
+    Raises:
+        OSError: no process can be started.
+    """
+    with warnings.catch_warnings():
+        # Python 3.12 warns if there are other threads. Those of Teho only wait, for signals or in
+        # Arrow's allocator: they hold no lock that the child could need.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def wait_for_exit(pid: int, until_s: float) -> int | None:
+    """Wait for the end of a child, and return its wait status; None if it has not ended in time.
+
+    Args:
+        pid: the child.
+        until_s: when to give up, by the monotonic clock.
+
+    Raises:
+        ChildProcessError: its end was seen before.
+    """
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status
+        if time.monotonic() >= until_s:
+            return None
+        time.sleep(_PAUSE_S)
+
+
+def detach_streams(keep: Collection[int]) -> None:
+    """Let go of the user's streams and files, so that a pipe closes when the program closes it."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    close_descriptors(keep)
+
+
+def close_descriptors(keep: Collection[int]) -> None:
+    """Close all files that this process has inherited, except its streams and these."""
+    for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
+        if descriptor > 2 and descriptor not in keep:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+class Child:
+    """Work in a forked process, whose memory goes with it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        """Begin the work at once.
+
+        Raises:
+            OSError: no process can be started.
+        """
+        self._read_end, write_end = os.pipe()
+        self._problem: str | None = None
+        try:
+            self._pid = fork_child(lambda: _report(work, write_end))
+        except OSError:
+            os.close(self._read_end)
+            raise
+        finally:
+            os.close(write_end)
+
+    def ended(self) -> bool:
+        """Return whether the work is over, without waiting for it."""
+        if self._problem is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._reap(status)
+        return self._problem is not None
+
+    def join(self) -> str:
+        """Wait for the end of the work; return what went wrong, or an empty string."""
+        if self._problem is None:
+            self._reap(os.waitpid(self._pid, 0)[1])
+        return self._problem or ""
+
+    def _reap(self, status: int) -> None:
+        said = os.read(self._read_end, _LONGEST_PROBLEM_BYTES).decode(errors="replace")
+        os.close(self._read_end)
+        code = os.waitstatus_to_exitcode(status)
+        killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
+        self._problem = said or killed or (f"exit code {code}" if code else "")
+
+
+def _report(work: Callable[[], object], write_end: int) -> None:
+    """Do the work; if it raises an exception, write it to the parent as one line."""
+    try:
+        work()
+    except BaseException as error:
+        said = str(error) if isinstance(error, (OSError, TehoError)) else repr(error)
+        os.write(write_end, (said or repr(error)).encode()[:_LONGEST_PROBLEM_BYTES])
+        raise
