@@ -22,7 +22,7 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Option
 from teho.model.request import Launcher, Request
 from teho.planner.answer import answer
-from teho.schedulers.script import ScriptOptions, write_script
+from teho.schedulers.script.write import ScriptOptions, write_script
 
 CLUSTERS = ("puhti", "mahti", "lumi", "narval")
 GPUS = {"puhti": 4, "mahti": 4, "lumi": 8, "narval": 4}

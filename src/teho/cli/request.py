@@ -15,7 +15,7 @@ from teho.cli import say
 from teho.errors import InputError, UnitError
 from teho.model.cluster import Cluster
 from teho.model.request import Launcher, Request
-from teho.schedulers.script_options import ScriptOptions
+from teho.schedulers.script.options import ScriptOptions
 from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
 
 __all__ = [

@@ -34,6 +34,7 @@ from teho.observe.spool import Spool
 from teho.observe.stack_sampling import StackSampling
 from teho.observe.uninstrumented import Uninstrumented
 from teho.schedulers.allocation import read_allocation
+from teho.schedulers.registry import scheduler_or_none
 from teho.store.journal import Journal
 from teho.store.layout import node_file, probe_folder, replace_file
 from teho.store.pack import Child, seal
@@ -406,12 +407,10 @@ def _find_sources(
     sources: list[DeviceSource] = [host, *gpus]
     notes = [note for source in sources for note in source.notes]
     nodes = allocation.node_count or 1
-    if allocation.scheduler == "grid_engine" and nodes > plan.node_count:
-        notes.append(
-            f"The job has {nodes} nodes, {allocation.node_list}, and only {plan.node} is recorded: "
-            "Grid Engine starts nothing beside a job's own tasks. `mpirun teho run -- COMMAND` "
-            "records them all."
-        )
+    if nodes > plan.node_count:
+        scheduler = scheduler_or_none(allocation.scheduler)
+        why = scheduler.only_this_node(plan.node, nodes, allocation.node_list or "")
+        notes += [why] if why else []
     if not gpus:
         # Where one vendor's GPUs are found, the other's absence is no news.
         notes.append("No GPU: " + "; ".join(error.found for error in refusals))

@@ -12,6 +12,7 @@ from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.planner.quotas import Holds, holding, least_memory_of_hosts
 from teho.planner.slurm_rules import Limits, limits_for
+from teho.schedulers.registry import scheduler_of
 from teho.units import parse_duration, parse_mib
 
 __all__ = [
@@ -227,7 +228,7 @@ def most_cpus_with_memory_per_gpu(
 
 def in_words(cluster: Cluster, partition: Partition) -> str:
     """Write a partition in a sentence: `partition gpu`, `queue all.q`, or a label: `GPU nodes`."""
-    what = "partition" if cluster.scheduler == "slurm" else "queue"
+    what = scheduler_of(cluster.scheduler).partition_word
     return f"{what} {partition.name}" if partition.name else partition.title
 
 
@@ -277,7 +278,7 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     def tasks(self) -> int:
         launcher = self.request.launcher
-        if launcher == "launch" and self.cluster.scheduler != "slurm":
+        if launcher == "launch" and not scheduler_of(self.cluster.scheduler).starts_tasks:
             return 1  # Grid Engine starts the script, and nothing there starts tasks
         return self.gpus if launcher in _TASK_PER_GPU and self.gpus else 1
 
