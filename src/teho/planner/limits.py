@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from teho.launchers.registry import launcher_of
 from teho.model.cluster import Partition
 from teho.model.plan import Refusal
 from teho.planner.allocated import kinds_that_may_come
@@ -72,11 +73,13 @@ def _access(case: Case) -> Iterator[Refusal]:
 
 
 def _launcher(case: Case) -> Iterator[Refusal]:
-    scheduler = scheduler_of(case.cluster.scheduler)
-    if case.request.launcher == "srun" and not scheduler.starts_tasks:
+    name, scheduler = case.request.launcher, scheduler_of(case.cluster.scheduler)
+    launcher = launcher_of(name)
+    if not launcher.works_on(scheduler.name):
+        owners = " and ".join(scheduler_of(own).title for own in sorted(launcher.schedulers))
         yield Refusal(
             kind="no_such_launcher",
-            sentence=f"srun belongs to Slurm, and {case.cluster.title} uses {scheduler.title}",
+            sentence=f"{name} belongs to {owners}, and {case.cluster.title} uses {scheduler.title}",
             source=case.cluster.dialect.source,
             instead="--launcher torchrun",
         )

@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from teho.errors import InputError
+from teho.launchers.registry import launcher_of
 from teho.model.cluster import Software
 from teho.model.plan import Option
 
@@ -68,4 +69,4 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def _runs_in_shell(option: Option) -> bool:
     """Return whether the shell runs the program itself: one process that has several nodes."""
-    return option.request.launcher == "plain" and option.nodes > 1
+    return launcher_of(option.request.launcher).one_process and option.nodes > 1

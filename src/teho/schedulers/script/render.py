@@ -12,6 +12,7 @@ import jinja2
 
 import teho.schedulers
 from teho.errors import InputError
+from teho.launchers.registry import launchers
 
 __all__ = ["render", "template_folders"]
 
@@ -75,12 +76,24 @@ def _templates(folders: tuple[Path, ...], _overriding: tuple[Path, ...]) -> jinj
     A file that comes to override another's asks for a new one.
     """
     return jinja2.Environment(  # noqa: S701 - a script, not HTML: values are quoted for bash
-        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(folder) for folder in folders]),
+        loader=jinja2.ChoiceLoader(
+            [
+                *(jinja2.FileSystemLoader(folder) for folder in folders),
+                jinja2.FunctionLoader(_part_of_launcher),
+            ]
+        ),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _part_of_launcher(name: str) -> str | None:
+    """Return the launcher's part `NAME.PART.j2`; None: there is no such launcher or part."""
+    launcher, _, part = name.removesuffix(".j2").partition(".")
+    known = launchers().get(launcher)
+    return known.template(part) if known else None
 
 
 def _mistake(where: str, found: str) -> InputError:

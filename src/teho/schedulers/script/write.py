@@ -12,6 +12,7 @@ import msgspec
 from teho.clusters.launch_site import is_known_by_name, launch_site
 from teho.config.toml import did_you_mean
 from teho.errors import InputError
+from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Container, Software
 from teho.model.plan import Option
 from teho.schedulers.registry import scheduler_of, schedulers
@@ -20,8 +21,6 @@ from teho.schedulers.script.quoting import bash_command, bash_word
 
 __all__ = ["Script", "ScriptOptions", "Values", "write_script"]
 
-_OWN_PROCESSES = frozenset({"torchrun", "accelerate", "deepspeed"})
-"""Launchers that start a process for each GPU of a node themselves."""
 _PYTHON = re.compile(r"python[\d.]*", re.ASCII)
 _ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|tzst)", re.ASCII)
 _PLAIN_OPTIONS = ScriptOptions()
@@ -60,6 +59,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str
     """That disk's directory, such as `$LOCAL_SCRATCH`; empty if nothing is staged."""
     launcher: str
+    own_processes: bool
+    """Whether the launcher starts a process for each GPU of a node itself."""
     nodes: int
     gpus_per_node: int
     tasks_per_node: int
@@ -118,9 +119,10 @@ def write_script(
     scheduler = scheduler_of(option.scheduler)
     if not scheduler.starts_tasks and option.nodes > 1:
         raise InputError(f"{option.nodes} nodes on {cluster.title}", "one: Slurm alone has several")
-    if not scheduler.starts_tasks and option.request.launcher == "srun":
+    name = option.request.launcher
+    if not launcher_of(name).works_on(option.scheduler):
         raise InputError(
-            f"--launcher srun on {cluster.title}, which has no srun", "torchrun, or another"
+            f"--launcher {name} on {cluster.title}, which has no {name}", "torchrun, or another"
         )
     software = None if scheduler.is_this_machine else _software(option, cluster, options)
     values = _values(option, cluster, options, software)
@@ -137,8 +139,8 @@ def _values(
     stage = _stage(option, cluster, options)
     request, scheduler = option.request, scheduler_of(option.scheduler)
     container = _container(option, cluster, software)
-    own = request.launcher in _OWN_PROCESSES
-    processes = max(1, option.gpus_per_node) if own else 1
+    launcher = launcher_of(request.launcher)
+    processes = max(1, option.gpus_per_node) if launcher.own_processes else 1
     return Values(
         title=" ".join(cluster.title.split()),
         directives=scheduler.directives(option, cluster, options),
@@ -151,13 +153,14 @@ def _values(
         stage=stage,
         scratch=_scratch(cluster) if stage else "",
         launcher=request.launcher,
+        own_processes=launcher.own_processes,
         nodes=option.nodes,
         gpus_per_node=option.gpus_per_node,
         tasks_per_node=option.tasks_per_node,
         processes=processes,
         cores_named="cores" not in option.automatic,
         threads=_threads(option, processes),
-        meets=_meets(option, processes),
+        meets=launcher.meets(option.nodes, option.nodes * option.tasks_per_node * processes),
         masks=_masks(option, cluster),
         check=_check(option, options, software),
         container=f"{software.run_prefix} " if software and software.run_prefix else "",
@@ -172,7 +175,8 @@ def _values(
 
 
 def _site(option: Option, cluster: Cluster) -> str:
-    if option.request.launcher != "launch" or scheduler_of(option.scheduler).is_this_machine:
+    through_teho = launcher_of(option.request.launcher).through_teho
+    if not through_teho or scheduler_of(option.scheduler).is_this_machine:
         return ""  # this machine may be another cluster's, or no one's
     if is_known_by_name(cluster):
         return f"TEHO_CLUSTER={bash_word(cluster.name)}"
@@ -181,7 +185,7 @@ def _site(option: Option, cluster: Cluster) -> str:
 
 def _teho(option: Option, options: ScriptOptions) -> str:
     path = " ".join(map(bash_word, options.teho))
-    wanted = {"run": options.record, "launch": option.request.launcher == "launch"}
+    wanted = {"run": options.record, "launch": launcher_of(option.request.launcher).through_teho}
     return "".join(f"{path} {name} -- " for name, is_wanted in wanted.items() if is_wanted)
 
 
@@ -219,18 +223,18 @@ def _software(option: Option, cluster: Cluster, options: ScriptOptions) -> Softw
             near = did_you_mean(wanted, [*known, "none"])
             raise InputError(f"--framework: {cluster.title} has no {wanted!r}{near}")
         return known[wanted]
-    request = option.request
-    if request.launcher in _OWN_PROCESSES or _PYTHON.fullmatch(request.command[0]):
-        return known.get("pytorch") or known.get("any")
-    return None
+    framework = launcher_of(option.request.launcher).framework
+    if not framework and _PYTHON.fullmatch(option.request.command[0]):
+        framework = "pytorch"
+    return (known.get(framework) or known.get("any")) if framework else None
 
 
 def _script_words(option: Option) -> tuple[str, ...]:
-    """Return the command as torchrun, accelerate and deepspeed take it.
+    """Return the command as launchers take it that start Python themselves.
 
-    They start Python themselves; for what is not a Python script they have an option.
+    For what is not a Python script they have an option.
     """
-    words, launcher = option.request.command, option.request.launcher
+    words = option.request.command
     if _PYTHON.fullmatch(words[0]) and len(words) > 1:
         if words[1] == "-m":
             return ("--module", *words[2:])
@@ -238,23 +242,14 @@ def _script_words(option: Option) -> tuple[str, ...]:
             return words[1:]
     if words[0].endswith(".py") and not words[0].startswith("-"):
         return words
-    return ("--no-python" if launcher == "torchrun" else "--no_python", *words)
+    return (launcher_of(option.request.launcher).other_program, *words)
 
 
 def _threads(option: Option, processes: int) -> str:
     """Return how many threads each process should have: the cores that are its own."""
-    if option.request.launcher == "launch":
+    if launcher_of(option.request.launcher).through_teho:
         return ""
     return scheduler_of(option.scheduler).threads(option, processes)
-
-
-def _meets(option: Option, processes: int) -> bool:
-    launcher = option.request.launcher
-    if launcher == "torchrun":
-        return option.nodes > 1  # on one node, torchrun finds a free port itself
-    if launcher in {"srun", "accelerate", "deepspeed"}:
-        return option.nodes * option.tasks_per_node * processes > 1
-    return False
 
 
 def _masks(option: Option, cluster: Cluster) -> str:
@@ -264,7 +259,8 @@ def _masks(option: Option, cluster: Cluster) -> str:
     cores that the site's table gives to each.
     """
     binding = cluster.binding
-    if binding is None or option.request.launcher not in {"srun", "horovod"}:
+    launcher = launcher_of(option.request.launcher)
+    if binding is None or launcher.through_teho or not launcher.task_per_gpu:
         return ""
     whole = option.request.exclusive or any(
         partition.exclusive and partition.name == option.partition
@@ -288,7 +284,7 @@ def _variables(container: Container) -> tuple[str, ...]:
 
 def _container(option: Option, cluster: Cluster, software: Software | None) -> Container | None:
     """Return what the software's container needs on several nodes; `teho launch` sees to it."""
-    if option.nodes == 1 or option.request.launcher == "launch":
+    if option.nodes == 1 or launcher_of(option.request.launcher).through_teho:
         return None
     if software is None or not software.run_prefix or not cluster.environment:
         return None
@@ -340,8 +336,8 @@ def _remarks(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterat
         yield f"the job's name is written {held!r}: the scheduler cannot hold {name!r}"
     if options.stage and not scheduler.is_this_machine and not _has_disk(option, cluster):
         yield f"{cluster.title}'s nodes have no disk of their own: nothing is staged"
-    several = option.tasks_per_node > 1
-    if option.request.launcher == "launch" and scheduler.is_this_machine and several:
+    several = option.tasks_per_node > 1 and launcher_of(option.request.launcher).through_teho
+    if scheduler.is_this_machine and several:
         yield (
             f"the program is started once, and sees all {option.gpus_per_node} GPUs: this machine "
             "has nothing that starts a task for each; `-- torchrun train.py` does"
