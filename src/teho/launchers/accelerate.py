@@ -24,6 +24,8 @@ class Accelerate(Launcher):
     """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and their kin itself."""
 
     help = "Hugging Face Accelerate, once on each node; it starts one process per GPU."
+    on_one_node = "once on each node"
+    on_nodes = "once on each node, with `--machine_rank` from the node's number"
     place = 50
     own_processes = True
     framework = "pytorch"

@@ -13,6 +13,8 @@ class DeepSpeed(Launcher):
     """On several nodes its own launcher would go by ssh, which clusters do not allow."""
 
     help = "DeepSpeed's launcher; on several nodes torchrun, once on each node."
+    on_one_node = "DeepSpeed's own launcher"
+    on_nodes = "torchrun, because DeepSpeed's own launcher would need ssh"
     place = 60
     own_processes = True
     framework = "pytorch"

@@ -13,6 +13,8 @@ class Horovod(Launcher):
     """It asks MPI for ranks, so the script sets no variable."""
 
     help = "Horovod: one task per GPU; without Slurm, horovodrun."
+    on_one_node = "one task for each GPU; with Grid Engine, `horovodrun`"
+    on_nodes = "one task for each GPU"
     place = 70
     task_per_gpu = True
     templates: Mapping[str, str] = {

@@ -13,6 +13,11 @@ class Launch(Launcher):
     """`teho launch`, which sets the variables that the frameworks read (docs/launch.md)."""
 
     help = "The scheduler starts one task per GPU; `teho launch` sets ranks, cores and threads."
+    on_one_node = (
+        "`teho launch` and the command, one task for each GPU; with Grid Engine and on "
+        "this machine, one task"
+    )
+    on_nodes = "one task for each GPU"
     place = 20
     task_per_gpu = True
     through_teho = True

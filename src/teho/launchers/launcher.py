@@ -15,6 +15,10 @@ class Launcher:
     """The file's."""
     help: str = ""
     """One line: what it does."""
+    on_one_node: str = ""
+    """What it does in a job of one node, for the table in docs/scripts.md."""
+    on_nodes: str = ""
+    """What it does in a job of several nodes, for that table."""
     place: int = 100
     """Its place in the list of launchers; those with small numbers come first."""
     schedulers: frozenset[str] = frozenset()

@@ -13,6 +13,8 @@ class Plain(Launcher):
     """One process, whatever it does then."""
 
     help = "Starts the command once."
+    on_one_node = "the command, once"
+    on_nodes = "the command, once, on the first node; it starts the rest itself"
     place = 10
     one_process = True
     templates: Mapping[str, str] = {

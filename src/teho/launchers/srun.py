@@ -13,6 +13,8 @@ class Srun(Launcher):
     """A rank is known only inside the step, so a shell there sets the variables."""
 
     help = "Slurm starts one task per GPU, with RANK, LOCAL_RANK and WORLD_SIZE."
+    on_one_node = "one task for each GPU, with `RANK`, `LOCAL_RANK`, `WORLD_SIZE`"
+    on_nodes = "the same"
     place = 40
     schedulers = frozenset({"slurm"})
     task_per_gpu = True

@@ -17,6 +17,8 @@ class Torchrun(Launcher):
     """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and their kin itself."""
 
     help = "PyTorch's torchrun, once on each node; it starts one process per GPU."
+    on_one_node = "once on each node, `--standalone`"
+    on_nodes = "once on each node; they meet at the first node's `MASTER_ADDR`"
     place = 30
     own_processes = True
     framework = "pytorch"
