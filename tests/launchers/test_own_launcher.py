@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from textwrap import dedent
 import click
 import pytest
 
+import teho.cli.request
 import teho.launchers
 from teho.clusters.catalogue import load_cluster
 from teho.launchers.registry import launcher_of, launchers
@@ -81,9 +83,13 @@ def test_it_works_on_every_scheduler_that_it_does_not_leave_out(mpiexec: None) -
     assert "\nmpiexec -n 2 ./solve 'a b'\n" in script("arc4", "mpiexec", 2)
 
 
-def test_the_commands_offer_it(mpiexec: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "teho.cli.request", raising=False)
-    from teho.cli import request
+def test_the_commands_offer_it(mpiexec: None) -> None:
+    # The options are made when the module is loaded, so it is loaded again under another name.
+    spec = importlib.util.spec_from_file_location("request_again", teho.cli.request.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    request = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(request)
 
     @request.request_options
     @click.command()
@@ -91,7 +97,6 @@ def test_the_commands_offer_it(mpiexec: None, monkeypatch: pytest.MonkeyPatch) -
 
     (launcher,) = (one for one in command.params if one.name == "launcher")
     assert "mpiexec" in launcher.type.choices
-    monkeypatch.delitem(sys.modules, "teho.cli.request")
 
 
 def test_every_launcher_says_what_it_does() -> None:
