@@ -8,6 +8,7 @@ import json
 import pprint
 import sys
 import textwrap
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from teho.config.settings import Settings
 from teho.explain.peaks import RATES, all_peaks
 from teho.explain.policy import load_policy
 from teho.explain.registry import RULES, mutes_of
+from teho.launchers.registry import launchers
 from teho.model import cluster as cluster_nouns
 from teho.model.bench import Bench
 from teho.model.cluster import Cluster
@@ -234,14 +236,32 @@ def _thresholds() -> list[str]:
     return ["| Threshold | Value | Source |", "|---|---|---|", *rows]
 
 
+def _launchers() -> list[str]:
+    rows = [
+        f"| `{name}` | {launcher.on_one_node} | {launcher.on_nodes} |"
+        for name, launcher in launchers().items()
+    ]
+    return ["| launcher | one node | several nodes (Slurm) |", "|---|---|---|", *rows]
+
+
 RULES_PAGE = HERE / "rules.md"
+SCRIPTS_PAGE = HERE / "scripts.md"
 _RULES_TABLES = {"all rules": _all_rules, "mutes": _mutes, "thresholds": _thresholds}
 
 
 def rules_page() -> str:
     """Return the page of rules as it is, with new tables."""
-    text = RULES_PAGE.read_text(encoding="utf-8")
-    for name, table in _RULES_TABLES.items():
+    return _with_tables(RULES_PAGE, _RULES_TABLES)
+
+
+def scripts_page() -> str:
+    """Return the page of scripts as it is, with a new table of launchers."""
+    return _with_tables(SCRIPTS_PAGE, {"launchers": _launchers})
+
+
+def _with_tables(page: Path, tables: dict[str, Callable[[], list[str]]]) -> str:
+    text = page.read_text(encoding="utf-8")
+    for name, table in tables.items():
         begin = f"<!-- docs/generate.py writes: {name} -->\n"
         head, _, rest = text.partition(begin)
         _, end, tail = rest.partition("<!-- end -->\n")
@@ -270,6 +290,7 @@ SHIPPED = {
     PACKAGE / "launch" / "sites.py": launch_sites,
     gpu_page.PAGE: gpu_page.write_page,
     RULES_PAGE: rules_page,
+    SCRIPTS_PAGE: scripts_page,
 }
 
 

@@ -23,7 +23,7 @@ from teho.model.member import Association, Live
 from teho.model.plan import Answer, Option, Refusal
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.schedulers.script import ScriptOptions, write_script
+from teho.schedulers.script.write import ScriptOptions, write_script
 
 SMP = ParallelEnvironment(name="smp", rule="one_node")
 FOUR = ParallelEnvironment(name="mpi4", rule="fixed", cores_per_node=4)

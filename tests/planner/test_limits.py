@@ -14,7 +14,7 @@ from teho.model.plan import Answer, Refusal
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.inventory import UNTYPED, gpu_of
-from teho.schedulers.script import write_script
+from teho.schedulers.script.write import write_script
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 H, DAY = 3600.0, 86400.0

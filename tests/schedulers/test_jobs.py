@@ -23,8 +23,8 @@ from teho.errors import (
 )
 from teho.model.job import JobState, Submission
 from teho.schedulers import command, jobs
-from teho.schedulers.grid_engine import GridEngine
-from teho.schedulers.slurm import Slurm
+from teho.schedulers.grid_engine.backend import GridEngine
+from teho.schedulers.slurm.backend import Slurm
 
 SLURM = Slurm()
 COLUMN = r"\037\036"

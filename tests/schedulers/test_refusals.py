@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from teho.errors import RefusedError
 from teho.schedulers.backend import Backend
 from teho.schedulers.command import Completed
-from teho.schedulers.grid_engine import GridEngine
-from teho.schedulers.local import Local
-from teho.schedulers.slurm import Slurm
+from teho.schedulers.grid_engine.backend import GridEngine
+from teho.schedulers.local.backend import Local
+from teho.schedulers.slurm.backend import Slurm
 
 SLURM, ENGINE = Slurm(), GridEngine("user")
 FAILED = "sbatch: error: Batch job submission failed: "

@@ -37,8 +37,8 @@ from teho.clusters.write import cluster_text
 from teho.model.cluster import Cluster
 from teho.model.member import Live
 from teho.schedulers.command import Completed, run
-from teho.schedulers.grid_engine_inventory import grid_engine_cluster
-from teho.schedulers.grid_engine_live import grid_engine_live
+from teho.schedulers.grid_engine.inventory import grid_engine_cluster
+from teho.schedulers.grid_engine.live import grid_engine_live
 
 __all__ = ["Job", "SiteTwin", "started", "why_not"]
 

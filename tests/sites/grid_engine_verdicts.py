@@ -23,7 +23,7 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Answer, Option
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.schedulers.script import write_script
+from teho.schedulers.script.write import write_script
 
 __all__ = ["GridEngineCase", "judge_site"]
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import msgspec
 from random_sites import GPU_MEMORY_GIB, WHOLE, Kind, Part, Site, minutes_of, number_in
 
-from teho.model.request import Launcher, Request
+from teho.model.request import Request
 
 __all__ = ["ByHand", "by_hand", "draw_requests"]
 
 _COMMAND = ("sleep", "20")
-_LAUNCHERS: tuple[Launcher, ...] = (
+_LAUNCHERS: tuple[str, ...] = (
     "plain", "plain", "plain", "launch", "torchrun", "srun", "accelerate", "deepspeed", "horovod",
 )  # fmt: skip
 _OF_GPUS = ("launch", "srun", "horovod")

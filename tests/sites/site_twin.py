@@ -33,8 +33,8 @@ from teho.clusters.write import cluster_text
 from teho.model.cluster import Cluster
 from teho.model.member import Live
 from teho.schedulers.command import Completed, run
-from teho.schedulers.slurm_inventory import slurm_cluster
-from teho.schedulers.slurm_live import slurm_live
+from teho.schedulers.slurm.inventory import slurm_cluster
+from teho.schedulers.slurm.live import slurm_live
 
 __all__ = ["Ground", "Job", "SiteTwin", "nodes_in"]
 

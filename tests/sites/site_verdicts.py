@@ -26,7 +26,7 @@ from teho.model.plan import Answer, Option
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.inventory import UNTYPED
-from teho.schedulers.script import write_script
+from teho.schedulers.script.write import write_script
 
 __all__ = ["SlurmCase", "judge", "judge_site"]
 

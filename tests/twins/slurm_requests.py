@@ -9,15 +9,15 @@ import msgspec
 
 from teho.model.cluster import Cluster, NodeKind, Partition
 from teho.model.plan import Option, Refusal, Unfit
-from teho.model.request import Launcher, Request
+from teho.model.request import Request
 from teho.planner.answer import answer, kinds_for, option_of
 from teho.planner.limits import refusals_of
 from teho.planner.shape import Case, case_of, memory_mib, seconds
-from teho.schedulers.script import write_script
+from teho.schedulers.script.write import write_script
 
 __all__ = ["Judged", "judged_by_plan", "requests_for"]
 
-_LAUNCHERS: tuple[Launcher, ...] = (
+_LAUNCHERS: tuple[str, ...] = (
     "plain", "torchrun", "srun", "accelerate", "deepspeed", "horovod",
 )  # fmt: skip
 

@@ -24,8 +24,8 @@ from teho.model.cluster import Cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers.command import run
-from teho.schedulers.grid_engine_inventory import grid_engine_cluster
-from teho.schedulers.slurm_inventory import slurm_cluster
+from teho.schedulers.grid_engine.inventory import grid_engine_cluster
+from teho.schedulers.slurm.inventory import slurm_cluster
 
 pytestmark = pytest.mark.xdist_group("slurm")
 TODAY = date(2026, 11, 20)

@@ -14,7 +14,7 @@ from support import TEHO
 from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.schedulers.script import ScriptOptions, write_script
+from teho.schedulers.script.write import ScriptOptions, write_script
 
 
 @pytest.fixture(scope="module")

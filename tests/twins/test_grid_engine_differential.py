@@ -22,7 +22,7 @@ from teho.model.plan import Option, Refusal
 from teho.model.request import Request
 from teho.planner.answer import answer, option_of
 from teho.planner.shape import case_of
-from teho.schedulers.script import write_script
+from teho.schedulers.script.write import write_script
 
 REQUESTS = 320
 

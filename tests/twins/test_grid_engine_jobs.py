@@ -22,7 +22,7 @@ from grid_engine_twin import GridEngineTwin, started, why_not
 from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.schedulers.script import ScriptOptions, write_script
+from teho.schedulers.script.write import ScriptOptions, write_script
 
 pytestmark = pytest.mark.xdist_group("grid_engine")
 

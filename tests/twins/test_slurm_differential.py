@@ -19,7 +19,7 @@ from slurm_twin import SlurmTwin, several
 from teho.clusters.catalogue import load_cluster
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.schedulers.script import write_script
+from teho.schedulers.script.write import write_script
 
 REQUESTS = 500
 CLUSTERS = ("aire", "fir", "lumi", "narval", "nibi", "roihu", "rorqual", "trillium")

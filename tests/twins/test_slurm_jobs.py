@@ -20,13 +20,13 @@ from teho.clusters.catalogue import load_cluster
 from teho.launch.binding import physical_cores
 from teho.model.cluster import Cluster
 from teho.model.plan import Option
-from teho.model.request import Launcher, Request
+from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.schedulers.script import ScriptOptions, write_script
+from teho.schedulers.script.write import ScriptOptions, write_script
 
 CLUSTERS = ("puhti", "mahti", "lumi", "narval")
 GPUS = {"puhti": 4, "mahti": 4, "lumi": 8, "narval": 4}
-LAUNCHERS: tuple[Launcher, ...] = (
+LAUNCHERS: tuple[str, ...] = (
     "plain",
     "launch",
     "torchrun",
@@ -103,7 +103,7 @@ def jobs(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
     }
 
 
-def _request(cluster: Cluster, launcher: Launcher, shape: str) -> Request:
+def _request(cluster: Cluster, launcher: str, shape: str) -> Request:
     whole = GPUS[cluster.name]
     return Request(
         command=COMMAND,

@@ -14,7 +14,7 @@ from teho.errors import InputError, MissingCommandError
 from teho.model.job import JobState
 from teho.observe.attach import Attached
 from teho.observe.wanted import Wanted
-from teho.schedulers.overlap import RunningJob, look_up
+from teho.schedulers.slurm.overlap import RunningJob, look_up
 from teho.show.loaded import LoadedRun
 
 __all__ = ["attach"]

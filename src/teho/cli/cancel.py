@@ -31,8 +31,8 @@ def command(references: tuple[str, ...]) -> None:
     from teho.errors import InputError
     from teho.model.job import JobState
     from teho.schedulers import jobs
-    from teho.schedulers.backends import backend_for
     from teho.schedulers.follow import ended
+    from teho.schedulers.registry import backend_for
     from teho.show.job_text import state_sentence
 
     home = load_settings().home_directory

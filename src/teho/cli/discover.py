@@ -81,30 +81,19 @@ def _ask(name: str, today: date) -> Cluster:
 
     from teho.errors import SchedulerError
     from teho.schedulers.command import run
+    from teho.schedulers.registry import schedulers
 
-    host = platform.node()
-
-    def ask_slurm() -> Cluster:
-        import getpass
-
-        from teho.schedulers.slurm_inventory import slurm_cluster
-
-        return slurm_cluster(run, user=getpass.getuser(), host=host, today=today, name=name)
-
-    def ask_grid_engine() -> Cluster:
-        from teho.schedulers.grid_engine_inventory import grid_engine_cluster
-
-        return grid_engine_cluster(run, environment=os.environ, host=host, today=today, name=name)
-
+    able = [scheduler for scheduler in schedulers().values() if scheduler.inventory_command]
     failure: SchedulerError | None = None
-    for command, ask in (("scontrol", ask_slurm), ("qconf", ask_grid_engine)):
-        if shutil.which(command):
+    for scheduler in able:
+        if shutil.which(scheduler.inventory_command):
             try:
-                return ask()
+                return scheduler.discover(run, os.environ, platform.node(), today, name)
             except SchedulerError as error:
                 failure = failure or error
+    named = " nor ".join(f"{one.title}'s `{one.inventory_command}`" for one in able)
     raise failure or InputError(
-        "no scheduler on this machine: neither Slurm's `scontrol` nor Grid Engine's `qconf`",
+        f"no scheduler on this machine: neither {named}",
         next_step="log in to the cluster and ask there; `teho clusters` lists those that are known",
     )
 

@@ -23,8 +23,8 @@ from teho.planner.cost import cost_of_use
 from teho.schedulers import jobs as ask
 from teho.schedulers.array import with_missing
 from teho.schedulers.backend import Backend
-from teho.schedulers.backends import backend_for
 from teho.schedulers.follow import ended, follow
+from teho.schedulers.registry import backend_for, scheduler_of
 from teho.show.job_text import NO_NUMBER, JobView, elapsed_of, render_job, state_sentence
 from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
@@ -81,7 +81,7 @@ def _is_of_another(job: Job, submission: Submission) -> bool:
         return False
     if job.comment:
         return job.script != submission.script
-    return submission.scheduler == "slurm" and not job.state.ended
+    return scheduler_of(submission.scheduler).shows_comments and not job.state.ended
 
 
 def _numbered(submission: Submission, home: Path) -> tuple[Submission, str]:

@@ -24,9 +24,7 @@ def live_of(cluster: Cluster) -> dict[str, Live]:
     import msgspec
 
     from teho.schedulers.command import run
-    from teho.schedulers.grid_engine_live import grid_engine_live
-    from teho.schedulers.slurm import ACCOUNT_VARIABLE
-    from teho.schedulers.slurm_live import slurm_live
+    from teho.schedulers.registry import scheduler_of
 
     try:
         user = getpass.getuser()
@@ -38,28 +36,21 @@ def live_of(cluster: Cluster) -> dict[str, Live]:
             groups.append(grp.getgrgid(number).gr_name)
         except KeyError:
             continue  # a group without a name is in no partition's list
-    if cluster.scheduler == "grid_engine":
-        return {cluster.name: grid_engine_live(run, user=user, groups=groups)}
-    live = slurm_live(run, user=user, groups=groups)
-    account = os.environ.get(ACCOUNT_VARIABLE)
+    scheduler = scheduler_of(cluster.scheduler)
+    live = scheduler.live(run, user, groups)
+    if live is None:
+        return {}
+    account = os.environ.get(scheduler.account_variable)
     if account:
         live = msgspec.structs.replace(live, default_account=account)
     return {cluster.name: live}
 
 
 def unused_variables(scheduler: str) -> str:
-    """Return a sentence on variables that sbatch would obey and Teho leaves out; empty: none."""
-    if scheduler != "slurm":
-        return ""
-    from teho.schedulers.slurm import ACCOUNT_VARIABLE
+    """Return a sentence on variables that the scheduler would obey and Teho leaves out.
 
-    names = sorted(
-        name for name in os.environ if name.startswith("SBATCH_") and name != ACCOUNT_VARIABLE
-    )
-    if not names:
-        return ""
-    verb, what = ("is", "it") if len(names) == 1 else ("are", "they")
-    return (
-        f"{', '.join(names)} {verb} set and not used: {what} would change the job that is "
-        "announced; the options of `teho submit` say the same"
-    )
+    Empty: none is set.
+    """
+    from teho.schedulers.registry import scheduler_of
+
+    return scheduler_of(scheduler).unused_variables(os.environ)

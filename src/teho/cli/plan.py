@@ -20,7 +20,7 @@ from teho.cli.request import (
     with_environment,
 )
 from teho.errors import InputError
-from teho.schedulers.script_options import ScriptOptions
+from teho.schedulers.script.options import ScriptOptions
 
 if TYPE_CHECKING:
     from teho.model.cluster import Cluster
@@ -133,7 +133,7 @@ def _as_the_scheduler_says(found: Answer, here: Cluster) -> Answer:
     if all(option.cluster != here.name for option in found.options):
         return found
     from teho.config.settings import load_settings
-    from teho.schedulers.backends import backend_for
+    from teho.schedulers.registry import backend_for
     from teho.schedulers.waiting import as_the_scheduler_says
 
     home = load_settings().home_directory
@@ -144,7 +144,7 @@ def _print_script(
     found: Answer, clusters: dict[str, Cluster], wishes: ScriptOptions, env: str
 ) -> None:
     """Print the script of the first way, and on standard error what is to be said about it."""
-    from teho.schedulers.script import write_script
+    from teho.schedulers.script.write import write_script
 
     names = list(dict.fromkeys(option.cluster for option in found.options))
     if len(names) > 1:

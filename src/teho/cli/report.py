@@ -79,7 +79,7 @@ def _with_account(view: View, run: Run, job_id: str) -> View:
 
     from teho.config.settings import load_settings
     from teho.schedulers import jobs as ask
-    from teho.schedulers.backends import backend_for
+    from teho.schedulers.registry import backend_for
     from teho.show.job_facts import job_facts
     from teho.store.index import runs_of_job_id
 

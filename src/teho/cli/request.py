@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -13,9 +13,10 @@ from click.core import ParameterSource
 
 from teho.cli import say
 from teho.errors import InputError, UnitError
+from teho.launchers.registry import launchers
 from teho.model.cluster import Cluster
-from teho.model.request import Launcher, Request
-from teho.schedulers.script_options import ScriptOptions
+from teho.model.request import Request
+from teho.schedulers.script.options import ScriptOptions
 from teho.units import GIB, MIB, format_duration, parse_bytes, parse_duration
 
 __all__ = [
@@ -66,7 +67,7 @@ _REQUEST = (
     click.option("--licenses", metavar="NAMES", help="Licenses, such as matlab:2 (Slurm)."),
     click.option("--exclusive", is_flag=True,
                  help="Whole nodes, which are billed whole, without other jobs on them."),
-    click.option("--launcher", type=click.Choice(get_args(Launcher)), default="plain",
+    click.option("--launcher", type=click.Choice(list(launchers())), default="plain",
                  show_default=True, help="What starts the processes; launch: `teho launch`."),
     click.option("--name", metavar="NAME", default="", help="Name of the job."),
     click.option("--even-if-retired", is_flag=True,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from teho.observe.node_leader import NodeLeader
     from teho.observe.recording import Recording
     from teho.observe.remote_recorders import RemoteRecorders
-    from teho.schedulers.overlap import RunningJob
+    from teho.schedulers.slurm.overlap import RunningJob
 
 __all__ = ["command"]
 
@@ -288,7 +288,7 @@ def _begin(
 
 
 def _job_of_script() -> RunningJob | None:
-    from teho.schedulers.overlap import job_of_script
+    from teho.schedulers.slurm.overlap import job_of_script
 
     return job_of_script(os.environ, os.uname().nodename)
 

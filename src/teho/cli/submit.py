@@ -35,9 +35,9 @@ from teho.model.job import JobState, Submission
 from teho.model.plan import Option
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.schedulers.script import Script, write_script
-from teho.schedulers.script_options import ScriptOptions
-from teho.schedulers.slurm import ACCOUNT_VARIABLE
+from teho.schedulers.registry import scheduler_of
+from teho.schedulers.script.options import ScriptOptions
+from teho.schedulers.script.write import Script, write_script
 from teho.store.submissions import find_submission, forget, keep, new_directory
 
 __all__ = ["command"]
@@ -163,7 +163,7 @@ def _cheapest(
     live = live_of(cluster) if home else {}
     found = answer(request, [cluster], even_if_retired=even_if_retired, live=live)
     if home and found.options:
-        from teho.schedulers.backends import backend_for
+        from teho.schedulers.registry import backend_for
         from teho.schedulers.waiting import as_the_scheduler_says
 
         found = as_the_scheduler_says(found, cluster, backend_for(cluster.scheduler, home))
@@ -183,7 +183,7 @@ def _cheapest(
 def _check_place(cluster: Cluster, option: Option) -> None:
     """Refuse what the scheduler would refuse for who submits, and from where."""
     account, dialect, here = cluster.account, cluster.dialect, Path.cwd()
-    named = option.account or os.environ.get(ACCOUNT_VARIABLE)
+    named = option.account or os.environ.get(scheduler_of(cluster.scheduler).account_variable)
     if account.required and not named:
         raise InputError(
             f"no account, and {cluster.title} asks for one ({account.source})",
@@ -233,8 +233,8 @@ def _number(home: Path, reference: str) -> str:
 
 def _check_after(option: Option, wishes: ScriptOptions, home: Path) -> None:
     """Refuse to wait for a job that is not there: the scheduler would not wait at all."""
-    from teho.schedulers.backends import backend_for
     from teho.schedulers.jobs import states
+    from teho.schedulers.registry import backend_for
 
     numbers = sorted({re.split("[_.+]", one)[0] for one in wishes.after})
     for number, jobs in states(backend_for(option.scheduler, home), numbers).items():
@@ -251,7 +251,7 @@ def _submit(option: Option, script: Script, wishes: ScriptOptions, home: Path) -
         SchedulerError: as `jobs.submit` does.
     """
     from teho.schedulers import jobs
-    from teho.schedulers.backends import backend_for
+    from teho.schedulers.registry import backend_for
 
     mark = jobs.new_mark()
     here = str(Path.cwd())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ from teho.explain.context import NodeGpu, allocation_of
 from teho.model.allocation import Allocation
 from teho.model.run import Run
 from teho.model.summary import NodeSummary
+from teho.schedulers.registry import scheduler_or_none
 from teho.units import GIB
 
 __all__ = [
@@ -33,17 +33,9 @@ def use_gpus(scheduler: str | None, used: Sequence[NodeGpu], nodes_held: int) ->
     """
     nodes_used = Counter(of.node.name for of in used)
     per_node = max(nodes_used.values())
-    if scheduler == "slurm":
-        nodes = f" with `--nodes={len(nodes_used)}`" if len(nodes_used) < nodes_held else ""
-        return (
-            f"ask for `--gpus-per-node={per_node}`, or `--gres=gpu:TYPE:{per_node}` with the "
-            f"type that the script names now{nodes}"
-        )
-    if scheduler == "grid_engine":
-        return (
-            f"lower the number in the script's GPU request to {per_node}, as in "
-            f"`-l gpu={per_node}` or `-l coproc_v100={per_node}`"
-        )
+    fewer = len(nodes_used) if len(nodes_used) < nodes_held else None
+    if own := scheduler_or_none(scheduler).advice.use_gpus(per_node, fewer):
+        return own
     if any(of.gpu.device.vendor == "amd" for of in used):
         return f"set `ROCR_VISIBLE_DEVICES={','.join(str(of.gpu.device.index) for of in used)}`"
     if any(of.gpu.device.parent_id for of in used):
@@ -64,24 +56,16 @@ def process_for_each(scheduler: str | None, node: NodeSummary, nodes_held: int) 
     gpus = len(node.gpus)
     if nodes_held == 1:
         return f"`torchrun --nproc-per-node={gpus}`"
-    if scheduler == "slurm":
-        return f"`srun --ntasks-per-node={gpus} teho launch -- CMD`"
+    if own := scheduler_or_none(scheduler).advice.start_tasks(gpus):
+        return own
     return f"`torchrun --nnodes={nodes_held} --nproc-per-node={gpus}`"
 
 
 def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
     """Say how to ask for a number of cores on each node; empty without a scheduler."""
     allocation = allocation_of(run, node.name)
-    if allocation.scheduler == "slurm":
-        tasks = _tasks_per_node(run, allocation.cores_asked)
-        if tasks and tasks > per_node:
-            return f"`--ntasks-per-node={per_node}`"
-        each = math.ceil(per_node / (tasks or 1))
-        # Without the number of tasks the option is only right for the usual one.
-        return f"`--cpus-per-task={each}`" + ("" if tasks else " (with one task a node)")
-    if allocation.scheduler == "grid_engine":
-        return f"`-pe smp {per_node}` (or as the site calls its shared-memory environment)"
-    return ""
+    tasks = _tasks_per_node(run, allocation.cores_asked)
+    return scheduler_or_none(allocation.scheduler).advice.cores(per_node, tasks)
 
 
 def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
@@ -92,15 +76,7 @@ def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
         needed_bytes: memory for the whole node, margin included; rounded up to GiB.
         cores: slots by which Grid Engine multiplies its request.
     """
-    if allocation.scheduler == "slurm":
-        return f"`--mem={math.ceil(needed_bytes / GIB)}G`"
-    if allocation.scheduler == "grid_engine":
-        each = math.ceil(needed_bytes / GIB / max(cores, 1) * 10) / 10
-        return (
-            f"`-l h_vmem={each:g}G` (for each of {cores} slots; if it limits virtual memory, "
-            "go there in steps)"
-        )
-    return ""
+    return scheduler_or_none(allocation.scheduler).advice.memory(needed_bytes / GIB, cores)
 
 
 def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
@@ -116,13 +92,8 @@ def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
 
 def later_job(scheduler: str | None) -> str:
     """Say how to run the rest of the work in a job of its own."""
-    if scheduler == "slurm":
-        return (
-            "submit the rest as a job without a GPU, "
-            "`sbatch --dependency=afterok:$SLURM_JOB_ID rest.sh`"
-        )
-    if scheduler == "grid_engine":
-        return "submit the rest as a job without a GPU, `qsub -hold_jid $JOB_ID rest.sh`"
+    if own := scheduler_or_none(scheduler).advice.later_job():
+        return own
     return "run the rest as a program of its own, so that others can have the GPU"
 
 

@@ -18,6 +18,8 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import Run
 from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
 from teho.model.watched import Frame
+from teho.schedulers.advice import Advice
+from teho.schedulers.registry import scheduler_or_none
 from teho.units import format_duration
 
 __all__ = [
@@ -110,9 +112,14 @@ class RuleContext:
 
     @property
     def scheduler(self) -> str | None:
-        """`slurm`, `grid_engine`, or None if the run was not in a job."""
+        """Such as `slurm`; None if the run was not in a job."""
         given = (node.allocation.scheduler for node in self.run.nodes)
         return next((scheduler for scheduler in given if scheduler), None)
+
+    @property
+    def scheduler_advice(self) -> Advice:
+        """What to do, in the options and commands of the run's scheduler."""
+        return scheduler_or_none(self.scheduler).advice
 
     def period_s(self, node_name: str) -> float:
         """Return the time between two samples on a node, in seconds."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from teho.model.run import Node, Run
+from teho.schedulers.registry import scheduler_or_none
 
 __all__ = ["allocated_cores", "cores_given", "may_be_threads"]
-
-_SCHEDULERS = frozenset({"slurm", "grid_engine"})
 
 
 def allocated_cores(run: Run, node: Node) -> int:
@@ -29,7 +28,7 @@ def cores_given(run: Run, node: Node) -> int | None:
 
     Of a step of which only one of several tasks is recorded, the task's share is not known.
     """
-    if node.allocation.scheduler not in _SCHEDULERS:
+    if not scheduler_or_none(node.allocation.scheduler).reports_cores:
         return None
     return None if _tasks_beside(run) and not run.has_tasks else node.allocation.cores_asked
 

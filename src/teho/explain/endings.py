@@ -9,6 +9,7 @@ from teho.explain.exception import shortened
 from teho.explain.step import ending
 from teho.model.finding import Severity
 from teho.model.run import End
+from teho.schedulers.registry import scheduler_or_none
 from teho.units import format_duration
 
 __all__ = ["BY_USERS", "EndEvidence", "Meaning", "meaning_of", "named", "number_of"]
@@ -152,11 +153,7 @@ def _killed(seen: EndEvidence) -> str:
 def _account(seen: EndEvidence) -> str:
     if not seen.job_id:
         return ""
-    commands = {
-        "slurm": f"`sacct -j {seen.job_id} -o JobID,State,ExitCode,MaxRSS`",
-        "grid_engine": f"`qacct -j {seen.job_id}`",
-    }
-    return commands.get(seen.scheduler or "", "")
+    return scheduler_or_none(seen.scheduler).advice.account_command(seen.job_id)
 
 
 def named(seen: EndEvidence) -> str:
@@ -167,12 +164,10 @@ def named(seen: EndEvidence) -> str:
 
 
 def _read(seen: EndEvidence) -> str:
-    logs = {
-        "slurm": f"the job's log, by default `slurm-{seen.job_id}.out`",
-        "grid_engine": f"the job's log, by default `{seen.job_name or 'NAME'}.e{seen.job_id}`",
-    }
-    log = logs.get(seen.scheduler or "") if seen.job_id else None
-    return f"Read the last lines of {log or 'what the program printed'} and look for the error."
+    advice = scheduler_or_none(seen.scheduler).advice
+    name = advice.log(seen.job_id, seen.job_name or "") if seen.job_id else ""
+    log = f"the job's log, by default {name}" if name else "what the program printed"
+    return f"Read the last lines of {log} and look for the error."
 
 
 def _more_memory() -> str:
@@ -180,9 +175,9 @@ def _more_memory() -> str:
 
 
 def _more_time(seen: EndEvidence) -> str:
-    option = {"slurm": ": `--time=HH:MM:SS`", "grid_engine": ": `-l h_rt=HH:MM:SS`"}
+    option = scheduler_or_none(seen.scheduler).advice.time()
     return (
-        f"Request more time{option.get(seen.scheduler or '', '')}. Save checkpoints, so that the "
+        f"Request more time{f': {option}' if option else ''}. Save checkpoints, so that the "
         "next job can continue from the last one."
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from teho.explain.context import Located, NodeGpu, RuleContext, in_lines
+from teho.launchers.registry import launchers
 from teho.model.finding import Evidence, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing, MainProcess, Part
@@ -26,7 +27,6 @@ __all__ = [
     "waited",
 ]
 
-_LAUNCHERS = frozenset(("accelerate", "deepspeed", "torchrun"))
 _NEAR_PERCENT = 5.0
 
 
@@ -250,7 +250,9 @@ def in_loader(waiting: Waiting, *arguments: str) -> str:
 def is_python(command: Sequence[str]) -> bool:
     """Return whether a command starts a Python program, as far as it shows."""
     name = command[0].rpartition("/")[2] if command else ""
-    return name.startswith("python") or name.endswith(".py") or name in _LAUNCHERS
+    launcher = launchers().get(name)
+    starts_python = launcher is not None and launcher.own_processes
+    return name.startswith("python") or name.endswith(".py") or starts_python
 
 
 def waited(waiting: Waiting) -> str:

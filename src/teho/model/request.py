@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
-__all__ = ["DEFAULT_TIME_S", "Launcher", "Request"]
+__all__ = ["DEFAULT_TIME_S", "Request"]
 
 DEFAULT_TIME_S = 3600.0
 """Planned and written where a request says no time: no site calls an hour too short."""
-
-Launcher = Literal["plain", "launch", "torchrun", "srun", "accelerate", "deepspeed", "horovod"]
-"""Who starts the program's processes: `plain` is one process, whatever it does then; `launch` is
-the scheduler, and `teho launch` gives each its rank, cores and threads."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +39,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """As Slurm writes them, such as `matlab:2`."""
     exclusive: bool = False
     """Whether no other job may run on the nodes: they are given, and billed, whole."""
-    launcher: Launcher = "plain"
+    launcher: str = "plain"
+    """Who starts the program's processes: the name of a file of `teho.launchers`."""
     name: str = ""
     """Of the job."""
     lines: tuple[str, ...] = ()

@@ -18,8 +18,8 @@ from teho.observe.recording import Recording, describe, end_recording
 from teho.observe.wanted import Wanted
 from teho.observe.whole_job import start_remote_recorders
 from teho.schedulers.jobs import accounting
-from teho.schedulers.overlap import RunningJob, look_up
-from teho.schedulers.slurm import Slurm
+from teho.schedulers.slurm.backend import Slurm
+from teho.schedulers.slurm.overlap import RunningJob, look_up
 from teho.store.index import remove_run
 from teho.store.layout import create_run_directory, safe_name
 

@@ -35,6 +35,7 @@ from teho.observe.uninstrumented import Uninstrumented
 from teho.process.child import Child
 from teho.process.json_lines import LineReader, send, wait_for
 from teho.schedulers.allocation import read_allocation
+from teho.schedulers.registry import scheduler_or_none
 from teho.store.journal import Journal
 from teho.store.layout import node_file, probe_folder, replace_file
 from teho.store.pack import seal
@@ -407,12 +408,10 @@ def _find_sources(
     sources: list[DeviceSource] = [host, *gpus]
     notes = [note for source in sources for note in source.notes]
     nodes = allocation.node_count or 1
-    if allocation.scheduler == "grid_engine" and nodes > plan.node_count:
-        notes.append(
-            f"The job has {nodes} nodes, {allocation.node_list}, and only {plan.node} is recorded: "
-            "Grid Engine starts nothing beside a job's own tasks. `mpirun teho run -- COMMAND` "
-            "records them all."
-        )
+    if nodes > plan.node_count:
+        scheduler = scheduler_or_none(allocation.scheduler)
+        why = scheduler.only_this_node(plan.node, nodes, allocation.node_list or "")
+        notes += [why] if why else []
     if not gpus:
         # Where one vendor's GPUs are found, the other's absence is no news.
         notes.append("No GPU: " + "; ".join(error.found for error in refusals))

@@ -18,7 +18,7 @@ from teho.observe.plan import Orders, RecordingPlan
 from teho.observe.recording import Recording, describe
 from teho.observe.remote_recorders import RemoteRecorders
 from teho.observe.wanted import Wanted
-from teho.schedulers.overlap import RunningJob, step_beside
+from teho.schedulers.slurm.overlap import RunningJob, step_beside
 from teho.store.layout import create_run_directory, safe_name
 
 __all__ = ["begin_job", "start_remote_recorders"]

@@ -13,6 +13,7 @@ from teho.planner.parallel_environments import (
 )
 from teho.planner.quotas import Holds, holding, least_memory_of_hosts, project_of
 from teho.planner.shape import Case
+from teho.schedulers.registry import scheduler_of
 from teho.units import counted, format_mib, parse_mib
 
 __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_plan"]
@@ -26,7 +27,7 @@ _STATES = {
 
 def grid_engine_refusals(case: Case) -> Iterator[Refusal]:
     """Yield why Grid Engine would never start the job there."""
-    if case.cluster.scheduler != "grid_engine":
+    if not scheduler_of(case.cluster.scheduler).has_slots:
         return
     yield from _state(case)
     yield from _lists(case)
@@ -234,7 +235,7 @@ def environment_of(case: Case) -> str:
 
 def unknown_to_plan(case: Case) -> Iterator[str]:
     """Yield what could refuse the job and cannot be known here, each in a few words."""
-    if case.cluster.scheduler != "grid_engine":
+    if not scheduler_of(case.cluster.scheduler).has_slots:
         return
     partition, live = case.partition, case.live
     if partition.parallel_environments and (live is None or live.states is None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from teho.launchers.registry import launcher_of
 from teho.model.cluster import Partition
 from teho.model.plan import Refusal
 from teho.planner.allocated import kinds_that_may_come
@@ -18,6 +19,7 @@ from teho.planner.shape import (
     seconds,
 )
 from teho.planner.slurm_rules import access_refusals, in_service
+from teho.schedulers.registry import scheduler_of
 from teho.units import counted, format_duration, plural
 
 __all__ = ["refusals_of"]
@@ -65,30 +67,36 @@ def _purpose(case: Case) -> Iterator[Refusal]:
 
 
 def _access(case: Case) -> Iterator[Refusal]:
-    if case.cluster.scheduler != "slurm":
+    if not scheduler_of(case.cluster.scheduler).has_associations:
         return
     yield from access_refusals(case.request, case.cluster, case.partition, case.kind, case.live)
 
 
 def _launcher(case: Case) -> Iterator[Refusal]:
-    if case.request.launcher == "srun" and case.cluster.scheduler != "slurm":
+    name, scheduler = case.request.launcher, scheduler_of(case.cluster.scheduler)
+    launcher = launcher_of(name)
+    if not launcher.works_on(scheduler.name):
+        owners = " and ".join(scheduler_of(own).title for own in sorted(launcher.schedulers))
         yield Refusal(
             kind="no_such_launcher",
-            sentence=f"srun belongs to Slurm, and {case.cluster.title} uses Grid Engine",
+            sentence=f"{name} belongs to {owners}, and {case.cluster.title} uses {scheduler.title}",
             source=case.cluster.dialect.source,
             instead="--launcher torchrun",
         )
 
 
 def _slurm_alone(case: Case) -> Iterator[Refusal]:
-    request = case.request
-    asked = [name for name in ("qos", "reservation", "licenses") if getattr(request, name)]
-    asked += ["exclusive"] if request.exclusive else []
-    if asked and case.cluster.scheduler != "slurm":
+    scheduler = scheduler_of(case.cluster.scheduler)
+    asked = [
+        name
+        for name in ("qos", "reservation", "licenses", "exclusive")
+        if getattr(case.request, name) and name not in scheduler.request_options
+    ]
+    if asked:
         options = ", ".join(f"--{name}" for name in asked)
         yield Refusal(
             kind="slurm_alone",
-            sentence=f"only Slurm has {options}, and {case.cluster.title} uses Grid Engine",
+            sentence=f"only Slurm has {options}, and {case.cluster.title} uses {scheduler.title}",
             source=case.cluster.dialect.source,
             instead=f"leave {options} out",
         )

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 from teho.model.cluster import Cluster, NodeKind, ParallelEnvironment, Partition
 from teho.model.member import Live
+from teho.schedulers.registry import scheduler_of
 
 __all__ = [
     "environments_for",
@@ -21,7 +22,7 @@ __all__ = [
 
 def needs_environment(cluster: Cluster, partition: Partition, cores: int) -> bool:
     """Return whether a job with so many cores needs an environment of a partition's."""
-    if cluster.scheduler != "grid_engine" or cluster.dialect.cores:
+    if not scheduler_of(cluster.scheduler).has_slots or cluster.dialect.cores:
         return False
     return cores > 1 or partition.only_parallel
 

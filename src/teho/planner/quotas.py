@@ -13,6 +13,7 @@ from teho.model.cluster import Cluster, NodeKind, ParallelEnvironment, Partition
 from teho.model.member import Live
 from teho.model.request import Request
 from teho.planner.parallel_environments import environments_for, keeps_together, needs_environment
+from teho.schedulers.registry import scheduler_of
 from teho.units import parse_mib
 
 __all__ = ["Holds", "holding", "least_memory_of_hosts", "project_of"]
@@ -58,7 +59,7 @@ def holding(
 
     Of those that can give them, the first whose quotas allow them; if none does, the first.
     """
-    if cluster.scheduler != "grid_engine":
+    if not scheduler_of(cluster.scheduler).has_slots:
         return _NONE
     choices: list[Holds] = []
     if not needs_environment(cluster, partition, cores):

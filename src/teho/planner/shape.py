@@ -7,11 +7,13 @@ from functools import cache
 
 import msgspec
 
+from teho.launchers.registry import launcher_of
 from teho.model.cluster import Automatic, Cluster, NodeKind, Partition, Share
 from teho.model.member import Live
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.planner.quotas import Holds, holding, least_memory_of_hosts
 from teho.planner.slurm_rules import Limits, limits_for
+from teho.schedulers.registry import scheduler_of
 from teho.units import parse_duration, parse_mib
 
 __all__ = [
@@ -28,11 +30,6 @@ __all__ = [
     "seconds",
 ]
 
-_TASK_PER_GPU = frozenset({"launch", "srun", "horovod"})
-"""Launchers whose processes the scheduler starts; the others start their own on each node."""
-
-_ONE_PROCESS = frozenset({"plain"})
-"""Launchers that start one process, which has no use for a second node."""
 _MOST_LAYOUTS = 4
 _SMALL_MIB = 4096
 """Of more memory a fair share is whole GiB."""
@@ -173,7 +170,7 @@ def node_counts(request: Request, partition: Partition, kind: NodeKind) -> tuple
         return (request.nodes,)
     least = partition.min_nodes
     if request.gpus == 0:
-        if request.launcher in _ONE_PROCESS:
+        if launcher_of(request.launcher).one_process:
             return (1,)
         usable = kind.cores_for_jobs
         return tuple(sorted({1, max(least, math.ceil((request.cpus or 1) / usable))}))
@@ -238,7 +235,7 @@ def most_cpus_of_a_whole_node(partition: Partition, kind: NodeKind) -> int | Non
 
 def in_words(cluster: Cluster, partition: Partition) -> str:
     """Write a partition in a sentence: `partition gpu`, `queue all.q`, or a label: `GPU nodes`."""
-    what = "partition" if cluster.scheduler == "slurm" else "queue"
+    what = scheduler_of(cluster.scheduler).partition_word
     return f"{what} {partition.name}" if partition.name else partition.title
 
 
@@ -287,10 +284,9 @@ class _Layout(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def tasks(self) -> int:
-        launcher = self.request.launcher
-        if launcher == "launch" and self.cluster.scheduler != "slurm":
-            return 1  # Grid Engine starts the script, and nothing there starts tasks
-        return self.gpus if launcher in _TASK_PER_GPU and self.gpus else 1
+        starts_tasks = scheduler_of(self.cluster.scheduler).starts_tasks
+        launcher = launcher_of(self.request.launcher)
+        return launcher.tasks_per_node(self.gpus, starts_tasks=starts_tasks)
 
     def cores(self) -> int:
         """Return the cores of each node: what is asked for, or the fair share within limits."""

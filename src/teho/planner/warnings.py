@@ -8,15 +8,16 @@ from collections.abc import Iterator
 
 import msgspec
 
+from teho.launchers.registry import launcher_of, launchers
 from teho.model.plan import Advice
 from teho.planner.allocated import given_to
 from teho.planner.cost import cost_of
 from teho.planner.shape import Case, Shape, fewest_nodes, memory_mib, seconds
+from teho.schedulers.registry import scheduler_of
 from teho.units import counted, format_count, format_duration, format_mib, plural
 
 __all__ = ["advice_for"]
 
-_START_PROCESSES = frozenset({"torchrun", "accelerate", "deepspeed"})
 """Programs that start a process for each GPU of a node themselves."""
 
 
@@ -84,12 +85,13 @@ def _time(case: Case) -> Iterator[Advice]:
 
 
 def _launcher(case: Case) -> Iterator[Advice]:
-    request, nodes, on_slurm = case.request, case.shape.nodes, case.cluster.scheduler == "slurm"
-    alone = request.launcher == "plain" or (request.launcher == "launch" and not on_slurm)
+    request, nodes = case.request, case.shape.nodes
+    starts_tasks = scheduler_of(case.cluster.scheduler).starts_tasks
+    alone = launcher_of(request.launcher).starts_one(starts_tasks=starts_tasks)
     if alone and (request.gpus > 1 or nodes > 1):
         what = f"{request.gpus} GPUs" if nodes == 1 else f"{nodes} nodes"
         rest = "GPUs" if request.gpus > 1 else "nodes"
-        starters = "`--launcher torchrun`" + (" or `--launcher srun`" if on_slurm else "")
+        starters = "`--launcher torchrun`" + (" or `--launcher srun`" if starts_tasks else "")
         yield Advice(
             kind="one_process_for_many",
             sentence=f"the job starts one process for {what}; if the program starts no other, the "
@@ -97,7 +99,8 @@ def _launcher(case: Case) -> Iterator[Advice]:
             source="CSC ml-multi.md 2026-08-20: simply reserving more GPUs isn't enough",
         )
     program = request.command[0].rpartition("/")[2] if request.command else ""
-    if program in _START_PROCESSES and case.shape.tasks_per_node > 1:
+    known = launchers().get(program)
+    if known is not None and known.own_processes and case.shape.tasks_per_node > 1:
         yield Advice(
             kind="processes_twice",
             sentence=f"`--launcher {request.launcher}` starts {program} once per GPU, and "

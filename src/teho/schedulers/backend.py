@@ -38,7 +38,7 @@ class Backend(Protocol):
     """One kind of scheduler. Nothing here runs a command."""
 
     name: str
-    """`slurm`, `grid_engine` or `local`, as in the catalogue."""
+    """The folder's, such as `slurm`, as in the catalogue."""
 
     def submit(self, submission: Submission) -> tuple[str, ...]:
         """Return the command that submits, once and for all."""

@@ -14,15 +14,11 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.schedulers.backend import Backend
 from teho.schedulers.jobs import estimate
-from teho.schedulers.script import write_script
-from teho.schedulers.slurm import ACCOUNT_VARIABLE
+from teho.schedulers.registry import scheduler_of
+from teho.schedulers.script.write import write_script
 
 __all__ = ["as_the_scheduler_says"]
 
-_SOURCES = {
-    "slurm": "sbatch --test-only, asked now",
-    "grid_engine": "qsub -w v, asked now",
-}
 # A plan is asked for at a terminal: what is not known by then is left out.
 _PATIENCE_S = 5.0
 _MOST_ASKED = 8
@@ -60,9 +56,9 @@ def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> 
 
 
 def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Option | Refusal:
-    request = option.request
+    request, scheduler = option.request, scheduler_of(option.scheduler)
     missing = any(advice.kind == "account_missing" for advice in option.advice)
-    if missing and not os.environ.get(ACCOUNT_VARIABLE):
+    if missing and not os.environ.get(scheduler.account_variable):
         return option  # the scheduler would say no more than that
     if not request.command:
         request = msgspec.structs.replace(request, command=("true",))
@@ -74,7 +70,7 @@ def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Op
         return Refusal(
             kind="scheduler",
             sentence=f"the scheduler would refuse the job; {' '.join(error.found.split())}",
-            source=_SOURCES.get(option.scheduler, "the scheduler, asked now"),
+            source=scheduler.estimate_source,
         )
     except (SchedulerError, InputError, OSError):
         return option

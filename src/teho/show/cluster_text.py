@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
+from teho.schedulers.registry import scheduler_or_none
 from teho.show.cells import plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.units import format_mib, parse_mib
@@ -32,7 +33,6 @@ _MEMORIES = frozenset(
     }
 )
 """The dialect has a `memory` too, which is a word."""
-_SCHEDULERS = {"slurm": "Slurm", "grid_engine": "Grid Engine"}
 _TITLES = {
     "nodes": "Nodes",
     "partitions": "Partitions",
@@ -96,7 +96,7 @@ def _cells(cluster: Cluster) -> tuple[str, ...]:
     successor = f" → {cluster.successor}" if cluster.successor else ""
     return (
         f"  {plain(cluster.name)}",
-        _SCHEDULERS[cluster.scheduler],
+        scheduler_or_none(cluster.scheduler).title,
         plain(", ".join(gpus) or "none"),
         cluster.verified_on.isoformat(),
         f"{cluster.status}{successor}",
@@ -140,7 +140,8 @@ def _head(cluster: Cluster, path: Path, width: int) -> list[Text]:
     when = f" on {cluster.retired_on.isoformat()}" if cluster.retired_on else ""
     status = "takes jobs" if cluster.status == "active" else f"retired{when}"
     successor = f" → `teho clusters show {cluster.successor}`" if cluster.successor else ""
-    verdict = f"{cluster.title}, {_SCHEDULERS[cluster.scheduler]}, {cluster.site}: {status}"
+    scheduler = scheduler_or_none(cluster.scheduler).title
+    verdict = f"{cluster.title}, {scheduler}, {cluster.site}: {status}"
     facts = [
         Text(f"name {cluster.name}"),
         Text(f"verified {cluster.verified_on.isoformat()}"),

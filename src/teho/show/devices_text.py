@@ -12,6 +12,7 @@ from teho.model.device import Device
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
+from teho.schedulers.registry import scheduler_or_none
 from teho.show.cells import BUSY_MEANS, MARKS, plain, quantity
 from teho.show.flow import dotted, flow, printed, sentence, words
 from teho.show.text_table import table_lines
@@ -20,7 +21,6 @@ from teho.units import format_bytes
 
 __all__ = ["render_devices"]
 
-_SCHEDULERS = {"slurm": "Slurm", "grid_engine": "Grid Engine", "local": "local"}
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "remark": "bold cyan"}
 _INDENT = Text("  ")
 _COLUMNS = (
@@ -71,7 +71,7 @@ def _head(survey: Survey, width: int) -> list[Text]:
             lines += flow(sentence(vendor.next_step, vendor.of.upper()), width, Text("  → "))
     facts = [("Host", survey.host)]
     if survey.job_id:
-        facts.append(("Job", f"{_SCHEDULERS.get(survey.scheduler or '', '')} {survey.job_id}"))
+        facts.append(("Job", f"{scheduler_or_none(survey.scheduler).title} {survey.job_id}"))
     of_all = f" (of {survey.core_count_node})" if survey.core_count_node else ""
     facts.append(("Cores", f"{len(survey.cores)}{of_all}"))
     if survey.memory_node_bytes:

@@ -12,6 +12,7 @@ from rich.text import Text
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.schedulers.array import count_tasks
+from teho.schedulers.registry import scheduler_or_none
 from teho.show.cells import NOTHING, format_moment, plain
 from teho.show.flow import dotted, flow, printed, words
 from teho.show.text_table import table_lines
@@ -138,7 +139,7 @@ def render_jobs(views: Sequence[JobView], *, width: int, color: bool) -> str:
 def _row(view: JobView, unit: str) -> dict[str, Cell]:
     submission, cost = view.submission, view.cost
     amount = NOTHING
-    here = submission.scheduler == "local"
+    here = scheduler_or_none(submission.scheduler).is_this_machine
     if cost is not None and cost.unit and not here:
         amount = _amount(cost.amount) if unit else _charged(cost)
     return {
@@ -200,7 +201,7 @@ def _cost(view: JobView) -> Iterator[str]:
         yield "Nothing is charged here"
         return
     planned = option.cost if option is not None and not view.submission.array else None
-    if view.submission.scheduler == "local":
+    if scheduler_or_none(view.submission.scheduler).is_this_machine:
         yield (
             f"Not charged here; on {view.submission.cluster} it would be "
             f"{_charged(cost)}{_sum(cost)}"

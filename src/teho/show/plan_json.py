@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from teho.launchers.registry import launchers
 from teho.model.plan import Answer, Option, Unfit
 from teho.show.noun_json import render_noun, schema_of
 
@@ -36,4 +37,8 @@ def render_plan_json(answer: Answer) -> str:
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of what `render_plan_json` writes."""
-    return schema_of(Plan)
+    found = schema_of(Plan)
+    # The type is any text, as the model does not know which files there are.
+    fields = found["$defs"]["Request"]["properties"]
+    fields["launcher"] = {"enum": sorted(launchers()), "default": fields["launcher"]["default"]}
+    return found

@@ -9,7 +9,7 @@ from rich.text import Text
 from teho.model.cluster import Cluster
 from teho.model.plan import Advice, Answer, Option, Unfit
 from teho.model.request import Request
-from teho.schedulers.quoting import bash_command
+from teho.schedulers.script.quoting import bash_command
 from teho.show.cells import format_moment
 from teho.show.flow import flow, printed, words
 from teho.show.plan_why_text import (

@@ -10,7 +10,7 @@ import msgspec
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Environments, Software
 from teho.model.software import Activation, EnvironmentPlan
-from teho.schedulers.quoting import bash_word
+from teho.schedulers.script.quoting import bash_word
 from teho.software.steps import conda_activation
 
 __all__ = ["activation_of"]

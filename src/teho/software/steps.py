@@ -10,7 +10,7 @@ import msgspec
 
 from teho.model.cluster import Environments, Software
 from teho.model.software import Framework, Proposal, SetupStep
-from teho.schedulers.quoting import bash_word
+from teho.schedulers.script.quoting import bash_word
 from teho.software.drivers import cudnn_fits, numbers
 
 __all__ = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teho.doctor.snapshot import Snapshot
 from teho.model.cluster import Share
+from teho.schedulers.registry import scheduler_or_none
 
 __all__ = ["cores_of_process", "promised"]
 
@@ -15,7 +16,8 @@ def promised(snapshot: Snapshot) -> int | None:
     """
     asked = snapshot.allocation.cores_asked
     comes_by_itself = any("cores" in share.automatic for share in _shares(snapshot))
-    if snapshot.allocation.scheduler == "grid_engine" and comes_by_itself and snapshot.expects_gpus:
+    has_slots = scheduler_or_none(snapshot.allocation.scheduler).has_slots
+    if has_slots and comes_by_itself and snapshot.expects_gpus:
         return None
     return asked
 

@@ -7,6 +7,7 @@ from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import numbered
 from teho.model.finding import Severity
+from teho.schedulers.registry import scheduler_or_none
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "check"]
 
@@ -30,16 +31,13 @@ def check(snapshot: Snapshot) -> Outcome:
     )
     # With `--hint=nomultithread` Slurm counts both threads of a core, and gives one.
     if bound * snapshot.threads_per_core < own:
-        slurm = snapshot.allocation.scheduler == "slurm"
+        advice = scheduler_or_none(snapshot.allocation.scheduler).advice
         return [
             symptom(
                 ID,
                 Severity.WARNING,
                 f"A program started here may run on {bound} of the {own} cores that it was given.",
-                "Since Slurm 22.05 `srun` does not take the cores of `sbatch`: "
-                "`export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK`, or `srun --cpus-per-task`."
-                if slurm
-                else "Look at what binds it: `taskset -cp $$`.",
+                advice.more_cores_of_job() or "Look at what binds it: `taskset -cp $$`.",
                 *evidence,
             )
         ]

@@ -10,6 +10,7 @@ from teho.launch.gpus import parse_cores
 from teho.model.device import Device
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity
+from teho.schedulers.registry import scheduler_or_none
 from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "check"]
@@ -28,8 +29,9 @@ def check(snapshot: Snapshot) -> Outcome:
         if seen:
             return fine(f"{counted(seen, 'GPU')} visible, outside of a job")
         return moot(f"no job, and no GPU: {_why(snapshot)}")
-    if asked is None and snapshot.allocation.scheduler == "slurm":
-        return moot("this job holds no GPU, by Slurm's variables")
+    scheduler = scheduler_or_none(snapshot.allocation.scheduler)
+    if asked is None and scheduler.tells_gpus:
+        return moot(f"this job holds no GPU, by {scheduler.title}'s variables")
     if asked is None:
         return unknown("the scheduler does not report how many GPUs the job holds")
     if asked == 0:

@@ -6,6 +6,7 @@ from teho.doctor.outcome import Outcome, fine, symptom
 from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
+from teho.schedulers.registry import scheduler_or_none
 from teho.units import GIB, format_bytes
 
 __all__ = ["ABOUT", "DECISIVE", "ID", "check"]
@@ -65,16 +66,14 @@ def _address_space(snapshot: Snapshot) -> list[Symptom]:
     needed += snapshot.survey.memory_node_bytes or 0
     if limit >= needed:
         return []
-    is_grid_engine = snapshot.allocation.scheduler == "grid_engine"
+    advice = scheduler_or_none(snapshot.allocation.scheduler).advice
     return [
         symptom(
             ID,
             Severity.WARNING,
             f"The address space is limited to {format_bytes(limit)}: CUDA reserves as much of it "
             "as the node and its GPUs have memory, and may not start.",
-            "Ask for no `-l h_vmem` beside GPUs: it limits the address space, not the memory."
-            if is_grid_engine
-            else "`ulimit -v unlimited` in the job script.",
+            advice.more_address_space() or "`ulimit -v unlimited` in the job script.",
             ("limit", limit, "bytes"),
             ("of node and GPUs", needed, "bytes"),
             thresholds=(

@@ -9,6 +9,7 @@ from teho.explain.rule import Mutes
 from teho.explain.wording import counted
 from teho.model.finding import Abstention, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
+from teho.schedulers.registry import scheduler_or_none
 
 __all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
 
@@ -93,12 +94,12 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> F
 
 def _action(context: RuleContext) -> str:
     own = "While the job runs, look on its node for old processes of yours: `ps -u $USER`."
-    if context.scheduler == "slurm":
+    if whole := context.scheduler_advice.whole_node():
         return (
-            f"{own} If there are none, request the whole node, `--exclusive`, or report it to the "
+            f"{own} If there are none, request the whole node, {whole}, or report it to the "
             "cluster's support."
         )
-    if context.scheduler == "grid_engine":
+    if scheduler_or_none(context.scheduler).reports_cores:
         return f"{own} If there are none, report it to the cluster's support."
     return (
         "If this is a login node, run the program in a job. Look for old processes of yours: "

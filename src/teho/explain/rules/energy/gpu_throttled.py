@@ -71,8 +71,6 @@ def _cooling(context: RuleContext, places: list[NodeGpu]) -> str:
     nodes = ",".join(dict.fromkeys(of.node.name for of in places))
     if context.scheduler is None:
         return "Clear the air inlets and check the fans with `nvidia-smi -q -d TEMPERATURE`."
-    avoid = f" and leave the node out for now: `--exclude={nodes}`"
-    return (
-        f"Cooling is the site's matter: report {nodes} to its support"
-        f"{avoid if context.scheduler == 'slurm' else ''}."
-    )
+    option = context.scheduler_advice.leave_out(nodes)
+    avoid = f" and leave the node out for now: {option}" if option else ""
+    return f"Cooling is the site's matter: report {nodes} to its support{avoid}."

@@ -75,6 +75,6 @@ def _finding(context: RuleContext, held: int, seen: int, nodes: list[NodeSummary
 def _reveal(context: RuleContext, given: list[str]) -> str:
     if given:
         return f"See whether `unset {' '.join(given)}` before the program shows them all"
-    if context.scheduler == "slurm":
-        return "Give the step all of the job's GPUs: `srun --gpu-bind=none`"
-    return "Find what hides them: `env | grep VISIBLE_DEVICES`"
+    return (
+        context.scheduler_advice.show_gpus() or "Find what hides them: `env | grep VISIBLE_DEVICES`"
+    )

@@ -87,11 +87,8 @@ def _action(context: RuleContext, *, brief: bool) -> str:
     if not brief:
         return "Sample more often: `teho run --every 1s -- CMD`."
     least = format_duration(context.limit("elapsed_min_s"))
-    together = {
-        "slurm": ": a loop in one script instead of an `sbatch` for each",
-        "grid_engine": ": a loop in one script instead of a `qsub` for each",
-    }
+    together = context.scheduler_advice.many_in_one_job()
     return (
         f"To judge it, let it work for longer than {least}. If all your runs are this short, put "
-        f"many into one job{together.get(context.scheduler or '', '')}."
+        f"many into one job{f': {together}' if together else ''}."
     )

@@ -1,0 +1,40 @@
+"""`teho launch`: the scheduler starts the tasks, and each is set up before it is the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.launchers.launcher import FOR_EACH_TASK, Launcher
+
+__all__ = ["LAUNCHER"]
+
+
+class Launch(Launcher):
+    """`teho launch`, which sets the variables that the frameworks read (docs/launch.md)."""
+
+    help = "The scheduler starts one task per GPU; `teho launch` sets ranks, cores and threads."
+    on_one_node = (
+        "`teho launch` and the command, one task for each GPU; with Grid Engine and on "
+        "this machine, one task"
+    )
+    on_nodes = "one task for each GPU"
+    place = 20
+    task_per_gpu = True
+    through_teho = True
+    # No --cpu-bind: where `teho launch` knows better than srun it rebinds within the cores of the
+    # step, and where it does not, each task keeps the cores of its own that srun gave it.
+    templates: Mapping[str, str] = {
+        "slurm_comment": FOR_EACH_TASK + ";"
+        " `teho launch` gives each its rank, cores, threads and caches.",
+    }
+
+    def tasks_per_node(self, gpus_per_node: int, *, starts_tasks: bool) -> int:
+        """Return one task if the scheduler only starts the script, as Grid Engine does."""
+        return max(1, gpus_per_node) if starts_tasks else 1
+
+    def starts_one(self, *, starts_tasks: bool) -> bool:
+        """Return whether the scheduler only starts the script."""
+        return not starts_tasks
+
+
+LAUNCHER = Launch

@@ -1,0 +1,31 @@
+"""The command itself, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from teho.launchers.launcher import Launcher
+
+__all__ = ["LAUNCHER"]
+
+
+class Plain(Launcher):
+    """One process, whatever it does then."""
+
+    help = "Starts the command once."
+    on_one_node = "the command, once"
+    on_nodes = "the command, once, on the first node; it starts the rest itself"
+    place = 10
+    one_process = True
+    templates: Mapping[str, str] = {
+        "slurm": "{% if nodes > 1 %}{{ teho }}{{ container }}{% else %}{{ step }}{% endif %}"
+        "{{ program }}",
+        "slurm_comment": "{% if nodes > 1 %}"
+        "# The program, once, on the first node; it starts the rest itself."
+        "{% else %}"
+        "# The program, as a step: Slurm counts what it uses."
+        "{% endif %}",
+    }
+
+
+LAUNCHER = Plain

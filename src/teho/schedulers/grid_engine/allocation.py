@@ -1,0 +1,89 @@
+"""What Grid Engine's variables say of a job on this node.
+
+They are in qsub(1) and submit(1), ENVIRONMENTAL VARIABLES.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from teho.schedulers.hostlist import parse_pe_hostfile
+from teho.schedulers.variables import Variables
+
+__all__ = ["read_job"]
+
+_PE_HOSTFILE_BYTES = 1 << 20
+
+
+def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
+    """Return what Grid Engine tells, of memory nothing; None: this is no job."""
+    if not (variables.text("JOB_ID") and variables.named("SGE_")):
+        return None
+    job, task = variables.text("JOB_ID"), variables.text("SGE_TASK_ID")
+    inherited = variables.is_inherited
+    # There NSLOTS and NHOSTS count what is on that node alone, and the job's name is `petask`.
+    slots = {} if inherited else _slots_by_host(variables)
+    cores = _slots_here(variables, slots)
+    nodes = None if inherited else len(slots) or variables.count("NHOSTS")
+    facts = {
+        "scheduler": "grid_engine",
+        "job_id": f"{job}.{task}" if task and task != "undefined" else job,
+        "job_name": None if inherited else variables.text("JOB_NAME"),
+        "cluster": variables.text("SGE_CLUSTER_NAME"),
+        "partition": variables.text("QUEUE"),
+        "account": variables.text("SGE_ACCOUNT"),
+        "node_count": nodes,
+        "node_list": ",".join(slots) or None,
+        "cores_asked": cores,
+        "gpus_held": _gpus(variables),
+    }
+    return facts, None
+
+
+def _slots_here(variables: Variables, slots: dict[str, int]) -> int | None:
+    """Return the slots on this host: of the host file, or all where there is one host."""
+    if not slots:
+        return variables.count("NSLOTS")
+    here = (variables.text("HOSTNAME") or os.uname().nodename).split(".")[0]
+    found = [count for host, count in slots.items() if host.split(".")[0] == here]
+    if found:
+        return sum(found)
+    if len(slots) == 1:
+        return next(iter(slots.values()))
+    variables.notes.append(f"This host, {here[:60]!r}, is not in PE_HOSTFILE.")
+    return None
+
+
+def _slots_by_host(variables: Variables) -> dict[str, int]:
+    """Read PE_HOSTFILE; what is wrong with it is a note."""
+    name = variables.text("PE_HOSTFILE")
+    if name is None:
+        return {}
+    try:
+        # Never a pipe or a device, which might not end.
+        if not Path(name).is_file():
+            variables.notes.append(f"PE_HOSTFILE {name[:60]!r} is not a file.")
+            return {}
+        with Path(name).open(encoding="utf-8", errors="replace") as file:
+            slots, strange = parse_pe_hostfile(file.read(_PE_HOSTFILE_BYTES))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        variables.notes.append(f"PE_HOSTFILE {name[:60]!r} does not read: {reason}.")
+        return {}
+    variables.notes += [f"PE_HOSTFILE has a line {line!r}." for line in strange]
+    return slots
+
+
+def _gpus(variables: Variables) -> int | None:
+    """Return the GPUs granted: of a resource map (`SGE_HGR_gpu=0 1`), else those visible."""
+    for name in variables.named("SGE_HGR_"):
+        if re.search("gpu|cuda", name, re.IGNORECASE):
+            granted = variables.text(name)
+            if granted:
+                return len(granted.split())
+    if variables.text("CUDA_VISIBLE_DEVICES") in {"-1", "NoDevFiles"}:
+        return 0
+    return variables.items("CUDA_VISIBLE_DEVICES")

@@ -1,0 +1,184 @@
+"""Grid Engine 8.1 and its relatives."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from teho.errors import RefusedError
+from teho.model.job import Job, Submission
+from teho.schedulers.backend import Query
+from teho.schedulers.command import Completed, accepted, said, unreachable
+from teho.schedulers.grid_engine import text as texts
+from teho.schedulers.grid_engine.quoting import grid_engine_name
+
+__all__ = ["GridEngine"]
+
+_SUBMITTED = re.compile(
+    r"(?:(\d+)(?:\.\d+-\d+:\d+)?"
+    r'|Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted)',
+    re.ASCII,
+)
+# What qsub says where it or qmaster certainly took no job (msg_qmaster.h, msg_common.h). A
+# verifier's own words may be any, and so do not count; an error of the connection may hide a job.
+_REFUSED = re.compile(
+    r"^(?:Unable to run job: )?(?:error: )?(?:job (?:\d+ was )?rejected|denied: |no suitable queues"
+    r"|unknown resource |JSV (?:\".*\" |temporarily )?rejected|verification: no suitable"
+    r"|Unable to read script file|qsub: (?:ERROR! |invalid option|Unknown option)|ERROR! )",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BEFORE_REASON = re.compile(r"^(?:Unable to run job: )?(?:Job \d+ )?")
+_NO_REASON = re.compile(r"hard queue list|^verification:|^Exiting")
+# It may stand between complaints.
+_TAKEN = "has been submitted"
+# What the commands say where a job is not (or no longer) there; they end with 1 then.
+_NOT_THERE = ("not found", "do not exist", "does not exist")
+# A local time says too little when the clocks are set back.
+_CLOCK_CHANGE = timedelta(hours=1)
+
+
+class GridEngine:
+    """Build Grid Engine's command lines and read its answers.
+
+    Args:
+        user: whose jobs they are; None: the user who runs this.
+    """
+
+    name = "grid_engine"
+
+    def __init__(self, user: str | None = None) -> None:
+        self._user = user or getpass.getuser()
+
+    def submit(self, submission: Submission) -> tuple[str, ...]:
+        """Return the `qsub` command; its options win over those in the script."""
+        return (
+            *("qsub", "-terse", "-ac", submission.mark),
+            *("-wd", submission.directory, submission.script),
+        )
+
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002 - Slurm's has it
+        """Return none: qsub's are files."""
+        return ()
+
+    def job_name(self, submission: Submission) -> str:
+        """Return the name, which the script gives it."""
+        return grid_engine_name(submission.name or "job")
+
+    def read_submitted(self, answer: Completed) -> str | None:
+        """Return the number of `5`, `123.1-10:1` or `Your job 5 ("x") has been submitted`."""
+        if answer.exit_code == 0:
+            # Warnings may stand before it.
+            for line in answer.stdout.splitlines():
+                if match := _SUBMITTED.fullmatch(line.strip()):
+                    return match.group(1) or match.group(2)
+            return None
+        if _refuses(answer):
+            raise RefusedError(
+                f"Grid Engine did not take the job; qsub says: {said(answer)}",
+                "",
+                "change the request; `qsub -w v` prints more, `teho plan` shows what fits",
+            )
+        return None
+
+    def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
+        """Ask qstat for all of the user's jobs: of a single one it tells no state."""
+        return (
+            Query(
+                ("qstat", "-xml", "-r", "-u", self._user),
+                tuple(numbers),
+                lambda answer: texts.read_queue(accepted(answer).stdout),
+            ),
+        )
+
+    def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
+        """Ask qacct, which takes one job at a time and has it some seconds after its end."""
+        return tuple(
+            Query(
+                ("qacct", "-j", number),
+                (number,),
+                lambda answer: texts.read_accounting(_present(answer)),
+            )
+            for number in numbers
+        )
+
+    def recent(self, back_s: float) -> tuple[Query, ...]:
+        """Ask qstat for the contexts of all jobs, then qacct, which keeps no context."""
+        since = datetime.now(timezone.utc) - timedelta(seconds=back_s) - _CLOCK_CHANGE
+        begin = f"{since.astimezone():%Y%m%d%H%M}"
+        return (
+            Query(("qstat", "-j", "*"), (), lambda answer: texts.read_contexts(_present(answer))),
+            Query(
+                ("qacct", "-o", self._user, "-b", begin, "-j", "*"),
+                (),
+                lambda answer: texts.read_accounting(_present(answer)),
+            ),
+        )
+
+    def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the `qdel` command."""
+        return (("qdel", *jobs),)
+
+    def read_cancelled(self, answer: Completed) -> None:
+        """Accept that a job has ended before."""
+        _present(answer)
+
+    def estimate(self, script: Path) -> tuple[str, ...]:
+        """Return `qsub -w v`: could an empty cluster run it? Nothing is submitted."""
+        return ("qsub", "-w", "v", str(script))
+
+    def read_estimate(self, answer: Completed) -> datetime | None:
+        """Return None: Grid Engine does not say when a job would start.
+
+        Raises:
+            RefusedError: no queue could run it.
+        """
+        if _refuses(answer):
+            raise RefusedError(f"qsub says: {_reasons(said(answer))}")
+        return None
+
+    def log_path(self, submission: Submission, job: Job) -> Path:
+        """Fill in the pattern (qsub(1), -o); by default `NAME.oNUMBER` or `NAME.oNUMBER.TASK`."""
+        name = job.name or self.job_name(submission)
+        default = f"{name}.o{job.number}" + (f".{job.task}" if job.task else "")
+        path = Path(submission.directory, submission.log)
+        values = {
+            "JOB_ID": job.number,
+            "JOB_NAME": name,
+            "TASK_ID": job.task or "undefined",
+            "USER": self._user,
+            "HOSTNAME": job.node_list,
+            "HOME": str(Path.home()),
+        }
+        filled = Path(
+            re.sub(
+                r"\$(JOB_ID|JOB_NAME|TASK_ID|USER|HOSTNAME|HOME)\b",
+                lambda match: values[match.group(1)],
+                str(path),
+            )
+        )
+        return filled / default if not submission.log or filled.is_dir() else filled
+
+
+def _reasons(text: str) -> str:
+    """Return why no queue could run a job, without those that it did not ask for."""
+    lines = (_BEFORE_REASON.sub("", line) for line in text.splitlines())
+    own = [line for line in lines if line and not _NO_REASON.search(line)]
+    return "; ".join(own) or "no suitable queue"
+
+
+def _refuses(answer: Completed) -> bool:
+    """Return whether it is certain that no job came of it."""
+    if answer.exit_code <= 0 or unreachable(answer) or _TAKEN in answer.stdout + answer.stderr:
+        return False
+    return _REFUSED.search(answer.stderr) is not None
+
+
+def _present(answer: Completed) -> str:
+    """Return the answer, empty if the job is not there."""
+    text = answer.stderr + answer.stdout
+    if answer.exit_code != 0 and any(words in text for words in _NOT_THERE):
+        return ""
+    return accepted(answer).stdout

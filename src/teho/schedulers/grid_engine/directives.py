@@ -1,0 +1,90 @@
+"""What a job asks for, as the `#$` lines at a script's head."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from teho.errors import InputError
+from teho.model.cluster import Cluster
+from teho.model.plan import Option
+from teho.schedulers.grid_engine.quoting import grid_engine_name, grid_engine_value
+from teho.schedulers.script.directives import (
+    ARRAY_RANGE,
+    array_text,
+    disk_option,
+    gpus_option,
+    job_names,
+    memory_text,
+)
+from teho.schedulers.script.options import ScriptOptions
+
+__all__ = ["grid_engine_directives"]
+
+
+def grid_engine_directives(
+    option: Option, cluster: Cluster, options: ScriptOptions
+) -> tuple[str, ...]:
+    """Return the options of the `#$` lines.
+
+    Raises:
+        InputError: something cannot be said to Grid Engine.
+    """
+    return tuple(_grid_engine(option, cluster, options))
+
+
+def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator[str]:
+    dialect, cores = cluster.dialect, option.tasks_per_node * option.cpus_per_task
+    # Without a name the script's file gives it, and names such as `1.sh` are refused.
+    yield f"-N {grid_engine_name(option.request.name or 'job')}"
+    if option.account:
+        yield f"{cluster.account.option} {grid_engine_value(option.account, '--account')}"
+    if option.partition:
+        yield f"-q {grid_engine_value(option.partition, 'partition')}"
+    yield "-cwd"
+    if option.constraint:
+        yield dialect.constraint.format(constraint=option.constraint)
+    if option.parallel_environment:
+        yield f"-pe {option.parallel_environment} {cores}"
+    elif "cores" not in option.automatic and (dialect.cores or cores > 1):
+        yield (dialect.cores or "-pe smp {cores}").format(cores=cores)
+    if option.memory_mib is not None and "memory" not in option.automatic:
+        memory = memory_text(option.memory_mib)
+        if dialect.memory == "core":
+            memory = _part_of_memory(option.memory_mib, cores)
+        yield (dialect.memory_option or "-l h_vmem={memory}").format(memory=memory)
+    yield from filter(None, (gpus_option(option, cluster), disk_option(option, cluster)))
+    yield f"-l h_rt={_clock(option.time_s)}"
+    if options.log:
+        # What stands before a colon would be a host's name, were the first not a colon.
+        path = f":{options.log}" if ":" in options.log else options.log
+        yield f"-o {grid_engine_value(path, '--log')}"
+        yield "-j y"
+    if options.array:
+        yield from _grid_engine_array(options.array)
+    if options.after:
+        yield f"-hold_jid {','.join(job_names(options.after))}"
+    if options.requeue:
+        yield "-r y"
+
+
+def _part_of_memory(mib: int, cores: int) -> str:
+    """Write each core's part in whole KiB, rounded down: all of them must not exceed the node's."""
+    kib = mib * 1024 // cores
+    return f"{kib}K" if kib % 1024 else f"{kib // 1024}M"
+
+
+def _clock(seconds: float) -> str:
+    """Write a time as `HH:MM:SS`: Grid Engine knows no days."""
+    whole = math.ceil(seconds)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def _grid_engine_array(text: str) -> Iterator[str]:
+    ranges, _, most = array_text(text).partition("%")
+    match = ARRAY_RANGE.fullmatch(ranges)
+    if match is None or int(match.group(1)) < 1:
+        raise InputError(f"--array: {text!r}", "one range from 1 on, such as 1-10 or 1-9:2%4")
+    yield f"-t {ranges}"
+    if most:
+        yield f"-tc {most}"

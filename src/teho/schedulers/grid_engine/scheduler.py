@@ -1,0 +1,101 @@
+"""What Teho knows of Grid Engine without asking it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from teho.schedulers.advice import Advice
+from teho.schedulers.grid_engine.advice import GridEngineAdvice
+from teho.schedulers.grid_engine.allocation import read_job
+from teho.schedulers.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import date
+    from pathlib import Path
+
+    from teho.model.cluster import Cluster
+    from teho.model.member import Live
+    from teho.model.plan import Option
+    from teho.schedulers.grid_engine.backend import GridEngine
+    from teho.schedulers.inventory import Ask
+    from teho.schedulers.script.options import ScriptOptions
+    from teho.schedulers.variables import Variables
+
+__all__ = ["GridEngineScheduler"]
+
+
+class GridEngineScheduler(Scheduler):
+    """Grid Engine."""
+
+    title = "Grid Engine"
+    precedence = 20
+    advice: Advice = GridEngineAdvice()
+
+    has_slots = True
+    partition_word = "queue"
+    reports_cores = True
+
+    job_variables = "SGE_"
+
+    estimate_source = "qsub -w v, asked now"
+    inventory_command = "qconf"
+
+    def backend(self, home: Path) -> GridEngine:
+        """Return what builds Grid Engine's commands; it keeps nothing at home."""
+        del home
+        from teho.schedulers.grid_engine.backend import GridEngine
+
+        return GridEngine()
+
+    def directives(
+        self, option: Option, cluster: Cluster, options: ScriptOptions
+    ) -> tuple[str, ...]:
+        """Return the options of the `#$` lines."""
+        from teho.schedulers.grid_engine.directives import grid_engine_directives
+
+        return grid_engine_directives(option, cluster, options)
+
+    def job_name(self, name: str) -> str:
+        """Return a name of ASCII letters, digits and `_.+-`."""
+        from teho.schedulers.grid_engine.quoting import grid_engine_name
+
+        return grid_engine_name(name)
+
+    def threads(self, option: Option, processes: int) -> str:
+        """Return each process's part of the slots."""
+        from teho.schedulers.script.threads import part_of
+
+        return part_of("NSLOTS", option.tasks_per_node * processes)
+
+    def remarks(self, option: Option, options: ScriptOptions) -> Iterator[str]:
+        """Yield that it does not look at how other jobs ended."""
+        del option
+        if options.after:
+            yield "--after: Grid Engine starts the job when the others have ended, well or not"
+
+    def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
+        """Read Grid Engine's own variables."""
+        return read_job(variables)
+
+    def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
+        """Say that it starts the script alone."""
+        return (
+            f"The job has {nodes} nodes, {node_list}, and only {node} is recorded: "
+            "Grid Engine starts nothing beside a job's own tasks. `mpirun teho run -- COMMAND` "
+            "records them all."
+        )
+
+    def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live:
+        """Ask for the queues' states, and the user's lists and projects."""
+        from teho.schedulers.grid_engine.live import grid_engine_live
+
+        return grid_engine_live(ask, user=user, groups=groups)
+
+    def discover(
+        self, ask: Ask, environment: Mapping[str, str], host: str, today: date, name: str
+    ) -> Cluster:
+        """Ask qconf."""
+        from teho.schedulers.grid_engine.inventory import grid_engine_cluster
+
+        return grid_engine_cluster(ask, environment=environment, host=host, today=today, name=name)

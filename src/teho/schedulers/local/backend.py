@@ -1,0 +1,108 @@
+"""This machine as a scheduler: a plan's script as processes, without a queue.
+
+`local_runner` is the scheduler; here are only its command lines and its answers. What a
+job asks for is not enforced, but for its time limit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from teho.model.job import Job, Submission
+from teho.schedulers.backend import Query
+from teho.schedulers.command import Completed, accepted
+from teho.schedulers.slurm.values import fill_pattern
+
+__all__ = ["Local"]
+
+# The same modules as here, and never those that happen to be in the current directory.
+_START = (
+    "import sys; sys.path[:] = sys.argv.pop(1).split(':');"
+    " from teho.schedulers.local.runner import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+class Local:
+    """Build the runner's command lines and read its answers.
+
+    Args:
+        home: the directory in which the jobs are kept.
+    """
+
+    name = "local"
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def submit(self, submission: Submission) -> tuple[str, ...]:
+        """Return the command that starts a runner."""
+        return self._runner("submit", msgspec.json.encode(submission).decode())
+
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002 - Slurm's has it
+        """Return none: here no variable changes a script's options."""
+        return ()
+
+    def job_name(self, submission: Submission) -> str:
+        """Return the name as it is."""
+        return submission.name
+
+    def read_submitted(self, answer: Completed) -> str | None:
+        """Return the number that the runner printed."""
+        if answer.exit_code < 0:
+            return None  # killed: perhaps after it had started the job
+        text = accepted(answer).stdout.strip()
+        return text if text.isdigit() else None
+
+    def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
+        """Ask for jobs, ended or not."""
+        return (Query(self._runner("show", *numbers), tuple(numbers), _read),)
+
+    def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
+        """Ask the same: what a job used stands beside its state."""
+        return self.queue(numbers)
+
+    def recent(self, back_s: float) -> tuple[Query, ...]:  # noqa: ARG002 - Slurm's has it
+        """Ask for all jobs."""
+        return (Query(self._runner("show", "all"), (), _read),)
+
+    def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the command that ends jobs."""
+        return (self._runner("cancel", *jobs),)
+
+    def read_cancelled(self, answer: Completed) -> None:
+        """Accept whatever succeeded."""
+        accepted(answer)
+
+    def estimate(self, script: Path) -> None:  # noqa: ARG002 - Slurm's has it
+        """Return None: a job starts when it is submitted."""
+        return
+
+    def read_estimate(self, answer: Completed) -> datetime | None:  # noqa: ARG002 - Slurm's has it
+        """Return None."""
+        return None
+
+    def log_path(self, submission: Submission, job: Job) -> Path:
+        """Fill in the pattern, which is written as Slurm's are."""
+        return log_path(submission, job)
+
+    def _runner(self, *words: str) -> tuple[str, ...]:
+        path = ":".join(str(Path(entry).absolute()) for entry in sys.path if entry)
+        return (sys.executable, "-I", "-c", _START, path, str(self._home / "local"), *words)
+
+
+def log_path(submission: Submission, job: Job) -> Path:
+    """Return where a local job writes its output."""
+    pattern = submission.log or ("local-%A_%a.out" if job.task else "local-%j.out")
+    return Path(submission.directory, fill_pattern(pattern, submission, job))
+
+
+def _read(answer: Completed) -> tuple[Job, ...]:
+    try:
+        return msgspec.json.decode(accepted(answer).stdout, type=tuple[Job, ...])
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None

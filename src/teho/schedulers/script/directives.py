@@ -1,0 +1,74 @@
+"""What the lines at a script's head share, whichever scheduler reads them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from teho.errors import InputError
+from teho.model.cluster import Cluster
+from teho.model.plan import Option
+
+__all__ = ["ARRAY_RANGE", "array_text", "disk_option", "gpus_option", "job_names", "memory_text"]
+
+ARRAY_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+"""One range of a job array: first, last, step."""
+_JOB = re.compile(r"[\w.+-]+", re.ASCII)
+
+
+def gpus_option(option: Option, cluster: Cluster) -> str:
+    """Return the option for the GPUs of each node; empty: the job has none."""
+    if not option.gpus_per_node:
+        return ""
+    words = cluster.dialect.gpus
+    if not option.gpu_is_typed:
+        words = words.replace("{type}:", "")
+    count = option.gpus_per_node if option.gpus_named is None else option.gpus_named
+    return words.format(type=option.gpu_type, count=count)
+
+
+def disk_option(option: Option, cluster: Cluster) -> str:
+    """Return the option for the disk of each node; empty: the job has none."""
+    disk = cluster.local_disk
+    if disk is None or not disk.option or option.local_disk_gib is None:
+        return ""
+    if not disk.per_core:
+        return disk.option.format(gib=math.ceil(option.local_disk_gib))
+    gib = _part(option.local_disk_gib, option.tasks_per_node * option.cpus_per_task)
+    return disk.option.format(gib=f"{math.floor(gib * 1000) / 1000:g}")
+
+
+def _part(amount: float, cores: int) -> float:
+    """Return each core's part. It is then rounded down: all of them must not exceed the node's."""
+    return round(amount / cores, 6)
+
+
+def memory_text(mib: int) -> str:
+    """Write memory in whole GiB or, where it is none, in MiB."""
+    return f"{mib}M" if mib % 1024 else f"{mib // 1024}G"
+
+
+def job_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of jobs as they are.
+
+    Raises:
+        InputError: one is not a job's.
+    """
+    for name in names:
+        if not _JOB.fullmatch(name):
+            raise InputError(f"--after: {name!r} is no job", "a job's number, such as 123456")
+    return names
+
+
+def array_text(text: str) -> str:
+    """Return the indices of an array as they are, written as Slurm does.
+
+    Raises:
+        InputError: they are not.
+    """
+    ranges, _, most = text.partition("%")
+    if not all(map(ARRAY_RANGE.fullmatch, ranges.split(","))) or (
+        "%" in text and not ARRAY_RANGE.fullmatch(most)
+    ):
+        raise InputError(f"--array: {text!r}", "such as 1-10, 0-15:4, 1,3,7 or 1-100%8")
+    return text

@@ -1,0 +1,75 @@
+"""What Slurm's variables say of a job on this node.
+
+They are in sbatch(1) and srun(1), output environment variables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from teho.schedulers.variables import TOO_LARGE, Variables
+
+__all__ = ["read_job"]
+
+# Slurm gives a job without a time limit an end one year after its start.
+_UNLIMITED_S = 365 * 86400
+# slurm.h: the steps without a number of their own.
+_STEPS = {"4294967290": "interactive", "4294967291": "batch", "4294967292": "extern"}
+
+
+def _job_id(variables: Variables) -> str | None:
+    """Return the job's id as squeue shows it: a task of an array by its array's number."""
+    array, task = variables.text("SLURM_ARRAY_JOB_ID"), variables.text("SLURM_ARRAY_TASK_ID")
+    return f"{array}_{task}" if array and task else variables.text("SLURM_JOB_ID", "SLURM_JOBID")
+
+
+def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
+    """Return what Slurm tells, and the memory that the job asked for; None: this is no job."""
+    if not variables.text("SLURM_JOB_ID", "SLURM_JOBID"):
+        return None
+    step = variables.text("SLURM_STEP_ID", "SLURM_STEPID")
+    cores = variables.count("SLURM_CPUS_ON_NODE")
+    listed = variables.items("SLURM_JOB_GPUS")
+    gpus = listed if listed is not None else variables.count("SLURM_GPUS_ON_NODE")
+    if gpus is None:
+        gpus = variables.items("SLURM_STEP_GPUS")
+    facts = {
+        "scheduler": "slurm",
+        "job_id": _job_id(variables),
+        "step_id": _STEPS.get(step, step) if step else None,
+        "job_name": variables.text("SLURM_JOB_NAME"),
+        "cluster": variables.text("SLURM_CLUSTER_NAME"),
+        "partition": variables.text("SLURM_JOB_PARTITION"),
+        "account": variables.text("SLURM_JOB_ACCOUNT"),
+        "node_count": variables.count("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
+        "node_list": variables.text("SLURM_JOB_NODELIST", "SLURM_NODELIST"),
+        "cores_asked": cores,
+        "gpus_held": gpus,
+        "time_limit_s": _time_limit_s(variables),
+    }
+    return facts, _memory_bytes(variables, cores, gpus)
+
+
+def _memory_bytes(variables: Variables, cores: int | None, gpus: int | None) -> int | None:
+    """Return the request; 0 stands for all of the node's memory, which limits nothing."""
+    for name, units in (
+        ("SLURM_MEM_PER_NODE", 1),
+        ("SLURM_MEM_PER_CPU", cores),
+        ("SLURM_MEM_PER_GPU", gpus),
+    ):
+        amount = variables.memory_bytes(name)
+        if amount and units and amount * units < TOO_LARGE:
+            return amount * units
+    return None
+
+
+def _time_limit_s(variables: Variables) -> float | None:
+    """Return end minus start, both in seconds since 1970; None without a limit."""
+    start = variables.count("SLURM_JOB_START_TIME")
+    end = variables.count("SLURM_JOB_END_TIME")
+    if start is None or end is None:
+        return None
+    if end <= start:
+        variables.notes.append("SLURM_JOB_END_TIME is not after SLURM_JOB_START_TIME.")
+        return None
+    return float(end - start) if end - start < _UNLIMITED_S else None

@@ -1,0 +1,259 @@
+"""Slurm: 20.11 to 26.
+
+Questions are asked as text, whose columns have not changed since 20.11. JSON costs
+several times as much, is missing from many installations, and tells nothing that the
+columns do not; it is asked for where the columns make no sense, such as after a control
+character in a job's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from teho.errors import RefusedError
+from teho.model.job import Job, Submission
+from teho.schedulers.backend import Query
+from teho.schedulers.command import Completed, accepted, said, unreachable
+from teho.schedulers.slurm import json as slurm_json
+from teho.schedulers.slurm import text as slurm_text
+from teho.schedulers.slurm.quoting import slurm_name
+from teho.schedulers.slurm.scheduler import SlurmScheduler
+from teho.schedulers.slurm.values import fill_pattern
+
+__all__ = ["Slurm"]
+
+_SUBMITTED = re.compile(
+    r"^(?:Submitted batch job )?(\d+)(;[\w.-]+)?(?: on cluster \S+)?$", re.ASCII
+)
+_WOULD_START = re.compile(r"Job \d+ to start at (\S+)", re.ASCII)
+# What sbatch(1) says last of a submission that failed, for whatever reason.
+_FAILED = re.compile(r"Batch job submission failed: (.*)")
+# The reasons that are the controller's own (ESLURM_… of slurm_errno.c, 20.11 to 26.05). Any
+# other, such as "Unspecified error" or an error of the connection, may hide a job.
+_REFUSED = re.compile(
+    r"Invalid (?:account|array|burst|cluster|container|extra|feature|generic|GRES|group id|job "
+    r"array|license|mcs_label|node|or unknown assoc|partition|preferred|qos|QOS|time|Trackable"
+    r"|user id|wckey|--|configuration for external)"
+    r"|Requested (?:account|GRES|node|operation|partition|reservation|time|topology)"
+    r"|Required (?:node|partition|ports)|Requires more ports|Access/permission denied"
+    r"|Access denied to requested|Burst Buffer (?:permission|request|resource)"
+    r"|Cannot request more threads|Circular job dep|CPU count spec|Duplicate (?:generic|job id)"
+    r"|Environment is missing|Immediate execution impossible|Insufficient GRES"
+    r"|Job (?:--batch option|can ?not (?:start|be submitted)|dependency problem|script not spec"
+    r"|size spec|violates accounting/QOS)|Licenses currently|MaxJobCount limit|Memory required by"
+    r"|More processors requested|Multiple (?:KNL|partition job)|No (?:eligible|partition spec"
+    r"|suitable topology)|Node count spec|Only batch jobs|Partition in DOWN|Pathname of a file"
+    r"|Preemption is required|RestrictedCoresPerGPU|System submissions disabled"
+    r"|Task (?:count|distribution) spec|Time limit specification required|User's group not"
+    r"|X11 forwarding not"
+)
+# What sbatch says of its options, its script or its configuration before it asks anybody; it
+# ends with 1 or 255 (-1) then.
+_NOT_ASKED = re.compile(
+    r"^sbatch: (?:(?:unrecognized|invalid) option|option '.*' (?:requires|doesn't|is ambiguous)"
+    r"|error: (?:Invalid |Unable to open file |Batch script |This does not look like a batch"
+    r"|The Slurm controller does not allow scripts|Bad rlimit|Maximum node count|--|Script arg)"
+    r"|fatal: (?:--|.*: line \d|Script |Cannot stat |Invalid |Could not establish a config"
+    r"|Unable to process config))",
+    re.MULTILINE,
+)
+_NAMES_ACCOUNT = re.compile(rb"^#SBATCH\b.*\s(?:-A|--accou)", re.MULTILINE)
+_ACCOUNTING_TIMEOUT_S = 10.0
+# Controllers forget a job MinJobAge (300 s) after its end; then only the accounting has it.
+_NOT_THERE = "Invalid job id specified"
+
+
+class Slurm:
+    """Build Slurm's command lines and read its answers."""
+
+    name = "slurm"
+
+    def submit(self, submission: Submission) -> tuple[str, ...]:
+        """Return the `sbatch` command; its options win over those in the script."""
+        return (
+            "sbatch",
+            "--parsable",
+            f"--comment={submission.mark}",
+            f"--chdir={submission.directory}",
+            *_output_in(submission),
+            submission.script,
+        )
+
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
+        """Return the user's own account, where neither the plan nor the script names one."""
+        try:
+            named = account or _NAMES_ACCOUNT.search(script.read_bytes())
+        except OSError:
+            return ()  # sbatch will say so
+        return () if named else (SlurmScheduler.account_variable,)
+
+    def job_name(self, submission: Submission) -> str:
+        """Return the name; without one, sbatch takes the script's file name."""
+        return slurm_name(submission.name) or Path(submission.script).name
+
+    def read_submitted(self, answer: Completed) -> str | None:
+        """Return the number of `123`, `123;cluster` or `Submitted batch job 123`."""
+        if answer.exit_code == 0:
+            for line in answer.stdout.splitlines():
+                if match := _SUBMITTED.fullmatch(line.strip()):
+                    return match.group(1) + (match.group(2) or "")
+            return None
+        if _refuses(answer):
+            raise RefusedError(
+                f"Slurm did not take the job; sbatch says: {said(answer)}",
+                "",
+                "change the request; `teho plan` shows what fits",
+            )
+        return None
+
+    def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
+        """Ask squeue, for ended jobs too as long as the controller remembers them."""
+        return tuple(
+            _either(
+                ("squeue", *where, "--states=all", f"--jobs={_bare(of_one)}"),
+                ("--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
+                slurm_text.read_queue,
+                slurm_json.read_queue,
+                of_one,
+            )
+            for where, of_one in _by_cluster(numbers)
+        )
+
+    def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
+        """Ask sacct, with the steps, which alone know the memory."""
+        return tuple(
+            _in_time(
+                _either(
+                    ("sacct", *where, "--duplicates", f"--jobs={_bare(of_one)}"),
+                    slurm_text.ACCOUNTING_OPTIONS,
+                    slurm_text.read_accounting,
+                    slurm_json.read_accounting,
+                    of_one,
+                )
+            )
+            for where, of_one in _by_cluster(numbers)
+        )
+
+    def recent(self, back_s: float) -> tuple[Query, ...]:
+        """Ask for this user's jobs: in the queue, then in the accounting."""
+        hours = int(back_s // 3600) + 1
+        return (
+            _either(
+                ("squeue", "--me", "--states=all"),
+                ("--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
+                slurm_text.read_queue,
+                slurm_json.read_queue,
+            ),
+            _either(
+                ("sacct", "--allocations", f"--starttime=now-{hours}hours"),
+                slurm_text.ACCOUNTING_OPTIONS,
+                slurm_text.read_accounting,
+                slurm_json.read_accounting,
+            ),
+        )
+
+    def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return a `scancel` for each cluster."""
+        return tuple(
+            ("scancel", *where, *_bare(of_one).split(",")) for where, of_one in _by_cluster(jobs)
+        )
+
+    def read_cancelled(self, answer: Completed) -> None:
+        """Accept that a job has ended before."""
+        errors = [line for line in answer.stderr.splitlines() if "error" in line]
+        if errors and all(_NOT_THERE in line or "already completing" in line for line in errors):
+            return
+        accepted(answer)
+
+    def estimate(self, script: Path) -> tuple[str, ...] | None:
+        """Return `sbatch --test-only`, which submits nothing."""
+        return ("sbatch", "--test-only", str(script))
+
+    def read_estimate(self, answer: Completed) -> datetime | None:
+        """Read `sbatch: Job 3 to start at 2026-11-20T14:00:00 using …` (on standard error)."""
+        match = _WOULD_START.search(accepted(answer).stderr)
+        if match is None:
+            return None
+        if match.group(1).isdigit():
+            return datetime.fromtimestamp(int(match.group(1)), timezone.utc)
+        try:
+            return datetime.fromisoformat(match.group(1)).astimezone(timezone.utc)
+        except ValueError:
+            return None
+
+    def log_path(self, submission: Submission, job: Job) -> Path:
+        """Fill in the pattern (sbatch(1), FILENAME PATTERN)."""
+        pattern = submission.log or ("slurm-%A_%a.out" if job.task else "slurm-%j.out")
+        return Path(submission.directory, fill_pattern(pattern, submission, job))
+
+
+def _output_in(submission: Submission) -> tuple[str, ...]:
+    """Return where the log is written if its directory's name has what Slurm would fill in."""
+    if "%" not in submission.directory or submission.log.startswith("/"):
+        return ()
+    name = submission.log or ("slurm-%A_%a.out" if submission.array else "slurm-%j.out")
+    return (f"--output={submission.directory.replace('%', '%%')}/{name}",)
+
+
+def _either(
+    selection: tuple[str, ...],
+    columns: tuple[str, ...],
+    read_text: Callable[[str], tuple[Job, ...]],
+    read_json: Callable[[str], tuple[Job, ...]],
+    numbers: tuple[str, ...] = (),
+) -> Query:
+    return Query(
+        (*selection, *columns),
+        numbers,
+        lambda answer: read_text(_present(answer)),
+        slurm_text.ENVIRONMENT,
+        otherwise=Query(
+            (*selection, "--json"), numbers, lambda answer: read_json(_present(answer))
+        ),
+    )
+
+
+def _in_time(query: Query) -> Query:
+    """Return a question to a database that is away, for one who waits, if it takes longer."""
+    otherwise = None if query.otherwise is None else _in_time(query.otherwise)
+    return msgspec.structs.replace(
+        query, timeout_s=_ACCOUNTING_TIMEOUT_S, again_if_late=False, otherwise=otherwise
+    )
+
+
+def _refuses(answer: Completed) -> bool:
+    """Return whether it is certain that no job came of it."""
+    if answer.exit_code <= 0 or unreachable(answer):
+        return False
+    reasons = _FAILED.findall(answer.stderr)
+    if reasons:
+        return _REFUSED.match(reasons[-1]) is not None
+    return answer.exit_code in {1, 255} and _NOT_ASKED.search(answer.stderr) is not None
+
+
+def _present(answer: Completed) -> str:
+    """Return the answer; squeue fails where the only job that it was asked for is gone."""
+    if answer.exit_code != 0 and _NOT_THERE in answer.stderr:
+        return answer.stdout
+    return accepted(answer).stdout
+
+
+def _bare(numbers: Sequence[str]) -> str:
+    return ",".join(number.partition(";")[0] for number in numbers)
+
+
+def _by_cluster(numbers: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield the option that names a cluster, where sbatch's answer named one, and its jobs.
+
+    Two clusters give the same number to two jobs: together they could not be told apart.
+    """
+    clusters: dict[str, list[str]] = {}
+    for number in numbers:
+        clusters.setdefault(number.partition(";")[2], []).append(number)
+    for cluster, of_one in clusters.items():
+        yield (f"--clusters={cluster}",) if cluster else (), tuple(of_one)

@@ -1,0 +1,78 @@
+"""What Slurm bills for a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from teho.model.cluster import Billing, Term
+from teho.schedulers.inventory import Host
+from teho.schedulers.slurm.rows import Row
+from teho.units import parse_bytes
+
+__all__ = ["billing_of"]
+
+_WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
+
+
+def billing_of(
+    row: Row, hosts: Sequence[Host], priority_flags: str | None, counted: Collection[str]
+) -> Billing | None:
+    """Return a partition's bill; None if it has no weights, or the nouns have no word for them.
+
+    The sum of weight × amount over CPUs, memory, nodes and GPUs; with
+    `PriorityFlags=MAX_TRES` the largest of them, with `MAX_TRES_GRES` the GPUs and the
+    largest of the others (slurm.conf(5), TRESBillingWeights and PriorityFlags).
+
+    Args:
+        row: the partition.
+        hosts: its nodes.
+        counted: types of GPUs that Slurm counts one by one.
+        priority_flags: None: Slurm does not say, as with PriorityType=priority/basic.
+    """
+    weights = row.get("TRESBillingWeights", "")
+    terms = [_term(item, hosts, counted) for item in weights.split(",") if item]
+    known = tuple(term for term in terms if term is not None)
+    if not known or len(known) != len(terms) or (priority_flags is None and len(known) > 1):
+        return None
+    flags = set((priority_flags or "").split(","))
+    gpus = tuple(term for term in known if term.gpu_part)
+    others = tuple(term for term in known if not term.gpu_part)
+    nothing: tuple[Term, ...] = ()
+    if "MAX_TRES" in flags:
+        summed, largest = nothing, known
+    elif "MAX_TRES_GRES" in flags:
+        summed, largest = gpus, others
+    else:
+        summed, largest = known, nothing
+    return Billing(
+        unit="billing-hours",
+        sum=summed,
+        largest=largest,
+        source="SLURM scontrol show partition: TRESBillingWeights; scontrol show config",
+        notes=f"TRESBillingWeights={weights}, PriorityFlags={priority_flags or 'none'}. What the "
+        "site makes of it is not known.",
+    )
+
+
+def _term(item: str, hosts: Sequence[Host], counted: Collection[str]) -> Term | None:
+    match = _WEIGHT.fullmatch(item)
+    if match is None:
+        return None
+    name, weight = match[1].lower(), float(match[2])
+    if name == "cpu":
+        threads = any(host.cpus_per_core > 1 for host in hosts)
+        return Term(of="cpus" if threads else "cores", times=weight)
+    if name == "mem":
+        # A weight counts for each MiB, or for each of the unit behind it.
+        per_mib = parse_bytes(f"1{match[3] or 'M'}") / 1024**2
+        return Term(of="memory_gib", times=weight * 1024 / per_mib)
+    if name == "node":
+        return Term(of="nodes", times=weight)
+    if name == "gres/gpu":
+        return Term(of="gpus", times=weight, gpu_part=True)
+    types = {one.lower(): one for one in counted}
+    gpu_type = types.get(name.removeprefix("gres/gpu:"))
+    if name.startswith("gres/gpu:") and gpu_type:
+        return Term(of="gpus", gpu_type=gpu_type, times=weight, gpu_part=True)
+    return None

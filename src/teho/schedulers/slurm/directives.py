@@ -1,0 +1,109 @@
+"""What a job asks for, as the `#SBATCH` lines at a script's head."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from teho.errors import InputError
+from teho.model.cluster import Cluster
+from teho.model.plan import Option
+from teho.schedulers.script.directives import (
+    array_text,
+    disk_option,
+    gpus_option,
+    job_names,
+    memory_text,
+)
+from teho.schedulers.script.options import ScriptOptions
+from teho.schedulers.slurm.quoting import slurm_name, slurm_value
+
+__all__ = ["slurm_directives"]
+
+
+def slurm_directives(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[str, ...]:
+    """Return the options of the `#SBATCH` lines.
+
+    Raises:
+        InputError: something cannot be said to Slurm.
+    """
+    return tuple(_slurm(option, cluster, options))
+
+
+def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator[str]:
+    dialect = cluster.dialect
+    if option.request.name:
+        yield f"--job-name={slurm_value(slurm_name(option.request.name), '--name')}"
+    if option.account:
+        yield f"{cluster.account.option}={slurm_value(option.account, '--account')}"
+    if option.partition:
+        yield f"--partition={slurm_value(option.partition, 'partition')}"
+    request = option.request
+    for name in ("qos", "reservation", "licenses"):
+        if value := getattr(request, name):
+            yield f"--{name}={slurm_value(value, f'--{name}')}"
+    if option.constraint:
+        yield dialect.constraint.format(constraint=option.constraint)
+    if request.exclusive:
+        yield "--exclusive"
+    yield f"--nodes={option.nodes}"
+    if option.nodes * option.tasks_per_node == 1:
+        yield "--ntasks=1"
+    else:
+        yield f"--ntasks-per-node={option.tasks_per_node}"
+    if "cores" not in option.automatic:
+        # What Slurm calls a CPU is a thread where it counts threads.
+        yield f"--cpus-per-task={option.cpus_per_task * option.cpus_per_core}"
+    if option.one_thread:
+        yield "--threads-per-core=1"
+    if option.memory_mib is not None and "memory" not in option.automatic:
+        if option.memory_per_gpu:
+            yield f"--mem-per-gpu={memory_text(option.memory_mib // option.gpus_per_node)}"
+        else:
+            yield f"--mem={memory_text(option.memory_mib)}"
+    yield from _gpus_and_disk(option, cluster)
+    yield f"--time={_slurm_time(option.time_s)}"
+    if options.log:
+        yield f"--output={slurm_value(_slurm_path(options.log), '--log')}"
+    if options.array:
+        yield f"--array={array_text(options.array)}"
+    if options.after:
+        yield f"--dependency=afterok:{':'.join(job_names(options.after))}"
+    if options.signal_before_s is not None:
+        # B: the shell alone is told, and tells the program; without it, the steps alone.
+        whom = "B:" if options.shell_is_told(option) else ""
+        yield f"--signal={whom}USR1@{options.notice_s(option)}"
+    if options.requeue:
+        yield from ("--requeue", "--open-mode=append")
+    else:
+        # Slurm's default is to run a job again from its beginning if a node fails (JobRequeue=1).
+        yield "--no-requeue"
+
+
+def _gpus_and_disk(option: Option, cluster: Cluster) -> Iterator[str]:
+    """Yield the options for GPUs and for disk, which on some sites are one."""
+    gpus, disk = gpus_option(option, cluster), disk_option(option, cluster)
+    joins = cluster.local_disk is not None and cluster.local_disk.joins_gres
+    if disk and joins:
+        yield f"{gpus},{disk}" if gpus else f"--gres={disk}"
+        return
+    yield from filter(None, (gpus, disk))
+
+
+def _slurm_time(seconds: float) -> str:
+    """Write a time as `H:MM:SS`, or as `D-HH:MM:SS` from a day on."""
+    days, rest = divmod(math.ceil(seconds), 86400)
+    hours, minutes, left = rest // 3600, rest // 60 % 60, rest % 60
+    return (
+        f"{days}-{hours:02d}:{minutes:02d}:{left:02d}"
+        if days
+        else f"{hours}:{minutes:02d}:{left:02d}"
+    )
+
+
+def _slurm_path(path: str) -> str:
+    if "\\" in path:
+        raise InputError(
+            f"--log: {path!r} has a backslash, with which Slurm switches its patterns off"
+        )
+    return path

@@ -1,0 +1,115 @@
+"""What Teho knows of Slurm without asking it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from teho.schedulers.advice import Advice
+from teho.schedulers.scheduler import Scheduler
+from teho.schedulers.slurm.advice import SlurmAdvice
+from teho.schedulers.slurm.allocation import read_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date
+    from pathlib import Path
+
+    from teho.model.cluster import Cluster
+    from teho.model.member import Live
+    from teho.model.plan import Option
+    from teho.schedulers.inventory import Ask
+    from teho.schedulers.script.options import ScriptOptions
+    from teho.schedulers.slurm.backend import Slurm
+    from teho.schedulers.variables import Variables
+
+__all__ = ["SlurmScheduler"]
+
+
+class SlurmScheduler(Scheduler):
+    """Slurm."""
+
+    title = "Slurm"
+    precedence = 10
+    advice: Advice = SlurmAdvice()
+
+    starts_tasks = True
+    has_associations = True
+    request_options = frozenset({"qos", "reservation", "licenses", "exclusive"})
+    reports_cores = True
+    shows_comments = True
+    tells_gpus = True
+
+    job_variables = "SLURM_"
+    account_variable = "SBATCH_ACCOUNT"
+
+    estimate_source = "sbatch --test-only, asked now"
+    inventory_command = "scontrol"
+
+    def backend(self, home: Path) -> Slurm:
+        """Return what builds Slurm's commands; it keeps nothing at home."""
+        del home
+        from teho.schedulers.slurm.backend import Slurm
+
+        return Slurm()
+
+    def directives(
+        self, option: Option, cluster: Cluster, options: ScriptOptions
+    ) -> tuple[str, ...]:
+        """Return the options of the `#SBATCH` lines."""
+        from teho.schedulers.slurm.directives import slurm_directives
+
+        return slurm_directives(option, cluster, options)
+
+    def job_name(self, name: str) -> str:
+        """Return a name of at most 200 characters that can be printed."""
+        from teho.schedulers.slurm.quoting import slurm_name
+
+        return slurm_name(name)
+
+    def threads(self, option: Option, processes: int) -> str:
+        """Return each process's part of the cores of a task; of the node's if none are named."""
+        if "cores" not in option.automatic:
+            shares = processes * option.cpus_per_core
+            if shares == 1:
+                return "$SLURM_CPUS_PER_TASK"
+            fits = option.cpus_per_task >= processes
+            return f"$((SLURM_CPUS_PER_TASK / {shares}))" if fits else "1"
+        from teho.schedulers.script.threads import part_of
+
+        return part_of("SLURM_CPUS_ON_NODE", option.tasks_per_node * processes)
+
+    def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
+        """Read Slurm's own variables."""
+        return read_job(variables)
+
+    def unused_variables(self, environment: Mapping[str, str]) -> str:
+        """Name the variables that sbatch would obey."""
+        names = sorted(
+            name
+            for name in environment
+            if name.startswith("SBATCH_") and name != self.account_variable
+        )
+        if not names:
+            return ""
+        verb, what = ("is", "it") if len(names) == 1 else ("are", "they")
+        return (
+            f"{', '.join(names)} {verb} set and not used: {what} would change the job that is "
+            "announced; the options of `teho submit` say the same"
+        )
+
+    def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live:
+        """Ask for the partitions' states and the user's associations."""
+        from teho.schedulers.slurm.live import slurm_live
+
+        return slurm_live(ask, user=user, groups=groups)
+
+    def discover(
+        self, ask: Ask, environment: Mapping[str, str], host: str, today: date, name: str
+    ) -> Cluster:
+        """Ask scontrol, and sacctmgr for this user."""
+        del environment
+        import getpass
+
+        from teho.schedulers.slurm.inventory import slurm_cluster
+
+        return slurm_cluster(ask, user=getpass.getuser(), host=host, today=today, name=name)

@@ -1,0 +1,97 @@
+"""The environment of a job as its schedulers' folders read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from teho.errors import UnitError
+from teho.schedulers.hostlist import qrsh_host
+from teho.units import parse_bytes
+
+__all__ = ["TOO_LARGE", "Variables"]
+
+_MIB = 1024**2
+TOO_LARGE = 1 << 60
+"""No node has an exbibyte, and no file format integers without end."""
+# A larger number is no count of anything that a job has.
+_COUNT = re.compile(r"\d{1,15}", re.ASCII)
+_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+
+
+class Variables:
+    """The environment, with a note for each value that is not as documented."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.notes: list[str] = []
+
+    def named(self, prefix: str) -> list[str]:
+        """Return the names that begin so."""
+        return sorted(name for name in self._environment if name.startswith(prefix))
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether `qrsh -inherit` began this on another node than the job's first."""
+        return qrsh_host(self._environment) != ""
+
+    def text(self, *names: str) -> str | None:
+        """Return the first of these variables that is set and not blank."""
+        found = (self._environment.get(name, "").strip() for name in names)
+        return next((text for text in found if text), None)
+
+    def count(self, *names: str) -> int | None:
+        """Return the first that is set, a whole number from 0."""
+        return self._read(names, "a whole number", _count)
+
+    def memory_bytes(self, *names: str) -> int | None:
+        """Return the first that is set, an amount of memory; Slurm writes bare numbers of MiB."""
+        return self._read(names, "a number of MiB", _mebibytes)
+
+    def items(self, *names: str) -> int | None:
+        """Return how many things the first that is set lists, such as `0,1` or `0-3`."""
+        return self._read(names, "a list of GPUs such as 0,1 or 0-3", _list_length)
+
+    def _read(
+        self, names: tuple[str, ...], expected: str, parse: Callable[[str], int | None]
+    ) -> int | None:
+        for name in names:
+            text = self.text(name)
+            if text is None:
+                continue
+            value = parse(text)
+            if value is not None:
+                return value
+            self.notes.append(f"{name} is {text[:60]!r}, not {expected}; it was not used.")
+        return None
+
+
+def _count(text: str) -> int | None:
+    return int(text) if _COUNT.fullmatch(text) else None
+
+
+def _mebibytes(text: str) -> int | None:
+    if _COUNT.fullmatch(text):
+        amount = int(text) * _MIB
+        return amount if amount < TOO_LARGE else None
+    try:
+        amount = parse_bytes(text[:20])
+    except (UnitError, ValueError, OverflowError):
+        return None
+    return amount if amount < TOO_LARGE else None
+
+
+def _list_length(text: str) -> int | None:
+    """Count the items of a comma-separated list, with ranges; names count one each."""
+    total = 0
+    for item in text.split(","):
+        if match := _RANGE.fullmatch(item.strip()):
+            first, last = int(match.group(1)), int(match.group(2) or match.group(1))
+            if last < first:
+                return None
+            total += last - first + 1
+        elif re.fullmatch(r"[\w.:/-]+", item.strip()):
+            total += 1
+        else:
+            return None
+    return total
