@@ -26,9 +26,9 @@ from teho.errors import InputError
 from teho.experiment.placement import Machine, read_placements
 from teho.model.bench import Bench
 from teho.show.bench_html import render_bench_html
-from teho.show.bench_plot import draw
 from teho.show.bench_text import render_bench
-from teho.show.noun_json import render_noun, schema_of
+from teho.show.json.noun import render_noun, schema_of
+from teho.show.plot.bench import draw
 
 QUICK = [
     "--quick",

@@ -26,8 +26,8 @@ from support import FRAMEWORKS, lacks_framework
 from teho.bench.examples import CNN, RESNET152, BenchExample
 from teho.bench.measure import Effort, measure
 from teho.show.bench_html import render_bench_html
-from teho.show.bench_tables import tables_of
 from teho.show.bench_text import render_bench
+from teho.show.build.bench_tables import tables_of
 
 Cnn = Callable[[str], Served]
 POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}

@@ -8,11 +8,11 @@ from gpu_scenario import made_up
 
 from teho.bench.verdict import notes_of, number_text, place_text, verdict_of
 from teho.model.bench import Crossover, Left, PayOff
+from teho.model.document import Table
 from teho.show.bench_html import render_bench_html
-from teho.show.bench_plot import draw
-from teho.show.bench_tables import tables_of
 from teho.show.bench_text import render_bench
-from teho.show.view import Table
+from teho.show.build.bench_tables import tables_of
+from teho.show.plot.bench import draw
 
 
 def crossing(outcome: str = "from", group: str = "8 × 8", **more) -> Crossover:

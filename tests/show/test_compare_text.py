@@ -14,7 +14,7 @@ from teho.experiment.compare import summed_up
 from teho.experiment.verdict import Terms, judge
 from teho.model.compared import Compared, Point, Sample
 from teho.show.compare_text import render_compared
-from teho.show.noun_json import render_noun, schema_of
+from teho.show.json.noun import render_noun, schema_of
 
 NOISE = {"a": (0.99, 1.0, 1.02), "b": (1.01, 0.99, 1.0), "c": (1.0, 1.02, 0.99)}
 TERMS = Terms({"cpu:1": 1, "cpu:16": 16, "gpu:1": 75}, {1: 75})
@@ -135,7 +135,7 @@ def test_the_picture_names_what_it_shows(
 ) -> None:
     """Skipped without the extra `plots`."""
     pytest.importorskip("matplotlib")
-    from teho.show.compare_plot import draw_compared
+    from teho.show.plot.compare import draw_compared
 
     compared = request.getfixturevalue(name)
     svg = draw_compared(compared, "svg").decode()
@@ -147,7 +147,7 @@ def test_the_picture_names_what_it_shows(
 def test_bars_have_the_intervals_of_the_speeds(training: Compared) -> None:
     """Skipped without the extra `plots`."""
     axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
-    from teho.show.compare_plot import _bars
+    from teho.show.plot.compare import _bars
 
     variants = [one for one in training.points[0].variants if one.rates]
     _bars(axes, variants)
@@ -163,7 +163,7 @@ def test_bars_have_the_intervals_of_the_speeds(training: Compared) -> None:
 def test_times_of_whole_runs_and_of_steps_are_no_line() -> None:
     """Skipped without the extra `plots`."""
     axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
-    from teho.show.compare_plot import _lines
+    from teho.show.plot.compare import _lines
 
     ended = judge(whole_runs(cpu_1=[1.0] * 3, gpu_1=[0.5] * 3), Terms({}, {}), 10.0)
     paces = [

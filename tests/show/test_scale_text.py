@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from teho.model.scaled import CurvePoint, Estimate, Fit, Scaled, ScaleStep, Size, SizeRun
-from teho.show.noun_json import render_noun, schema_of
+from teho.show.json.noun import render_noun, schema_of
 from teho.show.scale_text import fit_words, render_scaled
 
 
@@ -159,7 +159,7 @@ class TestPicture:
         return figure.Figure().subplots()
 
     def test_it_shows_runs_ideal_and_fit(self, axes) -> None:
-        from teho.show.scale_plot import paint_scaled
+        from teho.show.plot.scale import paint_scaled
 
         paint_scaled(axes, SCALED)
         assert [text.get_text() for text in axes.get_legend().get_texts()] == [
@@ -177,7 +177,7 @@ class TestPicture:
         assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
 
     def test_nothing_measured_is_an_empty_picture(self, axes) -> None:
-        from teho.show.scale_plot import paint_scaled
+        from teho.show.plot.scale import paint_scaled
 
         paint_scaled(axes, msgspec.structs.replace(SCALED, sizes=SCALED.sizes[2:], fits=()))
         assert not list(axes.lines)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from teho.model.tuned import Change, Gain, Trial, Tuned
-from teho.show.noun_json import render_noun, schema_of
+from teho.show.json.noun import render_noun, schema_of
 from teho.show.tune_text import render_tuned
 
 TUNED = Tuned(

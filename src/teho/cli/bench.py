@@ -81,7 +81,7 @@ def command(
         for option, value in {**given, "--for": for_}.items():
             if value:
                 raise click.UsageError(f"{option} has no effect with --from, which times nothing.")
-        from teho.show.bench_json import read_bench_json
+        from teho.show.json.bench import read_bench_json
 
         drawn = plot_file(plot)
         _show(bench := read_bench_json(Path(stored)), form)
@@ -274,7 +274,7 @@ def _progress() -> Callable[[str], None]:
 
 def _show(bench: Bench, form: str) -> None:
     if form == "json":
-        from teho.show.noun_json import render_noun
+        from teho.show.json.noun import render_noun
 
         click.echo(render_noun(bench), nl=False)
     elif form == "html":
@@ -290,7 +290,7 @@ def _show(bench: Bench, form: str) -> None:
 
 def _draw(results: Iterable[Measured], path: Path) -> None:
     """Draw one file, or one for each example with its name in it."""
-    from teho.show.bench_plot import draw
+    from teho.show.plot.bench import draw
 
     results = list(results)
     for measured in results:

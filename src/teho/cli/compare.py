@@ -107,7 +107,7 @@ def command(
         wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
         compared = _compare(wish, None if full else window_s, ended)
     if form == "json":
-        from teho.show.noun_json import render_noun
+        from teho.show.json.noun import render_noun
 
         click.echo(render_noun(compared), nl=False)
     else:
@@ -117,7 +117,7 @@ def command(
         text = render_compared(compared, width=width(), color=wants_color(sys.stdout))
         click.echo(text, nl=False)
     if picture is not None and any(one.rates for at in compared.points for one in at.variants):
-        from teho.show.compare_plot import draw_compared
+        from teho.show.plot.compare import draw_compared
 
         picture.write_bytes(draw_compared(compared, picture.suffix[1:]))
     elif picture is not None:

@@ -81,7 +81,7 @@ def command(
     with EndedEarly() as ended:
         scaled = scale(wish, runner, runs.tell)
     if form == "json":
-        from teho.show.noun_json import render_noun
+        from teho.show.json.noun import render_noun
 
         click.echo(render_noun(scaled), nl=False)
     else:
@@ -90,7 +90,7 @@ def command(
 
         click.echo(render_scaled(scaled, width=width(), color=wants_color(sys.stdout)), nl=False)
     if picture is not None:
-        from teho.show.scale_plot import draw_scaled
+        from teho.show.plot.scale import draw_scaled
 
         picture.write_bytes(draw_scaled(scaled, picture.suffix[1:], salt=runs.id))
     ended.leave(well=scaled.outcome != "not_enough_evidence")

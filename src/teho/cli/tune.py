@@ -60,7 +60,7 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
         run = TunedProgram(argv, os.environ, window_s).run
         tuned = tune(run, argv, _room(), allowed, for_s, tell=runs.tell)
     if form == "json":
-        from teho.show.noun_json import render_noun
+        from teho.show.json.noun import render_noun
 
         click.echo(render_noun(tuned), nl=False)
     else:

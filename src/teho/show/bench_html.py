@@ -6,12 +6,12 @@ from importlib.resources import files
 
 from teho.errors import InputError
 from teho.model.bench import Bench, Measured
-from teho.show.bench_plot import draw
-from teho.show.bench_tables import tables_of
 from teho.show.bench_text import facts_of
-from teho.show.html import html_table
-from teho.show.markup import prose, text
-from teho.show.plot import inlined
+from teho.show.build.bench_tables import tables_of
+from teho.show.html.markup import prose, text
+from teho.show.html.tables import html_table
+from teho.show.plot.bench import draw
+from teho.show.plot.drawn import inlined
 
 __all__ = ["render_bench_html"]
 

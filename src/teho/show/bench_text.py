@@ -8,10 +8,10 @@ from rich.text import Text
 
 from teho.bench.examples import LIBRARIES, BenchExample
 from teho.model.bench import Bench, Measured
-from teho.show.bench_tables import tables_of
+from teho.show.build.bench_tables import tables_of
 from teho.show.cells import plain
-from teho.show.flow import dotted, flow, printed, words
-from teho.show.text_table import table_lines
+from teho.show.text.flow import dotted, flow, printed, words
+from teho.show.text.table import table_lines
 from teho.units import format_duration
 
 __all__ = ["facts_of", "render_bench", "render_examples"]

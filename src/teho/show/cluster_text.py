@@ -15,7 +15,7 @@ from rich.text import Text
 
 from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
 from teho.show.cells import plain
-from teho.show.flow import dotted, flow, printed, words
+from teho.show.text.flow import dotted, flow, printed, words
 from teho.units import format_mib, parse_mib
 
 __all__ = ["render_cluster", "render_clusters"]

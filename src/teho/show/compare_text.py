@@ -8,11 +8,11 @@ from statistics import median
 from rich.text import Text
 
 from teho.model.compared import BreakEven, Compared, Outcome, Point, Sample, Variant
+from teho.model.document import Cell, Column, Table
 from teho.model.missing import Missing
 from teho.show.cells import plain
-from teho.show.flow import flow, printed, words
-from teho.show.text_table import table_lines
-from teho.show.view import Cell, Column, Table
+from teho.show.text.flow import flow, printed, words
+from teho.show.text.table import table_lines
 from teho.units import format_count, many
 
 __all__ = ["STEPS", "cost_of", "render_compared"]

@@ -9,13 +9,13 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from teho.model.device import Device
+from teho.model.document import Cell, Column, Table
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
 from teho.show.cells import BUSY_MEANS, MARKS, plain, quantity
-from teho.show.flow import dotted, flow, printed, sentence, words
-from teho.show.text_table import table_lines
-from teho.show.view import Cell, Column, Table
+from teho.show.text.flow import dotted, flow, printed, sentence, words
+from teho.show.text.table import table_lines
 from teho.units import format_bytes
 
 __all__ = ["render_devices"]

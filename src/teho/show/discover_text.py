@@ -13,7 +13,7 @@ from rich.text import Text
 from teho.clusters.differences import Difference
 from teho.model.cluster import Cluster
 from teho.show.cells import plain
-from teho.show.flow import flow, printed, words
+from teho.show.text.flow import flow, printed, words
 
 __all__ = ["header_lines", "render_differences"]
 

@@ -7,12 +7,12 @@ from math import floor, log10
 
 from rich.text import Text
 
+from teho.model.document import Cell, Column, Table
 from teho.model.scaled import Estimate, Fit, Scaled, Size
 from teho.show.cells import plain
 from teho.show.compare_text import STEPS, cost_of
-from teho.show.flow import flow, printed, words
-from teho.show.text_table import table_lines
-from teho.show.view import Cell, Column, Table
+from teho.show.text.flow import flow, printed, words
+from teho.show.text.table import table_lines
 from teho.units import many
 
 __all__ = ["fit_words", "render_scaled"]

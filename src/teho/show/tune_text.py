@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rich.text import Text
 
+from teho.model.document import Cell, Column, Table
 from teho.model.tuned import Change, Settings, Trial, Tuned
 from teho.show.cells import plain
-from teho.show.flow import flow, printed, words
-from teho.show.text_table import table_lines
-from teho.show.view import Cell, Column, Table
+from teho.show.text.flow import flow, printed, words
+from teho.show.text.table import table_lines
 from teho.units import format_pace, many
 
 __all__ = ["render_tuned"]
