@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,7 +44,7 @@ class Output:
         noun: msgspec.Struct | None = None,
         *,
         script: str = "",
-        pictures: Callable[[], list[str]] = list,
+        pictures: Callable[[], Iterable[bytes]] = tuple,
         stream: IO[str] | None = None,
     ) -> None:
         """Write a result.
@@ -53,7 +53,8 @@ class Output:
             document: what people see.
             noun: what programs get as JSON; None: the document.
             script: text that replaces the document's, unless only the verdict is asked for.
-            pictures: draws SVG for the HTML page; called only for it.
+            pictures: draws SVG for the HTML page; called only for it. Without matplotlib the page
+                has none.
             stream: for text that is not written to a file; None: standard output.
         """
         stream = stream or sys.stdout
@@ -62,7 +63,7 @@ class Output:
         elif self.form == "html":
             from teho.show.html.page import render_html
 
-            self.write(render_html(document, pictures()), document.title)
+            self.write(render_html(document, _inlined(pictures)), document.title)
         elif script and self.detail != "short":
             self.write(script)
         else:
@@ -138,6 +139,15 @@ def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output
         raise InputError("--short together with --why", "one of them")
     ending = _ENDINGS.get(path.suffix.lower(), "text") if path else "text"
     return Output(form or ending, path, "short" if short else "why" if why else "default")
+
+
+def _inlined(pictures: Callable[[], Iterable[bytes]]) -> list[str]:
+    from teho.show.plot.drawn import inlined
+
+    try:
+        return [inlined(svg) for svg in pictures()]
+    except InputError:  # matplotlib is not installed; the tables have the same figures
+        return []
 
 
 def _json(document: Document, noun: msgspec.Struct | None) -> str:

@@ -39,8 +39,8 @@ number."""
 DOCUMENT_SCHEMA = "teho.document/1"
 """The same of any other document."""
 
-Level = Literal["default", "why"]
-"""Whether a part is always shown, or only with `--why`; HTML folds the latter."""
+Level = Literal["first", "default", "why"]
+"""`first`: above all tables. `why`: only with `--why`; HTML folds it."""
 
 VerdictSeverity = Literal["critical", "warning", "remark", "good", "unknown"]
 
@@ -96,7 +96,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     rest: str = ""
     """A line for the rows left out, such as `and 58 nodes alike: GPU busy 91 % to 95 %`."""
     level: Level = "default"
-    """`why`: only for readers who want to know everything."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +120,6 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     items: tuple[Item, ...]
     level: Level = "default"
-    """`why`: only for readers who want to know everything."""
 
 
 class PlotSeries(msgspec.Struct, frozen=True):

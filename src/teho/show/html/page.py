@@ -74,9 +74,10 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
     said = _lead(document)
     findings = [one for one in document.findings if one is not said]
-    shown = [one for one in document.lists if one.items and one.level == "default"]
-    hidden = [one for one in document.lists if one.items and one.level == "why"]
+    lists = [one for one in document.lists if one.items]
+    hidden = [one for one in lists if one.level == "why"]
     yield from _section("Findings", "findings", _findings(findings))
+    yield from _listings(one for one in lists if one.level == "first")
     yield from _section(
         "Pictures",
         "pictures",
@@ -85,8 +86,7 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
     yield from _section("Every GPU over time", "heats", heat_section(document.heat_map))
     used = "What it used" if isinstance(document, Report) else "Figures"
     yield from _section(used, "used", html_tables(document.tables))
-    for listing in shown:
-        yield from _section(text(listing.title), f"list-{text(listing.key)}", _listing(listing))
+    yield from _listings(one for one in lists if one.level == "default")
     yield from _section("Next", "next", _list(document.commands, advice))
     yield from _section("Roofline", "rooflines", rooflines_section(document.rooflines))
     yield from _section("Over time", "plots", plots_section(document.plots))
@@ -203,6 +203,11 @@ def _body(finding: Finding) -> str:
 def _list(sentences: Iterable[str], write: Callable[[str], str] = prose) -> str:
     items = "".join(f"<li>{write(sentence)}</li>" for sentence in sentences)
     return f'<ul class="listed">{items}</ul>\n' if items else ""
+
+
+def _listings(lists: Iterable[Listing]) -> Iterable[str]:
+    for one in lists:
+        yield from _section(text(one.title), f"list-{text(one.key)}", _listing(one))
 
 
 def _listing(listing: Listing) -> str:

@@ -25,9 +25,7 @@ __all__ = ["html_table", "html_tables"]
 def html_tables(tables: Sequence[Table]) -> str:
     """Write tables: those for all readers, then the others, folded."""
     shown = [
-        told
-        for table in tables
-        if table.rows and table.level == "default" and (told := telling(table))
+        told for table in tables if table.rows and table.level != "why" and (told := telling(table))
     ]
     others = [table for table in tables if table.rows and table not in shown]
     inner = "".join(map(html_table, shown))

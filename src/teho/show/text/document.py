@@ -111,6 +111,8 @@ def _folded(document: Document) -> Iterator[str]:
     for listing in document.lists:
         if listing.items and listing.level == "why":
             yield plain(f"{listing.title} ({len(listing.items)})")
+    if any(i.details for one in document.lists if one.level == "default" for i in one.items):
+        yield "remarks and sources"
     if document.rooflines and any(len(one.notes) > 1 for one in document.rooflines):
         yield "notes on the roofline"
     if document.notes and isinstance(document, Report):
@@ -125,19 +127,17 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
         lines = _finding(finding, document, width, is_full=is_full)
         yield _Block(lines, "more findings", keep=number == 0)
     yield _Block(_listed("Trouble with the recording", document.troubles, width), "", keep=True)
+    yield from _lists(document, width, ("first",), is_full=is_full)
     for table in document.tables:
         shown = table if is_full else telling(table)
-        if table.rows and shown and (is_full or table.level == "default"):
+        if table.rows and shown and (is_full or table.level != "why"):
             lines = _table(shown, width, is_full=is_full)
             yield _Block(lines, plain(table.title))
-    for listing in document.lists:
-        if listing.items and (is_full or listing.level == "default"):
-            lines = _listing(listing, width, is_full=is_full)
-            yield _Block(lines, plain(listing.title))
+    yield from _lists(document, width, ("default", *["why"] * is_full), is_full=is_full)
     for roofline in document.rooflines:
         yield _Block(_roofline(roofline, width, is_full=is_full), "roofline")
     if is_full or not isinstance(document, Report):
-        title = "Notes" if isinstance(document, Report) or document.tables else ""
+        title = "Notes" if isinstance(document, Report) else ""
         yield _Block(_listed(title, document.notes, width), "notes")
     if is_full:
         unjudged = not_judged(document.abstentions)
@@ -147,6 +147,14 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     if isinstance(document, Report):
         of_run = f"{plain(document.run_id)} · {plain(document.command)}"
         yield _Block([_cropped(of_run, width)], "", keep=True)
+
+
+def _lists(
+    document: Document, width: int, levels: Sequence[str], *, is_full: bool
+) -> Iterator[_Block]:
+    for listing in document.lists:
+        if listing.items and listing.level in levels:
+            yield _Block(_listing(listing, width, is_full=is_full), plain(listing.title))
 
 
 def _brief(document: Document, width: int) -> Iterator[list[Text]]:
@@ -278,7 +286,7 @@ def _table(table: Table, width: int, *, is_full: bool) -> list[Text]:
 def _listing(listing: Listing, width: int, *, is_full: bool) -> list[Text]:
     lines = [Text(plain(listing.title), "bold")] if listing.title else []
     for item in listing.items:
-        lines += _item(item, width, is_full=is_full)
+        lines += _item(item, width, is_full=is_full or listing.level == "first")
     return lines
 
 
