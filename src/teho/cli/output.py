@@ -52,20 +52,21 @@ class Output:
         Args:
             document: what people see.
             noun: what programs get as JSON; None: the document.
-            script: text that replaces the document's, unless only the verdict is asked for.
+            script: text that replaces the document's at the default level, such as a script.
             pictures: draws SVG for the HTML page; called only for it. Without matplotlib the page
                 has none.
-            stream: for text that is not written to a file; None: standard output.
+            stream: for a result that is not written to a file; None: standard output.
         """
         stream = stream or sys.stdout
         if self.form == "json":
-            self.write(_json(document, noun))
+            self.write(_json(document, noun), stream=stream)
         elif self.form == "html":
             from teho.show.html.page import render_html
 
-            self.write(render_html(document, _inlined(pictures)), document.title)
-        elif script and self.detail != "short":
-            self.write(script)
+            page = render_html(document, _inlined(pictures))
+            self.write(page, document.title, stream=stream)
+        elif script and self.detail == "default":
+            self.write(script, stream=stream)
         else:
             from teho.cli.terminal import wants_color, width
             from teho.show.text.document import render_text
@@ -86,7 +87,7 @@ class Output:
             InputError: the file cannot be written.
         """
         path = self.path
-        if self.form == "html" and path is None and sys.stdout.isatty():
+        if self.form == "html" and path is None and (stream or sys.stdout).isatty():
             path = Path(f"{name.replace(' ', '-').replace('/', '-') or 'teho'}.html")
         if path is None:
             click.echo(text, nl=False, file=stream)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from teho.model.document import Fact
 from teho.model.job import Job
 from teho.show.job_text import state_sentence
-from teho.model.document import Fact
 from teho.units import format_duration
 
 __all__ = ["job_facts"]

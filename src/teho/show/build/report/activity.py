@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from teho.explain.totals import mean_of
+from teho.model.document import Cell, Column, Fact, Table
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Stat, Summary
 from teho.show.build.report.ranking import Judged
-from teho.model.document import Cell, Column, Fact, Table
 
 __all__ = ["GPU_ACTIVITY", "activity_facts", "activity_tables"]
 

@@ -12,6 +12,7 @@ from teho.explain.shared_thresholds import OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.wording import listed
+from teho.model.document import Fact, Report, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -24,7 +25,6 @@ from teho.show.build.report.roofline import rooflines_view
 from teho.show.build.report.step import clock_notes, ended_words, gaps, killed_words, node_count
 from teho.show.build.report.tables import tables_of
 from teho.show.build.report.time import time_tables
-from teho.model.document import Fact, Report, VerdictSeverity
 from teho.units import format_bytes, format_duration
 from teho.version import __version__
 

@@ -8,11 +8,11 @@ from teho.config.electricity import Electricity
 from teho.explain.energy import COUNTER, INTEGRATED, energy_of_node
 from teho.explain.step import stopped_early
 from teho.explain.totals import energy_of, lacking
+from teho.model.document import Cell, Column, Fact, Table
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import GpuSummary, NodeSummary, Summary
 from teho.show.build.report.ranking import Judged
-from teho.model.document import Cell, Column, Fact, Table
 from teho.units import J_PER_WH, format_duration, format_quantity
 
 __all__ = ["GPU_ENERGY", "NODE_ENERGY", "energy_facts", "energy_tables"]

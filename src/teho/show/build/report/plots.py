@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from teho.model.document import Plot, PlotSeries
 from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
 from teho.model.summary import Summary
-from teho.model.document import Plot, PlotSeries
 
 __all__ = ["heat_map_of", "plots_of"]
 

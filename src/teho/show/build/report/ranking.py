@@ -9,8 +9,8 @@ import msgspec
 
 from teho.explain.outliers import stand_out
 from teho.explain.wording import joined, span
-from teho.model.finding import Threshold
 from teho.model.document import Cell, Column, Table
+from teho.model.finding import Threshold
 
 __all__ = ["Judged", "ranked"]
 

@@ -8,8 +8,8 @@ from teho.explain.context import NodeGpu
 from teho.explain.peaks import RATES, Peaks
 from teho.explain.roofline import PIPES, Place, Roofline, uncounted
 from teho.explain.wording import joined
-from teho.model.metric import METRICS_BY_NAME
 from teho.model import document
+from teho.model.metric import METRICS_BY_NAME
 from teho.show.cells import between
 from teho.units import format_quantity
 
@@ -29,7 +29,9 @@ _ACTIVE_PERCENT = 1.0
 """From this share of the time on, a pipe counts as used, in the drawing."""
 
 
-def rooflines_view(rooflines: Sequence[Roofline], node_count: int) -> tuple[document.RooflinePlot, ...]:
+def rooflines_view(
+    rooflines: Sequence[Roofline], node_count: int
+) -> tuple[document.RooflinePlot, ...]:
     """Lay out rooflines, as `explain.roofline` found them, on this many nodes."""
     return tuple(_one(roofline, several_nodes=node_count > 1) for roofline in rooflines)
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from teho.explain.step import absent_hosts, ending, silent_ranks
 from teho.explain.totals import energy_of, mean_of
+from teho.model.document import Cell, Column, Table
 from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -16,7 +17,6 @@ from teho.show.build.report.activity import GPU_ACTIVITY, activity_tables
 from teho.show.build.report.energy import GPU_ENERGY, NODE_ENERGY, energy_tables
 from teho.show.build.report.ranking import Judged, ranked
 from teho.show.cells import BUSY_MEANS
-from teho.model.document import Cell, Column, Table
 
 __all__ = ["tables_of"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from teho.explain.lines import own_lines, sections_s, share_interval
+from teho.model.document import Cell, Column, Table
 from teho.model.program import OwnLine, Program
 from teho.model.watched import Frame, WatchedProcess
-from teho.model.document import Cell, Column, Table
 
 __all__ = ["time_tables"]
 
