@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
 from rich.text import Text
 
 from teho.model.document import Document, Fact, Item, Listing, Report, RooflinePlot, Table
@@ -113,6 +114,8 @@ def _folded(document: Document) -> Iterator[str]:
             yield plain(f"{listing.title} ({len(listing.items)})")
     if any(i.details for one in document.lists if one.level == "default" for i in one.items):
         yield "remarks and sources"
+    if isinstance(document, Report) and any(table.note for table in document.tables):
+        yield "what the figures mean"
     if document.rooflines and any(len(one.notes) > 1 for one in document.rooflines):
         yield "notes on the roofline"
     if document.notes and isinstance(document, Report):
@@ -131,8 +134,10 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     for table in document.tables:
         shown = table if is_full else telling(table)
         if table.rows and shown and (is_full or table.level != "why"):
-            lines = _table(shown, width, is_full=is_full)
-            yield _Block(lines, plain(table.title))
+            # In a report, notes say what the figures of every run mean: they are for --why.
+            if isinstance(document, Report) and not is_full:
+                shown = msgspec.structs.replace(shown, note="")
+            yield _Block(_table(shown, width, is_full=is_full), plain(table.title))
     yield from _lists(document, width, ("default", *["why"] * is_full), is_full=is_full)
     for roofline in document.rooflines:
         yield _Block(_roofline(roofline, width, is_full=is_full), "roofline")

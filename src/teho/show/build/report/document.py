@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from teho.config.electricity import Electricity
 from teho.explain.policy import Policy, load_policy
 from teho.explain.roofline import rooflines_of
@@ -12,7 +14,7 @@ from teho.explain.shared_thresholds import OUTLIERS
 from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
 from teho.explain.totals import cores_used, mean_of
 from teho.explain.wording import listed
-from teho.model.document import Fact, Report, VerdictSeverity
+from teho.model.document import Fact, Report, Table, VerdictSeverity
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
@@ -72,7 +74,7 @@ def build_report(
         facts=tuple(_facts(run, state, summary, electricity or Electricity())),
         tables=(
             *time_tables(summary.program, len(processes)),
-            *tables_of(run, state, summary, policy.thresholds[OUTLIERS]),
+            *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
         ),
         findings=tuple(findings),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
@@ -83,6 +85,17 @@ def build_report(
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
         teho_version=__version__,
     )
+
+
+_IN_FACTS = frozenset({"cpus", "memory", "io"})
+"""Tables of which one row says little more than the facts."""
+_IN_DETAIL = frozenset({"gpu_energy", "node_energy"})
+"""Tables of which the facts have the sum."""
+
+
+def _leveled(table: Table) -> Table:
+    is_said = table.key in _IN_DETAIL or (table.key in _IN_FACTS and len(table.rows) == 1)
+    return msgspec.structs.replace(table, level="why") if is_said else table
 
 
 # Verdict
