@@ -110,7 +110,7 @@ def test_policy_lets_only_the_page_s_own_scripts_run():
 
 def test_licence_of_the_plots_is_in_a_comment():
     licence = (ROOT / "src/teho/show/vendor/LICENSE.uPlot").read_text()
-    assert licence in render_html(views.bare()).split("<!-- ")[1].split("-->")[0]
+    assert licence in render_html(views.one_gpu()).split("<!-- ")[1].split("-->")[0]
 
 
 def test_every_part_of_the_view_is_there():

@@ -67,7 +67,7 @@ _COMMAND = re.compile(
     r"(#\$|#SBATCH|accelerate|bash|cat|cd|conda|cp|dcgmi|deepspeed|duckdb|export|find|git|head|lfs|"
     r"mamba|micromamba|module|mpirun|nsys|nvidia-smi|pip|py-spy|python3?|qdel|qstat|qsub|quota|rm|"
     r"rocm-smi|sacct|salloc|sbatch|scancel|scontrol|seff|sinfo|source|squeue|srun|tar|teho|"
-    r"timedatectl|torchrun|ulimit|unset) [^…]+"
+    r"timedatectl|torchrun(?=.* [^- ])|ulimit|unset) [^…]+"
 )
 """A command that advice gives, and that has no gap to be filled."""
 _WHY = {

@@ -33,15 +33,19 @@ __all__ = ["render_html"]
 def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
     """Render a document as one self-contained page.
 
-    Nothing is fetched, and a content security policy names the only two scripts
-    that may run by their hashes. Without JavaScript the plots are tables.
+    Nothing is fetched, and a content security policy names the only scripts that may run by their
+    hashes. Without JavaScript the plots are tables.
 
     Args:
         document: what to render.
         pictures: SVG that was drawn of it.
     """
-    scripts = (_asset("vendor/uPlot.iife.min.js"), _asset("templates/report.js"))
-    style = _asset("vendor/uPlot.min.css") + _asset("templates/report.css")
+    has_plots = bool(document.plots or document.heat_map)
+    scripts = [_asset("templates/report.js")]
+    style = _asset("templates/report.css")
+    if has_plots:
+        scripts.insert(0, _asset("vendor/uPlot.iife.min.js"))
+        style = _asset("vendor/uPlot.min.css") + style
     # A picture has its looks as attributes, which only 'unsafe-inline' allows; they run nothing.
     styles = "'unsafe-inline'" if pictures else _hash(style)
     policy = f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {styles}"
@@ -62,10 +66,8 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 </main>
 <footer>{_footer(document)}</footer>
 <script type="application/json" id="data">{plot_data(document.plots, document.heat_map)}</script>
-<!-- uPlot, which draws the plots:
-{_asset("vendor/LICENSE.uPlot")} -->
-<script>{scripts[0]}</script>
-<script>{scripts[1]}</script>
+{f"<!-- uPlot, which draws the plots:{_asset('vendor/LICENSE.uPlot')} -->" if has_plots else ""}
+{"".join(f"<script>{script}</script>" for script in scripts)}
 </body>
 </html>
 """
