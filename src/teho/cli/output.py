@@ -99,36 +99,41 @@ class Output:
         say(f"wrote {path}")
 
 
-def output_options(*others: str) -> Callable[[_Command], _Command]:
+def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Command]:
     """Give a command the options `--format`, `-o`, `--short` and `--why`.
 
-    The command gets them as one argument `output`, an `Output`.
+    The command gets them as one argument, an `Output`: `output`, or `result` if `--output` is an
+    option of its own.
 
     Args:
         others: formats of its own, beside text, html and json.
+        file: whether there is `-o`.
     """
 
     def decorate(function: _Command) -> _Command:
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
-            read = (given.pop(name) for name in ("form", "path", "short", "why"))
-            return function(*args, output=_read(*read), **given)
+            read = [given.pop(name, None) for name in ("form", "path", "short", "why")]
+            return function(*args, **given, **{"output" if file else "result": _read(*read)})
 
-        for option in reversed(_options(others)):
+        for option in reversed(_options(others, file=file)):
             call = option(call)
         return call  # type: ignore[return-value] # it takes what click passes
 
     return decorate
 
 
-def _options(others: tuple[str, ...]) -> tuple[Callable[[_Command], _Command], ...]:
+def _options(others: tuple[str, ...], *, file: bool) -> tuple[Callable[[_Command], _Command], ...]:
     forms = ["text", "html", "json", *others]
+    to_file = click.option(
+        "-o", "--output", "path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+        help="Write to this file, such as a.html or a.json.",
+    )  # fmt: skip
+    default = "by the file's ending, else text" if file else "text"
     return (
         click.option("--format", "form", type=click.Choice(forms),
-                     help="Format of the result.  [default: by the file's ending, else text]"),
-        click.option("-o", "--output", "path", metavar="FILE",
-                     type=click.Path(dir_okay=False, path_type=Path),
-                     help="Write to this file, such as a.html or a.json."),
+                     help=f"Format of the result.  [default: {default}]"),
+        *([to_file] if file else []),
         click.option("--short", is_flag=True, help="Print only the verdict; for text."),
         click.option("--why", is_flag=True,
                      help="Print everything: thresholds, sources, what was not judged; for text."),

@@ -8,7 +8,7 @@ from html import escape
 
 from teho.show.cells import FIGURE, is_command, plain
 
-__all__ = ["advice", "folded", "prose", "scrolling", "text"]
+__all__ = ["advice", "folded", "inline", "prose", "scrolling", "text"]
 
 # Whoever copies a command wants its spaces as they are.
 _FIGURE = re.compile(rf"`[^`]*`|{FIGURE}")
@@ -49,6 +49,12 @@ def advice(sentence: str) -> str:
             said = piece.lstrip(" .,;:") if parts and not running else piece
             running += prose(said)
     return "".join([*parts, *_paragraph(running, more=bool(parts))])
+
+
+def inline(sentence: str) -> str:
+    """Write running text; what is in backquotes is code."""
+    pieces = enumerate(sentence.split("`"))
+    return "".join(f"<code>{text(one)}</code>" if at % 2 else prose(one) for at, one in pieces)
 
 
 def _paragraph(inner: str, *, more: bool) -> list[str]:

@@ -22,7 +22,7 @@ from teho.show.cells import (
     threshold_text,
 )
 from teho.show.html.heat import heat_section
-from teho.show.html.markup import advice, folded, prose, text
+from teho.show.html.markup import advice, folded, inline, prose, text
 from teho.show.html.plots import plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.tables import html_tables
@@ -226,4 +226,4 @@ def _item(item: Item) -> str:
     )
     details = "".join(f"<small>{prose(detail)}</small>" for detail in item.details)
     named = f' class="{item.severity}"' if item.severity else ""
-    return f"<li{named}>{mark}{lead}{prose(item.text)}{details}{code}</li>\n"
+    return f"<li{named}>{mark}{lead}{inline(item.text)}{details}{code}</li>\n"

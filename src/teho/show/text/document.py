@@ -87,8 +87,9 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
     blocks = [block for block in _parts(document, width, is_full=False) if block.lines]
     left = _SCREEN_LINES - sum(len(block.lines) + 1 for block in blocks if block.keep) - _LAST_LINES
     dropped: list[str] = []
-    for block in blocks:
-        if not block.keep and left < len(block.lines) + 1:
+    for number, block in enumerate(blocks):
+        # What follows the verdict is what the reader asked for, however long it is.
+        if number > 1 and not block.keep and left < len(block.lines) + 1:
             dropped.append(block.name)
             continue
         left -= 0 if block.keep else len(block.lines) + 1
@@ -265,17 +266,20 @@ def _sentence(finding: Finding, width: int) -> list[Text]:
 
 
 def _action(action: str, width: int) -> list[Text]:
-    pieces = words(action)
-    for piece in pieces:
-        piece.no_wrap = "`" in piece.plain
+    pieces = _whole(action)
     return flow(pieces, width, Text("  → ")) if pieces else []
 
 
-def _command(sentence: str, width: int) -> list[Text]:
+def _whole(sentence: str) -> list[Text]:
+    """Cut a sentence into pieces, of which commands are never broken: they are there to be copied."""
     pieces = words(sentence)
     for piece in pieces:
         piece.no_wrap = "`" in piece.plain
-    return flow(pieces, width, _INDENT, style="dim")
+    return pieces
+
+
+def _command(sentence: str, width: int) -> list[Text]:
+    return flow(_whole(sentence), width, _INDENT, style="dim")
 
 
 def _table(table: Table, width: int, *, is_full: bool) -> list[Text]:
@@ -304,7 +308,9 @@ def _item(item: Item, width: int, *, is_full: bool) -> list[Text]:
     if lead.cell_len > width // 2 and item.text:  # a long name is on a line of its own
         lines = [lead, *flow(words(item.text), width, Text("    "))]
     else:
-        lines = flow(words(item.text), width, lead, hang=4) if item.text else [lead]
+        lines = (
+            flow(words(item.text), width, lead, hang=4) if item.text else [lead] * bool(item.lead)
+        )
     lines += [Text("    ").append(plain(line), "cyan") for line in item.code]
     for detail in item.details if is_full else ():
         lines += flow(words(detail), width, Text("    "), style="dim", hang=6)

@@ -1,24 +1,23 @@
-"""The catalogue for a terminal: all clusters in a list, or one explained with its sources."""
+"""The catalogue as documents: all clusters, one with its sources, and what differs from it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.cells import cell_len
-from rich.text import Text
 
+from teho.clusters.differences import Difference
 from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
-from teho.show.cells import plain
-from teho.show.text.flow import dotted, flow, printed, words
-from teho.units import format_mib, parse_mib
+from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table
+from teho.units import counted, format_mib, parse_mib
+from teho.version import __version__
 
-__all__ = ["render_cluster", "render_clusters"]
+__all__ = ["cluster_document", "clusters_document", "differences_document"]
 
 _MEMORIES = frozenset(
     {
@@ -52,8 +51,6 @@ _TITLES = {
 """The file's tables, in the order in which a reader asks for them."""
 _NAMES = {"Share": "gpu", "Software": "framework", "Container": "generation"}
 """The field that tells one table from its neighbours, where that is not `name`."""
-_HEADS = ("  Name", "Scheduler", "GPUs of a node", "Verified", "Status")
-_GPUS = 2
 _LIMITS = frozenset(
     {
         "limits",
@@ -69,92 +66,148 @@ _LIMITS = frozenset(
 _ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
 _REMARKS = frozenset({"source", "notes", "unknown", "lines"})
 """Fields that stand below the facts, each in its own way."""
+_COLUMNS = (
+    Column(key="name", label="Name"),
+    Column(key="scheduler", label="Scheduler"),
+    Column(key="verified", label="Verified"),
+    Column(key="status", label="Status"),
+    Column(key="gpus", label="GPUs of a node"),
+)
+_FIRST = frozenset({"nodes", "partitions", "shares", "account", "billing"})
+"""What is shown without --why."""
 
 
-def render_clusters(clusters: Iterable[Cluster], *, width: int, color: bool) -> str:
-    """Render the list of clusters, those that take jobs first; ends in a line break."""
-    ordered = sorted(clusters, key=lambda one: (one.site, one.status, one.name))
-    rows = [_cells(cluster) for cluster in ordered]
-    widths = [max(map(cell_len, cells)) for cells in zip(_HEADS, *rows, strict=True)]
-    # The GPUs take what the others leave, and go on below themselves.
-    others = sum(widths) - widths[_GPUS] + 2 * (len(widths) - 1)
-    widths[_GPUS] = min(widths[_GPUS], max(width - others, 16))
-    lines = [Text(line.plain, "dim") for line in _row(_HEADS, widths)]
-    for site, members in groupby(zip(ordered, rows, strict=True), key=lambda pair: pair[0].site):
-        lines.append(Text(plain(site), "bold"))
-        for cluster, cells in members:
-            style = "dim" if cluster.status == "retired" else ""
-            lines += [Text(line.plain, style) for line in _row(cells, widths)]
-    hint = words("One of them, with the source of every fact: `teho clusters show NAME`")
-    return printed([lines, flow(hint, width, Text())], width=width, color=color)
-
-
-def _cells(cluster: Cluster) -> tuple[str, ...]:
-    """Return the cells of a cluster's row; slices (MIG) are left to `clusters show`."""
-    kinds = [kind.gpu for kind in cluster.nodes if kind.gpu and not kind.gpu.part_of]
-    gpus = dict.fromkeys(f"{gpu.count or '?'} × {gpu.type}" for gpu in kinds)
-    successor = f" → {cluster.successor}" if cluster.successor else ""
-    return (
-        f"  {plain(cluster.name)}",
-        _SCHEDULERS[cluster.scheduler],
-        plain(", ".join(gpus) or "none"),
-        cluster.verified_on.isoformat(),
-        f"{cluster.status}{successor}",
+def clusters_document(clusters: Iterable[Cluster]) -> Document:
+    """Lay out the list of clusters, those that take jobs first."""
+    ordered = sorted(clusters, key=lambda one: (one.status, one.site, one.name))
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "name": cluster.name,
+            "scheduler": _SCHEDULERS[cluster.scheduler],
+            "verified": cluster.verified_on.isoformat(),
+            "status": _status(cluster),
+            "gpus": _gpus_of(cluster),
+        }
+        for cluster in ordered
+    )
+    sites = [
+        Item(lead=site, text=", ".join(f"{one.name} ({_gpus_of(one)})" for one in members))
+        for site, members in groupby(
+            sorted(ordered, key=lambda one: one.site), key=lambda one: one.site
+        )
+    ]
+    active = sum(cluster.status == "active" for cluster in ordered)
+    return Document(
+        title="teho clusters",
+        verdict=f"{counted(len(ordered), 'cluster')}, {active} of them take jobs.",
+        verdict_severity="good",
+        tables=(Table(key="clusters", title="Clusters", columns=_COLUMNS, rows=rows),),
+        lists=(Listing(key="sites", title="Sites", items=tuple(sites), level="why"),),
+        commands=("One of them, with the source of every fact: `teho clusters show NAME`",),
+        teho_version=__version__,
     )
 
 
-def _row(cells: tuple[str, ...], widths: list[int]) -> Iterator[Text]:
-    gpus = re.split(r"(?<=,) ", cells[_GPUS])
-    for number, line in enumerate(flow([Text(item) for item in gpus], widths[_GPUS], Text())):
-        texts = [line.plain if at == _GPUS else cell if number == 0 else ""
-                 for at, cell in enumerate(cells)]  # fmt: skip
-        row = "  ".join(
-            text + " " * (width - cell_len(text)) for text, width in zip(texts, widths, strict=True)
-        )
-        yield Text(row.rstrip())
+def _status(cluster: Cluster) -> str:
+    return cluster.status + (f" → {cluster.successor}" if cluster.successor else "")
 
 
-def render_cluster(cluster: Cluster, path: Path, *, width: int, color: bool) -> str:
-    """Render one cluster with the source of every fact; ends in a line break.
+def _gpus_of(cluster: Cluster) -> str:
+    """Name the GPUs of each kind of node; slices (MIG) are left to `clusters show`."""
+    kinds = [kind.gpu for kind in cluster.nodes if kind.gpu and not kind.gpu.part_of]
+    return ", ".join(dict.fromkeys(f"{gpu.count or '?'} × {gpu.type}" for gpu in kinds)) or "none"
 
-    Facts carry the names of the file's own keys, so that a reader finds them there.
+
+def cluster_document(cluster: Cluster, path: Path) -> Document:
+    """Lay out one cluster with the source of every fact.
+
+    Facts have the names of the file's own keys, so that a reader finds them there.
     """
-    blocks = [_head(cluster, path, width)]
-    for key, title in _TITLES.items():
-        entries = list(_entries(getattr(cluster, key)))
-        if entries:
-            column = min(16, max(cell_len(name) for name, _ in entries))
-            blocks.append([Text(title, "bold")])
-            for name, noun in entries:
-                blocks[-1] += _entry(name, noun, column, width)
-    code = [Text("  ").append(plain(line), "cyan") for line in cluster.script_lines]
-    blocks.append([Text("Lines of every job script", "bold"), *code] if code else [])
-    for title, texts in (("Where sources disagree", cluster.conflicts), ("Notes", cluster.notes)):
-        lines = [line for text in texts for line in flow(words(text), width, Text("  "), hang=4)]
-        blocks.append([Text(title, "bold"), *lines] if lines else [])
-    blocks.append(_sources(cluster, width))
-    return printed((block for block in blocks if block), width=width, color=color)
-
-
-def _head(cluster: Cluster, path: Path, width: int) -> list[Text]:
     when = f" on {cluster.retired_on.isoformat()}" if cluster.retired_on else ""
     status = "takes jobs" if cluster.status == "active" else f"retired{when}"
     successor = f" → `teho clusters show {cluster.successor}`" if cluster.successor else ""
     verdict = f"{cluster.title}, {_SCHEDULERS[cluster.scheduler]}, {cluster.site}: {status}"
-    facts = [
-        Text(f"name {cluster.name}"),
-        Text(f"verified {cluster.verified_on.isoformat()}"),
-    ]
-    if cluster.hosts:
-        facts.append(Text(f"hosts {', '.join(cluster.hosts)}"))
     internet = cluster.internet_on_compute_nodes
-    if internet is not None:
-        facts.append(Text(f"compute nodes {'reach' if internet else 'do not reach'} the internet"))
-    return [
-        *flow(words(verdict + successor), width, Text(), style="bold"),
-        *flow(dotted(facts), width, Text("  ")),
-        *flow(words(str(path)), width, Text("  "), style="dim"),
-    ]
+    sources = tuple(
+        Item(
+            lead=name,
+            text=source.document
+            + (f" at {source.commit}" if source.commit else "")
+            + (f", read {source.read_on.isoformat()}" if source.read_on else ""),
+        )
+        for name, source in cluster.sources.items()
+    )
+    code = (Item(text="", code=cluster.script_lines),) if cluster.script_lines else ()
+    return Document(
+        title=cluster.title,
+        verdict=verdict + successor,
+        verdict_severity="good" if cluster.status == "active" else "warning",
+        facts=(
+            Fact("name", "name", cluster.name),
+            Fact("verified_on", "verified", cluster.verified_on.isoformat()),
+            Fact("hosts", "hosts", ", ".join(cluster.hosts) or None),
+            Fact(
+                "internet",
+                "compute nodes",
+                None
+                if internet is None
+                else f"{'reach' if internet else 'do not reach'} the internet",
+            ),
+        ),
+        lists=(
+            *(
+                Listing(
+                    key=key,
+                    title=title,
+                    items=tuple(
+                        _item(name, noun) for name, noun in _entries(getattr(cluster, key))
+                    ),
+                    level="default" if key in _FIRST else "why",
+                )
+                for key, title in _TITLES.items()
+            ),
+            Listing(key="script_lines", title="Lines of every job script", items=code, level="why"),
+            _remarks("conflicts", "Where sources disagree", cluster.conflicts),
+            _remarks("notes", "Notes", cluster.notes),
+            Listing(key="sources", title="Sources", items=sources, level="why"),
+            _remarks("file", "File", (str(path),)),
+        ),
+        teho_version=__version__,
+    )
+
+
+def _remarks(key: str, title: str, texts: Sequence[str]) -> Listing:
+    return Listing(
+        key=key, title=title, items=tuple(Item(text=text) for text in texts), level="why"
+    )
+
+
+def differences_document(known: Cluster, live: Cluster, items: Sequence[Difference]) -> Document:
+    """Lay out where the catalogue and the live cluster differ."""
+    asked = next(iter(live.sources.values())).document
+    found = tuple(
+        Item(
+            lead=f"{item.place}, {item.fact}",
+            text=f"catalogue {item.catalogue}, here {item.live}",
+            details=(f"Source: {item.source}",) if item.source else (),
+        )
+        for item in items
+    )
+    hint = (
+        "Facts that the scheduler does not report are not compared. `teho clusters show "
+        f"{known.name} --path` names the catalogue's file."
+    )
+    count = "1 fact differs" if len(items) == 1 else f"{len(items)} facts differ"
+    return Document(
+        title=f"teho clusters discover · {known.title}",
+        verdict=f"{known.title}: {count} between the catalogue and {asked}"
+        if items
+        else f"{known.title}: all that {asked} reports is as the catalogue says.",
+        verdict_severity="warning" if items else "good",
+        lists=(Listing(key="differences", title="Differences", items=found, level="first"),),
+        commands=(hint,) if items else (),
+        teho_version=__version__,
+    )
 
 
 def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
@@ -169,26 +222,22 @@ def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
             yield name or getattr(noun, "label", ""), noun
 
 
-def _entry(name: str, noun: msgspec.Struct, column: int, width: int) -> list[Text]:
-    hang = column + 4 if column else 2
-    lead = Text("  ").append(name.ljust(column), "bold").append("  ") if column else Text("  ")
-    if lead.cell_len > hang:  # a long name is on a line of its own
-        lines = [lead, *flow(dotted(list(_facts(noun))), width, Text(" " * hang))]
-    else:
-        lines = flow(dotted(list(_facts(noun))), width, lead)
-    lines += [Text(" " * hang).append(plain(line), "cyan") for line in getattr(noun, "lines", ())]
+def _item(name: str, noun: msgspec.Struct) -> Item:
     unknown = ", ".join(_spoken(key) for key in getattr(noun, "unknown", ()))
-    for text in (
+    remarks = (
         getattr(noun, "notes", ""),
         f"Not documented: {unknown}" if unknown else "",
         f"Source: {getattr(noun, 'source', '')}",
-    ):
-        if text:
-            lines += flow(words(text), width, Text(" " * hang), style="dim")
-    return lines
+    )
+    return Item(
+        lead=name,
+        text=" · ".join(_facts(noun)),
+        code=tuple(getattr(noun, "lines", ())),
+        details=tuple(remark for remark in remarks if remark),
+    )
 
 
-def _facts(noun: msgspec.Struct) -> Iterator[Text]:
+def _facts(noun: msgspec.Struct) -> Iterator[str]:
     """Yield what a table says beside its name, a node's GPUs first.
 
     What is not said, or is as it is nearly everywhere, is left out; but the dialect is
@@ -203,11 +252,11 @@ def _facts(noun: msgspec.Struct) -> Iterator[Text]:
             yield from _fact(field.name, value)
 
 
-def _fact(key: str, value: Any) -> Iterator[Text]:
+def _fact(key: str, value: Any) -> Iterator[str]:
     if isinstance(value, Gpu):
-        yield Text(_gpu(value))
+        yield _gpu(value)
     elif isinstance(value, bool):
-        yield Text(_spoken(key)) if value else _labelled(_spoken(key), "no")
+        yield _spoken(key) if value else _labelled(_spoken(key), "no")
     elif key in _MEMORIES and value[:1].isdigit():
         yield _labelled(_spoken(key), format_mib(parse_mib(value)))
     elif key.endswith("_gib"):
@@ -216,9 +265,9 @@ def _fact(key: str, value: Any) -> Iterator[Text]:
         yield _labelled(_spoken(key), ", ".join(_limit(*pair) for pair in value.items()))
     elif isinstance(value, dict):
         for name, inner in value.items():
-            yield Text(plain(f"{name}={inner}"), "cyan")
+            yield f"`{name}={inner}`"
     elif isinstance(value, tuple) and value and isinstance(value[0], OtherGpus):
-        yield Text(plain(f"also {', '.join(f'{one.count} × {one.type}' for one in value)}"))
+        yield f"also {', '.join(f'{one.count} × {one.type}' for one in value)}"
     elif isinstance(value, tuple) and value and isinstance(value[0], ParallelEnvironment):
         yield _labelled(_spoken(key), ", ".join(map(_parallel_environment, value)))
     elif isinstance(value, tuple) and value and isinstance(value[0], Term):
@@ -251,8 +300,8 @@ def _parallel_environment(one: ParallelEnvironment) -> str:
     return f"{one.name} ({', '.join(about)})"
 
 
-def _labelled(label: str, text: str) -> Text:
-    return Text.assemble((f"{label} " if label else "", "dim"), plain(text))
+def _labelled(label: str, text: str) -> str:
+    return f"{label} {text}".lstrip()
 
 
 def _gpu(gpu: Gpu) -> str:
@@ -261,7 +310,7 @@ def _gpu(gpu: Gpu) -> str:
     about += [f"a slice of {gpu.part_of}"] if gpu.part_of else []
     about += [f"at most {gpu.max_per_job} a job"] if gpu.max_per_job else []
     count = f"{gpu.count} × " if gpu.count else ""
-    return plain(f"{count}{gpu.type} ({', '.join(about)})")
+    return f"{count}{gpu.type} ({', '.join(about)})"
 
 
 def _term(term: Term) -> str:
@@ -281,13 +330,3 @@ def _range(cores: tuple[int, ...]) -> str:
 
 def _spoken(key: str) -> str:
     return _ABBREVIATION.sub(lambda found: found.group().upper(), key.replace("_", " "))
-
-
-def _sources(cluster: Cluster, width: int) -> list[Text]:
-    lines = []
-    for name, source in cluster.sources.items():
-        read = f", read {source.read_on.isoformat()}" if source.read_on else ""
-        commit = f" at {source.commit}" if source.commit else ""
-        text = f"{source.document}{commit}{read}"
-        lines += flow([Text(name, "bold"), *words(text)], width, Text("  "), hang=4)
-    return [Text("Sources", "bold"), *lines]
