@@ -34,8 +34,8 @@ from teho.model.metric import METRICS
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
 from teho.model.tuned import Tuned
-from teho.show import plan_json
-from teho.show.noun_json import schema_of
+from teho.show.json import plan as plan_json
+from teho.show.json.noun import schema_of
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE)]

@@ -25,12 +25,25 @@ from standins import on_cpu, on_gpu, with_jax
 from support import FRAMEWORKS, lacks_framework
 from teho.bench.examples import CNN, RESNET152, BenchExample
 from teho.bench.measure import Effort, measure
-from teho.show.bench_html import render_bench_html
-from teho.show.bench_tables import tables_of
-from teho.show.bench_text import render_bench
+from teho.model.bench import Bench
+from teho.show.build.bench import bench_document
+from teho.show.build.bench_tables import tables_of
+from teho.show.html.page import render_html
+from teho.show.plot.bench import draw
+from teho.show.plot.drawn import inlined
+from teho.show.text.document import render_text
 
 Cnn = Callable[[str], Served]
 POINT = {"images": 48, "batch": 16, "workers": 0, "prefetch": 2}
+
+
+def text_of(bench: Bench, width: int) -> str:
+    return render_text(bench_document(bench), width=width, color=False, detail="why")
+
+
+def page_of(bench: Bench) -> str:
+    pictures = [inlined(draw(one, "svg")) for one in bench.results if one.timings]
+    return render_html(bench_document(bench), pictures)
 
 
 @pytest.fixture(scope="module")
@@ -278,8 +291,8 @@ def test_passes_over_the_images_make_up_for_the_copy_to_a_gpu(tmp_path: Path) ->
     (row,) = table.rows
     assert (row["pair"], row["at"], row["library"]) == ("1 GPU against 1 core", "batch 16", "JAX")
     bench = msgspec.structs.replace(made_up(), results=(found,))
-    assert table.note in render_bench(bench, width=100, color=False)
-    assert table.note in render_bench_html(bench)
+    assert table.note in text_of(bench, width=100)
+    assert table.note in page_of(bench)
 
 
 def test_workers_are_gone_with_their_point(cnn: Cnn) -> None:

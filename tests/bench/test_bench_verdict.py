@@ -7,12 +7,23 @@ import pytest
 from gpu_scenario import made_up
 
 from teho.bench.verdict import notes_of, number_text, place_text, verdict_of
-from teho.model.bench import Crossover, Left, PayOff
-from teho.show.bench_html import render_bench_html
-from teho.show.bench_plot import draw
-from teho.show.bench_tables import tables_of
-from teho.show.bench_text import render_bench
-from teho.show.view import Table
+from teho.model.bench import Bench, Crossover, Left, PayOff
+from teho.model.document import Table
+from teho.show.build.bench import bench_document
+from teho.show.build.bench_tables import tables_of
+from teho.show.html.page import render_html
+from teho.show.plot.bench import draw
+from teho.show.plot.drawn import inlined
+from teho.show.text.document import render_text
+
+
+def text_of(bench: Bench, width: int) -> str:
+    return render_text(bench_document(bench), width=width, color=False, detail="why")
+
+
+def page_of(bench: Bench) -> str:
+    pictures = [inlined(draw(one, "svg")) for one in bench.results if one.timings]
+    return render_html(bench_document(bench), pictures)
 
 
 def crossing(outcome: str = "from", group: str = "8 × 8", **more) -> Crossover:
@@ -182,14 +193,14 @@ def test_numbers_have_as_many_digits_as_mean_something(value: float, text: str) 
 @pytest.mark.parametrize("name", ["solve", "matmul"])
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(name: str, width: int) -> None:
-    for line in render_bench(made_up(name), width=width, color=False).splitlines():
+    for line in text_of(made_up(name), width=width).splitlines():
         assert len(line) <= width
 
 
 def test_text_and_page_say_what_ended_and_what_throttled() -> None:
     bench = made_up()
-    text = " ".join(render_bench(bench, width=100, color=False).split())
-    page = render_bench_html(bench).replace("\N{NO-BREAK SPACE}", " ")
+    text = " ".join(text_of(bench, width=100).split())
+    page = page_of(bench).replace("\N{NO-BREAK SPACE}", " ")
     for said in (
         "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs only.",
         "CuPy on 1 GPU: memory ends at 1 system of 10000 × 10000: OutOfMemoryError",

@@ -12,7 +12,9 @@ import pytest
 from show.golden import check as check_golden
 from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.clusters.check import mistakes_in
-from teho.show.cluster_text import render_cluster, render_clusters
+from teho.model.document import Document
+from teho.show.build.clusters import cluster_document, clusters_document
+from teho.show.text.document import Detail, render_text
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "cli"
@@ -29,23 +31,27 @@ def birch(tmp_path: Path) -> Path:
     return path
 
 
+def text_of(document: Document, width: int = 80, detail: Detail = "why") -> str:
+    return render_text(document, width=width, color=False, detail=detail)
+
+
 def test_the_list_names_every_cluster(teho: Teho) -> None:
     result = teho("clusters")
     assert result.returncode == 0
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
     for name in cluster_files():
-        assert f"  {name} " in result.stdout
+        assert f"\n{name} " in result.stdout
     assert "retired → roihu" in result.stdout
 
 
 def test_the_list_as_text() -> None:
-    text = render_clusters([read_cluster(path) for path in OWN], width=80, color=False)
+    text = text_of(clusters_document([read_cluster(path) for path in OWN]))
     check_golden(DATA / "clusters.txt", text)
 
 
 def test_one_explained_as_text() -> None:
     path = DATA / "clusters" / "birch.toml"
-    text = render_cluster(read_cluster(path), Path("birch.toml"), width=80, color=False)
+    text = text_of(cluster_document(read_cluster(path), Path("birch.toml")))
     check_golden(DATA / "clusters-show.txt", text)
 
 
@@ -54,7 +60,7 @@ def test_one_explained_as_text() -> None:
 def test_every_source_of_a_real_cluster_is_shown(name: str, width: int) -> None:
     path = cluster_files({})[name]
     cluster = read_cluster(path)
-    text = render_cluster(cluster, path, width=width, color=False)
+    text = text_of(cluster_document(cluster, path), width=width)
     shown = " ".join(text.split())
     for noun in (*cluster.nodes, *cluster.partitions, *cluster.shares, cluster.dialect,
                  cluster.account, *cluster.billing.values(), *cluster.software):  # fmt: skip
@@ -93,10 +99,10 @@ def test_a_site_hides_the_catalogue_and_a_user_hides_both(teho: Teho, tmp_path: 
         (folder / "lumi.toml").write_text(text)
     show = ["clusters", "show", "lumi"]
     env = {"TEHO_CLUSTERS": str(site)}
-    assert teho(*show, env=env).stdout.startswith("My LUMI, Slurm")
+    assert teho(*show, env=env).stdout.startswith("✓ My LUMI, Slurm")
     (user / "lumi.toml").unlink()
-    assert teho(*show, env=env).stdout.startswith("Site's LUMI, Slurm")
-    assert teho(*show).stdout.startswith("LUMI-G, Slurm")
+    assert teho(*show, env=env).stdout.startswith("✓ Site's LUMI, Slurm")
+    assert teho(*show).stdout.startswith("✓ LUMI-G, Slurm")
 
 
 def test_the_whole_catalogue_is_sound(teho: Teho) -> None:

@@ -21,7 +21,7 @@ from teho.cli import COMMANDS
 from teho.cli.complete import complete_run
 from teho.errors import InputError
 from teho.model.run import FORMAT_VERSION, Run
-from teho.show import json as json_face
+from teho.show.json import report as json_face
 
 
 @pytest.fixture(scope="module")

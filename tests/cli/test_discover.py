@@ -16,7 +16,8 @@ from teho.clusters.catalogue import load_cluster, read_cluster
 from teho.clusters.check import mistakes_in
 from teho.clusters.differences import Difference
 from teho.model.cluster import Source
-from teho.show.discover_text import render_differences
+from teho.show.build.clusters import differences_document
+from teho.show.text.document import render_text
 
 DATA = Path(__file__).parents[1] / "data"
 ANSWERS = DATA / "discover" / "slurm"
@@ -72,7 +73,7 @@ def test_it_is_found_where_it_is_put(teho: Teho, slurm: Path, tmp_path: Path) ->
     assert (first.returncode, first.stdout) == (0, "")
     assert str(file) in first.stderr
     shown = teho("clusters", "show", "oak")
-    assert shown.stdout.startswith("oak, Slurm")
+    assert shown.stdout.startswith("✓ oak, Slurm")
     # Now that it is known, it is compared; and it is not overwritten.
     again = teho("clusters", "discover")
     told = f"Slurm 23.11.7 on {os.uname().nodename}"
@@ -88,9 +89,9 @@ def test_it_is_found_where_it_is_put(teho: Teho, slurm: Path, tmp_path: Path) ->
 def test_a_known_cluster_is_compared(teho: Teho, slurm: Path) -> None:
     result = teho("clusters", "discover", "--name", "puhti")
     assert result.returncode == 0
-    lines = [line.split() for line in result.stdout.splitlines()]
-    assert ["partition", "gpu", "max_nodes", "20", "4"] in lines
-    assert ["partition", "gputest", "name", "gputest", "none"] in lines
+    lines = result.stdout.splitlines()
+    assert "  partition gpu, max_nodes: catalogue 20, here 4" in lines
+    assert "  partition gputest, name: catalogue gputest, here none" in lines
     assert "CSC batch-job-partitions.md 2026-08-05, deprecated section" in result.stdout
     both = teho("clusters", "discover", "--name", "puhti", "--output", "-")
     assert both.stdout.startswith("# oak, as its scheduler")
@@ -140,5 +141,5 @@ def test_differences_as_text(width: int) -> None:
         Difference("nodes gpu", "count", "80", "76", "CSC systems-puhti.md 2026-07-31"),
         Difference("partition hugemem_longrun", "name", "not documented", "x\x1b[31m", ""),
     ]
-    text = render_differences(puhti, live, items, width=width, color=False)
+    text = render_text(differences_document(puhti, live, items), width=width, color=False)
     check_golden(DATA / "cli" / f"clusters-differences-{width}.txt", text)

@@ -17,7 +17,7 @@ from show.golden import check as check_golden
 from support import TEHO
 from teho.errors import InputError
 from teho.model.request import Request
-from teho.show.plan_json import schema
+from teho.show.json.plan import schema
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "cli"

@@ -24,7 +24,8 @@ from teho.doctor.checks import CHECKS
 from teho.doctor.examine import chosen, examine
 from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Examination, Product, SelfTest
-from teho.show.doctor_text import problem_lines, render_examination
+from teho.show.build.doctor import doctor_document, problem_lines
+from teho.show.text.document import Detail, render_text
 
 GOLDEN = Path(__file__).parents[1] / "data" / "doctor"
 CPU = build(kind="cpu", toolkit="", version="2.4.1", evidence="build cpu_mkl_py313hbc6f0e9_102")
@@ -49,18 +50,23 @@ def examined(snapshot: Snapshot, *ids: str, test: SelfTest | None = None) -> Exa
     return msgspec.structs.replace(found, at=datetime(2026, 11, 20, tzinfo=timezone.utc))
 
 
-def page(examination: Examination, width: int = 80) -> str:
-    return render_examination(examination, width=width, color=False)
+def page(examination: Examination, width: int = 80, detail: Detail = "default") -> str:
+    document = doctor_document(examination)
+    return render_text(document, width=width, color=False, detail=detail)
 
 
 def test_the_page_with_everything_on_it() -> None:
+    why = page(examined(BAD, test=TEST), detail="why")
+    check_golden(GOLDEN / "doomed-why.txt", why)
     text = page(examined(BAD, test=TEST))
     check_golden(GOLDEN / "doomed.txt", text)
-    assert all(len(line) <= 80 for line in text.splitlines())
+    assert all(len(line) <= 80 for line in (text + why).splitlines())
+    assert text.count("\n") <= 40
 
 
 def test_the_page_of_a_laptop() -> None:
     check_golden(GOLDEN / "laptop.txt", page(examined(LAPTOP)))
+    assert page(examined(LAPTOP), detail="short") == "✓ Nothing is wrong, by 7 checks.\n"
 
 
 def test_the_first_line_says_how_it_stands() -> None:

@@ -20,7 +20,7 @@ from nvml_stub import Scenario
 
 from support import TEHO
 from teho.model.compared import Compared
-from teho.show.noun_json import schema_of
+from teho.show.json.noun import schema_of
 
 ROOT = Path(__file__).parents[2]
 KNOWN = ROOT / "examples" / "known"

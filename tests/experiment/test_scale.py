@@ -22,7 +22,7 @@ from teho.experiment.scale import ScaleRequest, doublings
 from teho.experiment.scale import scale as run_scale
 from teho.model.device import Device
 from teho.model.scaled import Scaled
-from teho.show.noun_json import schema_of
+from teho.show.json.noun import schema_of
 
 SLEEPING = """\
 import sys, time

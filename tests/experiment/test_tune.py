@@ -15,7 +15,7 @@ import pytest
 
 from support import TEHO
 from teho.model.tuned import Tuned
-from teho.show.noun_json import schema_of
+from teho.show.json.noun import schema_of
 
 STARVED = """\
 import time

@@ -10,18 +10,18 @@ import pytest
 from explain.scenarios import SCENARIOS
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
+from teho.model.document import Report
 from teho.model.finding import Severity
 from teho.model.missing import Missing, Reason
 from teho.model.program import Program
 from teho.model.run import End, Run, RunState, Trouble
 from teho.model.summary import Summary
 from teho.model.watched import Progress
-from teho.show.build import build_view
-from teho.show.html import render_html
-from teho.show.json import render_json
-from teho.show.seff import render_seff
-from teho.show.text import render_text
-from teho.show.view import View
+from teho.show.build.report.document import build_report
+from teho.show.html.page import render_html
+from teho.show.json.report import render_json
+from teho.show.text.document import render_text
+from teho.show.text.seff import render_seff
 
 ENDED = End(
     at=datetime(2026, 11, 20, tzinfo=timezone.utc), elapsed_s=3600, exit_code=0, cpu_s=10.0,
@@ -29,14 +29,14 @@ ENDED = End(
 )  # fmt: skip
 
 
-def view_of(name: str, state: RunState = RunState.FINISHED, **changes: object) -> View:
+def view_of(name: str, state: RunState = RunState.FINISHED, **changes: object) -> Report:
     run, summary = SCENARIOS[name]()
     run = msgspec.structs.replace(run, **({"end": run.end or ENDED} | changes))
     findings, abstentions = judge_all(run, summary, load_policy())
-    return build_view(run, state, summary, findings=findings, abstentions=abstentions)
+    return build_report(run, state, summary, findings=findings, abstentions=abstentions)
 
 
-def facts_of(view: View) -> dict[str, object]:
+def facts_of(view: Report) -> dict[str, object]:
     return {fact.key: fact.value for fact in view.facts}
 
 
@@ -44,7 +44,7 @@ def facts_of(view: View) -> dict[str, object]:
 def test_every_scenario_has_every_face(name: str) -> None:
     view = view_of(name)
     for full in (True, False):
-        text = render_text(view, width=80, color=False, full=full)
+        text = render_text(view, width=80, color=False, detail="why" if full else "brief")
         first = text.splitlines()[0]
         assert first[2:12] == view.verdict[:10]
     assert "<main" in render_html(view)
@@ -112,7 +112,7 @@ def test_a_run_that_failed_is_said_to_have_failed_first_in_every_face(name: str,
     assert view.verdict.startswith(view.findings[0].sentence)
     assert view.verdict_severity in {"critical", "warning"}
     for full in (True, False):
-        text = render_text(view, width=200, color=False, full=full)
+        text = render_text(view, width=200, color=False, detail="why" if full else "brief")
         assert text.splitlines()[0][2:].startswith(view.findings[0].sentence)
         assert "✓" not in text
     page = render_html(view)
@@ -133,7 +133,7 @@ def test_other_findings_follow_after_the_failure() -> None:
 def test_a_run_that_failed_is_not_good_even_if_no_rule_judged_it(end: dict) -> None:
     run, summary = SCENARIOS["well_used_8_gpus"]()
     ended = msgspec.structs.replace(ENDED, **({"exit_code": None} | end))
-    view = build_view(msgspec.structs.replace(run, end=ended), RunState.FINISHED, summary)
+    view = build_report(msgspec.structs.replace(run, end=ended), RunState.FINISHED, summary)
     assert view.verdict_severity == "critical"
     assert "it failed: " in view.verdict
 
@@ -148,7 +148,7 @@ def test_the_pace_is_told_where_steps_are_known() -> None:
         process = msgspec.structs.replace(main.process, progress=progress)
         program = Program(mains=(msgspec.structs.replace(main, process=process),))
         made = msgspec.structs.replace(summary, program=program)
-        assert "steps_per_s" not in facts_of(build_view(run, RunState.FINISHED, made))
+        assert "steps_per_s" not in facts_of(build_report(run, RunState.FINISHED, made))
 
 
 def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
@@ -158,7 +158,7 @@ def test_a_sum_that_lacks_a_part_is_missing_not_smaller() -> None:
     gpus = (msgspec.structs.replace(node.gpus[0], energy_j=reason), *node.gpus[1:])
     nodes = (msgspec.structs.replace(node, gpus=gpus), *others)
     summary = msgspec.structs.replace(summary, nodes=nodes)
-    assert facts_of(build_view(run, RunState.FINISHED, summary))["gpu_energy_j"] == reason
+    assert facts_of(build_report(run, RunState.FINISHED, summary))["gpu_energy_j"] == reason
 
 
 def test_troubles_are_told_once() -> None:
@@ -166,12 +166,12 @@ def test_troubles_are_told_once() -> None:
     trouble = Trouble(elapsed_s=61, what="rows could not be written: No space left on device")
     node = msgspec.structs.replace(run.nodes[0], troubles=(trouble,))
     run = msgspec.structs.replace(run, troubles=(trouble,), nodes=(node,))
-    view = build_view(run, RunState.FINISHED, summary, problems=["x.parquet: broken"] * 2)
+    view = build_report(run, RunState.FINISHED, summary, problems=["x.parquet: broken"] * 2)
     assert view.troubles == (
         "After 1 min 1 s: rows could not be written: No space left on device.",
         "x.parquet: broken",
     )
-    assert "No space left" in render_text(view, width=80, color=False, full=False)
+    assert "No space left" in render_text(view, width=80, color=False, detail="brief")
 
 
 def several_nodes() -> tuple[Run, Summary]:
@@ -184,7 +184,7 @@ def test_nodes_are_named_where_there_are_several() -> None:
     run, summary = several_nodes()
     trouble = Trouble(elapsed_s=5, what="a thing")
     nodes = (msgspec.structs.replace(run.nodes[1], troubles=(trouble,)), *run.nodes[1:])
-    view = build_view(msgspec.structs.replace(run, nodes=nodes), RunState.FINISHED, summary)
+    view = build_report(msgspec.structs.replace(run, nodes=nodes), RunState.FINISHED, summary)
     assert view.troubles == (f"{nodes[0].name}: After 5.0 s: a thing.",)
     busy = next(plot for plot in view.plots if plot.key == "gpu_busy_percent")
     assert busy.series[0].label == f"{summary.nodes[0].name} GPU 0"
@@ -193,7 +193,7 @@ def test_nodes_are_named_where_there_are_several() -> None:
 
 def test_plots_are_in_the_unit_that_they_say() -> None:
     run, summary = SCENARIOS["well_used_8_gpus"]()
-    view = build_view(run, RunState.FINISHED, summary)
+    view = build_report(run, RunState.FINISHED, summary)
     for plot in view.plots:
         assert len(plot.elapsed_s) == summary.bin_count
         assert all(len(series.values) == summary.bin_count for series in plot.series)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from explain.scenario_parts import DEEP, UNSUPPORTED, NodePart, gpu, scenario
 from teho.model.missing import Missing
 from teho.model.run import RunState
-from teho.show.build import build_view
-from teho.show.text import render_text
+from teho.show.build.report.document import build_report
+from teho.show.text.document import render_text
 
 
 def view_of(*gpus, **given):
     run, summary = scenario(NodePart(gpus=gpus, **given))
-    return build_view(run, RunState.FINISHED, summary)
+    return build_report(run, RunState.FINISHED, summary)
 
 
 def table_of(view):
@@ -73,14 +73,14 @@ def test_of_many_the_odd_one_stands_out():
     gpus = [gpu(gpu_sm_active_percent=90.0 + number % 3) for number in range(16)]
     gpus[5] = gpu(gpu_sm_active_percent=20.0)
     run, summary = scenario(NodePart("a", gpus=gpus[:8]), NodePart("b", gpus=gpus[8:]))
-    table = table_of(build_view(run, RunState.FINISHED, summary))
+    table = table_of(build_report(run, RunState.FINISHED, summary))
     assert table.outliers == (5,)
     assert table.rows[5]["stands_out"] == "less active"
 
 
 def test_it_stands_beside_the_busy_share():
     text = render_text(view_of(gpu(99.0, gpu_sm_active_percent=9.0)), width=80, color=False,
-                       full=True)  # fmt: skip
+                       detail="why")  # fmt: skip
     assert "GPU busy 99 % · SM activity 9.0 %" in text
     assert text.index("\nGPUs") < text.index("\nWhat the GPUs did") < text.index("\nCPU")
     assert max(map(len, text.splitlines())) <= 80

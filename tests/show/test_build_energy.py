@@ -11,16 +11,16 @@ from teho.explain.energy import count_once
 from teho.model.missing import Missing
 from teho.model.run import RunState
 from teho.model.summary import GpuEnergy
-from teho.show.build import build_view
-from teho.show.seff import render_seff
-from teho.show.text import render_text
+from teho.show.build.report.document import build_report
+from teho.show.text.document import render_text
+from teho.show.text.seff import render_seff
 
 J_PER_KWH = 3.6e6
 
 
 def view_of(made, electricity: Electricity | None = None):
     run, summary = made
-    return build_view(run, RunState.FINISHED, summary, electricity=electricity)
+    return build_report(run, RunState.FINISHED, summary, electricity=electricity)
 
 
 def table_of(view, key: str):
@@ -122,7 +122,7 @@ def test_a_silent_die_is_not_in_the_sum_and_not_missing_from_it():
     first, second = table_of(view, "gpu_energy").rows
     assert first["gross"] == dies[0].energy_j
     assert (second.get("gross"), second["source"]) == (None, "GPU 0")
-    text = render_text(view, width=80, color=False, full=True)
+    text = render_text(view, width=80, color=False, detail="why")
     assert "counted with the other GPU of its card" in " ".join(text.split())
     assert "N/A" in render_seff(view)
 

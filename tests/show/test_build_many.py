@@ -11,21 +11,21 @@ from explain.scenario_parts import UNSUPPORTED, NodePart, gpu, repeated, scenari
 from explain.scenarios import HOSTS, one_gpu_differs, one_node_died, one_task_killed
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
+from teho.model.document import Report
 from teho.model.missing import Missing, Reason
 from teho.model.run import Clock, RunState, Trouble
-from teho.show.build import build_view
-from teho.show.html import render_html
-from teho.show.json import render_json
-from teho.show.seff import render_seff
-from teho.show.text import render_text
-from teho.show.view import View
+from teho.show.build.report.document import build_report
+from teho.show.html.page import render_html
+from teho.show.json.report import render_json
+from teho.show.text.document import render_text
+from teho.show.text.seff import render_seff
 
 
-def view_of(made, state=None) -> View:
+def view_of(made, state=None) -> Report:
     run, summary = made
     findings, abstentions = judge_all(run, summary, load_policy())
     state = state or (RunState.FINISHED if run.end else RunState.INTERRUPTED)
-    return build_view(run, state, summary, findings=findings, abstentions=abstentions)
+    return build_report(run, state, summary, findings=findings, abstentions=abstentions)
 
 
 def table_of(view, key):
@@ -36,8 +36,8 @@ def facts_of(view):
     return {fact.key: fact for fact in view.facts}
 
 
-def text_of(view, *, full=True):
-    return render_text(view, width=80, color=False, full=full)
+def text_of(view, *, detail="why"):
+    return render_text(view, width=80, color=False, detail=detail)
 
 
 def test_a_share_that_is_one_value_in_every_row_stands_beside_the_title():
@@ -215,8 +215,8 @@ def test_what_is_missing_is_told():
     )
     assert facts_of(view)["gpu_energy_j"].note == "at least"
     for sentence in view.troubles:
-        for full in (True, False):
-            assert sentence[:40] in text_of(view, full=full)
+        for detail in ("brief", "default", "why"):
+            assert sentence[:40] in text_of(view, detail=detail)
 
 
 def test_a_missing_node_is_told_and_no_sum_is_claimed():
@@ -348,7 +348,7 @@ def test_wide_columns_are_means_of_what_was_seen(values):
         summary, bin_count=len(values), bin_s=3600 / len(values),
         nodes=(msgspec.structs.replace(node, gpus=gpus),),
     )  # fmt: skip
-    heat = build_view(run, RunState.FINISHED, summary).heat_map
+    heat = build_report(run, RunState.FINISHED, summary).heat_map
     if all(value is None for value in values):
         assert heat is None
         return

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from teho.explain.policy import load_policy
 from teho.explain.shared_thresholds import OUTLIERS
+from teho.model.document import Column, Table
 from teho.model.missing import Missing, Reason
-from teho.show.build_ranking import Judged, ranked
-from teho.show.view import Column, Table
+from teho.show.build.report.ranking import Judged, ranked
 
 LIMITS = load_policy().thresholds[OUTLIERS]
 

@@ -9,8 +9,8 @@ import pytest
 from explain.scenario_parts import UNSUPPORTED, NodePart, gpu, scenario
 from teho.explain.peaks import all_peaks
 from teho.model.run import RunState
-from teho.show.build import build_view
-from teho.show.text import render_text
+from teho.show.build.report.document import build_report
+from teho.show.text.document import render_text
 
 H100 = "NVIDIA H100 80GB HBM3"
 NO_TENSOR = {"gpu_tensor_percent": 0.0, "gpu_fp64_percent": 0.0, "gpu_fp16_percent": 0.0}
@@ -18,7 +18,7 @@ NO_TENSOR = {"gpu_tensor_percent": 0.0, "gpu_fp64_percent": 0.0, "gpu_fp16_perce
 
 def view_of(*gpus, model=H100, **given):
     run, summary = scenario(NodePart(gpus=gpus, model=model, **given))
-    return build_view(run, RunState.FINISHED, summary)
+    return build_report(run, RunState.FINISHED, summary)
 
 
 def roofline_of(model=H100, **signals):
@@ -83,7 +83,7 @@ def test_every_known_device_can_be_drawn(peaks):
 
 def test_gpus_are_named_with_their_node_where_there_are_several():
     run, summary = scenario(*(NodePart(name, gpus=[gpu()], model=H100) for name in ("a", "b")))
-    (roofline,) = build_view(run, RunState.FINISHED, summary).rooflines
+    (roofline,) = build_report(run, RunState.FINISHED, summary).rooflines
     assert [point.label for point in roofline.points] == ["a GPU 0", "b GPU 0"]
     assert roofline.mean.label == "mean of 2 GPUs"
 
@@ -105,7 +105,7 @@ def test_where_there_is_none_the_reason_is_told():
 
 def test_in_text_it_is_a_sentence_and_what_to_know():
     view = view_of(gpu(**NO_TENSOR, gpu_fp32_percent=42.7, gpu_dram_percent=71.0))
-    text = render_text(view, width=80, color=False, full=True)
+    text = render_text(view, width=80, color=False, detail="why")
     assert (
         "\nRoofline  NVIDIA H100 80GB HBM3 · memory-bound: 71 % of 3.35 TB/s at 12.0\n"
         "          FLOP/byte\n"

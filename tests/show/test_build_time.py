@@ -8,8 +8,8 @@ import pytest
 from teho.explain.program import program_of
 from teho.model.program import Doing
 from teho.model.watched import Frame, Progress, Seen, State, WatchedProcess
-from teho.show.build_time import time_tables
-from teho.show.text_table import table_lines
+from teho.show.build.report.time import time_tables
+from teho.show.text.table import table_lines
 
 
 def process(phases: dict[str, float]) -> WatchedProcess:

@@ -13,8 +13,9 @@ from show.golden import FOLDER, ROOT, check
 from teho.experiment.compare import summed_up
 from teho.experiment.verdict import Terms, judge
 from teho.model.compared import Compared, Point, Sample
-from teho.show.compare_text import render_compared
-from teho.show.noun_json import render_noun, schema_of
+from teho.show.build.compare import compare_document
+from teho.show.json.noun import render_noun, schema_of
+from teho.show.text.document import render_text
 
 NOISE = {"a": (0.99, 1.0, 1.02), "b": (1.01, 0.99, 1.0), "c": (1.0, 1.02, 0.99)}
 TERMS = Terms({"cpu:1": 1, "cpu:16": 16, "gpu:1": 75}, {1: 75})
@@ -65,10 +66,14 @@ def fit() -> Compared:
     return about(*points, swept="rows")
 
 
+def render_compared(compared: Compared, *, width: int, detail: str = "default") -> str:
+    return render_text(compare_document(compared), width=width, color=False, detail=detail)
+
+
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["training", "fit"])
 def test_on_a_terminal(name: str, width: int, request: pytest.FixtureRequest) -> None:
-    text = render_compared(request.getfixturevalue(name), width=width, color=False)
+    text = render_compared(request.getfixturevalue(name), width=width)
     assert max(map(len, text.splitlines())) <= width
     check(FOLDER / f"compare-{name}-{width}.txt", text)
 
@@ -76,13 +81,14 @@ def test_on_a_terminal(name: str, width: int, request: pytest.FixtureRequest) ->
 def test_the_page_shows_what_is_printed(training: Compared) -> None:
     page = (ROOT / "docs" / "compare.md").read_text()
     shown = page.partition("```text\n")[2].partition("```")[0]
-    assert render_compared(training, width=100, color=False).startswith(shown)
+    assert render_compared(training, width=100).startswith(shown)
 
 
 def test_nothing_measured_is_a_verdict_and_its_reasons() -> None:
     found = about(judge(runs(cpu_1=[broken()], gpu_1=[]), Terms({}, {})))
-    assert render_compared(found, width=80, color=False) == (
+    assert render_compared(found, width=80) == (
         "? Not enough evidence: none of the variants could be measured\n\n"
+        "Not measured\n"
         "  ✗ cpu:1: it ended with exit code 3\n"
         "  ✗ gpu:1: the time was not enough for it\n"
     )
@@ -90,14 +96,14 @@ def test_nothing_measured_is_a_verdict_and_its_reasons() -> None:
 
 def test_what_nobody_measured_has_no_column() -> None:
     point = judge(whole_runs(cpu_1=[1.0] * 3, cpu_2=[2.0] * 3), Terms({}, {}))
-    lines = render_compared(about(point), width=80, color=False).splitlines()
+    lines = render_compared(about(point), width=80).splitlines()
     assert lines[2:4] == ["Measured  runs 3", "on       time  speed  95 %"]
 
 
 def test_energy_that_one_variant_lacks_is_missing_and_not_zero() -> None:
     known = [replace(whole(1.0), energy_j=3600.0)] * 3
     point = judge(runs(cpu_1=known, cpu_2=[whole(0.5)] * 3), Terms({}, {}))
-    text = render_compared(about(point), width=120, color=False)
+    text = render_compared(about(point), width=120)
     assert "1.00 Wh" in text
     assert str(NO_ENERGY) in text
     assert "0.00 Wh" not in text
@@ -106,11 +112,11 @@ def test_energy_that_one_variant_lacks_is_missing_and_not_zero() -> None:
 def test_batches_are_not_batchs() -> None:
     one, other = [paced(5, unit="batch")] * 3, [paced(6, unit="batch")] * 3
     point = judge(runs(cpu_1=one, cpu_2=other), Terms({}, {}))
-    assert "5 batches/s" in render_compared(about(point), width=80, color=False)
+    assert "5 batches/s" in render_compared(about(point), width=80)
 
 
 def test_the_recordings_are_a_command_away(training: Compared) -> None:
-    text = render_compared(training, width=200, color=False)
+    text = render_compared(training, width=200)
     assert "`teho list --tag compare=1f0c2a9b` shows all recordings, `teho report a-0.99`" in text
 
 
@@ -135,7 +141,7 @@ def test_the_picture_names_what_it_shows(
 ) -> None:
     """Skipped without the extra `plots`."""
     pytest.importorskip("matplotlib")
-    from teho.show.compare_plot import draw_compared
+    from teho.show.plot.compare import draw_compared
 
     compared = request.getfixturevalue(name)
     svg = draw_compared(compared, "svg").decode()
@@ -147,7 +153,7 @@ def test_the_picture_names_what_it_shows(
 def test_bars_have_the_intervals_of_the_speeds(training: Compared) -> None:
     """Skipped without the extra `plots`."""
     axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
-    from teho.show.compare_plot import _bars
+    from teho.show.plot.compare import _bars
 
     variants = [one for one in training.points[0].variants if one.rates]
     _bars(axes, variants)
@@ -163,7 +169,7 @@ def test_bars_have_the_intervals_of_the_speeds(training: Compared) -> None:
 def test_times_of_whole_runs_and_of_steps_are_no_line() -> None:
     """Skipped without the extra `plots`."""
     axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
-    from teho.show.compare_plot import _lines
+    from teho.show.plot.compare import _lines
 
     ended = judge(whole_runs(cpu_1=[1.0] * 3, gpu_1=[0.5] * 3), Terms({}, {}), 10.0)
     paces = [

@@ -14,7 +14,8 @@ from teho.model.device import Device
 from teho.model.metric import metrics_of
 from teho.model.missing import Missing, Reason
 from teho.model.survey import Answers, Signal, Survey
-from teho.show.devices_text import render_devices
+from teho.show.build.devices import devices_document
+from teho.show.text.document import render_text
 
 GPU_METRICS = [metric.name for metric in metrics_of("gpu")]
 
@@ -125,6 +126,10 @@ SLICES = Answers(
         gpu(1).id: signals(**dict.fromkeys(ACTIVITY, OLD)),
     },
 )
+
+
+def render_devices(survey: Survey, *, width: int, color: bool, detail: str = "why") -> str:
+    return render_text(devices_document(survey), width=width, color=color, detail=detail)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

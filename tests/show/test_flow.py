@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from teho.show.flow import flow, words
+from teho.show.text.flow import flow, words
 
 
 @given(

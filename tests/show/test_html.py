@@ -14,9 +14,9 @@ from golden import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teho.show.html import render_html
-from teho.show.text import render_text
-from teho.show.view import PlotSeries
+from teho.model.document import PlotSeries
+from teho.show.html.page import render_html
+from teho.show.text.document import render_text
 from teho.units import format_quantity
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -110,7 +110,7 @@ def test_policy_lets_only_the_page_s_own_scripts_run():
 
 def test_licence_of_the_plots_is_in_a_comment():
     licence = (ROOT / "src/teho/show/vendor/LICENSE.uPlot").read_text()
-    assert licence in render_html(views.bare()).split("<!-- ")[1].split("-->")[0]
+    assert licence in render_html(views.one_gpu()).split("<!-- ")[1].split("-->")[0]
 
 
 def test_every_part_of_the_view_is_there():
@@ -136,7 +136,9 @@ def test_no_line_is_broken_between_a_number_and_its_unit():
     held = f"A100 40{HELD}GB was idle (1.5{HELD}GiB) for 72{HELD}% of 4{HELD}min 10{HELD}s"
     (odd,) = views.eight_gpus().findings[:1]
     odd = msgspec.structs.replace(odd, sentence=said, action=f"{said}: `head -n 5 a`, {said}.")
-    page = render_html(views.base(verdict=said, findings=(odd,), notes=(f"{said}: `head -n 5 a`",)))
+    other = msgspec.structs.replace(odd, sentence=f"And {said}")
+    notes = (f"{said}: `head -n 5 a`",)
+    page = render_html(views.base(verdict=said, findings=(odd, other), notes=notes))
     for start, end in (
         ("<h1>", "</h1>"),
         ("<h3>", "</h3>"),
@@ -146,15 +148,16 @@ def test_no_line_is_broken_between_a_number_and_its_unit():
     ):
         assert page.split(start)[1].split(end)[0].endswith(held)
     assert ">head -n 5 a<" in page
-    assert HELD not in render_text(views.base(verdict=said), width=80, color=False, full=True)
+    assert HELD not in render_text(views.base(verdict=said), width=80, color=False, detail="why")
 
 
 def test_each_command_can_be_copied():
     page = render_html(views.eight_gpus())
     commands = re.findall(r'<div class="copyable"><code[^>]*>(.*?)</code>', page)
     assert commands[0] == "#SBATCH --gres=gpu:a100:7"
-    assert commands[2].startswith("teho tune -- python3 train.py")
-    assert len(commands) == page.count('class="copy"') == 4
+    assert commands[1].startswith("teho tune -- python3 train.py")
+    assert len(commands) == page.count('class="copy"') == 3
+    assert "<code>DataLoader(..., num_workers=10)</code>" in page  # it is a part of a program
 
 
 def test_gap_is_a_gap_and_no_zero():
@@ -285,8 +288,8 @@ def test_page_without_plots_has_no_complaint(visit):
 
 def test_without_javascript_the_numbers_are_there(visit):
     page = visit(views.one_gpu(), script=False, width=390)
-    page.locator("summary").first.click()
-    assert page.locator("details[open] table").first.inner_text().split()[:3] == [
+    page.locator("figure summary").first.click()
+    assert page.locator("figure details[open] table").first.inner_text().split()[:3] == [
         "mean",
         "least",
         "most",

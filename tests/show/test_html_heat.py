@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_html import OVERFLOW, TEMPLATES, Outline, browser, data_of, luminance, visit
 
-from teho.show.html import render_html
-from teho.show.html_heat import heat_section
-from teho.show.view import Plot, PlotSeries
+from teho.model.document import Plot, PlotSeries
+from teho.show.html.heat import heat_section
+from teho.show.html.page import render_html
 
 __all__ = ["browser", "visit"]  # fixtures
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from teho.show.html_plots import numbers_of
-from teho.show.view import Plot, PlotSeries
+from teho.model.document import Plot, PlotSeries
+from teho.show.html.plots import numbers_of
 
 
 def plot(lines: int) -> Plot:

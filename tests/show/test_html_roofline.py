@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_html import OVERFLOW, Outline, browser, visit
 
-from teho.show.html import render_html
-from teho.show.html_roofline import rooflines_section
-from teho.show.view import Roof, RooflinePlot
+from teho.model.document import Roof, RooflinePlot
+from teho.show.html.page import render_html
+from teho.show.html.roofline import rooflines_section
 
 __all__ = ["browser", "visit"]  # fixtures
 

@@ -11,9 +11,9 @@ from golden import ROOT, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from teho.model.document import SCHEMA, Fact, PlotSeries, Report, Table
 from teho.model.missing import Missing, Reason
-from teho.show.json import describe, render_json, schema
-from teho.show.view import SCHEMA, Fact, PlotSeries, Table, View
+from teho.show.json.report import describe, render_json, schema
 
 
 def strict(text):
@@ -36,7 +36,7 @@ def test_report_fits_its_schema(name, validator):
 @pytest.mark.parametrize("name", views.SOUND)
 def test_report_comes_back_as_it_went_out(name):
     view = views.SOUND[name]()
-    assert msgspec.json.decode(render_json(view), type=View) == view
+    assert msgspec.json.decode(render_json(view), type=Report) == view
 
 
 cells = st.one_of(
@@ -53,7 +53,7 @@ cells = st.one_of(
 def test_every_cell_comes_back(rows, value):
     table = Table(key="t", title="t", columns=(), rows=tuple(rows))
     view = views.base(facts=(Fact("x", "x", value),), tables=(table,))
-    assert msgspec.json.decode(render_json(view), type=View) == view
+    assert msgspec.json.decode(render_json(view), type=Report) == view
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

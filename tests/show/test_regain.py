@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from show.test_build import view_of
-from teho.show.html import render_html
-from teho.show.json import render_json
-from teho.show.text import render_text
+from teho.show.html.page import render_html
+from teho.show.json.report import render_json
+from teho.show.text.document import render_text
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from teho.show.text import render_text
 )
 def test_before_the_evidence(name: str, said: str) -> None:
     view = view_of(name)
-    text = " ".join(render_text(view, width=100, color=False, full=True).split())
+    text = " ".join(render_text(view, width=100, color=False, detail="why").split())
     assert f"could save {said}" in text
     page = html.unescape(re.sub(r"<[^>]+>", " ", render_html(view)))
     assert f"could save {said}" in " ".join(page.split())
@@ -36,7 +36,7 @@ def test_before_the_evidence(name: str, said: str) -> None:
 def test_nothing_where_nobody_knows(name: str) -> None:
     view = view_of(name)
     assert view.findings
-    assert "could save" not in render_text(view, width=100, color=False, full=True)
+    assert "could save" not in render_text(view, width=100, color=False, detail="why")
     assert "could save" not in render_html(view)
     assert all(
         one["regain_percent"] is None for one in msgspec.json.decode(render_json(view))["findings"]

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from teho.model.scaled import CurvePoint, Estimate, Fit, Scaled, ScaleStep, Size, SizeRun
-from teho.show.noun_json import render_noun, schema_of
-from teho.show.scale_text import fit_words, render_scaled
+from teho.show.build.scale import fit_words, scale_document
+from teho.show.json.noun import render_noun, schema_of
+from teho.show.text.document import render_text
 
 
 def size(n: int, wall_s: float, speed_up: Estimate, *, energy_j: float, cost: float) -> Size:
@@ -74,14 +75,16 @@ GPUs        time  speed-up  95 % interval  efficiency   energy  cost, BU  bill
    1  1 min 40 s      1.00  –                   100 %  1.00 Wh     0.300  1.00
    2      55.6 s      1.80  1.70 to 1.90         90 %  1.11 Wh     0.330  1.10
 
-What more buys
+What more brings
 GPUs   speed  95 % interval  needed  bill  pays
 1 → 2   1.80  1.70 to 1.90     1.50  1.10  yes
 2 → 3   1.20  –                1.27  1.25  open
 
+Fitted law
   Universal Scalability Law: contention 5.0 % (95 %: 2.0 to 8.5), coherency
-  0.013 (95 %: 0 to 0.018); off by 0.6 % at most.
+    0.013 (95 %: 0 to 0.018); off by 0.6 % at most.
 
+Not measured
   ✗ 4 GPUs: 2 of 3 runs: it ended with [x]
   ✗ 4 GPUs: 1 of 3 runs: there are 3 GPUs
 
@@ -90,7 +93,7 @@ GPUs   speed  95 % interval  needed  bill  pays
 
 
 def text(scaled: Scaled, width: int = 80) -> str:
-    return render_scaled(scaled, width=width, color=False)
+    return render_text(scale_document(scaled), width=width, color=False)
 
 
 def test_the_verdict_stands_first() -> None:
@@ -123,6 +126,7 @@ def test_nothing_measured_is_a_verdict_and_the_reasons() -> None:
     assert text(scaled) == (
         "? Nothing is known\n"
         "  Strong scaling: all sizes do the same work.\n\n"
+        "Not measured\n"
         "  ✗ 1 rank: no such file\n"
     )
 
@@ -159,7 +163,7 @@ class TestPicture:
         return figure.Figure().subplots()
 
     def test_it_shows_runs_ideal_and_fit(self, axes) -> None:
-        from teho.show.scale_plot import paint_scaled
+        from teho.show.plot.scale import paint_scaled
 
         paint_scaled(axes, SCALED)
         assert [text.get_text() for text in axes.get_legend().get_texts()] == [
@@ -177,7 +181,7 @@ class TestPicture:
         assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
 
     def test_nothing_measured_is_an_empty_picture(self, axes) -> None:
-        from teho.show.scale_plot import paint_scaled
+        from teho.show.plot.scale import paint_scaled
 
         paint_scaled(axes, msgspec.structs.replace(SCALED, sizes=SCALED.sizes[2:], fits=()))
         assert not list(axes.lines)

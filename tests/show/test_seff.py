@@ -5,9 +5,9 @@ import math
 import pytest
 import views
 
+from teho.model.document import Fact, Table
 from teho.model.missing import Missing, Reason
-from teho.show.seff import render_seff
-from teho.show.view import Fact, Table
+from teho.show.text.seff import render_seff
 from teho.units import GIB
 
 CSC_LOAD_AND_MEMORY = (

@@ -9,16 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from teho.model.document import Column, Table
 from teho.model.finding import Abstention, Lack
 from teho.model.missing import Missing, Reason
-from teho.show.text import render_text
-from teho.show.view import Column, Table
+from teho.show.text.document import render_text
 
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
 
-def render(view, width=80, *, color=False, full=True):
-    return render_text(view, width=width, color=color, full=full)
+def render(view, width=80, *, color=False, full=True, detail=None):
+    detail = detail or ("default" if full else "brief")
+    return render_text(view, width=width, color=color, detail=detail)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -28,8 +29,25 @@ def test_full_report_is_as_it_was(name, width):
 
 
 @pytest.mark.parametrize("name", views.SOUND)
-def test_short_report_is_as_it_was(name):
-    check(FOLDER / f"{name}-short.txt", render(views.SOUND[name](), full=False))
+def test_report_at_the_end_of_a_run_is_as_it_was(name):
+    check(FOLDER / f"{name}-brief.txt", render(views.SOUND[name](), full=False))
+
+
+@pytest.mark.parametrize("name", views.SOUND)
+def test_everything_is_as_it_was(name):
+    check(FOLDER / f"{name}-why.txt", render(views.SOUND[name](), detail="why"))
+
+
+@pytest.mark.parametrize("name", [*views.SOUND, "hostile"])
+def test_report_fits_a_screen(name):
+    assert render(getattr(views, name)()).count("\n") <= 40
+
+
+@pytest.mark.parametrize("name", views.SOUND)
+def test_short_report_is_the_verdict(name):
+    view = views.SOUND[name]()
+    text = render(view, detail="short")
+    assert " ".join(text[2:].split()) == view.verdict
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -75,18 +93,19 @@ def test_hostile_text_cannot_steer_the_terminal(full):
 
 def test_command_stays_whole_so_that_it_can_be_copied():
     command = views.eight_gpus().findings[1].action.split("`")[3]
-    assert any(command in line for line in render(views.eight_gpus(), 60).splitlines())
+    text = render(views.eight_gpus(), 60, detail="why")
+    assert any(command in line for line in text.splitlines())
 
 
 def test_missing_is_a_word_that_is_explained_once():
-    text = render(views.eight_gpus())
+    text = render(views.eight_gpus(), detail="why")
     assert text.count("not offered (energy): Tesla V100 of this driver has no energy counter") == 1
     lost = next(line for line in text.splitlines() if line.startswith("  7 "))
     assert lost.split() == ["7", *["failed"] * 8]
 
 
 def test_question_that_does_not_arise_is_a_dash():
-    assert "none      \N{EN DASH}" in render(views.laptop())
+    assert "none      \N{EN DASH}" in render(views.laptop(), detail="why")
 
 
 def test_short_report_has_three_findings_and_says_what_is_left_out():
@@ -152,7 +171,7 @@ def test_rules_that_lacked_the_same_stand_in_one_line():
         "Not judged\n"
         "  gpu_a, gpu_c: SM activity of GPU 0: none\n"
         "  gpu_b: power of GPU 0: none\n"
-    ) in render(view)  # fmt: skip
+    ) in render(view, detail="why")  # fmt: skip
 
 
 def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
@@ -169,4 +188,4 @@ def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
     assert (
         "Not judged gpu_a, gpu_b, gpu_c: SM activity, tensor cores of GPUs 0–3 on a; tensor cores "
         f"of GPU 2 on a: {why} gpu_a: GPU busy of GPU 0 on a: MIG mode"
-    ) in " ".join(render(view).split())
+    ) in " ".join(render(view, detail="why").split())

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from teho.model.tuned import Change, Gain, Trial, Tuned
-from teho.show.noun_json import render_noun, schema_of
-from teho.show.tune_text import render_tuned
+from teho.show.build.tune import tune_document
+from teho.show.json.noun import render_noun, schema_of
+from teho.show.text.document import render_text
 
 TUNED = Tuned(
     command=("python", "träin.py", "\udcff"),
@@ -36,15 +37,16 @@ TEXT = """\
   9.5 → 18.1 steps/s, in 4 pairs of runs that took turns
 
 Change
-  /elsewhere/train.py:31  DataLoader(data)
+  /elsewhere/train.py:31: DataLoader(data)
     → num_workers=2
-      A remark.
+    A remark.
 
 Tried
 steps/s  speed  waited %  runs  settings
    9.50   1.00        81     5  as it is
   18.05   1.90         3     4  num_workers=2
 
+Not measured
   ✗ num_workers=2 prefetch_factor=4: it ended [x]
 
   Something was left out.
@@ -52,7 +54,7 @@ steps/s  speed  waited %  runs  settings
 
 
 def test_the_verdict_stands_first() -> None:
-    assert render_tuned(TUNED, width=80, color=False) == TEXT
+    assert render_text(tune_document(TUNED), width=80, color=False) == TEXT
 
 
 def test_a_larger_batch_is_told_in_steps_of_the_size_before() -> None:
@@ -62,7 +64,7 @@ def test_a_larger_batch_is_told_in_steps_of_the_size_before() -> None:
         Trial(settings=settings, steps_per_s=277.8, speed=1.8, runs=4),
     )
     tuned = msgspec.structs.replace(TUNED, settings=settings, trials=trials)
-    said = render_tuned(tuned, width=80, color=False)
+    said = render_text(tune_document(tuned), width=80, color=False)
     assert "  1,234 → 2,222 steps/s, in steps of the size before, in 4 pairs of runs" in said
 
 
@@ -70,7 +72,7 @@ def test_a_path_below_here_is_shown_as_it_is_typed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir("/")
-    assert "  elsewhere/train.py:31  " in render_tuned(TUNED, width=80, color=False)
+    assert "  elsewhere/train.py:31: " in render_text(tune_document(TUNED), width=80, color=False)
 
 
 def test_json_is_what_its_schema_says() -> None:

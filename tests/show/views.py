@@ -7,21 +7,21 @@ import math
 from explain.scenarios import one_node_died
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
-from teho.model.missing import Missing, Reason
-from teho.model.run import RunState
-from teho.show.build import build_view
-from teho.show.view import (
+from teho.model.document import (
     Column,
     Fact,
     Plot,
     PlotSeries,
+    Report,
     Roof,
     RooflinePlot,
     RooflinePoint,
     Table,
-    View,
 )
+from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.missing import Missing, Reason
+from teho.model.run import RunState
+from teho.show.build.report.document import build_report
 from teho.units import GIB, J_PER_WH
 
 CSC = "CSC, GPU-accelerated machine learning: consistently low, for example under 50 %"
@@ -189,7 +189,7 @@ def base(**changed):
         "teho_version": "0.1.0",
         **changed,
     }
-    return View(**values)
+    return Report(**values)
 
 
 def node_tables(node="r01g07"):
@@ -373,7 +373,7 @@ def four_nodes():
     """Four nodes of eight GPUs and a task for each: one GPU does less, one node died."""
     run, summary = one_node_died()
     findings, abstentions = judge_all(run, summary, load_policy())
-    return build_view(
+    return build_report(
         run, RunState.INTERRUPTED, summary, findings=findings, abstentions=abstentions
     )
 

@@ -15,7 +15,7 @@ import pytest
 
 from teho.clusters.catalogue import load_cluster
 from teho.model.software import Checked, Driver, EnvironmentPlan, Package
-from teho.show.noun_json import schema_of
+from teho.show.json.noun import schema_of
 from teho.software.check import Target, check
 
 DATA = Path(__file__).parents[1] / "data" / "software"

@@ -22,7 +22,7 @@ from teho.clusters.catalogue import load_catalogue
 from teho.errors import InputError
 from teho.model.cluster import EnvironmentKind
 from teho.model.software import EnvironmentPlan, Framework
-from teho.show.env_text import render_script
+from teho.show.text.env_script import render_script
 from teho.software import steps
 from teho.software.recipe import Asked, NothingFits, plan_environment
 

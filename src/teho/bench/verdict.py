@@ -8,16 +8,20 @@ from statistics import median
 
 from teho.bench.examples import LIBRARIES, told_group
 from teho.bench.judge import key_of
-from teho.model.bench import Crossover, Measured, Timing
+from teho.model.bench import Bench, Crossover, Measured, Timing
+from teho.model.document import VerdictSeverity
 from teho.units import format_bytes, format_rate
 
 __all__ = [
     "UNITS",
+    "bench_verdict",
+    "is_sound",
     "known_peaks",
     "notes_of",
     "number_text",
     "of_placement",
     "place_text",
+    "severity_of",
     "told_pair",
     "verdict_of",
     "whose_peak",
@@ -310,3 +314,28 @@ def _throttling(timings: tuple[Timing, ...]) -> Iterable[str]:
         yield f"The GPU was slowed by {word} in {count} of {len(on_gpu)} timings."
     if on_gpu and all(one.thermal_throttle_percent is None for one in on_gpu):
         yield "Whether the GPU was slowed by heat is not known: its driver does not report it."
+
+
+def is_sound(measured: Measured) -> bool:
+    """Return whether an example was timed, and all libraries agree on its results."""
+    return bool(measured.timings) and all(one.agrees for one in measured.agreements)
+
+
+def severity_of(measured: Measured) -> VerdictSeverity:
+    """Return how an example stands."""
+    if not measured.timings:
+        return "unknown"
+    return "good" if is_sound(measured) else "critical"
+
+
+def bench_verdict(bench: Bench) -> tuple[VerdictSeverity, str]:
+    """Return how the examples stand, and the sentence that matters first."""
+    if len(bench.results) == 1:
+        return severity_of(bench.results[0]), bench.results[0].verdict
+    severities = [severity_of(measured) for measured in bench.results]
+    count = len(severities)
+    if "critical" in severities:
+        return "critical", f"{severities.count('critical')} of {count} examples have wrong results."
+    if "unknown" in severities:
+        return "unknown", f"{severities.count('unknown')} of {count} examples could not be timed."
+    return "good", f"{count} examples were timed, and their results agree."

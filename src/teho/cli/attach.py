@@ -16,6 +16,7 @@ from teho.observe.attach import Attached
 from teho.observe.wanted import Wanted
 from teho.schedulers.slurm.overlap import RunningJob, look_up
 from teho.show.loaded import LoadedRun
+from teho.show.text.document import Detail
 
 __all__ = ["attach"]
 
@@ -49,7 +50,8 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
     run = attached.finish(ProgressLine(quiet=quiet), is_asked=is_asked)
     if not quiet:
         loaded = LoadedRun(attached.recording.directory, wanted.settings, run)
-        print_text(loaded.view_with(plots=False), sys.stderr, full=shown == "full")
+        detail: Detail = "default" if shown == "full" else "brief"
+        print_text(loaded.view_with(plots=False), sys.stderr, detail)
 
 
 def _running(asked: str) -> RunningJob:

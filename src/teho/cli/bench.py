@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import click
 
 from teho.cli import say
 from teho.cli.ended_early import EndedEarly
+from teho.cli.output import Output, output_options
 from teho.cli.plot_file import plot_file
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
@@ -36,7 +37,7 @@ Examples:
   teho bench
   teho bench solve --quick
   teho bench matmul --on cpu:all,gpu:1 --library numpy,torch --plot matmul.svg
-  teho bench regression cnn --for 20min --format html > bench.html
+  teho bench regression cnn --for 20min -o bench.html
   teho bench --from solve.json --plot solve.svg""",
 )
 @click.option("--quick", is_flag=True, help="Fewer and smaller points: less than a minute each.")
@@ -49,12 +50,11 @@ Examples:
               help="Python with the libraries.  [default: `python`, else Teho's own]")  # fmt: skip
 @click.option("--for", "for_", metavar="TIME", default="",
               help="How long each may take.  [default: 10min, or 50s with --quick]")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
-              show_default=True)  # fmt: skip
 @click.option("--plot", "plot", metavar="FILE", default="",
               help="Draw it too, as .svg or .png.")  # fmt: skip
 @click.option("--from", "stored", metavar="FILE", default="",
               help="Show what `--format json` wrote; time nothing.")  # fmt: skip
+@output_options()
 @click.argument("names", metavar="[NAME…]", nargs=-1)
 def command(
     quick: bool,
@@ -62,7 +62,7 @@ def command(
     on: str,
     python: str,
     for_: str,
-    form: str,
+    output: Output,
     plot: str,
     stored: str,
     names: tuple[str, ...],
@@ -73,6 +73,7 @@ def command(
     code: 0 they do; 1 they do not, or no case could be timed.
     """
     from teho.bench.examples import EXAMPLES
+    from teho.bench.verdict import is_sound
 
     if stored:
         if names:
@@ -81,19 +82,17 @@ def command(
         for option, value in {**given, "--for": for_}.items():
             if value:
                 raise click.UsageError(f"{option} has no effect with --from, which times nothing.")
-        from teho.show.bench_json import read_bench_json
+        from teho.show.json.bench import read_bench_json
 
         drawn = plot_file(plot)
-        _show(bench := read_bench_json(Path(stored)), form)
+        _show(bench := read_bench_json(Path(stored)), output)
         if drawn is not None:
             _draw(bench.results, drawn)
         return
     if not names:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.bench_text import render_examples
+        from teho.show.build.bench import examples_document
 
-        color = wants_color(sys.stdout)
-        click.echo(render_examples(EXAMPLES.values(), width=width(), color=color), nl=False)
+        output.show(examples_document(EXAMPLES.values()))
         return
     examples = [EXAMPLES[_one_of(name, EXAMPLES, "examples")] for name in dict.fromkeys(names)]
     for_s = parse_duration(for_, "--for") if for_ else _QUICK_S if quick else _FULL_S
@@ -102,10 +101,10 @@ def command(
     drawn = plot_file(plot)
     with EndedEarly() as ended:
         bench = _measured(examples, _libraries(libraries), on, _python(python), for_s, quick, ended)
-    _show(bench, form)
+    _show(bench, output)
     if drawn is not None:
         _draw(bench.results, drawn)
-    ended.leave(well=all(map(_is_sound, bench.results)))
+    ended.leave(well=all(map(is_sound, bench.results)))
 
 
 def _one_of(name: str, known: Mapping[str, object], what: str) -> str:
@@ -272,32 +271,24 @@ def _progress() -> Callable[[str], None]:
     return _Progress() if sys.stderr.isatty() else lambda _: None
 
 
-def _show(bench: Bench, form: str) -> None:
-    if form == "json":
-        from teho.show.noun_json import render_noun
+def _show(bench: Bench, output: Output) -> None:
+    from teho.show.build.bench import bench_document
 
-        click.echo(render_noun(bench), nl=False)
-    elif form == "html":
-        from teho.show.bench_html import render_bench_html
+    output.show(bench_document(bench), bench, pictures=lambda: _pictures(bench.results))
 
-        click.echo(render_bench_html(bench), nl=False)
-    else:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.bench_text import render_bench
 
-        click.echo(render_bench(bench, width=width(), color=wants_color(sys.stdout)), nl=False)
+def _pictures(results: Iterable[Measured]) -> Iterator[bytes]:
+    from teho.show.plot.bench import draw
+
+    return (draw(measured, "svg") for measured in results if measured.timings)
 
 
 def _draw(results: Iterable[Measured], path: Path) -> None:
     """Draw one file, or one for each example with its name in it."""
-    from teho.show.bench_plot import draw
+    from teho.show.plot.bench import draw
 
     results = list(results)
     for measured in results:
         own = path if len(results) == 1 else path.with_stem(f"{path.stem}-{measured.name}")
         own.write_bytes(draw(measured, path.suffix[1:]))
         say(f"drawn: {own}")
-
-
-def _is_sound(measured: Measured) -> bool:
-    return bool(measured.timings) and all(one.agrees for one in measured.agreements)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from teho.cli import say
 from teho.cli.discover import discover
+from teho.cli.output import Output, output_options
 from teho.units import counted
 
 __all__ = ["command"]
@@ -23,30 +23,30 @@ Examples:
   teho clusters check
   teho clusters discover""",
 )
+@output_options()
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, output: Output) -> None:
     """List the clusters of the catalogue: what each has, and when that was last verified."""
     if context.invoked_subcommand is not None:
         return
-    from teho.cli.terminal import wants_color, width
     from teho.clusters.catalogue import load_catalogue
-    from teho.show.cluster_text import render_clusters
+    from teho.show.build.clusters import clusters_document
 
-    clusters = load_catalogue().values()
-    click.echo(render_clusters(clusters, width=width(), color=wants_color(sys.stdout)), nl=False)
+    output.show(clusters_document(load_catalogue().values()))
 
 
 @command.command(
     short_help="Explain a cluster: every fact with its source.",
     epilog="""\b
 Examples:
-  teho clusters show lumi
+  teho clusters show lumi --why
   cp "$(teho clusters show lumi --path)" ~/.config/teho/clusters/""",
 )
 @click.argument("name")
 @click.option("--path", "only_path", is_flag=True, help="Print only the path of its file.")
-def show(name: str, only_path: bool) -> None:
-    """Explain the cluster NAME: every fact with its source, and what is not documented."""
+@output_options()
+def show(name: str, only_path: bool, output: Output) -> None:
+    """Explain the cluster NAME; with --why: every fact with its source, what is not documented."""
     from teho.clusters.catalogue import cluster_files, load_cluster
 
     cluster = load_cluster(name)
@@ -54,11 +54,9 @@ def show(name: str, only_path: bool) -> None:
     if only_path:
         click.echo(str(path))
         return
-    from teho.cli.terminal import wants_color, width
-    from teho.show.cluster_text import render_cluster
+    from teho.show.build.clusters import cluster_document
 
-    text = render_cluster(cluster, path, width=width(), color=wants_color(sys.stdout))
-    click.echo(text, nl=False)
+    output.show(cluster_document(cluster, path), cluster)
 
 
 @command.command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -11,11 +10,14 @@ from click.core import ParameterSource
 
 from teho.cli import say
 from teho.cli.ended_early import EndedEarly
+from teho.cli.output import Output, output_options
 from teho.cli.plot_file import plot_file
 from teho.cli.repeated_runs import RepeatedRuns, prices_of, read_times
 from teho.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from teho.experiment.compare import CompareRequest
     from teho.experiment.prices import Prices
     from teho.model.compared import Compared
@@ -25,7 +27,7 @@ __all__ = ["command"]
 _ON = "cpu:1,cpu:all,gpu:1,gpu:all"
 _WITHOUT_EFFECT = {
     "with --recorded": ("on", "for_", "window", "full", "sweep", "submit", "repeats"),
-    "with --cluster": ("for_", "sweep", "site", "gpu_cost", "plot", "form"),
+    "with --cluster": ("for_", "sweep", "site", "gpu_cost", "plot", "form", "path", "short", "why"),
     "without --cluster": ("submit", "repeats"),
 }
 
@@ -62,9 +64,7 @@ Examples:
 @click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True,
               help="With --cluster: jobs of each variant.")  # fmt: skip
 @click.option("--plot", metavar="FILE", help="Draw it: .svg or .png.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
     on: str | None,
@@ -79,7 +79,7 @@ def command(
     submit: str,
     repeats: int,
     plot: str | None,
-    form: str,
+    output: Output,
     argv: tuple[str, ...],
 ) -> None:
     """Run COMMAND on few cores, all cores and the GPUs in turns, and say which is worth it.
@@ -106,23 +106,23 @@ def command(
         for_s, window_s = read_times(for_, window)
         wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
         compared = _compare(wish, None if full else window_s, ended)
-    if form == "json":
-        from teho.show.noun_json import render_noun
+    from teho.show.build.compare import compare_document
 
-        click.echo(render_noun(compared), nl=False)
-    else:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.compare_text import render_compared
-
-        text = render_compared(compared, width=width(), color=wants_color(sys.stdout))
-        click.echo(text, nl=False)
+    output.show(compare_document(compared), compared, pictures=lambda: _pictures(compared))
     if picture is not None and any(one.rates for at in compared.points for one in at.variants):
-        from teho.show.compare_plot import draw_compared
+        from teho.show.plot.compare import draw_compared
 
         picture.write_bytes(draw_compared(compared, picture.suffix[1:]))
     elif picture is not None:
         say(f"--plot {plot}: nothing was measured, and nothing is drawn")
     ended.leave(well=compared.outcome != "not_enough_evidence")
+
+
+def _pictures(compared: Compared) -> Iterator[bytes]:
+    from teho.show.plot.compare import draw_compared
+
+    if any(one.rates for at in compared.points for one in at.variants):
+        yield draw_compared(compared, "svg")
 
 
 def _refuse(how: str) -> None:

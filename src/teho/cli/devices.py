@@ -8,6 +8,7 @@ from threading import Timer
 import click
 
 from teho.cli import say
+from teho.cli.output import Output, output_options
 
 __all__ = ["command"]
 
@@ -19,19 +20,16 @@ _PATIENCE_S = 2.0
 Examples:
   teho devices
   srun --gpus=1 teho devices
-  teho devices --format json > devices.json""",
+  teho devices --why
+  teho devices -o devices.json""",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
-def command(form: str) -> None:
+@output_options()
+def command(output: Output) -> None:
     """Show the GPUs of this machine, each signal's present value, or why it cannot be had.
 
     This is the page to send to support. It needs no GPU and no root, and holds no secrets.
     A driver that hangs is given up after half a minute.
     """
-    import msgspec
-
     from teho.observe.survey import take_survey
 
     hint = Timer(_PATIENCE_S, say, ["asking the drivers…"])
@@ -40,10 +38,6 @@ def command(form: str) -> None:
         hint.start()
     survey = take_survey()
     hint.cancel()
-    if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(survey), indent=2).decode())
-        return
-    from teho.cli.terminal import wants_color, width
-    from teho.show.devices_text import render_devices
+    from teho.show.build.devices import devices_document
 
-    click.echo(render_devices(survey, width=width(), color=wants_color(sys.stdout)), nl=False)
+    output.show(devices_document(survey), survey)

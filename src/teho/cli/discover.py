@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli import say
+from teho.cli.output import Output, output_options
 from teho.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ Examples:
     help="Write the file here; - for standard output. Its name is the cluster's.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-def discover(name: str | None, output: Path | None, force: bool) -> None:
+@output_options(file=False)
+def discover(name: str | None, output: Path | None, force: bool, result: Output) -> None:
     """Learn what this machine's cluster has and allows from its Slurm or Grid Engine.
 
     A cluster that the catalogue does not know is written as a file of the catalogue, to
@@ -60,7 +62,7 @@ def discover(name: str | None, output: Path | None, force: bool) -> None:
     if known is None or output is not None:
         _write(live, output, today)
     if known is not None:
-        _compare(known, live, to_stderr=output == _STANDARD_OUTPUT)
+        _compare(known, live, result, to_stderr=output == _STANDARD_OUTPUT)
 
 
 def _name(name: str | None, output: Path | None) -> str:
@@ -113,7 +115,7 @@ def _known(name: str, live: Cluster, clusters: dict[str, Cluster]) -> Cluster | 
 
 def _write(live: Cluster, output: Path | None, today: date) -> None:
     from teho.clusters.write import cluster_text
-    from teho.show.discover_text import header_lines
+    from teho.show.text.cluster_file import header_lines
 
     text = cluster_text(live, header_lines(live, today))
     place = f"~/.config/teho/clusters/{live.name}.toml"
@@ -126,13 +128,9 @@ def _write(live: Cluster, output: Path | None, today: date) -> None:
     say(f"Written to {output}. Teho finds files in ~/.config/teho/clusters/.")
 
 
-def _compare(known: Cluster, live: Cluster, *, to_stderr: bool) -> None:
-    from teho.cli.terminal import wants_color, width
+def _compare(known: Cluster, live: Cluster, result: Output, *, to_stderr: bool) -> None:
     from teho.clusters.differences import differences
-    from teho.show.discover_text import render_differences
+    from teho.show.build.clusters import differences_document
 
-    stream = sys.stderr if to_stderr else sys.stdout
-    text = render_differences(
-        known, live, differences(known, live), width=width(), color=wants_color(stream)
-    )
-    click.echo(text, nl=False, file=stream)
+    document = differences_document(known, live, differences(known, live))
+    result.show(document, stream=sys.stderr if to_stderr else sys.stdout)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli import say
+from teho.cli.output import Output, output_options
 from teho.errors import InputError, TehoError
 
 if TYPE_CHECKING:
@@ -43,10 +44,16 @@ Examples:
               help="Multiply matrices too, and check and time them: up to 90 s.")  # fmt: skip
 @click.option("--in-job", is_flag=True,
               help="At the top of a job's script: one line a problem, on stderr.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text",
-              show_default=True)  # fmt: skip
+@output_options()
 def command(
-    python: str, data: str, cluster: str, only: str, *, self_test: bool, in_job: bool, form: str
+    python: str,
+    data: str,
+    cluster: str,
+    only: str,
+    *,
+    self_test: bool,
+    in_job: bool,
+    output: Output,
 ) -> None:
     """Find what can make a job fail or slow: builds, drivers, binding, limits, file systems.
 
@@ -60,8 +67,10 @@ def command(
     """
     ids = [word for part in only.split(",") if (word := part.strip())]
     if in_job:
-        if self_test or form == "json":
-            raise InputError("--in-job with --self-test or --format json", "one without the other")
+        if self_test or output.form != "text":
+            raise InputError(
+                f"--in-job with --self-test or --format {output.form}", "one without the other"
+            )
         raise click.exceptions.Exit(_in_job(ids, python, data, cluster))
     # os.path.expanduser: no error where `~name` is nobody's home.
     if python not in {"", "-"} and shutil.which(os.path.expanduser(python)) is None:  # noqa: PTH111
@@ -87,16 +96,9 @@ def command(
             say("multiplying matrices…")
         test = run_self_test(snapshot, os.environ)
     examination = examine(snapshot, checks, wall_s, test)
-    if form == "json":
-        from teho.show.noun_json import render_noun
+    from teho.show.build.doctor import doctor_document
 
-        click.echo(render_noun(examination), nl=False)
-    else:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.doctor_text import render_examination
-
-        color = wants_color(sys.stdout)
-        click.echo(render_examination(examination, width=width(), color=color), nl=False)
+    output.show(doctor_document(examination), examination)
     if code := exit_code(examination):
         raise click.exceptions.Exit(code)
 
@@ -106,7 +108,7 @@ def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
     try:
         from teho.doctor.collect import collect_snapshot
         from teho.doctor.examine import chosen, doomed, examine
-        from teho.show.doctor_text import problem_lines
+        from teho.show.build.doctor import problem_lines
 
         checks = chosen(ids)
         began_s = time.monotonic()

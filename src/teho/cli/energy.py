@@ -7,14 +7,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from teho.cli import say
+from teho.cli.output import Output, output_options
+from teho.devices.drawn import Drawn, Energy, lacking_words, tick_error_percent
 from teho.errors import DeviceError, InputError
 from teho.model.missing import Missing
-from teho.show.energy_text import Drawn, energy_lines, lacking_words
 
 if TYPE_CHECKING:
     from teho.devices.meter import Meter
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_TICK_S = 0.1
-"""NVML's counter advances about every 100 ms."""
-_EXACT_S = 10.0
-"""From here on a tick at either end makes less than 2 % of the energy."""
 _NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which look all the time"
 
 
@@ -38,25 +35,27 @@ _NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which look all the t
 Examples:
   teho energy --save; python train.py; teho energy --diff
   teho energy -- python train.py --epochs 3
+  teho energy -o energy.json -- python train.py
   srun teho energy -- python train.py""",
 )
 @click.option("--save", is_flag=True, help="Keep where the counters of this node's GPUs stand.")
 @click.option("--diff", is_flag=True, help="Print what was drawn since the last --save.")
+@output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
-def command(save: bool, diff: bool, argv: tuple[str, ...]) -> None:
+def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> None:
     """Print the energy of the job's GPUs on this node: while COMMAND runs, or between two calls.
 
     All that the GPUs draw counts, idling included. COMMAND keeps its input, output, signals and
-    exit code; its lines go to stderr.
+    exit code; the result goes to stderr, or to the file of -o. --why prints a table.
     """
     if save + diff + bool(argv) != 1:
         raise click.UsageError("One of --save, --diff and -- COMMAND… is needed.")
     if argv:
-        _run(argv)
+        _run(argv, output)
     elif save:
         _save()
     elif _speaks(os.environ):
-        _diff()
+        _diff(output)
 
 
 def _speaks(environment: Mapping[str, str]) -> bool:
@@ -87,7 +86,7 @@ def _save() -> None:
         save_counter(home, os.uname().nodename, device.id, now)
 
 
-def _diff() -> None:
+def _diff(output: Output) -> None:
     from teho.config.settings import load_settings
     from teho.devices.meter import drawn
     from teho.store.energy import load_counter
@@ -102,7 +101,7 @@ def _diff() -> None:
         if isinstance(figure, Missing):
             raise _refusal(meter, {place: figure})
         gpus.append(Drawn(place, figure, elapsed_s))
-    _print(gpus, meter.notes, err=False)
+    _print(Energy(tuple(gpus)), meter.notes, output, sys.stdout)
 
 
 def _counters() -> tuple[Meter, list[tuple[int, Device, SavedCounter]]]:
@@ -134,7 +133,7 @@ def _refusal(meter: Meter, lacking: Mapping[int, Missing]) -> DeviceError:
     return DeviceError(lacking_words(lacking), next_step=_NEXT if whole else "")
 
 
-def _run(argv: tuple[str, ...]) -> None:
+def _run(argv: tuple[str, ...], output: Output) -> None:
     from teho.observe.metered import run_metered
     from teho.observe.program import die_like
     from teho.process.exec_program import CannotStart, exec_program
@@ -147,13 +146,13 @@ def _run(argv: tuple[str, ...]) -> None:
         say(str(error))
         sys.exit(error.exit_code)
     try:
-        _tell(measured)
+        _tell(measured, output)
     except OSError as error:
         say(f"the energy could not be printed: {error}")
     die_like(outcome)
 
 
-def _tell(measured: MeteredRun) -> None:
+def _tell(measured: MeteredRun, output: Output) -> None:
     """Print what was measured, and of which GPUs nothing is known."""
     if measured.refusal:
         say(f"no energy: {measured.refusal}")
@@ -169,17 +168,21 @@ def _tell(measured: MeteredRun) -> None:
             notes.append(f"GPU {gpu.position} has no energy counter: its power was added up")
     if lacking:
         notes.append(lacking_words(lacking))
-    _print(gpus, notes, err=True, is_whole=len(gpus) == len(measured.gpus))
+    energy = Energy(tuple(gpus), is_whole=len(gpus) == len(measured.gpus))
+    _print(energy, notes, output, sys.stderr)
 
 
-def _print(
-    gpus: Sequence[Drawn], notes: Sequence[str], *, err: bool, is_whole: bool = True
-) -> None:
-    for line in energy_lines(gpus, is_whole=is_whole):
-        click.echo(line, err=err)
-    for note in notes:
-        say(note)
-    shortest_s = min((gpu.elapsed_s for gpu in gpus), default=_EXACT_S)
-    if shortest_s < _EXACT_S:
-        percent = 100 * 2 * _TICK_S / max(shortest_s, 2 * _TICK_S)
-        say(f"counters advance about every 100 ms: over so short a time that is ± {percent:.0f} %")
+def _print(energy: Energy, notes: Sequence[str], output: Output, stream: IO[str]) -> None:
+    from teho.show.build.energy import energy_document, energy_lines
+
+    notes = list(notes)
+    percent = tick_error_percent(energy.gpus)
+    if percent is not None:
+        notes.append(
+            f"counters advance about every 100 ms: over so short a time that is ± {percent:.0f} %"
+        )
+    lines = "".join(f"{line}\n" for line in energy_lines(energy))
+    output.show(energy_document(energy, notes), script=lines, stream=stream)
+    if output.form == "text" and output.detail == "default":
+        for note in notes:
+            say(note)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from teho.cli.output import Output, output_options
 from teho.errors import InputError
 from teho.model.cluster import EnvironmentKind
 from teho.model.software import Framework
@@ -25,9 +26,6 @@ __all__ = ["command"]
 _DRIVER_S = 10.0
 _PYTHON_S = 30.0
 """A Python on a network file system that has just been mounted may take so long."""
-_FORMAT = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
 
 
 @click.group(
@@ -71,13 +69,13 @@ Examples:
               help="NVIDIA's on the compute nodes, as nvidia-smi shows it.")  # fmt: skip
 @click.option("--tool", type=click.Choice(["conda", "mamba", "micromamba"]),
               help="Your own.  [default: the site's conda]")  # fmt: skip
-@_FORMAT
+@output_options()
 def plan(
     name: str | None,
     framework: Framework | None,
     option: Framework | None,
     env_name: str,
-    form: str,
+    output: Output,
     **given: Any,
 ) -> None:
     """Write a script that installs a GPU build of a framework, the newest that fits, and say why.
@@ -98,21 +96,15 @@ def plan(
     asked = Asked(framework=wanted, name=env_name, kind=kind, tool=tool or "", **given)
     found = plan_environment(cluster, asked)
     if isinstance(found, NothingFits):
-        from teho.cli.terminal import wants_color, width
-        from teho.show.env_text import render_refused
+        from teho.show.build.env import refused_document
 
-        color = wants_color(sys.stderr)
-        text = render_refused(found.what, found.refused, width=width(), color=color)
-        click.echo(text, nl=False, err=True)
+        # In a script that standard output makes, reasons are out of place.
+        output.show(refused_document(found.what, found.refused), stream=sys.stderr)
         raise click.exceptions.Exit(1)
-    if form == "json":
-        from teho.show.noun_json import render_noun
+    from teho.show.build.env import env_plan_document
+    from teho.show.text.env_script import render_script
 
-        click.echo(render_noun(found), nl=False)
-    else:
-        from teho.show.env_text import render_script
-
-        click.echo(render_script(found), nl=False)
+    output.show(env_plan_document(found), found, script=render_script(found))
 
 
 @command.command(
@@ -130,14 +122,14 @@ Examples:
 @click.option("--cluster", "name", metavar="NAME", help="Against the driver and GPUs of its nodes.")
 @click.option("--gpu-type", metavar="TYPE", default="", help="Where the cluster has several.")
 @click.option("--driver", metavar="VERSION", default="", help="Against this driver of NVIDIA.")
-@_FORMAT
+@output_options()
 def check(
     file: Path | None,
     python: str | None,
     name: str | None,
     gpu_type: str,
     driver: str,
-    form: str,
+    output: Output,
 ) -> None:
     """Tell GPU builds from CPU-only builds, in FILE or in an environment, and what to do.
 
@@ -149,16 +141,9 @@ def check(
         raise InputError("a FILE and --python together", "one of them")
     target = _target(name, gpu_type, driver)
     found = _of_python(python, target) if file is None else _of_file(file, target)
-    if form == "json":
-        from teho.show.noun_json import render_noun
+    from teho.show.build.env import checked_document
 
-        click.echo(render_noun(found), nl=False)
-    else:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.env_text import render_checked
-
-        color = wants_color(sys.stdout)
-        click.echo(render_checked(found, width=width(), color=color), nl=False)
+    output.show(checked_document(found), found)
     if any(problem.severity == "critical" for problem in found.problems):
         raise click.exceptions.Exit(1)
 

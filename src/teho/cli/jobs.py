@@ -220,7 +220,7 @@ def _print_reports(submission: Submission, settings: Settings) -> None:
     for path in runs[-1:]:
         click.echo(err=True)
         loaded = LoadedRun(path, settings)
-        print_text(loaded.view_with(plots=False), sys.stderr, full=False)
+        print_text(loaded.view_with(plots=False), sys.stderr, "brief")
     if len(runs) > 1:
         say(f"the newest of {len(runs)} recordings of this job; `teho list` shows the others")
 

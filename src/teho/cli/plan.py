@@ -87,7 +87,7 @@ def command(
     if script and found.options:
         _print_script(found, clusters, wishes, given["env"])
     elif form == "json":
-        from teho.show.plan_json import render_plan_json
+        from teho.show.json.plan import render_plan_json
 
         click.echo(render_plan_json(found), nl=False)
     else:

@@ -24,7 +24,7 @@ def plot_file(text: str | None) -> Path | None:
         raise InputError(f"--plot {text}", f"a name that ends in {' or '.join(_FORMS)}")
     if not path.parent.is_dir():
         raise InputError(f"--plot {text}: there is no folder {path.parent}")
-    from teho.show.plot import need_matplotlib
+    from teho.show.plot.drawn import need_matplotlib
 
     need_matplotlib("--plot")
     return path

@@ -174,7 +174,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     shown_whole = _protected(
         supervisor,
         "the report failed",
-        lambda: _print_report(recording, wanted, task, outcome, full=shown == "full"),
+        lambda: _print_report(recording, wanted, task, outcome, is_full=shown == "full"),
     )
     if not shown_whole:
         for _, trouble in outcome.troubles:
@@ -341,7 +341,7 @@ def _end(
 
 
 def _print_report(
-    recording: Recording | None, wanted: Wanted, task: Task, outcome: Outcome, *, full: bool
+    recording: Recording | None, wanted: Wanted, task: Task, outcome: Outcome, *, is_full: bool
 ) -> bool:
     """Print the report; return whether there was a recording to report on."""
     if recording is None:
@@ -359,7 +359,7 @@ def _print_report(
     recorded, nodes = len(loaded.run.nodes), task.node_count or 0
     is_part = run.has_tasks and recorded < nodes
     if not is_part or task.node_rank == 0:
-        print_text(loaded.view_with(plots=False), sys.stderr, full=full)
+        print_text(loaded.view_with(plots=False), sys.stderr, "default" if is_full else "brief")
     if is_part:
         say(
             f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}; "

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from teho.cli.ended_early import EndedEarly
+from teho.cli.output import Output, output_options
 from teho.cli.plot_file import plot_file
 from teho.cli.repeated_runs import RepeatedRuns, prices_of, read_times
 from teho.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from teho.model.scaled import Scaled
 
 __all__ = ["command"]
 
@@ -35,9 +41,7 @@ Examples:
 @click.option("--full", is_flag=True, help="Let every run come to its end.")
 @click.option("--site", metavar="CLUSTER", help="Whose prices count.  [default: where this runs]")
 @click.option("--plot", metavar="FILE", help="Draw it: .svg or .png.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(
     on: str | None,
@@ -47,7 +51,7 @@ def command(
     full: bool,
     site: str | None,
     plot: str | None,
-    form: str,
+    output: Output,
     argv: tuple[str, ...],
 ) -> None:
     """Run COMMAND on 1, 2, 4 … GPUs or cores in turns, and say how far more of them pay.
@@ -80,17 +84,17 @@ def command(
     runner = Runner(argv_at, os.environ, runs.home, tags, None if full else window_s)
     with EndedEarly() as ended:
         scaled = scale(wish, runner, runs.tell)
-    if form == "json":
-        from teho.show.noun_json import render_noun
+    from teho.show.build.scale import scale_document
 
-        click.echo(render_noun(scaled), nl=False)
-    else:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.scale_text import render_scaled
-
-        click.echo(render_scaled(scaled, width=width(), color=wants_color(sys.stdout)), nl=False)
+    output.show(scale_document(scaled), scaled, pictures=lambda: _pictures(scaled))
     if picture is not None:
-        from teho.show.scale_plot import draw_scaled
+        from teho.show.plot.scale import draw_scaled
 
         picture.write_bytes(draw_scaled(scaled, picture.suffix[1:], salt=runs.id))
     ended.leave(well=scaled.outcome != "not_enough_evidence")
+
+
+def _pictures(scaled: Scaled) -> Iterator[bytes]:
+    from teho.show.plot.scale import draw_scaled
+
+    yield draw_scaled(scaled, "svg", salt="scale")

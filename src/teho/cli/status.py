@@ -82,7 +82,7 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     if form == "json":
         import msgspec
 
-        from teho.show.noun_json import legible
+        from teho.show.json.noun import legible
 
         rows: list[dict[str, Any]] = [legible(msgspec.to_builtins(view)) for view in views]
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from teho.cli.ended_early import EndedEarly
+from teho.cli.output import Output, output_options
 from teho.cli.repeated_runs import RepeatedRuns, read_times
 from teho.errors import InputError
 from teho.units import format_duration
@@ -37,11 +37,9 @@ Examples:
 @click.option("--allow", metavar="WHAT,…", default="",
               help="What may change the results too: batch-size, tf32, autocast, "
               "channels-last.")  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
-def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]) -> None:
+def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str, ...]) -> None:
     """Run COMMAND again and again with other settings, and say which make it faster.
 
     COMMAND is not touched: loader settings and threads are imposed from outside, and each run is
@@ -59,16 +57,9 @@ def command(for_: str, window: str, allow: str, form: str, argv: tuple[str, ...]
     with EndedEarly() as ended:
         run = TunedProgram(argv, os.environ, window_s).run
         tuned = tune(run, argv, _room(), allowed, for_s, tell=runs.tell)
-    if form == "json":
-        from teho.show.noun_json import render_noun
+    from teho.show.build.tune import tune_document
 
-        click.echo(render_noun(tuned), nl=False)
-    else:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.tune_text import render_tuned
-
-        text = render_tuned(tuned, width=width(), color=wants_color(sys.stdout))
-        click.echo(text, nl=False)
+    output.show(tune_document(tuned), tuned)
     ended.leave(well=tuned.outcome != "unproved")
 
 

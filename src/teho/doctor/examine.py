@@ -11,9 +11,11 @@ from teho.doctor.outcome import Check, Said
 from teho.doctor.snapshot import Python, Snapshot
 from teho.errors import InputError
 from teho.model.doctor import CheckResult, Examination, SelfTest, Symptom
+from teho.model.document import VerdictSeverity
 from teho.model.finding import Severity
+from teho.units import counted
 
-__all__ = ["chosen", "doomed", "examine", "exit_code", "symptoms_of"]
+__all__ = ["chosen", "doomed", "examine", "exit_code", "symptoms_of", "verdict_of"]
 
 _ORDER = list(Severity)
 
@@ -96,3 +98,28 @@ def exit_code(examination: Examination) -> int:
         return 1
     unsure = any(one.decisive and one.state == "abstained" for one in examination.checks)
     return 2 if unsure or (test and test.state == "not_run") else 0
+
+
+def verdict_of(examination: Examination) -> tuple[VerdictSeverity, str]:
+    """Return how it stands, and the sentence that matters first."""
+    found = symptoms_of(examination)
+    doomed = [one for one in found if one.dooms]
+    grave = [one for one in found if one.severity is Severity.CRITICAL]
+    worse = [one for one in found if one.severity is not Severity.REMARK]
+    unjudged = [one for one in examination.checks if one.state == "abstained"]
+    behind = f"; {counted(len(unjudged), 'check')} could not judge" if unjudged else ""
+    if doomed:
+        return "critical", f"A job started like this is doomed: {doomed[0].sentence}"
+    if examination.self_test and examination.self_test.state == "failed":
+        return "critical", f"The self-test failed{behind}."
+    if worse:
+        return (
+            "critical" if grave else "warning",
+            f"{counted(len(worse), 'thing')} to mend{behind}.",
+        )
+    judged = [one for one in examination.checks if one.state == "fine"]
+    if any(one.decisive for one in unjudged) or not (found or judged):
+        return "unknown", f"Nothing wrong was seen{behind}."
+    if found:
+        return "remark", f"Nothing is wrong, {counted(len(found), 'remark')}{behind}."
+    return "good", f"Nothing is wrong, by {counted(len(judged), 'check')}{behind}."

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from itertools import groupby
 from typing import Union
 
+import msgspec
+
+from teho.model.document import Cell, Column, Table
 from teho.model.finding import Abstention, Evidence, Finding, Lack, Severity, Threshold
 from teho.model.missing import Missing, Reason
-from teho.show.view import Cell, Column, Table
 from teho.units import convert, format_quantity
 
 __all__ = [
@@ -27,12 +30,14 @@ __all__ = [
     "explanations",
     "format_moment",
     "heading_unit",
+    "is_command",
     "is_number",
     "is_numeric",
     "not_judged",
     "plain",
     "quantity",
     "severity_of",
+    "telling",
     "threshold_text",
     "without_shared",
     "worst_first",
@@ -58,6 +63,13 @@ SEVERITY_WORDS = {
     "good": "Good",
     "unknown": "Not judged",
 }
+_COMMAND = re.compile(
+    r"(#\$|#SBATCH|accelerate|bash|cat|cd|conda|cp|dcgmi|deepspeed|duckdb|export|find|git|head|lfs|"
+    r"mamba|micromamba|module|mpirun|nsys|nvidia-smi|pip|py-spy|python3?|qdel|qstat|qsub|quota|rm|"
+    r"rocm-smi|sacct|salloc|sbatch|scancel|scontrol|seff|sinfo|source|squeue|srun|tar|teho|"
+    r"timedatectl|torchrun(?=.* [^- ])|ulimit|unset) [^…]+"
+)
+"""A command that advice gives, and that has no gap to be filled."""
 _WHY = {
     Reason.ABSENT: "nothing here has it",
     Reason.UNSUPPORTED: "the device or its driver does not offer it",
@@ -112,6 +124,11 @@ def plain(text: str) -> str:
 def is_number(cell: Cell) -> bool:
     """Return whether a cell holds a figure."""
     return isinstance(cell, (int, float))
+
+
+def is_command(code: str) -> bool:
+    """Return whether a text in backquotes is a whole command, or a whole line of a script."""
+    return _COMMAND.fullmatch(code) is not None
 
 
 def quantity(value: float, unit: str) -> str:
@@ -186,6 +203,31 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
         else:
             columns.append(column)
     return shared, tuple(columns)
+
+
+def telling(table: Table) -> Table | None:
+    """Return a table without columns that say nothing; None if no figure is left.
+
+    These are columns without any value, and amounts of data that are 0 in every row. A GPU that
+    was busy for 0 % of the time says a lot.
+    """
+    kept = tuple(
+        column
+        for column in table.columns
+        if any(_says(row.get(column.key), column.unit) for row in table.rows)
+    )
+    if len(kept) == len(table.columns):
+        return table
+    had_figures = any(is_numeric(column, table.rows) for column in table.columns)
+    if not kept or (had_figures and not any(is_numeric(column, table.rows) for column in kept)):
+        return None
+    return msgspec.structs.replace(table, columns=kept)
+
+
+def _says(cell: Cell, unit: str) -> bool:
+    if cell is None or isinstance(cell, Missing):
+        return False
+    return bool(cell) if unit in {"bytes", "bytes/s"} else True
 
 
 def worst_first(table: Table) -> list[int]:

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from rich.text import Text
 
+from teho.model.document import Cell, Column, Table
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.schedulers.array import count_tasks
 from teho.schedulers.registry import scheduler_or_none
 from teho.show.cells import NOTHING, format_moment, plain
-from teho.show.flow import dotted, flow, printed, words
-from teho.show.text_table import table_lines
-from teho.show.view import Cell, Column, Table
+from teho.show.text.flow import dotted, flow, printed, words
+from teho.show.text.table import table_lines
 from teho.units import format_bytes, format_count, format_duration, format_energy, plural
 
 __all__ = ["NO_NUMBER", "JobView", "render_job", "render_jobs", "state_sentence"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from teho.config.settings import Settings, expanded, load_settings
 from teho.errors import InputError
+from teho.model.document import Report
 from teho.model.finding import Abstention, Finding
 from teho.model.run import Run, RunState
 from teho.model.summary import Summary
-from teho.show.view import View
 from teho.store.index import find_run
 from teho.store.read import read_run, rows_of_node, run_state, with_parts
 
@@ -111,15 +111,15 @@ class LoadedRun:
         return self._judged[1]
 
     @cached_property
-    def view(self) -> View:
+    def view(self) -> Report:
         """The report, as every face renders it."""
         return self.view_with(plots=True)
 
-    def view_with(self, *, plots: bool) -> View:
+    def view_with(self, *, plots: bool) -> Report:
         """Return the report, with or without every metric over time."""
-        from teho.show.build import build_view
+        from teho.show.build.report.document import build_report
 
-        return build_view(
+        return build_report(
             self.run,
             self.state,
             self.summary,
@@ -170,7 +170,7 @@ class LoadedRun:
     def _repr_html_(self) -> str:
         import html
 
-        from teho.show.html import render_html
+        from teho.show.html.page import render_html
 
         # A frame keeps the page's styles and scripts out of the notebook, and its out of ours.
         page = html.escape(render_html(self.view))

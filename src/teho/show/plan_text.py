@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from teho.model.cluster import Cluster
+from teho.model.document import Cell, Column, Table
 from teho.model.plan import Advice, Answer, Option, Unfit
 from teho.model.request import Request
 from teho.schedulers.script.quoting import bash_command
 from teho.show.cells import format_moment
-from teho.show.flow import flow, printed, words
 from teho.show.plan_why_text import (
     by_distance,
     cost_words,
@@ -19,8 +19,8 @@ from teho.show.plan_why_text import (
     plan_head,
     refused_lines,
 )
-from teho.show.text_table import table_lines
-from teho.show.view import Cell, Column, Table
+from teho.show.text.flow import flow, printed, words
+from teho.show.text.table import table_lines
 from teho.units import MIB, counted
 
 __all__ = ["render_plan"]

@@ -13,7 +13,7 @@ from teho.model.cluster import Cluster
 from teho.model.plan import Advice, Answer, Option, Refusal, Unfit
 from teho.model.request import DEFAULT_TIME_S, Request
 from teho.show.cells import format_moment, plain, quantity
-from teho.show.flow import dotted, flow, printed, sentence, words
+from teho.show.text.flow import dotted, flow, printed, sentence, words
 from teho.units import counted, format_count, format_duration, format_mib, plural
 
 __all__ = [

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from teho.model.document import VerdictSeverity
 from teho.model.software import Build, Checked, Driver, Package, Problem
 from teho.software.builds import builds_of, cudnn_of, nccl_of, runtime_of
 from teho.software.choose import TITLES, driver_runs
@@ -14,7 +15,7 @@ from teho.software.drivers import cudnn_fits, lowest_driver, newest_cuda, number
 from teho.software.releases import supports
 from teho.units import counted
 
-__all__ = ["Target", "check"]
+__all__ = ["Target", "check", "verdict_of"]
 
 _PLUGIN = re.compile(r"jax-((?:cuda|rocm)\d+)-plugin")
 
@@ -283,3 +284,26 @@ def _by_pip(build: Build, packages: Iterable[Package]) -> bool:
 
 def _version_of(packages: Iterable[Package], name: str) -> str:
     return next((one.version for one in packages if one.name == name), "")
+
+
+def verdict_of(checked: Checked) -> tuple[VerdictSeverity, str]:
+    """Return how it stands, and a sentence: which of the builds use the GPU."""
+    critical = [one for one in checked.problems if one.severity == "critical"]
+    if critical:
+        more = len(critical) - 1
+        also = f" {counted(more, 'more problem')} below." if more else ""
+        return "critical", critical[0].sentence + also
+    groups = {
+        what: list(dict.fromkeys(TITLES[b.framework] for b in checked.builds if b.kind in kinds))
+        for what, kinds in (
+            ("for the GPU", ("cuda", "rocm")), ("for Intel's GPUs", ("xpu",)),
+            ("CPU-only", ("cpu",)), ("not known", ("unknown",)),
+        )
+    }  # fmt: skip
+    said = "; ".join(f"{', '.join(names)}: {what}" for what, names in groups.items() if names)
+    if groups["not known"]:
+        return "unknown", f"{said}."
+    is_known = not any(line.startswith("Driver:") for line in checked.not_checked)
+    only_cuda = [one.kind for one in checked.builds] == ["cuda"]
+    runs = ", and the driver runs it" if only_cuda and is_known else ""
+    return ("warning", f"{said}.") if checked.problems else ("good", f"{said}{runs}.")

@@ -6,17 +6,31 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from teho.model.software import Driver, Framework, Proposal, Refused
+from teho.model.software import Driver, EnvironmentPlan, Framework, Proposal, Refused
 from teho.software.drivers import lowest_driver, numbers
 from teho.software.releases import Channel, Offer, Release, has_code_for, releases
 
-__all__ = ["TITLES", "SoftwareRequest", "choose", "driver_runs"]
+__all__ = ["ACCELERATORS", "TITLES", "SoftwareRequest", "choose", "driver_runs", "purpose_of"]
 
 TITLES: dict[str, str] = {
     "pytorch": "PyTorch",
     "tensorflow": "TensorFlow",
     "jax": "JAX",
     "cupy": "CuPy",
+}
+ACCELERATORS = {
+    "cuda": "CUDA",
+    "rocm": "ROCm",
+    "xpu": "Intel's GPUs",
+    "cpu": "CPU-only",
+    "unknown": "not known",
+}
+"""What a build was made for, in words."""
+_KINDS = {
+    "module": "the site's module",
+    "conda": "an environment of conda",
+    "venv": "a virtual environment",
+    "container": "a container",
 }
 
 
@@ -170,3 +184,13 @@ def _is_of(asked: str, version: str) -> bool:
     """Return whether a version is of a release: `2.4.1` is of 2.4."""
     release = numbers(version)
     return numbers(asked)[: len(release)] == release
+
+
+def purpose_of(plan: EnvironmentPlan) -> str:
+    """Say in a sentence what a plan installs, for which GPU, and how."""
+    title = TITLES[plan.framework]
+    if plan.proposal:
+        label = ACCELERATORS[plan.proposal.accelerator]
+        title += f" {plan.proposal.version} with {label} {plan.proposal.toolkit}"
+        title += f" and Python {plan.proposal.python}" if plan.kind != "venv" else ""
+    return f"{title} for the {plan.gpu} of {plan.title}: {_KINDS[plan.kind]}."

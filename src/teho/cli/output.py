@@ -1,0 +1,166 @@
+"""What all commands share that print a result: its format, its file, and how much is said."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from teho.cli import say
+from teho.errors import InputError
+
+if TYPE_CHECKING:
+    from typing import IO
+
+    import msgspec
+
+    from teho.model.document import Document
+    from teho.show.text.document import Detail
+
+__all__ = ["Output", "output_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_ENDINGS = {".html": "html", ".htm": "html", ".json": "json"}
+
+
+class Output:
+    """Where a result goes, in which format, and how much of it."""
+
+    def __init__(self, form: str, path: Path | None, detail: Detail) -> None:
+        self.form = form
+        """`text`, `html`, `json`, or another format of the command's own."""
+        self.path = path
+        """The file; None: standard output."""
+        self.detail: Detail = detail
+
+    def show(
+        self,
+        document: Document,
+        noun: msgspec.Struct | None = None,
+        *,
+        script: str = "",
+        pictures: Callable[[], Iterable[bytes]] = tuple,
+        stream: IO[str] | None = None,
+    ) -> None:
+        """Write a result.
+
+        Args:
+            document: what people see.
+            noun: what programs get as JSON; None: the document.
+            script: text that replaces the document's at the default level, such as a script.
+            pictures: draws SVG for the HTML page; called only for it. Without matplotlib the page
+                has none.
+            stream: for a result that is not written to a file; None: standard output.
+        """
+        stream = stream or sys.stdout
+        if self.form == "json":
+            self.write(_json(document, noun), stream=stream)
+        elif self.form == "html":
+            from teho.show.html.page import render_html
+
+            page = render_html(document, _inlined(pictures))
+            self.write(page, document.title, stream=stream)
+        elif script and self.detail == "default":
+            self.write(script, stream=stream)
+        else:
+            from teho.cli.terminal import wants_color, width
+            from teho.show.text.document import render_text
+
+            color = self.path is None and wants_color(stream)
+            text = render_text(document, width=width(), color=color, detail=self.detail)
+            self.write(text, stream=stream)
+
+    def write(self, text: str, name: str = "", *, stream: IO[str] | None = None) -> None:
+        """Write a text to the file, or to standard output.
+
+        Args:
+            text: the whole result.
+            name: of the file for HTML if standard output is a terminal, which cannot show it.
+            stream: instead of standard output.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        path = self.path
+        if self.form == "html" and path is None and (stream or sys.stdout).isatty():
+            path = Path(f"{name.replace(' ', '-').replace('/', '-') or 'teho'}.html")
+        if path is None:
+            click.echo(text, nl=False, file=stream)
+            return
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}", "a file that can be written") from error
+        say(f"wrote {path}")
+
+
+def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Command]:
+    """Give a command the options `--format`, `-o`, `--short` and `--why`.
+
+    The command gets them as one argument, an `Output`: `output`, or `result` if `--output` is an
+    option of its own.
+
+    Args:
+        others: formats of its own, beside text, html and json.
+        file: whether there is `-o`.
+    """
+
+    def decorate(function: _Command) -> _Command:
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            read = [given.pop(name, None) for name in ("form", "path", "short", "why")]
+            return function(*args, **given, **{"output" if file else "result": _read(*read)})
+
+        for option in reversed(_options(others, file=file)):
+            call = option(call)
+        return call  # type: ignore[return-value] # it takes what click passes
+
+    return decorate
+
+
+def _options(others: tuple[str, ...], *, file: bool) -> tuple[Callable[[_Command], _Command], ...]:
+    forms = ["text", "html", "json", *others]
+    to_file = click.option(
+        "-o", "--output", "path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+        help="Write to this file, such as a.html or a.json.",
+    )  # fmt: skip
+    default = "by the file's ending, else text" if file else "text"
+    return (
+        click.option("--format", "form", type=click.Choice(forms),
+                     help=f"Format of the result.  [default: {default}]"),
+        *([to_file] if file else []),
+        click.option("--short", is_flag=True, help="Print only the verdict; for text."),
+        click.option("--why", is_flag=True,
+                     help="Print everything: thresholds, sources, what was not judged; for text."),
+    )  # fmt: skip
+
+
+def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output:
+    if short and why:
+        raise InputError("--short together with --why", "one of them")
+    ending = _ENDINGS.get(path.suffix.lower(), "text") if path else "text"
+    return Output(form or ending, path, "short" if short else "why" if why else "default")
+
+
+def _inlined(pictures: Callable[[], Iterable[bytes]]) -> list[str]:
+    from teho.show.plot.drawn import inlined
+
+    try:
+        return [inlined(svg) for svg in pictures()]
+    except InputError:  # matplotlib is not installed; the tables have the same figures
+        return []
+
+
+def _json(document: Document, noun: msgspec.Struct | None) -> str:
+    if noun is None:
+        from teho.show.json.report import render_json
+
+        return render_json(document)
+    from teho.show.json.noun import render_noun
+
+    return render_noun(noun)

@@ -1,0 +1,161 @@
+"""How a machine stands, by a survey: which GPUs a program would use, and what can be measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from teho.model.device import Device
+from teho.model.document import VerdictSeverity
+from teho.model.missing import Missing, Reason
+from teho.model.survey import Answers, Signal, Survey
+
+__all__ = [
+    "SignalRange",
+    "has_used_gpus",
+    "hidden_of",
+    "is_to_come",
+    "lacking_signals",
+    "names_of",
+    "signal_ranges",
+    "survey_verdict",
+]
+
+
+class SignalRange(NamedTuple):
+    """The present values of one metric in several devices."""
+
+    metric: str
+    low: float
+    high: float
+    devices: tuple[str, ...]
+    """Those that have it."""
+
+
+def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
+    """Return how it stands, and the one sentence that matters first."""
+    used = [device for vendor in survey.gpus for device in vendor.devices]
+    failed = [vendor.why for vendor in survey.gpus if vendor.state == "failed"]
+    hidden = sum(len(hidden_of(vendor)) for vendor in survey.gpus)
+    whose = "this job's" if survey.job_id else "visible here"
+    if not used:
+        why = "; ".join(vendor.why for vendor in survey.gpus)
+        if failed:
+            return "critical", f"No GPU can be read: {why}."
+        if hidden:
+            return "warning", f"No GPU is {whose}: {why}."
+        return "remark", f"No GPU here: {why}."
+    counts = Counter(device.name for device in used)
+    parts = [" and ".join(f"{count} {name}" for name, count in counts.items())]
+    if hidden:
+        parts.append(f"{hidden} more {'is' if hidden == 1 else 'are'} not {whose}")
+    signals = [vendor.signals[device.id] for vendor in survey.gpus for device in vendor.devices]
+    activity = [one["gpu_sm_active_percent"] for one in signals]
+    parts.append(_had("SM activity", activity))
+    energy = [_energy(vendor, one) for vendor in survey.gpus for one in vendor.devices]
+    powers = [one["gpu_power_w"] for one in signals]
+    if not any(map(_lacks, energy)):
+        parts.append("energy by counter")
+    elif all(map(_lacks, energy)) and not any(map(_lacks, powers)):
+        parts.append("energy only from power")
+    else:
+        parts.append(_had("energy", energy))
+    failed += [sentence for vendor in survey.gpus for sentence in _silent(vendor)]
+    is_good = not any(map(_lacks, (*activity, *energy)))
+    # A GPU that is lost matters more than what the others report.
+    sentence = "; ".join([*parts[:1], *failed, *parts[1:]]) + "."
+    return ("critical" if failed else "good" if is_good else "warning"), sentence
+
+
+def has_used_gpus(survey: Survey) -> bool:
+    """Return whether a program started here would use a GPU."""
+    return any(vendor.devices for vendor in survey.gpus)
+
+
+def hidden_of(vendor: Answers) -> list[Device]:
+    """Return the GPUs that are here and that a program started here cannot use."""
+    parents = {device.parent_id for device in vendor.devices}
+    return [device for device in vendor.others if device.id not in parents]
+
+
+def names_of(vendor: Answers) -> dict[str, str]:
+    """Return a short name of each device: its index; of a MIG instance, after its GPU's."""
+    index = {device.id: device.index for device in (*vendor.devices, *vendor.others)}
+    return {
+        device.id: f"{index.get(device.parent_id, '?')}:{device.index}"
+        if device.parent_id
+        else str(device.index)
+        for device in (*vendor.devices, *vendor.others)
+    }
+
+
+def signal_ranges(signals: Mapping[str, Mapping[str, Signal]]) -> Iterator[SignalRange]:
+    """Yield the range of each metric that at least one device reports."""
+    for name in next(iter(signals.values())):
+        had = {
+            device: value
+            for device, values in signals.items()
+            if not isinstance(value := values[name], Missing)
+        }
+        if had:
+            yield SignalRange(name, min(had.values()), max(had.values()), tuple(had))
+
+
+def lacking_signals(
+    signals: Mapping[str, Mapping[str, Signal]],
+) -> dict[tuple[Missing, tuple[str, ...]], list[str]]:
+    """Return, for each reason and the devices that it concerns, the metrics that are lacking."""
+    lacking: dict[tuple[Missing, tuple[str, ...]], list[str]] = {}
+    for name in next(iter(signals.values())):
+        reasons: dict[Missing, list[str]] = {}
+        for device, values in signals.items():
+            if isinstance(value := values[name], Missing):
+                reasons.setdefault(value, []).append(device)
+        for missing, devices in reasons.items():
+            lacking.setdefault((missing, tuple(devices)), []).append(name)
+    return lacking
+
+
+def is_to_come(signal: Signal) -> bool:
+    """Return whether a signal exists, but had no value yet."""
+    return isinstance(signal, Missing) and signal.reason is Reason.UNRECORDED
+
+
+def _silent(vendor: Answers) -> Iterator[str]:
+    """Name the GPUs of which no signal can be read, all for the same reason."""
+    names = names_of(vendor)
+    for device in vendor.devices:
+        # Errors are also reported of a GPU that is lost.
+        found = {
+            signal
+            for metric, signal in vendor.signals[device.id].items()
+            if metric != "gpu_xid_errors"
+        }
+        (why, *others) = found
+        if not others and isinstance(why, Missing) and why.reason is Reason.FAILED:
+            yield f"nothing can be read of GPU {names[device.id]}: {why.detail}"
+
+
+def _had(what: str, signals: Sequence[Signal]) -> str:
+    lacking = sum(map(_lacks, signals))
+    if lacking == len(signals):
+        return f"{what} cannot be had"
+    if lacking:
+        return f"{what} of {len(signals) - lacking} of {len(signals)}"
+    return f"{what} {'is still to come' if any(map(is_to_come, signals)) else 'can be had'}"
+
+
+def _lacks(signal: Signal) -> bool:
+    return isinstance(signal, Missing) and not is_to_come(signal)
+
+
+def _energy(vendor: Answers, device: Device) -> Signal:
+    """Return what counts its energy: its own counter, or that of another die of its package."""
+    own = vendor.signals[device.id]["gpu_energy_j"]
+    package = [
+        vendor.signals[other.id]["gpu_energy_j"]
+        for other in vendor.devices
+        if other.package_id == device.package_id is not None
+    ]
+    return min((own, *package), key=_lacks)

@@ -1,0 +1,232 @@
+"""The `Document` that every command makes of its results, and that text, HTML and JSON render.
+
+Nothing is computed while rendering: the document has every figure that is shown, as a number
+with its unit or as a `Missing` with its reason.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Union
+
+import msgspec
+
+from teho.model.finding import Abstention, Finding
+from teho.model.missing import Missing
+
+__all__ = [
+    "DOCUMENT_SCHEMA",
+    "SCHEMA",
+    "Cell",
+    "Column",
+    "Document",
+    "Fact",
+    "Item",
+    "Level",
+    "Listing",
+    "Plot",
+    "PlotSeries",
+    "Report",
+    "Roof",
+    "RooflinePlot",
+    "RooflinePoint",
+    "Table",
+    "VerdictSeverity",
+]
+
+SCHEMA = "teho.report/1"
+"""Name and version of the JSON form of a `Report`; a change that breaks readers raises the
+number."""
+DOCUMENT_SCHEMA = "teho.document/1"
+"""The same of any other document."""
+
+Level = Literal["first", "default", "why"]
+"""`first`: above all tables. `why`: only with `--why`; HTML folds it."""
+
+VerdictSeverity = Literal["critical", "warning", "remark", "good", "unknown"]
+
+Cell = Union[float, int, str, Missing, None]
+"""None: the question does not arise, as the GPU columns of a node without GPUs."""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One figure at the head of the report, with its label."""
+
+    key: str
+    """Fixed name, for programs."""
+    label: str
+    value: Cell
+    unit: str = ""
+    note: str = ""
+    aside: bool = False
+    """Only for programs and `seff`; pages for people leave it out."""
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """One column of a table. Numbers are aligned to the right."""
+
+    key: str
+    label: str
+    band: str = ""
+    """Heading above all neighbouring columns with the same band, such as `GPU load`."""
+    unit: str = ""
+    """Unit of the numbers in the rows: always a base unit (bytes, J, s, %, W)."""
+    shown_in: str = ""
+    """Unit in which people see them, such as GiB for bytes (`units.convert`); empty: `unit`."""
+    decimals: int | None = None
+    """Number of decimals, so that a column lines up; null: what is usual for the unit."""
+    aside: bool = False
+    """If there is little room, as on a terminal, this column is left out."""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """One table; each row is an object from column key to cell."""
+
+    key: str
+    """Fixed name; in a report: `time`, `nodes`, `gpus`, `gpu_activity`, `tasks`, `cpus`, `memory`,
+    `io`, `gpu_energy` or `node_energy`."""
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[dict[str, Cell], ...]
+    """Sorted by node, then by GPU or rank."""
+    note: str = ""
+    outliers: tuple[int, ...] = ()
+    """Indices in `rows` of the rows that differ most from the others, most different first."""
+    shown: tuple[int, ...] = ()
+    """Indices in `rows` of the rows to show if there is little room; empty: all rows."""
+    rest: str = ""
+    """A line for the rows left out, such as `and 58 nodes alike: GPU busy 91 % to 95 %`."""
+    level: Level = "default"
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a list."""
+
+    text: str
+    lead: str = ""
+    """Name in front of the text."""
+    severity: Literal["", "critical", "warning", "remark", "good", "unknown"] = ""
+    """Mark in front of the entry; empty: no mark."""
+    details: tuple[str, ...] = ()
+    """Remarks and sources, one sentence each."""
+    code: tuple[str, ...] = ()
+    """Lines of a script, to be copied as they are."""
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """A list of sentences with its title."""
+
+    key: str
+    """Fixed name, for programs."""
+    title: str
+    items: tuple[Item, ...]
+    level: Level = "default"
+
+
+class PlotSeries(msgspec.Struct, frozen=True):
+    """One line of a plot: finite numbers with five digits; null if there is no recorded value."""
+
+    label: str
+    values: list[Union[float, None]]
+
+
+class Plot(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over time, with one line per device."""
+
+    key: str
+    """Name of the metric."""
+    title: str
+    unit: str
+    meaning: str
+    group: Literal["GPU", "CPU", "Memory", "I/O and network"]
+    elapsed_s: list[float]
+    """Middle of each time bin (bins,)."""
+    series: tuple[PlotSeries, ...]
+
+
+class Roof(msgspec.Struct, frozen=True, kw_only=True):
+    """One rate of arithmetic of a GPU: a horizontal line of its roofline."""
+
+    label: str
+    """What computes at this rate, such as `FP32` or `16-bit tensor`."""
+    flop_per_s: float
+    """Its peak, from the maker's documents."""
+    active: bool
+    """Whether the run used it, as far as is known."""
+
+
+class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU in the roofline; a range, if the unknown precision of the tensor cores matters."""
+
+    label: str
+    bytes_per_s: float
+    """Traffic of its memory."""
+    least_flop_per_s: float
+    """Upper bound of its arithmetic, if the tensor cores ran at their lowest rate."""
+    most_flop_per_s: float
+    """The same, if they ran at their highest rate."""
+    least_flop_per_byte: float
+    """`least_flop_per_s` per byte of traffic."""
+    most_flop_per_byte: float
+
+
+class RooflinePlot(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPUs of one model, compared with the peaks of this model."""
+
+    model: str
+    sentence: str
+    """What limits the run, in one sentence."""
+    notes: tuple[str, ...]
+    """Remarks on the figures, one sentence each."""
+    memory_bytes_per_s: float
+    """Bandwidth of the memory, from the maker's documents: the slope."""
+    roofs: tuple[Roof, ...]
+    """From the lowest to the highest."""
+    points: tuple[RooflinePoint, ...]
+    """One for each GPU."""
+    mean: RooflinePoint
+    """Mean of all GPUs; if there is only one GPU, its own point."""
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command found."""
+
+    schema: str = DOCUMENT_SCHEMA
+    title: str = ""
+    """What the document is about, such as the name of a run or of a cluster."""
+    verdict: str
+    """The most important sentence."""
+    verdict_severity: VerdictSeverity
+    facts: tuple[Fact, ...] = ()
+    tables: tuple[Table, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    lists: tuple[Listing, ...] = ()
+    """Everything that is a list of sentences, in the order of its importance."""
+    abstentions: tuple[Abstention, ...] = ()
+    troubles: tuple[str, ...] = ()
+    """What went wrong with the recording, one sentence each."""
+    notes: tuple[str, ...] = ()
+    """What could not be seen, and other remarks, one sentence each."""
+    plots: tuple[Plot, ...] = ()
+    heat_map: Plot | None = None
+    """How busy each GPU was, if there are several, in fewer and wider time bins than in plots."""
+    rooflines: tuple[RooflinePlot, ...] = ()
+    """One for each GPU model, if the activity of pipes and memory was recorded."""
+    commands: tuple[str, ...] = ()
+    """What can be done next, one sentence each; commands are in backquotes and can be copied."""
+    teho_version: str = ""
+
+
+class Report(Document, frozen=True, kw_only=True):
+    """The document about one run."""
+
+    schema: str = SCHEMA
+    run_id: str
+    name: str
+    command: str
+    """As typed, with secrets masked, quoted for a shell."""
+    state: str
+    """`running`, `finished` or `interrupted`."""
+    facts: tuple[Fact, ...]
+    tables: tuple[Table, ...]
+    findings: tuple[Finding, ...]
+    abstentions: tuple[Abstention, ...]

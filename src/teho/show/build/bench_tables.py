@@ -1,0 +1,263 @@
+"""What `teho bench` measured, as tables that text and HTML share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from teho.bench.examples import AXES, LIBRARIES
+from teho.bench.judge import key_of
+from teho.bench.verdict import (
+    UNITS,
+    known_peaks,
+    number_text,
+    of_placement,
+    place_text,
+    whose_peak,
+)
+from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
+from teho.model.document import Cell, Column, Table
+from teho.units import format_bytes, format_count, format_pace, format_rate, format_time
+
+__all__ = ["Scale", "scale_of", "tables_of", "told_phases"]
+
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_AMORTISED = 100
+"""So many runs share a start and its copies, where an amortised time is shown."""
+_RIGHT = "figure"
+"""A unit that no heading shows: it sets texts flush right, as figures are."""
+
+
+class Scale(NamedTuple):
+    """In what a table or a plot shows its figures."""
+
+    unit: str
+    """Empty if each figure has its own."""
+    value: Callable[[Timing], float | None]
+    factor: float = 1.0
+    """How many base units one of `unit` is."""
+
+
+def scale_of(measured: Measured) -> Scale:
+    """Return what is shown of a timing: its median, or its rate in a unit that fits the highest."""
+    if measured.figure == "time":
+        return Scale("", lambda timing: timing.median_s)
+    name, unit = f"{measured.figure}_per_s", UNITS[measured.figure]
+    most = max((getattr(one, name) or 0.0 for one in measured.timings), default=0.0)
+    factor, prefix = next((pair for pair in _PREFIXES if most >= pair[0]), (1.0, ""))
+    if measured.figure == "items":
+        factor, prefix = 1.0, ""
+
+    def value(timing: Timing) -> float | None:
+        found = getattr(timing, name)
+        return None if found is None else found / factor
+
+    return Scale(prefix + unit, value, factor)
+
+
+def tables_of(measured: Measured) -> list[Table]:
+    """Return the figures, a table for each phase or one of all, then the crossovers."""
+    told = told_phases(measured)
+    of_phases = [[phase] for phase in told] if measured.figure in {"time", "flop"} else [told]
+    found = [_figures(measured, phases) for phases in of_phases if phases]
+    return [*found, *_crossovers(measured), *_pay_offs(measured)]
+
+
+def told_phases(measured: Measured) -> list[str]:
+    """Return the phases that are told and were timed, in order."""
+    timed = {one.phase for one in measured.timings}
+    return [phase for phase in measured.phases if phase in timed]
+
+
+def _figures(measured: Measured, phases: Sequence[str]) -> Table:
+    scale = scale_of(measured)
+    timings = {
+        (key_of(one.point), one.phase, one.placement, one.library): one for one in measured.timings
+    }
+    sides = [
+        (one.placement, one.library)
+        for one in measured.participants
+        if any(key[1] in phases and key[2:] == (one.placement, one.library) for key in timings)
+    ]
+    points = [point for group in measured.groups.values() for point in group]
+    keys = [key for key in points[0] if key != measured.axis]
+    rows: list[dict[str, Cell]] = []
+    for phase in phases:
+        for point in points:
+            cells: dict[str, Cell] = {
+                f"{placement} {library}": _cell(
+                    timings.get((key_of(point), phase, placement, library)), scale
+                )
+                for placement, library in sides
+            }
+            if any(cell is not None for cell in cells.values()):
+                rows.append({"phase": phase, **_point_cells(point, measured.axis), **cells})
+    columns = [
+        *([Column(key="phase", label="")] if len(phases) > 1 else []),
+        *(Column(key=key, label=key) for key in keys),
+        Column(key=measured.axis, label=measured.axis, unit=_RIGHT),
+        *(
+            Column(
+                key=f"{placement} {library}",
+                label=LIBRARIES[library],
+                band=of_placement(placement),
+                unit=_RIGHT,
+            )
+            for placement, library in sides
+        ),
+    ]
+    title = phases[0].capitalize() if len(phases) == 1 else measured.title
+    what = f"{scale.unit}, more is better" if scale.unit else "median time of a run, less is better"
+    return Table(
+        key=phases[0] if len(phases) == 1 else "phases",
+        title=f"{title}: {what}",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        shown=tuple(range(len(rows))),
+        note=_peaks(measured, phases),
+    )
+
+
+def _peaks(measured: Measured, phases: Sequence[str]) -> str:
+    """Return what the devices can do at most: `Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s`."""
+    said: dict[str, list[str]] = {}
+    for (placement, group), peak in known_peaks(measured, phases).items():
+        rate = format_rate(peak, UNITS[measured.figure])
+        said.setdefault(whose_peak(measured, placement), []).append(f"{group} {rate}".strip())
+    return "; ".join(f"Peak of {of}, by its maker: {', '.join(own)}" for of, own in said.items())
+
+
+def _point_cells(point: Point, axis: str) -> dict[str, Cell]:
+    return {
+        key: format_bytes(value)
+        if key == "bytes"
+        else format_count(value)
+        if key == axis
+        else str(value)
+        for key, value in point.items()
+    }
+
+
+def _cell(timing: Timing | None, scale: Scale) -> Cell:
+    value = scale.value(timing) if timing else None
+    if value is None:
+        return None
+    if not scale.unit:
+        return format_time(value)
+    return format_pace(value)
+
+
+def _crossovers(measured: Measured) -> list[Table]:
+    """Return from where on who is faster: a table for each phase, a row for each pair and group."""
+    pairs = list(dict.fromkeys((one.fast, one.slow) for one in measured.crossovers))
+    found = []
+    for phase in told_phases(measured):
+        own = [one for one in measured.crossovers if one.phase == phase]
+        own.sort(key=lambda one: pairs.index((one.fast, one.slow)))
+        if own:
+            found.append(_crossover(measured.axis, phase, own))
+    return found
+
+
+def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
+    rows: list[dict[str, Cell]] = [
+        {
+            "pair": f"{of_placement(one.fast)} against {of_placement(one.slow)}",
+            "group": one.group,
+            "from": _place(axis, one.high) if one.outcome == "from" else one.outcome,
+            "equal": _place(axis, one.estimate),
+            "times": number_text(one.times),
+        }
+        for one in own
+    ]
+    others = dict.fromkeys(
+        f"A CPU has nothing to copy: {one.slow_phase} is what counts of it"
+        for one in own
+        if one.slow_phase
+    )
+    columns = (
+        Column(key="pair", label=""),
+        *([Column(key="group", label="case")] if any(one.group for one in own) else []),
+        Column(key="from", label="faster from", unit=_RIGHT),
+        Column(key="equal", label="equal near", unit=_RIGHT),
+        Column(key="times", label="speed-up at largest", unit=_RIGHT),
+    )
+    return Table(
+        key=f"{phase} crossovers",
+        title=f"{phase.capitalize()}: which is faster, from which {AXES[axis]} on",
+        columns=columns,
+        rows=tuple(rows),
+        shown=tuple(range(len(rows))),
+        note="; ".join(others),
+    )
+
+
+def _place(axis: str, place: float | None) -> str | None:
+    if place is None:
+        return None
+    return format_bytes(place) if axis == "bytes" else number_text(place)
+
+
+def _pay_offs(measured: Measured) -> list[Table]:
+    """Return after how many runs a GPU has paid off: a row for each pair and problem."""
+    points: dict[tuple[str, str, str], list[PayOff]] = {}
+    for one in measured.pay_offs:
+        points.setdefault((one.group, one.placement, one.against), []).append(one)
+    told = list(map(_told_pay_off, points.values()))
+    if not told:
+        return []
+    rows: list[dict[str, Cell]] = [
+        {
+            "pair": f"{of_placement(one.placement)} against {of_placement(one.against)}",
+            "phase": one.phase,
+            "group": one.group,
+            "at": place_text(measured.axis, one.point[measured.axis]),
+            "library": LIBRARIES[one.library],
+            "first": format_time(one.first_s),
+            "run": format_time(one.run_s),
+            "amortised": format_time(one.first_s / _AMORTISED + one.run_s),
+            "against": format_time(one.against_s),
+            "runs": number_text(math.ceil(one.runs)),
+        }
+        for one in told
+    ]
+    columns = (
+        Column(key="pair", label=""),
+        Column(key="phase", label="run"),
+        *([Column(key="group", label="case")] if any(one.group for one in told) else []),
+        Column(key="at", label="at"),
+        Column(key="library", label="library"),
+        Column(key="first", label="start and copies", unit=_RIGHT),
+        Column(key="run", label="a run", unit=_RIGHT),
+        Column(key="amortised", label=f"each of {_AMORTISED}", unit=_RIGHT),
+        Column(key="against", label="on the CPU", unit=_RIGHT),
+        Column(key="runs", label="runs to pay off", unit=_RIGHT),
+    )
+    return [
+        Table(
+            key="pay_offs",
+            title="Runs until a GPU has made up for its start and copies",
+            columns=columns,
+            rows=tuple(rows),
+            shown=tuple(range(len(rows))),
+            note="; ".join(
+                dict.fromkeys(
+                    f"A run is one pass over {format_count(one.point['images'])} images, at the "
+                    "batch at which the GPU takes the least time for it"
+                    for one in told
+                    if _is_feed(one)
+                )
+            ),
+        )
+    ]
+
+
+def _is_feed(pay_off: PayOff) -> bool:
+    """Return whether a run goes over images, which is as much work at every point of the sweep."""
+    return "images" in pay_off.point
+
+
+def _told_pay_off(own: Sequence[PayOff]) -> PayOff:
+    """Return that of the largest problem; if all are as large, of the shortest run."""
+    return min(own, key=lambda one: one.run_s) if _is_feed(own[-1]) else own[-1]

@@ -1,0 +1,192 @@
+"""What a machine has and can measure as a document: the page that a user sends to support."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from teho.explain.survey import (
+    SignalRange,
+    has_used_gpus,
+    hidden_of,
+    is_to_come,
+    lacking_signals,
+    names_of,
+    signal_ranges,
+    survey_verdict,
+)
+from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table
+from teho.model.metric import METRICS_BY_NAME
+from teho.model.survey import Answers, Signal, Survey
+from teho.schedulers.registry import scheduler_or_none
+from teho.show.cells import BUSY_MEANS, quantity
+from teho.version import __version__
+
+__all__ = ["devices_document"]
+
+_GPU_COLUMNS = (
+    Column(key="gpu", label="GPU"),
+    Column(key="name", label="Model"),
+    Column(key="memory", label="Memory", unit="bytes"),
+    Column(key="numa", label="NUMA"),
+    Column(key="pci", label="PCI"),
+    Column(key="limit", label="Limit", unit="W"),
+    Column(key="architecture", label="Arch"),
+    Column(key="used", label="Used"),
+    Column(key="id", label="Id"),
+)
+_SIGNAL_COLUMNS = (
+    Column(key="signal", label="Signal"),
+    Column(key="now", label="Now"),
+    Column(key="of", label="Only of"),
+)
+_Signals = Mapping[str, Mapping[str, Signal]]
+
+
+def devices_document(survey: Survey) -> Document:
+    """Lay out a survey: devices first, then signals, then versions and notes."""
+    severity, verdict = survey_verdict(survey)
+    groups = list(_groups(survey))
+    versions = [fact for vendor in survey.gpus for fact in vendor.versions.items()]
+    versions += survey.system.items()
+    return Document(
+        title=f"teho devices · {survey.host}",
+        verdict=verdict,
+        verdict_severity=severity,
+        facts=tuple(_facts(survey)),
+        tables=(
+            *(_gpus(vendor) for vendor in survey.gpus),
+            *(_had(title, signals) for title, signals in groups),
+        ),
+        lists=(
+            Listing(key="next", title="Next", items=tuple(_next(survey)), level="first"),
+            *(_lacking(title, signals, to_come=True) for title, signals in groups),
+            *(_lacking(title, signals, to_come=False) for title, signals in groups),
+            Listing(
+                key="versions",
+                title="Versions",
+                items=tuple(Item(lead=name, text=text) for name, text in versions if text),
+                level="why",
+            ),
+            Listing(
+                key="notes",
+                title="Notes",
+                items=tuple(
+                    Item(text=note) for one in (*survey.gpus, survey.node) for note in one.notes
+                ),
+                level="why",
+            ),
+        ),
+        teho_version=__version__,
+    )
+
+
+def _next(survey: Survey) -> Iterator[Item]:
+    hushed = has_used_gpus(survey) or any(one.state == "failed" for one in survey.gpus)
+    for vendor in survey.gpus:
+        if vendor.next_step and (vendor.state == "failed" or not hushed):
+            yield Item(lead=vendor.of.upper(), text=vendor.next_step)
+
+
+def _facts(survey: Survey) -> Iterator[Fact]:
+    yield Fact("host", "Host", survey.host)
+    if survey.job_id:
+        job = f"{scheduler_or_none(survey.scheduler).title} {survey.job_id}"
+        yield Fact("job", "Job", job.strip())
+    of_all = f"of {survey.core_count_node}" if survey.core_count_node else ""
+    yield Fact("cores", "Cores", len(survey.cores), note=of_all)
+    yield Fact("memory_node_bytes", "Memory", survey.memory_node_bytes, "bytes")
+    yield Fact("cpu_model", "CPU", survey.cpu_model or None)
+    for name, value in survey.visible.items():
+        yield Fact(name, name, value)
+
+
+def _gpus(vendor: Answers) -> Table:
+    names, hidden = names_of(vendor), hidden_of(vendor)
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "gpu": names[device.id],
+            "name": device.name.removeprefix(f"{vendor.of.upper()} "),
+            "memory": device.memory_bytes,
+            "numa": device.numa_node,
+            "pci": device.pci_bus_id,
+            "limit": device.power_limit_w,
+            "architecture": device.architecture or None,
+            "used": "no" if device in hidden else "yes",
+            "id": device.id,
+        }
+        for device in (*vendor.devices, *hidden)
+    )
+    notes = []
+    if any(device.parent_id for device in vendor.devices):
+        notes.append("0:1 is the second MIG instance of GPU 0.")
+    if hidden and vendor.devices:
+        notes.append("A program started here does not use those that say no.")
+    return Table(
+        key="gpus",
+        title=f"{len(rows)} {vendor.of.upper()} {'GPU' if len(rows) == 1 else 'GPUs'}",
+        columns=_GPU_COLUMNS,
+        rows=rows,
+        note=" ".join(notes),
+    )
+
+
+def _groups(survey: Survey) -> Iterator[tuple[str, _Signals]]:
+    """Yield the signals of all devices of a model, with their title; the node's come last."""
+    for vendor in survey.gpus:
+        names = names_of(vendor)
+        for model in dict.fromkeys(device.name for device in vendor.devices):
+            alike = [device for device in vendor.devices if device.name == model]
+            signals = {names[device.id]: vendor.signals[device.id] for device in alike}
+            yield _gpu_names(signals), signals
+    if survey.node.signals:
+        yield "the node", survey.node.signals
+
+
+def _gpu_names(names: Collection[str]) -> str:
+    """Name some GPUs: `GPU 3`, `GPUs 0, 2`, `GPUs 0 to 7`."""
+    listed = list(names)
+    first = int(listed[0]) if listed[0].isdecimal() else 0
+    if len(listed) > 2 and listed == [str(first + place) for place in range(len(listed))]:
+        return f"GPUs {listed[0]} to {listed[-1]}"
+    return f"GPU{'' if len(names) == 1 else 's'} {', '.join(listed)}"
+
+
+def _had(title: str, signals: _Signals) -> Table:
+    ranges = list(signal_ranges(signals))
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "signal": METRICS_BY_NAME[one.metric].label,
+            "now": _range(one),
+            "of": _gpu_names(one.devices) if len(one.devices) < len(signals) else "",
+        }
+        for one in ranges
+    )
+    is_partial = any(row["of"] for row in rows)
+    return Table(
+        key="signals",
+        title=f"Signals of {title}",
+        columns=_SIGNAL_COLUMNS if is_partial else _SIGNAL_COLUMNS[:2],
+        rows=rows,
+        note=BUSY_MEANS if any(one.metric == "gpu_busy_percent" for one in ranges) else "",
+    )
+
+
+def _range(one: SignalRange) -> str:
+    metric = METRICS_BY_NAME[one.metric]
+    low, high = quantity(one.low, metric.unit), quantity(one.high, metric.unit)
+    total = " in all" if metric.kind == "counter" else ""
+    return f"{low if low == high else f'{low} to {high}'}{total}"
+
+
+def _lacking(title: str, signals: _Signals, *, to_come: bool) -> Listing:
+    items = tuple(
+        Item(
+            lead=", ".join(METRICS_BY_NAME[name].label for name in names)
+            + (f" ({_gpu_names(devices)})" if len(devices) < len(signals) else ""),
+            text=": ".join(filter(None, (*([] if to_come else [str(why)]), why.detail))),
+        )
+        for (why, devices), names in lacking_signals(signals).items()
+        if is_to_come(why) is to_come
+    )
+    what = "still to come" if to_come else "that cannot be had"
+    return Listing(key="lacking", title=f"Signals of {title} {what}", items=items)

@@ -1,0 +1,1 @@
+"""From a run's figures and findings to its `Report`."""

@@ -1,0 +1,308 @@
+"""From a run's figures and findings to its `Report`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from teho.config.electricity import Electricity
+from teho.explain.policy import Policy, load_policy
+from teho.explain.roofline import rooflines_of
+from teho.explain.shared_thresholds import OUTLIERS
+from teho.explain.step import absent_hosts, ending, failed, first_failure, offset_s
+from teho.explain.totals import cores_used, mean_of
+from teho.explain.wording import listed
+from teho.model.document import Fact, Report, Table, VerdictSeverity
+from teho.model.finding import Abstention, Finding, Severity
+from teho.model.missing import Missing, Reason
+from teho.model.run import Run, RunState
+from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.watched import WatchedProcess
+from teho.show.build.report.activity import activity_facts
+from teho.show.build.report.energy import energy_facts
+from teho.show.build.report.plots import heat_map_of, plots_of
+from teho.show.build.report.roofline import rooflines_view
+from teho.show.build.report.step import clock_notes, ended_words, gaps, killed_words, node_count
+from teho.show.build.report.tables import tables_of
+from teho.show.build.report.time import time_tables
+from teho.units import format_bytes, format_duration
+from teho.version import __version__
+
+__all__ = ["build_report"]
+
+
+def build_report(
+    run: Run,
+    state: RunState,
+    summary: Summary,
+    *,
+    findings: Sequence[Finding] = (),
+    abstentions: Sequence[Abstention] = (),
+    problems: Sequence[str] = (),
+    plots: bool = True,
+    policy: Policy | None = None,
+    electricity: Electricity | None = None,
+    processes: Sequence[WatchedProcess] = (),
+) -> Report:
+    """Lay out a whole report.
+
+    Args:
+        run: what the recording says of itself.
+        state: whether it goes on, has finished or was cut off.
+        summary: its figures.
+        findings: what the rules found, most important first.
+        abstentions: what the rules could not judge.
+        problems: sentences about rows that did not read.
+        plots: whether to draw every metric over time; text has no use for them.
+        policy: the thresholds by which rows of tables stand out; None: the shipped ones.
+        electricity: what a kWh costs and emits; None: nobody says.
+        processes: what the probe saw of Python processes.
+    """
+    verdict, severity = _verdict(run, state, summary, findings)
+    policy = policy or load_policy()
+    rooflines, unplaced = rooflines_of(run, summary, policy)
+    return Report(
+        title=run.name or run.id,
+        run_id=run.id,
+        name=run.name,
+        command=shlex.join(run.command),
+        state=state.value,
+        verdict=verdict,
+        verdict_severity=severity,
+        facts=tuple(_facts(run, state, summary, electricity or Electricity())),
+        tables=(
+            *time_tables(summary.program, len(processes)),
+            *map(_leveled, tables_of(run, state, summary, policy.thresholds[OUTLIERS])),
+        ),
+        findings=tuple(findings),
+        abstentions=(*abstentions, *([unplaced] if unplaced else [])),
+        troubles=(*gaps(run, state, summary), *_troubles(run, problems)),
+        notes=(*clock_notes(run), *_notes(run)),
+        plots=plots_of(summary) if plots else (),
+        heat_map=heat_map_of(summary) if plots else None,
+        rooflines=rooflines_view(rooflines, len(summary.nodes)),
+        teho_version=__version__,
+    )
+
+
+_IN_FACTS = frozenset({"cpus", "memory", "io"})
+"""Tables of which one row says little more than the facts."""
+_IN_DETAIL = frozenset({"gpu_energy", "node_energy"})
+"""Tables of which the facts have the sum."""
+
+
+def _leveled(table: Table) -> Table:
+    is_said = table.key in _IN_DETAIL or (table.key in _IN_FACTS and len(table.rows) == 1)
+    return msgspec.structs.replace(table, level="why") if is_said else table
+
+
+# Verdict
+
+
+def _verdict(
+    run: Run, state: RunState, summary: Summary, findings: Sequence[Finding]
+) -> tuple[str, VerdictSeverity]:
+    grave = [
+        (finding.sentence, finding.severity)
+        for finding in findings
+        if finding.severity is not Severity.REMARK
+    ]
+    lost = killed_words(run, state)
+    if lost and (not grave or grave[0][1] is not Severity.CRITICAL):
+        grave.insert(0, (lost, Severity.CRITICAL))
+    if grave:
+        more = len(grave) - 1
+        also = f" {more} more finding{'s' if more > 1 else ''} below." if more else ""
+        return grave[0][0] + also, grave[0][1].value
+    used = _use(summary)
+    if used is None:
+        reason = "too short to be sampled" if run.end and run.nodes else "nothing was recorded"
+        return f"Not judged: {reason}.", "unknown"
+    too_short = any(finding.kind == "job_too_short" for finding in findings)
+    if too_short:
+        return f"{used}, but it was too short to judge.", "unknown"
+    absent = absent_hosts(run)
+    if state is not RunState.RUNNING and absent:
+        return f"{used}; {listed(absent)} left no recording.", "unknown"
+    if run.end and failed(run.end):
+        return f"{used}; it failed: {ending(run.end)}.", "critical"
+    words = "nothing found to change" if state is RunState.FINISHED else _STATE_WORDS[state]
+    return f"{used}; {words}.", "good" if run.nodes else "unknown"
+
+
+_STATE_WORDS = {
+    RunState.RUNNING: "it is still running",
+    RunState.INTERRUPTED: "the recording was cut off",
+    RunState.FINISHED: "finished",
+}
+
+
+def _use(summary: Summary) -> str | None:
+    """Say in one clause what the run used; None when nothing was sampled."""
+    time = f"in {format_duration(summary.elapsed_s)}"
+    several = len(summary.gpus) > 1
+    who = f"The {len(summary.gpus)} GPUs" if several else "The GPU"
+    busy = mean_of(summary.gpus, "gpu_busy_percent")
+    if isinstance(busy, float):
+        return f"{who} {'were' if several else 'was'} busy {busy:.0f} % of the time {time}"
+    active = mean_of(summary.gpus, "gpu_sm_active_percent")
+    if isinstance(active, float):  # of MIG instances that is all there is
+        its = "their" if several else "its"
+        return f"{who} had work for {active:.0f} % of {its} multiprocessors {time}"
+    nodes = [node for node in summary.nodes if not isinstance(node.cpu_cores_used, Missing)]
+    if not nodes:
+        return None
+    used = sum(node.cpu_cores_used for node in nodes if isinstance(node.cpu_cores_used, float))
+    cores = sum(node.cores for node in nodes)
+    return f"The program kept {used:.1f} of {cores} cores busy {time}"
+
+
+# Facts
+
+
+def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity) -> Iterable[Fact]:
+    yield Fact("elapsed_s", "Time", summary.elapsed_s, "s")
+    yield Fact("ended", "Ended", _ending(run, state))
+    yield from _job_facts(run)
+    cores = sum(node.cores for node in summary.nodes)
+    nodes = node_count(run)
+    if nodes > 1:
+        recorded = len(run.nodes)
+        yield Fact(
+            "nodes", "Nodes", nodes, note="" if recorded == nodes else f"{recorded} recorded"
+        )
+    if run.step and run.has_tasks:
+        yield Fact("task_count", "Tasks", run.step.task_count)
+    yield Fact(
+        "cores_used", "Cores used", cores_used(run, summary), note=f"of {cores:,}" if cores else ""
+    )
+    peak, limit = _memory(summary)
+    note = "" if isinstance(limit, Missing) else f"of {format_bytes(limit)}"
+    yield Fact("memory_peak_bytes", "Memory", peak, "bytes", note)
+    yield from _pace_facts(summary)
+    if summary.gpus:
+        yield Fact("gpu_count", "GPUs", len(summary.gpus))
+        yield from _gpu_facts(run, state, summary, electricity)
+    yield from _accounting_facts(run, state, summary, limit)
+
+
+def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure) -> Iterable[Fact]:
+    """Yield what `seff` tells and people can do without."""
+    cores = sum(node.cores for node in summary.nodes)
+    yield Fact("state_words", "State", _accounting_state(run, state), aside=True)
+    yield Fact("node_count", "Nodes", node_count(run), aside=True)
+    if cores:
+        yield Fact("cores_per_node", "Cores per node", cores // len(summary.nodes), aside=True)
+        yield Fact("core_walltime_s", "Core time", cores * summary.elapsed_s, "s", aside=True)
+    yield Fact("cpu_used_s", "CPU time", summary.cpu_s, "s", aside=True)
+    yield Fact("memory_limit_bytes", "Memory limit", limit, "bytes", aside=True)
+
+
+def _pace_facts(summary: Summary) -> Iterable[Fact]:
+    """Yield how fast the longest of the program's processes made steps, where it is known to."""
+    progress = summary.program.mains[0].process.progress if summary.program else ()
+    if progress and progress[-1].steps_per_s:
+        note = f"over {progress[-1].steps:,} steps"
+        yield Fact("steps_per_s", "Pace", progress[-1].steps_per_s, "step/s", note)
+
+
+def _gpu_facts(
+    run: Run, state: RunState, summary: Summary, electricity: Electricity
+) -> Iterable[Fact]:
+    gpus = summary.gpus
+    seen = sum(isinstance(gpu.stats.get("gpu_busy_percent"), Stat) for gpu in gpus)
+    note = f"{seen} of {len(gpus)} GPUs" if 0 < seen < len(gpus) else ""
+    yield Fact("gpu_busy_percent", "GPU busy", mean_of(gpus, "gpu_busy_percent"), "%", note)
+    yield from activity_facts(summary)
+    yield from energy_facts(run, state, summary, electricity)
+
+
+def _job_facts(run: Run) -> Iterable[Fact]:
+    allocations = [node.allocation for node in run.nodes if node.allocation.job_id]
+    if not allocations:
+        return
+    first = allocations[0]
+    yield Fact("job_id", "Job", first.job_id)
+    if first.cluster:
+        yield Fact("cluster", "Cluster", first.cluster)
+    if first.partition:
+        yield Fact("partition", "Partition", first.partition)
+
+
+def _ending(run: Run, state: RunState) -> str:
+    if run.step and any(task.end for task in run.tasks):
+        return ended_words(run, run.step, state)
+    if run.end is None:
+        return (
+            "still running" if state is RunState.RUNNING else "not known, the recorder was cut off"
+        )
+    return ending(run.end)
+
+
+def _accounting_state(run: Run, state: RunState) -> str:
+    """Say the state in the words of Slurm's accounting."""
+    end = run.end or first_failure(run)
+    if end is None or state is RunState.RUNNING:
+        return "RUNNING" if state is RunState.RUNNING else "UNKNOWN"
+    if end.exit_code is None and end.signal is None:
+        return (end.job_state or "unknown").upper()
+    if end.signal is not None:
+        return f"{'FAILED' if failed(end) else 'CANCELLED'} (signal {end.signal})"
+    return f"{'FAILED' if failed(end) else 'COMPLETED'} (exit code {end.exit_code})"
+
+
+def _memory(summary: Summary) -> tuple[Figure, Figure]:
+    """Return peak and limit of the node that came nearest to its limit."""
+    nothing = Missing(Reason.UNRECORDED, "no sample was taken")
+    nodes = [node for node in summary.nodes if not isinstance(node.memory_peak_bytes, Missing)]
+    if not nodes:
+        first = summary.nodes[0] if summary.nodes else None
+        return nothing, first.memory_limit_bytes if first else nothing
+    fullest = max(nodes, key=_share_of_memory)
+    return fullest.memory_peak_bytes, fullest.memory_limit_bytes
+
+
+def _share_of_memory(node: NodeSummary) -> float:
+    peak, limit = node.memory_peak_bytes, node.memory_limit_bytes
+    if isinstance(peak, Missing):
+        return 0.0
+    return peak if isinstance(limit, Missing) else peak / limit
+
+
+# Notes
+
+
+def _troubles(run: Run, problems: Sequence[str]) -> Iterable[str]:
+    offsets_s = {node.name: offset_s(run, node) for node in run.nodes}
+    told: dict[str, float] = {}
+    places: dict[str, list[str]] = {}
+    parts = (
+        *((node.name, node.troubles) for node in run.nodes),
+        *((task.node, task.troubles) for task in run.tasks),
+        ("", run.troubles),
+    )
+    for name, troubles in parts:
+        for trouble in troubles:
+            # The recorder tells its supervisor too, so that one of the two survives.
+            told.setdefault(trouble.what, max(0.0, trouble.elapsed_s + offsets_s.get(name, 0.0)))
+            places.setdefault(trouble.what, []).extend([name] if name else [])
+    for what, after_s in told.items():
+        yield f"{_prefix(run, places[what])}After {format_duration(after_s)}: {what}."
+    yield from dict.fromkeys(problems)
+
+
+def _notes(run: Run) -> Iterable[str]:
+    places: dict[str, list[str]] = {}
+    for node in run.nodes:
+        for note in (*node.allocation.notes, *node.notes):
+            places.setdefault(note, []).append(node.name)
+    for note, names in places.items():
+        yield f"{_prefix(run, names)}{note}"
+
+
+def _prefix(run: Run, names: Sequence[str]) -> str:
+    """Name the nodes that a sentence is about, where it is not about all of them."""
+    unique = list(dict.fromkeys(names))
+    return f"{listed(unique)}: " if 0 < len(unique) < len(run.nodes) else ""

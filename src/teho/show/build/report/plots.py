@@ -1,0 +1,128 @@
+"""Every metric over time, as the view holds it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from teho.model.document import Plot, PlotSeries
+from teho.model.metric import METRICS, METRICS_BY_NAME, Metric
+from teho.model.summary import Summary
+
+__all__ = ["heat_map_of", "plots_of"]
+
+Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
+
+_GROUPS: tuple[tuple[str, Group], ...] = (
+    ("gpu_", "GPU"),
+    ("cpu_", "CPU"),
+    ("load_", "CPU"),
+    ("runnable_", "CPU"),
+    ("context_", "CPU"),
+    ("job_cpu", "CPU"),
+    ("job_processes", "CPU"),
+    ("job_threads", "CPU"),
+    ("job_runnable", "CPU"),
+    ("job_memory", "Memory"),
+    ("job_resident", "Memory"),
+    ("job_shared", "Memory"),
+    ("job_cache", "Memory"),
+    ("node_", "Memory"),
+    ("oom_", "Memory"),
+)
+
+
+_HEAT_BINS = 120
+"""Columns of a heat map: as many as are still wider than a hair on a telephone."""
+
+
+def heat_map_of(summary: Summary) -> Plot | None:
+    """Return how busy each of several GPUs was, in few bins; None for one GPU, or none seen."""
+    metric = METRICS_BY_NAME["gpu_busy_percent"]
+    series = tuple(_plot_series(summary, metric, every=True))
+    if len(series) < 2 or not any(value is not None for one in series for value in one.values):
+        return None
+    width = math.ceil(summary.bin_count / _HEAT_BINS)
+    starts = range(0, summary.bin_count, width)
+    return Plot(
+        key=metric.name,
+        title="Every GPU over time",
+        unit=metric.unit,
+        meaning=metric.meaning,
+        group="GPU",
+        elapsed_s=[
+            round((start + min(start + width, summary.bin_count)) / 2 * summary.bin_s, 3)
+            for start in starts
+        ],
+        series=tuple(
+            one
+            if width == 1
+            else PlotSeries(
+                one.label, [_mean(one.values[start : start + width]) for start in starts]
+            )
+            for one in series
+        ),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(f"{math.fsum(known) / len(known):.5g}") if known else None
+
+
+def plots_of(summary: Summary) -> tuple[Plot, ...]:
+    """Draw every metric that was recorded, a line for each device that has it."""
+    return tuple(_plots(summary))
+
+
+def _plots(summary: Summary) -> Iterable[Plot]:
+    middles = [round((i + 0.5) * summary.bin_s, 3) for i in range(summary.bin_count)]
+    for metric in METRICS:
+        if metric.per_core:
+            continue
+        series = tuple(_plot_series(summary, metric))
+        if series:
+            yield Plot(
+                key=metric.name,
+                title=_plot_title(metric),
+                unit=_plot_unit(metric),
+                meaning=metric.meaning,
+                group=next(
+                    (group for start, group in _GROUPS if metric.name.startswith(start)),
+                    "I/O and network",
+                ),
+                elapsed_s=middles,
+                series=series,
+            )
+
+
+def _plot_title(metric: Metric) -> str:
+    """Name what is drawn: a counter is drawn as its rate, which may have a name of its own."""
+    rates = {
+        "gpu_energy_j": "GPU power, by the energy counter",
+        "job_cpu_s": "Cores used by the program",
+    }
+    title = rates.get(metric.name, metric.label)
+    return title[0].upper() + title[1:]
+
+
+def _plot_unit(metric: Metric) -> str:
+    if metric.kind == "gauge":
+        return metric.unit
+    return {"J": "W", "s": "cores", "": "per s"}.get(metric.unit, f"{metric.unit}/s")
+
+
+def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> Iterable[PlotSeries]:
+    """Yield a line for each device that recorded a metric, or for `every` one."""
+    nothing: list[float | None] = [None] * summary.bin_count
+    several = len(summary.nodes) > 1
+    for node in summary.nodes:
+        if metric.scope == "node":
+            if metric.name in node.series:
+                yield PlotSeries(node.name, node.series[metric.name])
+            continue
+        for gpu in node.gpus:
+            if every or metric.name in gpu.series:
+                label = f"{node.name} GPU {gpu.position}" if several else f"GPU {gpu.position}"
+                yield PlotSeries(label, gpu.series.get(metric.name, nothing))

@@ -1,0 +1,125 @@
+"""What stands out in a table of many rows, and which of them stand for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from teho.explain.outliers import stand_out
+from teho.explain.wording import joined, span
+from teho.model.document import Cell, Column, Table
+from teho.model.finding import Threshold
+
+__all__ = ["Judged", "ranked"]
+
+_FOLDED_FROM = 17
+"""Rows of a table from which on a few stand for all: two nodes of eight still show as a whole."""
+_SHOWN_LEAST, _SHOWN_MOST = 4, 12
+
+
+class Judged(NamedTuple):
+    """A column by which rows are compared, where the table has it."""
+
+    key: str
+    less: str
+    """What is said of a row far below the others; empty: that is no news."""
+    more: str
+    unit: str = ""
+    """Unit that decides what is noise; empty: the column's own."""
+
+
+def ranked(
+    table: Table,
+    noun: str,
+    judged: Sequence[Judged],
+    limits: Mapping[str, Threshold],
+    first: Sequence[int] = (),
+) -> Table:
+    """Return a table that says which rows stand out, by how far the farthest cell is off.
+
+    Args:
+        table: its rows in their natural order, which they keep.
+        noun: what one row is, such as `node`.
+        judged: columns to compare; the first two are told of rows that a short form leaves out.
+        limits: the policy's thresholds of outliers.
+        first: places of rows that come before all others, whatever their figures.
+    """
+    units = {column.key: column.unit for column in table.columns}
+    judged = [column for column in judged if column.key in units]
+    scores: dict[int, float] = {}
+    words: dict[int, list[str]] = {}
+    for column in judged:
+        unit = column.unit or units[column.key]
+        values = [_number(row.get(column.key)) for row in table.rows]
+        for place, score in enumerate(stand_out(values, unit, limits)):
+            word = column.less if score < 0 else column.more
+            if abs(score) > 1 and word:
+                scores[place] = max(scores.get(place, 0.0), abs(score))
+                words.setdefault(place, []).append(word)
+    by_score = sorted(scores, key=lambda place: (-scores[place], place))
+    outliers = tuple(dict.fromkeys([*first, *by_score]))
+    shown = _shown(len(table.rows), outliers)
+    return msgspec.structs.replace(
+        _with_words(table, words),
+        outliers=outliers,
+        shown=shown,
+        rest=_rest(table, noun, judged[:2], shown, outliers) if shown else "",
+    )
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, (int, float)) else None
+
+
+def _with_words(table: Table, words: Mapping[int, list[str]]) -> Table:
+    if not words:
+        return table
+    rows = tuple(
+        {**row, "stands_out": ", ".join(words.get(place, [])) or None}
+        for place, row in enumerate(table.rows)
+    )
+    column = Column(key="stands_out", label="Stands out")
+    return msgspec.structs.replace(table, columns=(*table.columns, column), rows=rows)
+
+
+def _shown(count: int, outliers: Sequence[int]) -> tuple[int, ...]:
+    if count < _FOLDED_FROM:
+        return ()
+    worst = list(outliers[:_SHOWN_MOST])
+    others = [place for place in range(count) if place not in set(outliers)]
+    return (*worst, *others[: max(0, _SHOWN_LEAST - len(worst))])
+
+
+def _rest(
+    table: Table,
+    noun: str,
+    told: Sequence[Judged],
+    shown: Sequence[int],
+    outliers: Sequence[int],
+) -> str:
+    """Say how many rows are left out, and between which figures they lie."""
+    left = set(range(len(table.rows))).difference(shown)
+    rows = [table.rows[place] for place in left]
+    odd = len(left.intersection(outliers))
+    labels = {column.key: (_label(column), column.unit) for column in table.columns}
+    ranges = []
+    for column in told:
+        label, unit = labels[column.key]
+        values = [value for row in rows if (value := _number(row.get(column.key))) is not None]
+        lacking = len(rows) - len(values)
+        ranges += [f"{label} {span(values, unit)}"] if values else []
+        ranges += [f"{label} missing in {lacking}"] if lacking else []
+    alike = f", of which {odd} stand out" if odd else " alike"
+    plural = "" if len(left) == 1 else "s"
+    return f"and {len(left)} more {noun}{plural}{alike}: {joined(ranges)}"
+
+
+def _label(column: Column) -> str:
+    """Return a column's name within a sentence: `power`, `GPU busy`, `program read`."""
+    # Of a band of statistics it is the mean that is compared.
+    label = column.label if column.label.isupper() else column.label.lower()
+    part = "" if column.label == "Mean" else f" {label}"
+    name = f"{column.band}{part}" if column.band else column.label
+    return name if name[:2].isupper() else name[:1].lower() + name[1:]

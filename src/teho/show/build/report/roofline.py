@@ -1,0 +1,142 @@
+"""The rooflines of a run, as the view holds them: figures, labels and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from teho.explain.context import NodeGpu
+from teho.explain.peaks import RATES, Peaks
+from teho.explain.roofline import PIPES, Place, Roofline, uncounted
+from teho.explain.wording import joined
+from teho.model import document
+from teho.model.metric import METRICS_BY_NAME
+from teho.show.cells import between
+from teho.units import format_quantity
+
+__all__ = ["rooflines_view"]
+
+_LABELS = {
+    "fp64_tflops": "FP64",
+    "fp32_tflops": "FP32",
+    "fp16_tflops": "FP16",
+    "tensor_fp64_tflops": "FP64 tensor",
+    "tensor_tf32_tflops": "TF32 tensor",
+    "tensor_16bit_tflops": "16-bit tensor",
+}
+_ALIKE = 1.08
+"""Roofs that differ by less would be one line: they share it, and its label."""
+_ACTIVE_PERCENT = 1.0
+"""From this share of the time on, a pipe counts as used, in the drawing."""
+
+
+def rooflines_view(
+    rooflines: Sequence[Roofline], node_count: int
+) -> tuple[document.RooflinePlot, ...]:
+    """Lay out rooflines, as `explain.roofline` found them, on this many nodes."""
+    return tuple(_one(roofline, several_nodes=node_count > 1) for roofline in rooflines)
+
+
+def _one(roofline: Roofline, *, several_nodes: bool) -> document.RooflinePlot:
+    many = f"mean of {len(roofline.places)} GPUs"
+    points = tuple(
+        _point(_name(of, several_nodes=several_nodes), place) for of, place in roofline.places
+    )
+    return document.RooflinePlot(
+        model=roofline.model,
+        sentence=_sentence(roofline) + (f", {many}" if len(points) > 1 else ""),
+        notes=tuple(_notes(roofline)),
+        memory_bytes_per_s=roofline.peaks.memory_bytes_per_s,
+        roofs=_roofs(roofline),
+        points=points,
+        mean=_point(points[0].label if len(points) == 1 else many, roofline.mean),
+    )
+
+
+def _name(of: NodeGpu, *, several_nodes: bool) -> str:
+    return f"{of.node.name} GPU {of.gpu.position}" if several_nodes else f"GPU {of.gpu.position}"
+
+
+def _point(label: str, place: Place) -> document.RooflinePoint:
+    return document.RooflinePoint(
+        label=label,
+        bytes_per_s=place.bytes_per_s,
+        least_flop_per_s=place.least_flop_per_s,
+        most_flop_per_s=place.most_flop_per_s,
+        least_flop_per_byte=place.least_flop_per_byte,
+        most_flop_per_byte=place.most_flop_per_byte,
+    )
+
+
+def _roofs(roofline: Roofline) -> tuple[document.Roof, ...]:
+    """Return the roofs from low to high; those that are nearly one are one."""
+    peaks, active = roofline.peaks, set(_active_rates(roofline))
+    rates = sorted(
+        (flop_per_s, rate) for rate in RATES if (flop_per_s := peaks.flop_per_s(rate)) is not None
+    )
+    groups: list[list[tuple[float, str]]] = []
+    for rate in rates:
+        if groups and rate[0] < groups[-1][0][0] * _ALIKE:
+            groups[-1].append(rate)
+        else:
+            groups.append([rate])
+    return tuple(
+        document.Roof(
+            label=", ".join(_LABELS[rate] for _, rate in group),
+            flop_per_s=group[0][0],
+            active=any(rate in active for _, rate in group),
+        )
+        for group in groups
+    )
+
+
+def _active_rates(roofline: Roofline) -> Iterable[str]:
+    for metric, percent in roofline.mean.pipe_percent.items():
+        if percent >= _ACTIVE_PERCENT:
+            yield from PIPES[metric]
+
+
+def _sentence(roofline: Roofline) -> str:
+    """Say which roof the run is at: `memory-bound: 71 % of 3.35 TB/s at 12 FLOP/byte`."""
+    mean = roofline.mean
+    memory = (
+        f"{format_quantity(mean.memory_percent, '%')} of "
+        f"{format_quantity(roofline.peaks.memory_bytes_per_s, 'B/s')}"
+    )
+    pipe, percent = max(mean.pipe_percent.items(), key=lambda item: item[1])
+    busiest = f"{METRICS_BY_NAME[pipe].label} active {format_quantity(percent, '%')} of the time"
+    intensity = between(mean.least_flop_per_byte, mean.most_flop_per_byte, "FLOP/byte")
+    if roofline.bound == "memory":
+        return f"memory-bound: {memory} at {intensity}"
+    if roofline.bound == "arithmetic":
+        flops = between(mean.least_flop_per_s, mean.most_flop_per_s, "FLOP/s")
+        return f"compute-bound: {busiest}, at most {flops}, at {intensity}"
+    return f"under both roofs: memory at {memory}, {busiest}, at {intensity}"
+
+
+def _notes(roofline: Roofline) -> Iterable[str]:
+    mean, peaks = roofline.mean, roofline.peaks
+    yield (
+        "Arithmetic is an upper bound: how long each pipe was active, times its peak at the "
+        "highest clock."
+    )
+    if mean.least_flop_per_s < mean.most_flop_per_s:
+        yield (
+            "Which precision the tensor cores ran in is not recorded: the span is from TF32 to "
+            "16 bit; FP8 would be more, FP64 less."
+        )
+    elif mean.pipe_percent.get("gpu_tensor_percent") and "tensor_tf32_tflops" in peaks.unknown:
+        yield "The tensor cores are counted as if they had run in 16 bit, which is not recorded."
+    if roofline.bound == "neither":
+        yield (
+            "Between the roofs and the run lie waiting, launches and latency, or phases of "
+            "different kinds, of which this is the mean."
+        )
+    unknown = uncounted(roofline)
+    if unknown:
+        yield f"Not counted, for want of a peak: {joined(unknown)}."
+    yield _source(peaks)
+
+
+def _source(peaks: Peaks) -> str:
+    part = f" This GPU is a slice: {peaks.part}." if peaks.part else ""
+    return f"Peaks: {peaks.source}.{part}"

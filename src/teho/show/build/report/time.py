@@ -1,0 +1,186 @@
+"""Where a Python program's time went, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from teho.explain.lines import own_lines, sections_s, share_interval
+from teho.model.document import Cell, Column, Table
+from teho.model.program import OwnLine, Program
+from teho.model.watched import Frame, WatchedProcess
+
+__all__ = ["time_tables"]
+
+_LEAST_PERCENT = 1.0
+"""What takes less of the time is left out."""
+_MOST_LINES = 12
+_CHANGED_POINTS = 15.0
+"""By how much a line's share of a quarter of the run differs before that is told."""
+
+
+def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
+    """Yield what the main thread of a program's longest process did, and in which lines.
+
+    Args:
+        program: None if no Python was looked into.
+        processes: how many were, workers and launchers included.
+    """
+    if program is None:
+        return
+    main = program.mains[0]
+    process = main.process
+    rows: list[dict[str, Cell]] = []
+    for spent in main.spent:
+        share = 100 * spent.wall_s / process.seen_s
+        if share < _LEAST_PERCENT:
+            continue
+        rows.append(
+            {
+                "doing": spent.doing.value,
+                **_share(process, spent.wall_s),
+                "wall_s": spent.wall_s,
+                "line": _place(spent.lines[0][0]) if spent.lines else "",
+            }
+        )
+    yield Table(
+        key="time",
+        title="Where the time went",
+        columns=(
+            Column(key="doing", label="Activity"),
+            *_SHARE_COLUMNS,
+            Column(key="wall_s", label="Time", unit="s"),
+            Column(key="line", label="Top line"),
+        ),
+        rows=tuple(rows),
+        note=_how(process, processes),
+    )
+    if table := _line_table(process):
+        yield table
+    if process.phases:
+        yield _phase_table(process)
+
+
+_SHARE_COLUMNS = (
+    Column(key="share_percent", label="Share", unit="%", decimals=0),
+    Column(key="interval", label="95 % CI"),
+)
+
+
+def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
+    """Return a share of a process's time with its interval, if its looks have one."""
+    share = 100 * wall_s / process.seen_s
+    cells: dict[str, Cell] = {"share_percent": share}
+    interval = share_interval(share, process.independent_looks) if process.from_outside else None
+    if interval:
+        low, high = interval
+        cells |= {"interval": f"{low:.0f}–{high:.0f}", "low_percent": low, "high_percent": high}
+    return cells
+
+
+def _how(process: WatchedProcess, processes: int) -> str:
+    of = f"Python {process.python}, process {process.pid}"
+    of += f" (one of {processes})" if processes > 1 else ""
+    if process.from_outside:
+        looks = round(sum(seen.looks for seen in process.stacks))
+        return (
+            f"{of}: {looks} samples of its main thread. The 95 % confidence intervals (CI) follow "
+            "from the number of samples."
+        )
+    why = f": {process.why_inside}" if process.why_inside else ""
+    return (
+        f"{of}, sampled by a thread of its own{why}. Lines less than 5 ms apart cannot be "
+        "separated: their time may be counted for the line after them."
+    )
+
+
+def _line_table(process: WatchedProcess) -> Table | None:
+    """Return the program's own lines, section by section."""
+    lines = [
+        line for line in own_lines(process) if 100 * line.total_s / process.seen_s >= _LEAST_PERCENT
+    ]
+    # What leads to several sections, such as `main()`, says nothing of any of them.
+    places = [(line.frame.file, line.frame.line) for line in lines]
+    lines = [
+        line
+        for line, place in zip(lines, places, strict=True)
+        if 100 * line.own_s / process.seen_s >= _LEAST_PERCENT or places.count(place) == 1
+    ]
+    told = sorted(lines, key=lambda line: -line.total_s)[:_MOST_LINES]
+    rows: list[dict[str, Cell]] = []
+    for section, wall_s in sections_s(process).items():
+        of = [line for line in told if line.section is section]
+        if of:
+            share = 100 * wall_s / process.seen_s
+            rows.append(_EMPTY | {"line": section.value, "total_percent": share})
+            rows += [_line_row(process, line) for line in of]
+    if not rows:
+        return None
+    changes = any(row["change"] for row in rows)
+    return Table(
+        key="lines",
+        title="Lines of the program",
+        columns=(
+            Column(key="line", label="Line"),
+            Column(key="total_percent", label="Total", unit="%", decimals=0),
+            Column(key="share_percent", label="Self", unit="%", decimals=0),
+            Column(key="interval", label="95 % CI"),
+            *([Column(key="change", label="First → last quarter")] if changes else []),
+            Column(key="code", label="Code"),
+            Column(key="doing", label="Activity", aside=True),
+        ),
+        rows=tuple(rows),
+        note=_LINES_NOTE + (_CHANGE_NOTE if changes else ""),
+    )
+
+
+_LINES_NOTE = (
+    "Self: the line and the library functions that it calls. Total: also your own functions that "
+    "it calls."
+)
+_CHANGE_NOTE = " First → last quarter of the run: its own share (self)."
+_EMPTY: dict[str, Cell] = {
+    "line": "", "total_percent": "", "share_percent": "", "interval": "", "change": "", "code": "",
+    "doing": "",
+}  # fmt: skip
+
+
+def _line_row(process: WatchedProcess, line: OwnLine) -> dict[str, Cell]:
+    row = _EMPTY | {
+        "line": f"  {_place(line.frame)}",
+        "total_percent": 100 * line.total_s / process.seen_s,
+        "code": line.frame.text or line.frame.function,
+        "doing": line.doing.value,
+    }
+    if 100 * line.own_s / process.seen_s >= _LEAST_PERCENT:
+        row |= _share(process, line.own_s)
+    parts = line.parts_percent
+    if parts and abs(parts[-1] - parts[0]) >= _CHANGED_POINTS:
+        row["change"] = f"{parts[0]:.0f} → {parts[-1]:.0f} %"
+    return row
+
+
+def _phase_table(process: WatchedProcess) -> Table:
+    """Tell how much time went into what the program calls its phases."""
+    return Table(
+        key="phases",
+        title="Phases",
+        columns=(
+            Column(key="phase", label="Phase"),
+            Column(key="share_percent", label="Share", unit="%", decimals=1),
+            Column(key="wall_s", label="Time", unit="s"),
+        ),
+        rows=tuple(_phase_rows(process)),
+        note="Measured by `teho.phase`. The time of a phase excludes the phases inside it.",
+    )
+
+
+def _phase_rows(process: WatchedProcess) -> Iterator[dict[str, Cell]]:
+    outside_s = max(0.0, process.wall_s - sum(process.phases.values()))
+    rows = [*sorted(process.phases.items(), key=lambda pair: -pair[1]), ("outside", outside_s)]
+    for name, wall_s in rows:
+        share = 100 * wall_s / process.wall_s
+        yield {"phase": name, "share_percent": share, "wall_s": wall_s}
+
+
+def _place(frame: Frame) -> str:
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}"

@@ -1,0 +1,111 @@
+"""What `teho tune` found as a document: the verdict, what to change, what was tried."""
+
+from __future__ import annotations
+
+from math import floor, log10
+from pathlib import Path
+
+from teho.experiment.figures import paces_of
+from teho.model.document import (
+    Cell,
+    Column,
+    Document,
+    Fact,
+    Item,
+    Listing,
+    Table,
+    VerdictSeverity,
+)
+from teho.model.tuned import Change, Settings, Tuned
+from teho.units import format_pace, many
+from teho.version import __version__
+
+__all__ = ["tune_document"]
+
+_SEVERITIES: dict[str, VerdictSeverity] = {
+    "gain": "good",
+    "no_gain": "remark",
+    "unproved": "unknown",
+}
+
+
+def tune_document(tuned: Tuned) -> Document:
+    """Lay out what was found."""
+    out = tuple(
+        Item(lead=_short(trial.settings), text=trial.why, severity="critical")
+        for trial in tuned.trials
+        if trial.why
+    )
+    return Document(
+        title="teho tune",
+        verdict=tuned.verdict,
+        verdict_severity=_SEVERITIES[tuned.outcome],
+        facts=_paces(tuned),
+        tables=(_tried(tuned),),
+        lists=(
+            Listing(
+                key="changes",
+                title="Change",
+                items=tuple(map(_change, tuned.changes)),
+                level="first",
+            ),
+            Listing(key="out", title="Not measured", items=out),
+        ),
+        notes=tuned.notes,
+        teho_version=__version__,
+    )
+
+
+def _paces(tuned: Tuned) -> tuple[Fact, ...]:
+    paces = paces_of(tuned)
+    if paces is None or tuned.gain is None:
+        return ()
+    before, after = paces
+    size = ", in steps of the size before" if "batch_size" in tuned.settings else ""
+    said = f"{format_pace(before)} → {format_pace(after)} {many(tuned.unit)}/s{size}"
+    return (Fact("paces", "", f"{said}, in {tuned.gain.pairs} pairs of runs that took turns"),)
+
+
+def _change(change: Change) -> Item:
+    return Item(
+        lead=f"{_shown(change.file)}:{change.line}" if change.file else "",
+        text=change.text if change.file else "",
+        code=(f"→ {change.set_to}",),
+        details=(change.remark,) if change.remark else (),
+    )
+
+
+def _shown(file: str) -> str:
+    """Return a path as it can be typed here."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def _tried(tuned: Tuned) -> Table:
+    measured = [trial for trial in tuned.trials if trial.runs]
+    least = min((trial.steps_per_s or 1.0 for trial in measured), default=1.0)
+    decimals = max(0, 2 - floor(log10(least)))
+    columns = (
+        Column(key="pace", label=f"{many(tuned.unit)}/s", decimals=decimals),
+        Column(key="speed", label="speed", decimals=2),
+        Column(key="waited", label="waited %", decimals=0),
+        Column(key="runs", label="runs"),
+        Column(key="settings", label="settings"),
+    )
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "pace": trial.steps_per_s,
+            "speed": trial.speed,
+            "waited": trial.waited_percent,
+            "runs": trial.runs,
+            "settings": _short(trial.settings),
+        }
+        for trial in measured
+    )
+    return Table(
+        key="tried", title="Tried", columns=columns, rows=rows, shown=tuple(range(len(rows)))
+    )
+
+
+def _short(settings: Settings) -> str:
+    return " ".join(f"{name}={value}" for name, value in settings.items()) or "as it is"

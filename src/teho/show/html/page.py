@@ -1,0 +1,229 @@
+"""A document as one HTML file that needs nothing else: no server, no address, no font."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+
+from teho.model.document import Document, Fact, Item, Listing, Report
+from teho.model.finding import Finding
+from teho.model.missing import Missing
+from teho.show.cells import (
+    SEVERITY_WORDS,
+    cell_text,
+    evidence_of,
+    is_number,
+    not_judged,
+    severity_of,
+    threshold_text,
+)
+from teho.show.html.heat import heat_section
+from teho.show.html.markup import advice, folded, inline, prose, text
+from teho.show.html.plots import plot_data, plots_section
+from teho.show.html.roofline import rooflines_section
+from teho.show.html.tables import html_tables
+
+__all__ = ["render_html"]
+
+
+def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
+    """Render a document as one self-contained page.
+
+    Nothing is fetched, and a content security policy names the only scripts that may run by their
+    hashes. Without JavaScript the plots are tables.
+
+    Args:
+        document: what to render.
+        pictures: SVG that was drawn of it.
+    """
+    has_plots = bool(document.plots or document.heat_map)
+    scripts = [_asset("templates/report.js")]
+    style = _asset("templates/report.css")
+    if has_plots:
+        scripts.insert(0, _asset("vendor/uPlot.iife.min.js"))
+        style = _asset("vendor/uPlot.min.css") + style
+    # A picture has its looks as attributes, which only 'unsafe-inline' allows; they run nothing.
+    styles = "'unsafe-inline'" if pictures else _hash(style)
+    policy = f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {styles}"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{text(_title(document))} · Teho</title>
+<style>{style}</style>
+</head>
+<body>
+{_header(document)}
+<main>
+{"".join(_sections(document, pictures))}
+</main>
+<footer>{_footer(document)}</footer>
+<script type="application/json" id="data">{plot_data(document.plots, document.heat_map)}</script>
+{f"<!-- uPlot, which draws the plots:{_asset('vendor/LICENSE.uPlot')} -->" if has_plots else ""}
+{"".join(f"<script>{script}</script>" for script in scripts)}
+</body>
+</html>
+"""
+
+
+def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
+    said = _lead(document)
+    findings = [one for one in document.findings if one is not said]
+    lists = [one for one in document.lists if one.items]
+    hidden = [one for one in lists if one.level == "why"]
+    yield from _section("Findings", "findings", _findings(findings))
+    yield from _listings(one for one in lists if one.level == "first")
+    yield from _section(
+        "Pictures",
+        "pictures",
+        "".join(f'<figure class="picture">{one}</figure>' for one in pictures),
+    )
+    yield from _section("Every GPU over time", "heats", heat_section(document.heat_map))
+    used = "What it used" if isinstance(document, Report) else "Figures"
+    yield from _section(used, "used", html_tables(document.tables))
+    yield from _listings(one for one in lists if one.level == "default")
+    yield from _section("Next", "next", _list(document.commands, advice))
+    yield from _section("Roofline", "rooflines", rooflines_section(document.rooflines))
+    yield from _section("Over time", "plots", plots_section(document.plots))
+    yield from _section("Trouble with the recording", "troubles", _list(document.troubles))
+    folds = [
+        folded("Notes", _list(document.notes)),
+        folded("Not judged", _list(not_judged(document.abstentions))),
+        *(folded(one.title, _listing(one)) for one in hidden),
+    ]
+    yield from _section("Details", "details", "".join(folds))
+
+
+@cache
+def _asset(path: str) -> str:
+    content = files("teho.show").joinpath(path).read_text(encoding="utf-8")
+    # uPlot's first line is a link to its site; the page keeps the licence instead.
+    return re.sub(r"\A/\*! https?://[^\n]*\*/\n", "", content)
+
+
+def _hash(source: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def _section(title: str, key: str, inner: str) -> list[str]:
+    if not inner:
+        return []
+    return [f'<section aria-labelledby="{key}"><h2 id="{key}">{title}</h2>\n{inner}</section>\n']
+
+
+def _lead(document: Document) -> Finding | None:
+    """Return the finding whose sentence is the headline: its advice stands below the headline."""
+    first = document.findings[0] if document.findings else None
+    return first if first and first.sentence in document.verdict else None
+
+
+def _title(document: Document) -> str:
+    return document.title or (document.run_id if isinstance(document, Report) else "")
+
+
+def _header(document: Document) -> str:
+    facts = "".join(
+        _fact(fact) for fact in document.facts if fact.value is not None and not fact.aside
+    )
+    about = f"<b>{text(document.title)}</b>"
+    command = ""
+    if isinstance(document, Report):
+        name = f"<b>{text(document.name)}</b> · " if document.name else ""
+        about = f"{name}{text(document.run_id)} · {text(document.state)}"
+        command = f'<p class="command"><code>{text(document.command)}</code></p>'
+    lead = _lead(document)
+    inner = f'<div class="lead">{_body(lead)}</div>' if lead else ""
+    return f"""<header class="{document.verdict_severity}">
+<p class="of">{about}</p>
+<p class="mark">{SEVERITY_WORDS[document.verdict_severity]}</p>
+<h1>{prose(document.verdict)}</h1>
+{inner}{command}
+{f'<dl class="facts">{facts}</dl>' if facts else ""}
+</header>"""
+
+
+def _footer(document: Document) -> str:
+    version = f"Teho {text(document.teho_version)}".strip()
+    if isinstance(document, Report):
+        return f"{version} · run <code>{text(document.run_id)}</code>"
+    return version
+
+
+def _fact(fact: Fact) -> str:
+    value = prose(cell_text(fact.value, fact.unit))
+    words = "" if is_number(fact.value) else ' class="words"'
+    note = f"<small>{prose(fact.note)}</small>" if fact.note else ""
+    if isinstance(fact.value, Missing):
+        value = f'<span class="missing">{value}</span>'
+        note += f"<small>{prose(fact.value.detail)}</small>" if fact.value.detail else ""
+    return f"<div><dt>{text(fact.label)}</dt><dd{words}>{value}{note}</dd></div>"
+
+
+def _findings(findings: Sequence[Finding]) -> str:
+    cards = "".join(_card(finding) for finding in findings)
+    return f'<ul class="cards">\n{cards}</ul>\n' if cards else ""
+
+
+def _card(finding: Finding) -> str:
+    severity = severity_of(finding.severity)
+    return f"""<li class="card {severity}">
+<p class="mark">{SEVERITY_WORDS[severity]}</p>
+<h3>{prose(finding.sentence)}</h3>
+{_body(finding)}
+</li>
+"""
+
+
+def _body(finding: Finding) -> str:
+    """Write a finding without its sentence: the advice, the figures, the thresholds folded."""
+    figures = "".join(
+        f"<div><dt>{text(item.label)}</dt><dd>{prose(cell_text(item.value, item.unit))}</dd></div>"
+        for item in evidence_of(finding)
+    )
+    limits = "".join(
+        f"<li>threshold {prose(threshold_text(limit))} · {prose(limit.source)}</li>"
+        for limit in finding.thresholds
+    )
+    return "\n".join(
+        part
+        for part in (
+            advice(finding.action),
+            f'<dl class="figures">{figures}</dl>' if figures else "",
+            folded("Thresholds", f'<ul class="limits">{limits}</ul>' if limits else ""),
+        )
+        if part
+    )
+
+
+def _list(sentences: Iterable[str], write: Callable[[str], str] = prose) -> str:
+    items = "".join(f"<li>{write(sentence)}</li>" for sentence in sentences)
+    return f'<ul class="listed">{items}</ul>\n' if items else ""
+
+
+def _listings(lists: Iterable[Listing]) -> Iterable[str]:
+    for one in lists:
+        yield from _section(text(one.title), f"list-{text(one.key)}", _listing(one))
+
+
+def _listing(listing: Listing) -> str:
+    return f'<ul class="listed">{"".join(map(_item, listing.items))}</ul>\n'
+
+
+def _item(item: Item) -> str:
+    mark = f'<span class="mark">{SEVERITY_WORDS[item.severity]}</span> ' if item.severity else ""
+    lead = f"<b>{text(item.lead)}</b>{': ' if item.text else ''}" if item.lead else ""
+    code = (
+        f'<pre tabindex="0"><code>{chr(10).join(map(text, item.code))}</code></pre>'
+        if item.code
+        else ""
+    )
+    details = "".join(f"<small>{prose(detail)}</small>" for detail in item.details)
+    named = f' class="{item.severity}"' if item.severity else ""
+    return f"<li{named}>{mark}{lead}{inline(item.text)}{details}{code}</li>\n"

@@ -1,0 +1,94 @@
+"""A table of a document as HTML: headings over bands, in a box that scrolls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from teho.model.document import Cell, Column, Table
+from teho.model.missing import Missing
+from teho.show.cells import (
+    bands,
+    column_text,
+    explanations,
+    heading_unit,
+    is_numeric,
+    telling,
+    without_shared,
+    worst_first,
+)
+from teho.show.html.markup import folded, prose, scrolling, text
+
+__all__ = ["html_table", "html_tables"]
+
+
+def html_tables(tables: Sequence[Table]) -> str:
+    """Write tables: those for all readers, then the others, folded."""
+    shown = [
+        told for table in tables if table.rows and table.level != "why" and (told := telling(table))
+    ]
+    others = [table for table in tables if table.rows and table not in shown]
+    inner = "".join(map(html_table, shown))
+    more = folded(
+        ", ".join(dict.fromkeys(table.title for table in others)),
+        f'<div class="tables">{"".join(map(html_table, others))}</div>' if others else "",
+    )
+    return (f'<div class="tables">{inner}</div>\n' if inner else "") + more
+
+
+def html_table(table: Table) -> str:
+    """Write a table with its title, in a box that scrolls."""
+    shared, columns = without_shared(table)
+    numeric = {column.key: is_numeric(column, table.rows) for column in columns}
+    rows = "".join(_row(table, place, columns, numeric) for place in worst_first(table))
+    below = [*([table.note] if table.note else []), *([table.rest] if table.rest else [])]
+    notes = "".join(f"<li>{prose(sentence)}</li>" for sentence in below)
+    missing = "".join(f"<li>{prose(sentence)}</li>" for sentence in explanations(table))
+    head = _table_head(columns, numeric)
+    return f"""<div class="table">
+<h3>{text(table.title)} <small>{escape(" · ".join(shared))}</small></h3>
+{scrolling(table.title, f"<thead>{head}</thead><tbody>{rows}</tbody>")}
+{f'<ul class="below">{notes}</ul>' if notes else ""}
+{folded("Missing values", f'<ul class="below">{missing}</ul>' if missing else "")}
+</div>
+"""
+
+
+def _row(table: Table, place: int, columns: tuple[Column, ...], numeric: dict[str, bool]) -> str:
+    row = table.rows[place]
+    cells = "".join(
+        _cell(row.get(column.key), column, numeric=numeric[column.key], heads=position == 0)
+        for position, column in enumerate(columns)
+    )
+    odd = ' class="outlier"' if place in table.outliers else ""
+    return f"<tr{odd}>{cells}</tr>\n"
+
+
+def _table_head(columns: tuple[Column, ...], numeric: dict[str, bool]) -> str:
+    """Write the headings: those of the bands above, a column's own unit behind its name."""
+    upper, lower = [], []
+    for band, members in bands(columns):
+        units = {heading_unit(column) for column in members}
+        shared = units.pop() if band and len(units) == 1 else ""
+        heading = f"{band}, {shared}" if shared else band
+        upper.append(
+            f'<th scope="colgroup" colspan="{len(members)}"><span>{text(heading)}</span></th>'
+            if band
+            else "<td></td>"
+        )
+        for column in members:
+            unit = "" if shared else heading_unit(column)
+            label = f"{column.label}, {unit}" if unit else column.label
+            side = ' class="n"' if numeric[column.key] else ""
+            lower.append(f'<th scope="col"{side}>{text(label)}</th>')
+    first = f"<tr>{''.join(upper)}</tr>" if any("<th" in cell for cell in upper) else ""
+    return f"{first}<tr>{''.join(lower)}</tr>"
+
+
+def _cell(cell: Cell, column: Column, *, numeric: bool, heads: bool) -> str:
+    classes = ["n"] if numeric else []
+    if cell is None or isinstance(cell, Missing):
+        classes.append("missing")
+    start = 'th scope="row"' if heads else "td"
+    named = f' class="{" ".join(classes)}"' if classes else ""
+    return f"<{start}{named}>{text(column_text(cell, column))}</{start[:2]}>"

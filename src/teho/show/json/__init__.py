@@ -1,0 +1,1 @@
+"""Results and documents as JSON, with their schemas."""

@@ -1,0 +1,44 @@
+r"""A plan as JSON: the `Answer` with the name and version of its form.
+
+`plan.schema.json` is generated from the types; a test holds it in step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from teho.launchers.registry import launchers
+from teho.model.plan import Answer, Option, Unfit
+from teho.show.json.noun import render_noun, schema_of
+
+__all__ = ["SCHEMA", "render_plan_json", "schema"]
+
+SCHEMA = "teho.plan/2"
+"""Name and version of the form; a change that breaks readers raises the number."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What fits, cheapest first on each cluster, and why the rest does not."""
+
+    schema: str = SCHEMA
+    options: tuple[Option, ...]
+    unfit: tuple[Unfit, ...]
+
+
+def render_plan_json(answer: Answer) -> str:
+    r"""Render a plan that `schema` describes; ends in a line break.
+
+    A byte of the command line that is not text is written out, as `\udcff`.
+    """
+    return render_noun(Plan(options=answer.options, unfit=answer.unfit))
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of what `render_plan_json` writes."""
+    found = schema_of(Plan)
+    # The type is any text, as the model does not know which files there are.
+    fields = found["$defs"]["Request"]["properties"]
+    fields["launcher"] = {"enum": sorted(launchers()), "default": fields["launcher"]["default"]}
+    return found

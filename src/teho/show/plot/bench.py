@@ -1,0 +1,170 @@
+"""Plots of `teho bench`: how the figures go along the axis, and where the lines cut."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from teho.bench.examples import LIBRARIES
+from teho.bench.judge import key_of
+from teho.bench.verdict import known_peaks, of_placement, told_pair, whose_peak
+from teho.model.bench import Crossover, Measured, Timing
+from teho.show.build.bench_tables import Scale, scale_of, told_phases
+from teho.show.plot.drawn import COLORS, drawn
+from teho.units import format_bytes, format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw"]
+
+_MARKERS = {"numpy": "o", "cupy": "s", "jax": "^", "torch": "D"}
+_PANEL_INCHES = (3.4, 2.7)
+_MOST_BESIDE = 3
+_MOST_TICKS = 7
+_BAND = "#8a949a"
+
+
+def draw(measured: Measured, form: str) -> bytes:
+    """Draw an example: panels for each phase and each group of points.
+
+    Groups of which nothing was measured are left out, and those of a single point, which have no
+    line, where others have one.
+
+    Args:
+        measured: with at least one timing.
+        form: `svg` or `png`.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    told = told_phases(measured)
+    rows = [tuple(told)] if measured.figure == "bytes" else [(phase,) for phase in told]
+    timed = {key_of(one.point) for one in measured.timings if one.phase in told}
+    places = {
+        group: sum(key_of(point) in timed for point in points)
+        for group, points in measured.groups.items()
+    }
+    groups = [group for group, count in places.items() if count > 1]
+    groups = groups or [group for group, count in places.items() if count]
+    across = min(len(groups), _MOST_BESIDE)
+    down = len(rows) * ceil(len(groups) / across)
+
+    def paint(figure: Figure) -> None:
+        free = iter(figure.subplots(down, across, squeeze=False).flat)
+        entries: dict[str, Any] = {}
+        for phases in rows:
+            first: Axes | None = None
+            for place in range(across * ceil(len(groups) / across)):
+                panel = next(free)
+                if place >= len(groups):
+                    panel.remove()
+                    continue
+                first = first or panel
+                panel.sharey(first)
+                _panel(measured, panel, phases, groups[place])
+                panel.set_xlabel(measured.axis)
+                if place % across == 0:
+                    panel.set_ylabel(scale_of(measured).unit or "time")
+                handles, labels = panel.get_legend_handles_labels()
+                entries |= dict(zip(labels, handles, strict=True))
+        figure.legend(
+            entries.values(), entries.keys(), loc="outside lower center", ncols=3, frameon=False
+        )
+
+    width, height = _PANEL_INCHES
+    inches = (width * across + 0.6, height * down + 0.9)
+    return drawn(paint, form, inches=inches, salt=measured.name)
+
+
+def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    scale = scale_of(measured)
+    sides = list(dict.fromkeys(one.placement for one in measured.participants))
+    keys = {key_of(point) for point in measured.groups[group]}
+    lines: dict[tuple[str, str, str], list[Timing]] = {}
+    for one in measured.timings:
+        if one.phase in phases and key_of(one.point) in keys and scale.value(one) is not None:
+            lines.setdefault((one.phase, one.placement, one.library), []).append(one)
+    for (phase, placement, library), timings in lines.items():
+        which = phases.index(phase) if len(phases) > 1 else sides.index(placement)
+        label = f"{LIBRARIES[library]}, {of_placement(placement)}"
+        _line(
+            panel,
+            sorted(timings, key=lambda one: float(one.point[measured.axis])),
+            scale,
+            measured.axis,
+            color=COLORS[which % len(COLORS)],
+            marker=_MARKERS[library],
+            linestyle="-" if len(phases) == 1 or placement == sides[0] else "--",
+            label=f"{phase}: {label}" if len(phases) > 1 else label,
+        )
+    for (placement, of), peak in known_peaks(measured, phases).items():
+        if of == group:
+            label = f"peak of {whose_peak(measured, placement)}"
+            panel.axhline(peak / scale.factor, color=_BAND, linestyle="-.", label=label)
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
+    low, high = panel.get_ylim()
+    # Where powers of ten are few or none within, what lies between them is told too.
+    panel.yaxis.set_major_locator(
+        LogLocator(
+            subs=range(1, 10) if high < 10 * low else (1, 2, 5) if high < 100 * low else (1,)
+        )
+    )
+    panel.yaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.tick_params(length=3, width=0.6)
+    if measured.figure == "time":
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_time(value)))
+    else:
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    write = format_bytes if measured.axis == "bytes" else _short_count
+    places = sorted({float(one.point[measured.axis]) for own in lines.values() for one in own})
+    panel.set_xticks(places[:: ceil(len(places) / _MOST_TICKS)])
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    panel.set_title(" · ".join(filter(None, (*(phases if len(phases) == 1 else ()), group))))
+    pair = told_pair(measured)
+    for cut in measured.crossovers:
+        if (cut.slow, cut.fast) == pair and cut.phase in phases and cut.group in {"", group}:
+            _crossing(panel, cut)
+
+
+def _line(panel: Axes, timings: list[Timing], scale: Scale, axis: str, **looks: Any) -> None:
+    """Draw medians, and behind them the interval that each is sure to."""
+    places = [float(one.point[axis]) for one in timings]
+    values = [scale.value(one) or 0.0 for one in timings]
+    panel.plot(places, values, **looks)
+    # Of a rate, the lower end is that of the longer time: which one is above does not matter here.
+    power = -1 if scale.unit else 1
+    least, most = (
+        [
+            value * (getattr(one, end) / one.median_s) ** power
+            for value, one in zip(values, timings, strict=True)
+        ]
+        for end in ("low_s", "high_s")
+    )
+    panel.fill_between(places, least, most, color=looks["color"], alpha=0.18, linewidth=0)
+
+
+def _crossing(panel: Axes, crossover: Crossover) -> None:
+    """Mark between which two points one placement begins to win."""
+    if crossover.low is None or crossover.high is None or crossover.estimate is None:
+        return
+    panel.axvspan(crossover.low, crossover.high, color=_BAND, alpha=0.14, linewidth=0)
+    panel.axvline(crossover.estimate, color=_BAND, linewidth=0.9, linestyle=":")
+
+
+def _short_time(value: float) -> str:
+    figure, _, unit = format_time(value).partition(" ")
+    return f"{float(figure.replace(',', '')):g} {unit}"
+
+
+def _short_count(value: float) -> str:
+    for factor, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= factor and value % (factor / 10) == 0:
+            return f"{value / factor:g}{unit}"
+    return f"{value:,g}"

@@ -1,0 +1,1 @@
+"""Documents as text, for a terminal or a file."""

@@ -1,0 +1,342 @@
+"""A document for a terminal, or for the file that a job's output goes to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+from rich.text import Text
+
+from teho.model.document import Document, Fact, Item, Listing, Report, RooflinePlot, Table
+from teho.model.finding import Finding
+from teho.show.cells import (
+    MARKS,
+    cell_text,
+    evidence_of,
+    explanations,
+    not_judged,
+    plain,
+    severity_of,
+    telling,
+    threshold_text,
+)
+from teho.show.text.flow import dotted, flow, printed, words
+from teho.show.text.table import table_lines
+from teho.units import counted
+
+__all__ = ["Detail", "render_text"]
+
+Detail = Literal["short", "brief", "default", "why"]
+"""How much of a document is printed. `brief`: what `teho run` prints at its end."""
+
+_STYLES = {
+    "critical": "bold red",
+    "warning": "bold yellow",
+    "remark": "bold cyan",
+    "good": "bold green",
+    "unknown": "bold yellow",
+}
+_BRIEF_FINDINGS = 3
+_BRIEF_GPUS = 8
+_FINDING_LINES = 5
+"""Lines of one finding at the default level."""
+_SCREEN_LINES = 40
+_LAST_LINES = 4
+"""Lines of a screen for what is left out."""
+_INDENT = Text("  ")
+_SENTENCE_END = re.compile(r"(?<=[.:;])\s+(?=[^`]*(?:`[^`]*`[^`]*)*$)")
+
+
+class _Block(NamedTuple):
+    """Lines that belong together."""
+
+    lines: list[Text]
+    name: str
+    """What a line about the parts that are left out calls it."""
+    keep: bool = False
+    """Whether it is printed even if the screen is full."""
+
+
+def render_text(document: Document, *, width: int, color: bool, detail: Detail = "default") -> str:
+    """Render a document for people; ends in a line break.
+
+    No line is longer than `width`, except commands, which can be copied.
+
+    Args:
+        document: what to render.
+        width: columns of the terminal.
+        color: whether escape codes for colour may be written.
+        detail: `short` is the verdict, `brief` adds the first findings and a small table of GPUs,
+            `default` fits a screen of 40 lines, `why` is everything.
+    """
+    if detail == "short":
+        blocks: Iterable[list[Text]] = [_verdict(document, width)]
+    elif detail == "brief":
+        blocks = _brief(document, width)
+    elif detail == "default":
+        blocks = _default(document, width)
+    else:
+        blocks = (block.lines for block in _parts(document, width, is_full=True))
+    return printed((block for block in blocks if block), width=width, color=color)
+
+
+def _default(document: Document, width: int) -> Iterator[list[Text]]:
+    """Yield the blocks that fit on a screen, then name the others."""
+    blocks = [block for block in _parts(document, width, is_full=False) if block.lines]
+    left = _SCREEN_LINES - sum(len(block.lines) + 1 for block in blocks if block.keep) - _LAST_LINES
+    dropped: list[str] = []
+    for number, block in enumerate(blocks):
+        # What follows the verdict is what the reader asked for, however long it is.
+        if number > 1 and not block.keep and left < len(block.lines) + 1:
+            dropped.append(block.name)
+            continue
+        left -= 0 if block.keep else len(block.lines) + 1
+        yield block.lines
+    dropped += _folded(document)
+    if dropped:
+        names = [
+            f"{name} ({dropped.count(name)})" if dropped.count(name) > 1 else name
+            for name in dict.fromkeys(dropped)
+        ]
+        yield flow(words(f"{', '.join(names)}."), width, Text("With --why: ", "dim"), hang=2)
+
+
+def _folded(document: Document) -> Iterator[str]:
+    """Name what only `--why` shows."""
+    if any(finding.thresholds for finding in document.findings):
+        yield "thresholds"
+    for table in document.tables:
+        if table.rows and (table.level == "why" or not telling(table)):
+            yield plain(table.title)
+    for listing in document.lists:
+        if listing.items and listing.level == "why":
+            yield plain(f"{listing.title} ({len(listing.items)})")
+    if any(i.details for one in document.lists if one.level == "default" for i in one.items):
+        yield "remarks and sources"
+    if isinstance(document, Report) and any(table.note for table in document.tables):
+        yield "what the figures mean"
+    if document.rooflines and any(len(one.notes) > 1 for one in document.rooflines):
+        yield "notes on the roofline"
+    if document.notes and isinstance(document, Report):
+        yield counted(len(document.notes), "note")
+    if document.abstentions:
+        yield f"not judged ({counted(len(document.abstentions), 'rule')})"
+
+
+def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]:
+    yield _Block(_head(document, width), "", keep=True)
+    for number, finding in enumerate(document.findings):
+        lines = _finding(finding, document, width, is_full=is_full)
+        yield _Block(lines, "more findings", keep=number == 0)
+    yield _Block(_listed("Trouble with the recording", document.troubles, width), "", keep=True)
+    yield from _lists(document, width, ("first",), is_full=is_full)
+    for table in document.tables:
+        shown = table if is_full else telling(table)
+        if table.rows and shown and (is_full or table.level != "why"):
+            # In a report, notes say what the figures of every run mean: they are for --why.
+            if isinstance(document, Report) and not is_full:
+                shown = msgspec.structs.replace(shown, note="")
+            yield _Block(_table(shown, width, is_full=is_full), plain(table.title))
+    yield from _lists(document, width, ("default", *["why"] * is_full), is_full=is_full)
+    for roofline in document.rooflines:
+        yield _Block(_roofline(roofline, width, is_full=is_full), "roofline")
+    if is_full or not isinstance(document, Report):
+        title = "Notes" if isinstance(document, Report) else ""
+        yield _Block(_listed(title, document.notes, width), "notes")
+    if is_full:
+        unjudged = not_judged(document.abstentions)
+        yield _Block(_listed("Not judged", unjudged, width), "not judged")
+    commands = [line for one in document.commands for line in _command(one, width)]
+    yield _Block(commands, "", keep=True)
+    if isinstance(document, Report):
+        of_run = f"{plain(document.run_id)} · {plain(document.command)}"
+        yield _Block([_cropped(of_run, width)], "", keep=True)
+
+
+def _lists(
+    document: Document, width: int, levels: Sequence[str], *, is_full: bool
+) -> Iterator[_Block]:
+    for listing in document.lists:
+        if listing.items and listing.level in levels:
+            yield _Block(_listing(listing, width, is_full=is_full), plain(listing.title))
+
+
+def _brief(document: Document, width: int) -> Iterator[list[Text]]:
+    yield _head(document, width)
+    for finding in document.findings[:_BRIEF_FINDINGS]:
+        # The verdict has just said the first one's sentence.
+        said = finding.sentence in document.verdict
+        yield [*([] if said else _sentence(finding, width)), *_action(finding.action, width)]
+    for table in document.tables:
+        few = 0 < len(table.rows) <= _BRIEF_GPUS
+        if table.key == "nodes" or (table.key == "gpus" and few):
+            yield _table(table, width, is_full=False)
+    yield _listed("Trouble with the recording", document.troubles, width)
+    left = [
+        counted(count, noun)
+        for count, noun in (
+            (len(document.findings) - _BRIEF_FINDINGS, "more finding"),
+            (len(document.notes), "note"),
+        )
+        if count > 0
+    ]
+    more = f" ({', '.join(left)})" if left else ""
+    if isinstance(document, Report):
+        command = f"teho report {plain(document.run_id)}"
+        yield [Text.assemble((f"Full report{more}: ", "dim"), command)]
+
+
+def _verdict(document: Document, width: int) -> list[Text]:
+    severity = document.verdict_severity
+    lines = flow(words(document.verdict), width, Text(f"{MARKS[severity]} "), style="bold")
+    lines[0].stylize(_STYLES[severity], 0, 1)
+    return lines
+
+
+def _head(document: Document, width: int) -> list[Text]:
+    lines = _verdict(document, width)
+    facts = [_fact(fact) for fact in document.facts if fact.value is not None and not fact.aside]
+    return [*lines, *flow(_broken(facts), width, _INDENT)] if facts else lines
+
+
+def _broken(phrases: list[Text]) -> list[Text]:
+    """Put dots between phrases; a phrase that is longer than a line is broken between its words."""
+    return [
+        word
+        for phrase in dotted(phrases)
+        for word in (phrase.split(" ") if phrase.cell_len > 60 else [phrase])
+    ]
+
+
+def _fact(fact: Fact) -> Text:
+    note = f" ({plain(fact.note)})" if fact.note else ""
+    value = cell_text(fact.value, fact.unit)
+    label = f"{plain(fact.label)} " if fact.label else ""
+    return Text.assemble((label, "dim"), value, (note, "dim"))
+
+
+def _finding(finding: Finding, document: Document, width: int, *, is_full: bool) -> list[Text]:
+    """Lay out a finding: sentence, evidence, advice; with `is_full` its thresholds and its kind.
+
+    Without, it has at most five lines, of which the advice has as many as it needs.
+    """
+    evidence = [
+        Text.assemble((f"{plain(item.label)} ", "dim"), cell_text(item.value, item.unit))
+        for item in evidence_of(finding)
+    ]
+    # The verdict is the sentence of the first finding: it is not repeated below it.
+    first = finding is document.findings[0]
+    said = first and finding.sentence in document.verdict
+    head = [] if said else _sentence(finding, width)
+    figures = flow(_broken(evidence), width, _INDENT) if evidence else []
+    if is_full:
+        limits = [line for limit in _limits(finding) for line in _dim(limit, width)]
+        return head + figures + limits + _action(finding.action, width)
+    action = _fitted_action(finding.action, width, _FINDING_LINES - min(len(head), 2))
+    room = max(_FINDING_LINES - len(head) - len(action), 0)
+    if len(figures) > room:
+        figures = figures[:room]
+        if figures:
+            figures[-1].append(" …", "dim")
+            figures[-1].truncate(width, overflow="ellipsis")
+    return head + figures + action
+
+
+def _limits(finding: Finding) -> Iterator[str]:
+    for threshold in finding.thresholds:
+        yield f"threshold {threshold_text(threshold)} · {threshold.source}"
+    yield f"kind {finding.kind}"
+
+
+def _fitted_action(action: str, width: int, most: int) -> list[Text]:
+    """Return as many sentences of an advice as fit; the first one is never cut."""
+    sentences = _SENTENCE_END.split(action)
+    while len(sentences) > 1 and len(_action(" ".join(sentences), width)) > most:
+        sentences.pop()
+    return _action(" ".join(sentences), width)
+
+
+def _sentence(finding: Finding, width: int) -> list[Text]:
+    severity = severity_of(finding.severity)
+    lines = flow(words(finding.sentence), width, Text(f"{MARKS[severity]} "))
+    lines[0].stylize(_STYLES[severity], 0, 1)
+    return lines
+
+
+def _action(action: str, width: int) -> list[Text]:
+    pieces = _whole(action)
+    return flow(pieces, width, Text("  → ")) if pieces else []
+
+
+def _whole(sentence: str) -> list[Text]:
+    """Cut a sentence into pieces. A command is one piece: it is there to be copied."""
+    pieces = words(sentence)
+    for piece in pieces:
+        piece.no_wrap = "`" in piece.plain
+    return pieces
+
+
+def _command(sentence: str, width: int) -> list[Text]:
+    return flow(_whole(sentence), width, _INDENT, style="dim")
+
+
+def _table(table: Table, width: int, *, is_full: bool) -> list[Text]:
+    lines = table_lines(table, width, is_full=is_full)
+    if table.rest:
+        lines += flow(words(f"… {table.rest}"), width, Text(), style="dim", hang=2)
+    below = [table.note] if table.note else []
+    for sentence in [*below, *explanations(table)]:
+        lines += _dim(sentence, width)
+    return lines
+
+
+def _listing(listing: Listing, width: int, *, is_full: bool) -> list[Text]:
+    lines = [Text(plain(listing.title), "bold")] if listing.title else []
+    for item in listing.items:
+        lines += _item(item, width, is_full=is_full or listing.level == "first")
+    return lines
+
+
+def _item(item: Item, width: int, *, is_full: bool) -> list[Text]:
+    lead = Text("  ")
+    if item.severity:
+        lead.append(MARKS[item.severity], _STYLES[item.severity]).append(" ")
+    if item.lead:
+        lead.append(plain(item.lead), "bold").append(": " if item.text else "")
+    if lead.cell_len > width // 2 and item.text:  # a long name is on a line of its own
+        lines = [lead, *flow(words(item.text), width, Text("    "))]
+    else:
+        lines = (
+            flow(words(item.text), width, lead, hang=4) if item.text else [lead] * bool(item.lead)
+        )
+    lines += [Text("    ").append(plain(line), "cyan") for line in item.code]
+    for detail in item.details if is_full else ():
+        lines += flow(words(detail), width, Text("    "), style="dim", hang=6)
+    return lines
+
+
+def _roofline(roofline: RooflinePlot, width: int, *, is_full: bool) -> list[Text]:
+    said = f"{roofline.model} · {roofline.sentence}"
+    lines = flow(words(said), width, Text("Roofline  ", "bold"))
+    # The first note is one that every reader needs.
+    for note in roofline.notes if is_full else roofline.notes[:1]:
+        lines += _dim(note, width)
+    return lines
+
+
+def _listed(title: str, sentences: Sequence[str], width: int) -> list[Text]:
+    lines = [line for sentence in sentences for line in _dim(sentence, width)]
+    head = flow(words(title), width, Text(), style="dim") if title else []
+    return [*head, *lines] if lines else []
+
+
+def _dim(sentence: str, width: int) -> list[Text]:
+    return flow(words(sentence), width, _INDENT, style="dim", hang=4)
+
+
+def _cropped(text: str, width: int) -> Text:
+    line = Text(text, "dim")
+    line.truncate(width, overflow="ellipsis")
+    return line

@@ -1,0 +1,51 @@
+"""A planned environment as a script of bash: its reasons are comments."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from teho.model.software import EnvironmentPlan
+from teho.software.choose import purpose_of
+
+__all__ = ["render_script"]
+
+_WIDTH = 98
+
+
+def render_script(plan: EnvironmentPlan) -> str:
+    """Write a plan as a script of bash: its reasons are comments, its steps commands."""
+    lines = ["#!/bin/bash", *_comment(purpose_of(plan)), *_comment("Run it on a login node, once.")]
+    lines += ["#", *_reasons(plan)] if plan.proposal else []
+    lines += [line for text in plan.cautions for line in _comment(text, "! ")]
+    lines += _comment(f"Source: {plan.source}") if plan.source else []
+    if plan.other_kinds:
+        also = " or ".join(f"--kind {kind}" for kind in plan.other_kinds)
+        lines += _comment(f"Also possible here: {also}.")
+    lines += ["set -e"]
+    for number, step in enumerate(plan.steps, 1):
+        lines += ["", *_comment(step.comment, f"{number}. "), *step.lines]
+    lines += [
+        "",
+        *_comment("In each job; `teho plan --env FILE` takes it from what --format json writes:"),
+    ]
+    lines += [f"#   {line}" for line in plan.job.lines]
+    if plan.job.run_prefix:
+        lines.append(f"#   {plan.job.run_prefix} python train.py")
+    return "\n".join(lines) + "\n"
+
+
+def _reasons(plan: EnvironmentPlan) -> Iterator[str]:
+    assert plan.proposal is not None  # noqa: S101 - the caller looked
+    yield from _comment(f"It is the newest that fits, by {plan.proposal.source}.")
+    for one in plan.proposal.refused:
+        yield from _comment(f"Not {one.what}: {one.why}.", "  ")
+
+
+def _comment(text: str, lead: str = "") -> list[str]:
+    """Return a text as lines of comment, which hang below their mark; commands stay whole."""
+    indent = " " * len(lead)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=f"# {lead}", subsequent_indent=f"# {indent}",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
