@@ -15,7 +15,8 @@ from teho.model.request import Request
 from teho.planner.answer import answer
 from teho.schedulers import waiting
 from teho.schedulers.waiting import as_the_scheduler_says
-from teho.show.plan_why_text import render_plan_why
+from teho.show.build.plan import plan_document
+from teho.show.text.document import render_text
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 SOON = datetime(2026, 11, 20, 14, 0, tzinfo=timezone.utc)
@@ -58,7 +59,9 @@ def test_what_the_scheduler_refuses_does_not_fit(monkeypatch: pytest.MonkeyPatch
         "the scheduler would refuse the job; sbatch says: error: Invalid account"
     }
     alone = asked(monkeypatch, no, "lumi")
-    text = render_plan_why(Request(gpus=1), alone, CLUSTERS, width=100, color=False)
+    text = render_text(
+        plan_document(Request(gpus=1), alone, CLUSTERS), width=100, color=False, detail="why"
+    )
     assert text.startswith("✗ Nothing fits")
     assert "Fits on" not in text
 
@@ -93,6 +96,6 @@ def test_the_wait_in_words(
     clusters = {"lumi": CLUSTERS["lumi"]}
     found = answer(request, clusters.values())
     told = as_the_scheduler_says(found, clusters["lumi"], None)  # type: ignore[arg-type]
-    text = render_plan_why(request, told, clusters, width=100, color=False)
+    text = render_text(plan_document(request, told, clusters), width=100, color=False, detail="why")
     assert words in text
     assert ("says the scheduler" in text) == bool(words)

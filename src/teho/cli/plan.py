@@ -10,6 +10,7 @@ import click
 
 from teho.cli import say
 from teho.cli.live import live_of
+from teho.cli.output import Output, output_options
 from teho.cli.request import (
     check_gpu_type,
     first_given,
@@ -23,6 +24,8 @@ from teho.errors import InputError
 from teho.schedulers.script.options import ScriptOptions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from teho.model.cluster import Cluster
     from teho.model.plan import Answer
 
@@ -42,18 +45,14 @@ Examples:
 @request_options
 @click.option("--cluster", "names", metavar="NAME", multiple=True,
               help="Only these, such as lumi,roihu.  [default: all]")  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
-@click.option("--why", is_flag=True, help="Every bill, warning, limit and source.")
+@output_options()
 @click.option("--script", is_flag=True, help="Print only the first way's batch script.")
 @script_options
 @click.argument("argv", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(
     names: tuple[str, ...],
-    form: str,
-    why: bool,
     script: bool,
+    output: Output,
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:
@@ -66,8 +65,8 @@ def command(
     are for the script only. Exit code: 0 something fits, 1 nothing does.
     """
     request, wishes = read_request(given, argv), read_script_options(given)
-    if script and form == "json":
-        raise InputError("--script together with --format json", "one of them")
+    if script and output.form != "text":
+        raise InputError(f"--script together with --format {output.form}", "one of them")
     if not script and (option := first_given()):
         raise InputError(f"{option} without --script")
     from teho.planner.answer import answer
@@ -85,25 +84,19 @@ def command(
     if here and found.options:
         found = _as_the_scheduler_says(found, here)
     if script and found.options:
-        _print_script(found, clusters, wishes, given["env"])
-    elif form == "json":
-        from teho.show.json.plan import render_plan_json
-
-        click.echo(render_plan_json(found), nl=False)
+        _print_script(found, clusters, wishes, given["env"], output.path)
     else:
-        from teho.cli.terminal import wants_color, width
-        from teho.show.plan_text import render_plan
-        from teho.show.plan_why_text import render_plan_why
+        from teho.show.build.plan import plan_document
+        from teho.show.json.plan import Plan
 
-        # What is no script must not end up in the script's file.
-        stream = sys.stderr if script else sys.stdout
-        columns, color = width(), wants_color(stream)
-        if why:
-            text = render_plan_why(request, found, clusters, width=columns, color=color)
-        else:
-            typed = sys.argv[2:] if sys.argv[1:2] == ["plan"] and not script else None
-            text = render_plan(request, found, clusters, typed, width=columns, color=color)
-        click.echo(text, file=stream, nl=False)
+        typed = sys.argv[2:] if sys.argv[1:2] == ["plan"] and not script else None
+        # An answer that is not a script must not end up in the script's file.
+        result = Output("text", None, output.detail) if script else output
+        result.show(
+            plan_document(request, found, clusters, typed),
+            Plan(options=found.options, unfit=found.unfit),
+            stream=sys.stderr if script else None,
+        )
     if not found.options:
         raise click.exceptions.Exit(1)
 
@@ -141,7 +134,7 @@ def _as_the_scheduler_says(found: Answer, here: Cluster) -> Answer:
 
 
 def _print_script(
-    found: Answer, clusters: dict[str, Cluster], wishes: ScriptOptions, env: str
+    found: Answer, clusters: dict[str, Cluster], wishes: ScriptOptions, env: str, path: Path | None
 ) -> None:
     """Print the script of the first way, and on standard error what is to be said about it."""
     from teho.schedulers.script.write import write_script
@@ -159,7 +152,12 @@ def _print_script(
         say(f"{advice.sentence} · {advice.source}")
     for remark in script.remarks:
         say(remark)
-    click.echo(script.text.encode("utf-8", "surrogateescape"), nl=False)
+    text = script.text.encode("utf-8", "surrogateescape")
+    if path is None:
+        click.echo(text, nl=False)
+    else:
+        path.write_bytes(text)
+        say(f"wrote {path}")
 
 
 def _clusters(names: tuple[str, ...]) -> dict[str, Cluster]:

@@ -108,7 +108,7 @@ def command(
         _check_after(option, wishes, settings.home_directory)
     submission = _submit(option, script, wishes, settings.home_directory)
     from teho.cli.jobs import follow_to_end
-    from teho.show.plan_why_text import option_sentence
+    from teho.show.build.plan_words import option_sentence
 
     number = submission.number
     where = "this machine, as planned for " if local else ""
@@ -171,12 +171,11 @@ def _cheapest(
         return found.options[0]
     if request.gpu_type is not None:
         check_gpu_type(request.gpu_type)
-    from teho.cli.terminal import wants_color, width
-    from teho.show.plan_text import render_plan
+    from teho.cli.output import Output
+    from teho.show.build.plan import plan_document
 
     clusters = {cluster.name: cluster}
-    text = render_plan(request, found, clusters, width=width(), color=wants_color(sys.stderr))
-    click.echo(text, nl=False, err=True)
+    Output("text", None, "default").show(plan_document(request, found, clusters), stream=sys.stderr)
     raise click.exceptions.Exit(1)
 
 

@@ -19,7 +19,7 @@ from teho.show.cells import (
 )
 from teho.show.html.markup import folded, prose, scrolling, text
 
-__all__ = ["html_table", "html_tables"]
+__all__ = ["html_tables"]
 
 
 def html_tables(tables: Sequence[Table]) -> str:
@@ -28,15 +28,15 @@ def html_tables(tables: Sequence[Table]) -> str:
         told for table in tables if table.rows and table.level != "why" and (told := telling(table))
     ]
     others = [table for table in tables if table.rows and table not in shown]
-    inner = "".join(map(html_table, shown))
+    inner = "".join(map(_table, shown))
     more = folded(
         ", ".join(dict.fromkeys(table.title for table in others)),
-        f'<div class="tables">{"".join(map(html_table, others))}</div>' if others else "",
+        f'<div class="tables">{"".join(map(_table, others))}</div>' if others else "",
     )
     return (f'<div class="tables">{inner}</div>\n' if inner else "") + more
 
 
-def html_table(table: Table) -> str:
+def _table(table: Table) -> str:
     """Write a table with its title, in a box that scrolls."""
     shared, columns = without_shared(table)
     numeric = {column.key: is_numeric(column, table.rows) for column in columns}

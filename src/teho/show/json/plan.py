@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from teho.launchers.registry import launchers
-from teho.model.plan import Answer, Option, Unfit
-from teho.show.json.noun import render_noun, schema_of
+from teho.model.plan import Option, Unfit
+from teho.show.json.noun import schema_of
 
-__all__ = ["SCHEMA", "render_plan_json", "schema"]
+__all__ = ["SCHEMA", "Plan", "schema"]
 
 SCHEMA = "teho.plan/2"
 """Name and version of the form; a change that breaks readers raises the number."""
@@ -27,16 +27,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     unfit: tuple[Unfit, ...]
 
 
-def render_plan_json(answer: Answer) -> str:
-    r"""Render a plan that `schema` describes; ends in a line break.
-
-    A byte of the command line that is not text is written out, as `\udcff`.
-    """
-    return render_noun(Plan(options=answer.options, unfit=answer.unfit))
-
-
 def schema() -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) of what `render_plan_json` writes."""
+    """Return the JSON schema (draft 2020-12) of a `Plan`."""
     found = schema_of(Plan)
     # The type is any text, as the model does not know which files there are.
     fields = found["$defs"]["Request"]["properties"]

@@ -100,7 +100,18 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
             f"{name} ({dropped.count(name)})" if dropped.count(name) > 1 else name
             for name in dict.fromkeys(dropped)
         ]
-        yield flow(words(f"{', '.join(names)}."), width, Text("With --why: ", "dim"), hang=2)
+        yield _left_out(names, width)
+
+
+def _left_out(names: Sequence[str], width: int) -> list[Text]:
+    """Name as many parts as fit in the last lines of a screen."""
+    for count in range(len(names), 0, -1):
+        more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
+        said = f"{', '.join(names[:count])}{more}."
+        lines = flow(words(said), width, Text("With --why: ", "dim"), hang=2)
+        if len(lines) < _LAST_LINES:
+            break
+    return lines
 
 
 def _folded(document: Document) -> Iterator[str]:
@@ -271,7 +282,7 @@ def _action(action: str, width: int) -> list[Text]:
 
 
 def _whole(sentence: str) -> list[Text]:
-    """Cut a sentence into pieces. A command is one piece: it is there to be copied."""
+    """Cut a sentence into pieces; a command stays whole, so that it can be copied."""
     pieces = words(sentence)
     for piece in pieces:
         piece.no_wrap = "`" in piece.plain

@@ -11,23 +11,11 @@ from rich.text import Text
 
 from teho.show.cells import FIGURE, plain
 
-__all__ = ["dotted", "flow", "printed", "sentence", "words"]
+__all__ = ["dotted", "flow", "printed", "words"]
 
 _COMMAND = re.compile(r"(`[^`]*`)")
 # A command is one token, and so is a number with its unit.
 _TOKEN = re.compile(rf"{FIGURE}|(?:`[^`]*`|\S)+")
-
-
-def sentence(text: str, source: str) -> list[Text]:
-    """Cut a sentence, and its source behind it, into pieces for `flow`."""
-    pieces = words(text)
-    if source and pieces:
-        pieces[-1].append(" ·", "dim")
-        behind = words(source)
-        for piece in behind:
-            piece.stylize("dim")
-        pieces += behind
-    return pieces
 
 
 def printed(blocks: Iterable[list[Text]], *, width: int, color: bool) -> str:

@@ -1,0 +1,96 @@
+"""What an answer means: which places nearly fit, and which advice holds everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from teho.model.cluster import Cluster
+from teho.model.plan import Advice, Answer, Option, Unfit
+from teho.units import counted
+
+__all__ = [
+    "by_distance",
+    "common_advice",
+    "is_retired",
+    "lacks_nodes",
+    "left_out",
+    "loud_advice",
+    "nearly_fitting",
+    "purpose_of",
+]
+
+_WHOLE_CLUSTER = frozenset({"retired"})
+_OTHER_JOBS = frozenset({"no_such_nodes"})
+_QUIET = frozenset({"limit_not_documented", "cost_not_documented", "time_not_said"})
+"""Advice on what the catalogue lacks, and what the head of a plan says."""
+
+
+def by_distance(unfit: Iterable[Unfit]) -> list[Unfit]:
+    """Return places that do not fit, the nearest first: those that one change would mend."""
+    return sorted(unfit, key=_distance)
+
+
+def nearly_fitting(unfit: Iterable[Unfit]) -> list[Unfit]:
+    """Return the same without retired clusters and places that have no such nodes."""
+    return by_distance(one for one in unfit if not is_retired(one) and not _lacks_any_node(one))
+
+
+def is_retired(unfit: Unfit) -> bool:
+    """Return whether the whole cluster is retired."""
+    return bool(_kinds(unfit) & _WHOLE_CLUSTER)
+
+
+def lacks_nodes(unfit: Unfit) -> bool:
+    """Return whether the only reason is that a place has no such nodes."""
+    return _kinds(unfit) <= _OTHER_JOBS
+
+
+def _lacks_any_node(unfit: Unfit) -> bool:
+    return bool(_kinds(unfit) & _OTHER_JOBS)
+
+
+def _distance(unfit: Unfit) -> tuple[bool, bool, int]:
+    return is_retired(unfit), _lacks_any_node(unfit), len(unfit.refusals)
+
+
+def _kinds(unfit: Unfit) -> set[str]:
+    return {refusal.kind for refusal in unfit.refusals}
+
+
+def loud_advice(option: Option) -> list[Advice]:
+    """Return the warnings about what the user asked."""
+    return [advice for advice in option.advice if advice.kind not in _QUIET]
+
+
+def common_advice(options: Sequence[Option]) -> tuple[Advice, ...]:
+    """Return the advice that holds for all options."""
+    return tuple(
+        advice
+        for advice in (options[0].advice if options else ())
+        if all(advice in option.advice for option in options)
+    )
+
+
+def purpose_of(cluster: Cluster, option: Option) -> str:
+    """Return what an option's partition is for, such as `production`."""
+    return next(
+        (
+            partition.purpose
+            for partition in cluster.partitions
+            if partition.name == option.partition and option.node_kind in partition.kinds
+        ),
+        "production",
+    )
+
+
+def left_out(answer: Answer) -> Iterator[str]:
+    """Count what does not fit, in words."""
+    retired = {one.cluster for one in answer.unfit if is_retired(one)}
+    places = [one for one in answer.unfit if one.cluster not in retired]
+    if places:
+        names = {one.cluster for one in places}
+        where = f"{counted(len(places), 'partition')} of {counted(len(names), 'cluster')}"
+        yield f"{where} {'does' if len(places) == 1 else 'do'} not fit"
+    if retired:
+        are = "is" if len(retired) == 1 else "are"
+        yield f"{counted(len(retired), 'cluster')} {are} retired"

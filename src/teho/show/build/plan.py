@@ -1,0 +1,290 @@
+"""A plan as a document: the first way that fits, all ways in a table, each limit in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from teho.model.cluster import Cluster
+from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table
+from teho.model.plan import Advice, Answer, Option, Unfit
+from teho.model.request import Request
+from teho.planner.nearest import (
+    by_distance,
+    common_advice,
+    is_retired,
+    lacks_nodes,
+    left_out,
+    loud_advice,
+    nearly_fitting,
+    purpose_of,
+)
+from teho.schedulers.script.quoting import bash_command
+from teho.show.build.plan_words import (
+    asked_words,
+    bill_words,
+    cost_words,
+    instead_words,
+    label_of,
+    limits_of,
+    resource_words,
+    waiting_words,
+)
+from teho.show.cells import format_moment
+from teho.units import MIB, counted
+from teho.version import __version__
+
+__all__ = ["plan_document"]
+
+_NEAREST = 4
+"""Places that do not fit are named with their limits, if nothing fits."""
+_NOT_DOCUMENTED = frozenset({"limit_not_documented", "cost_not_documented"})
+_MOST = 24
+"""Ways in the table of a terminal."""
+_MEMORY = Column(key="memory", label="Memory", unit="bytes", shown_in="GiB", decimals=0)
+
+
+def plan_document(
+    request: Request,
+    answer: Answer,
+    clusters: Mapping[str, Cluster],
+    typed: Sequence[str] | None = None,
+) -> Document:
+    """Lay out a plan.
+
+    Args:
+        request: what was asked.
+        answer: what the planner says to it.
+        clusters: the clusters that it was compared with, by name.
+        typed: the words of the command line behind `teho plan`; None: there is no such line.
+    """
+    options = answer.options
+    left = "; ".join(left_out(answer))
+    return Document(
+        title="teho plan",
+        verdict=_fits(options[0], clusters) if options else _nearest(answer, clusters),
+        verdict_severity="good" if options else "critical",
+        facts=tuple(_facts(request, options)),
+        tables=(_ways(options, clusters),) if options else (),
+        lists=(
+            Listing(
+                key="next", title="Next", items=tuple(_next(request, options, typed)), level="first"
+            ),
+            Listing(
+                key="nearest",
+                title="Next nearest",
+                items=() if options else tuple(_next_nearest(answer, clusters)),
+            ),
+            *_by_cluster(options, clusters),
+            Listing(
+                key="unfit",
+                title="Does not fit",
+                items=tuple(_unfit(answer, clusters)),
+                level="why",
+            ),
+            Listing(
+                key="retired",
+                title="Retired",
+                items=tuple(
+                    Item(text=f"{one.refusals[0].sentence}{instead_words(one.refusals[0])}")
+                    for one in answer.unfit
+                    if is_retired(one)
+                ),
+                level="why",
+            ),
+        ),
+        notes=(f"{left}.",) if left else (),
+        teho_version=__version__,
+    )
+
+
+def _fits(first: Option, clusters: Mapping[str, Cluster]) -> str:
+    cost = f", {cost_words(first)}" if first.cost and first.cost.unit else ""
+    where = f"{clusters[first.cluster].title}, {label_of(first)}"
+    return f"Fits on {where}: {resource_words(first)}{cost}"
+
+
+def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
+    """Return the verdict if nothing fits: the one limit to look at."""
+    if not answer.unfit:
+        return "Nothing fits: the catalogue has no cluster"
+    nearest = by_distance(answer.unfit)[0]
+    refusal = nearest.refusals[0]
+    if refusal.kind == "retired":
+        return f"Nothing fits: {refusal.sentence}{instead_words(refusal)}"
+    where = clusters[nearest.cluster].title
+    if nearest.label or nearest.partition:
+        where += f", {label_of(nearest)}"
+    return f"Nothing fits. Nearest is {where}: {refusal.sentence}{instead_words(refusal)}"
+
+
+def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
+    names = {option.cluster for option in options}
+    if len(options) > 1:
+        more = f"the first of {len(options)} ways"
+        more += f" on {len(names)} clusters" if len(names) > 1 else ""
+        more += ", by the GPU least above the need" if len(names) > 1 and request.gpus else ""
+        yield Fact("ways", "", more)
+    yield Fact("asked", "asked:", ", ".join(asked_words(request)))
+
+
+def _next(
+    request: Request, options: Sequence[Option], typed: Sequence[str] | None
+) -> Iterator[Item]:
+    for advice in loud_advice(options[0]) if options else ():
+        yield Item(text=advice.sentence, severity="warning")
+    if options and typed is not None:
+        command = _script_command(typed, request.command, options[0].cluster)
+        yield Item(text="", code=(f"→ {command}",))
+
+
+def _script_command(typed: Sequence[str], command: Sequence[str], cluster: str) -> str:
+    """Return the command that writes the batch script of the first way."""
+    words = list(typed[: len(typed) - len(command)])
+    words = [word for word in words if word not in {"--", "--why", "--short"}]
+    kept: list[str] = []
+    place = 0
+    while place < len(words):
+        if words[place] in {"--cluster", "-o", "--output", "--format"}:
+            place += 2
+            continue
+        if not words[place].startswith(("--cluster=", "--output=", "--format=")):
+            kept.append(words[place])
+        place += 1
+    argv = ["teho", "plan", *kept, "--cluster", cluster, "--script", "--"]
+    return f"{bash_command(argv)} {bash_command(command) if command else 'COMMAND'} > job.sh"
+
+
+def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
+    warn = [bool(loud_advice(option)) for option in options[:_MOST]]
+    some_warn = any(warn) and not all(warn)
+    has_start = any(option.expected_start_at for option in options)
+    columns = (
+        Column(key="cluster", label="Cluster"),
+        Column(key="partition", label="Partition"),
+        Column(key="nodes", label="Nodes"),
+        *([Column(key="gpus", label="GPUs a node")] if options[0].gpus_per_node else []),
+        Column(key="cores", label="Cores"),
+        *([_MEMORY] if any(option.memory_mib for option in options) else []),
+        Column(key="cost", label="Cost"),
+        *([Column(key="start", label="Starts")] if has_start else []),
+        *([Column(key="mark", label="!")] if some_warn else []),
+    )
+    rows = tuple(_row(option, clusters) for option in options)
+    note = "Cores and memory are of each node."
+    if any(row.get("memory") is None for row in rows) and _MEMORY in columns:
+        note += " –: the site sets it."
+    if some_warn:
+        note += " !: has warnings."
+    elif all(warn) and len(warn) > 1:
+        note += " All have warnings."
+    left = len(options) - _MOST
+    return Table(
+        key="ways",
+        title="All ways that fit",
+        columns=columns,
+        rows=rows,
+        note=note,
+        shown=tuple(range(min(len(rows), _MOST))),
+        rest=f"and {counted(left, 'more way')}" if left > 0 else "",
+    )
+
+
+def _row(option: Option, clusters: Mapping[str, Cluster]) -> dict[str, Cell]:
+    memory = f" {option.gpu_memory_gib:.4g} GiB" if option.gpu_memory_gib else ""
+    if option.cost is None:
+        cost = "not documented"
+    else:
+        cost = cost_words(option) if option.cost.unit else "free of charge"
+    start = option.expected_start_at
+    return {
+        "cluster": clusters[option.cluster].title,
+        "partition": label_of(option),
+        "nodes": option.nodes,
+        "gpus": f"{option.gpus_per_node} {option.gpu_type}{memory}",
+        "cores": option.cpus_per_task * option.tasks_per_node,
+        "memory": None if option.memory_mib is None else option.memory_mib * MIB,
+        "cost": cost,
+        "start": format_moment(start) if start else "",
+        "mark": "!" if loud_advice(option) else "",
+    }
+
+
+def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Iterator[Listing]:
+    """Yield a list for each cluster: its ways with their bills, then what holds for all."""
+    names = dict.fromkeys(option.cluster for option in options)
+    everywhere = common_advice(options) if len(names) > 1 else ()
+    if everywhere:
+        items = tuple(item for advice in everywhere for item in _advice(advice))
+        yield Listing(key="everywhere", title="On all clusters", items=items, level="why")
+    for name in names:
+        own = [option for option in options if option.cluster == name]
+        cluster = clusters[name]
+        shared = common_advice(own)
+        remarks = [
+            item for advice in shared if advice not in everywhere for item in _advice(advice)
+        ]
+        bills = dict.fromkeys(one.cost.source for one in own if one.cost and one.cost.source)
+        if bills:
+            remarks.append(Item(text=f"bill: {'; '.join(bills)}"))
+        ways = (_way(option, cluster, shared) for option in own)
+        title = f"{_called(cluster)}, {cluster.site}"
+        yield Listing(key="cluster", title=title, items=(*ways, *remarks), level="why")
+
+
+def _way(option: Option, cluster: Cluster, shared: Sequence[Advice]) -> Item:
+    purpose = purpose_of(cluster, option)
+    own = [advice for advice in option.advice if advice not in shared]
+    details = [bill_words(option), waiting_words(option)]
+    details += [_advice_words(advice) for advice in own if advice.kind != "time_not_said"]
+    details += [f"not known here: {'; '.join(option.unknown)}"] if option.unknown else []
+    return Item(
+        lead=label_of(option),
+        text=resource_words(option) + (f" ({purpose})" if purpose != "production" else ""),
+        details=tuple(filter(None, details)),
+    )
+
+
+def _advice(advice: Advice) -> Iterator[Item]:
+    """Yield a warning with its source; none if the head of a plan says it."""
+    if advice.kind in _NOT_DOCUMENTED:
+        yield Item(text=advice.sentence)
+    elif advice.kind != "time_not_said":
+        yield Item(text=advice.sentence, severity="warning", details=(advice.source,))
+
+
+def _advice_words(advice: Advice) -> str:
+    if advice.kind in _NOT_DOCUMENTED:
+        return advice.sentence
+    return f"! {advice.sentence} · {advice.source}"
+
+
+def _next_nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
+    # The verdict has the nearest one.
+    for unfit in nearly_fitting(answer.unfit)[1 : _NEAREST + 1]:
+        yield from _limits(unfit, clusters)
+
+
+def _unfit(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
+    """Yield every limit that is in the way, the nearest cluster and partition first."""
+    places = [one for one in by_distance(answer.unfit) if not is_retired(one)]
+    for name in dict.fromkeys(one.cluster for one in places):
+        own = [one for one in places if one.cluster == name]
+        others = [one for one in own if lacks_nodes(one)]
+        for one in own:
+            if one not in others or len(others) == 1:
+                yield from _limits(one, clusters)
+        if len(others) > 1:
+            labels = ", ".join(map(label_of, others))
+            yield Item(lead=clusters[name].title, text=f"without such nodes: {labels}")
+
+
+def _limits(unfit: Unfit, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
+    where = f"{clusters[unfit.cluster].title}, {label_of(unfit)}"
+    for text, source in limits_of(unfit):
+        yield Item(lead=where, text=text, details=(source,) if source else ())
+
+
+def _called(cluster: Cluster) -> str:
+    """Return a cluster's title, and its name if `--cluster` takes another word."""
+    same = cluster.title.lower() == cluster.name
+    return cluster.title if same else f"{cluster.title} ({cluster.name})"
