@@ -83,7 +83,7 @@ def test_a_new_vendor_is_listed_by_teho_devices(folder: Path) -> None:
     assert acme["signals"]["ACME-0"]["gpu_power_w"] == 123.5
     assert [device["id"] for device in acme["others"]] == ["ACME-1"]
     assert acme["versions"] == {"Acme driver": "1.2.3"}
-    text = with_folder(folder, "from teho.cli import main\nmain()", "devices")
+    text = with_folder(folder, "from teho.cli import main\nmain()", "devices", "--why")
     assert "Acme X1" in text
     assert "a note of Acme" in " ".join(text.split())
 

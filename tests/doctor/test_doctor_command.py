@@ -79,7 +79,7 @@ def test_the_whole_page_judges_everything_once(teho: Teho, stub: Path, tmp_path:
     python = gpu_python(tmp_path / "env")
     result = teho("doctor", "--python", python, "--format", "json", env=on(stub, "h100x8_busy"))
     assert list(checks_of(result)) == [check.ID for check in CHECKS]
-    page = teho("doctor", "--python", python, env=on(stub, "h100x8_busy"))
+    page = teho("doctor", "--why", "--python", python, env=on(stub, "h100x8_busy"))
     assert all(page.stdout.count(check.ID) >= 1 for check in CHECKS)
     assert page.returncode == result.returncode
 

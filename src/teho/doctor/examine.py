@@ -117,6 +117,9 @@ def verdict_of(examination: Examination) -> tuple[VerdictSeverity, str]:
             "critical" if grave else "warning",
             f"{counted(len(worse), 'thing')} to mend{behind}.",
         )
+    test = examination.self_test
+    if test and test.state == "not_run":
+        return "unknown", f"The self-test could not be run: {test.why.rstrip('.')}{behind}."
     judged = [one for one in examination.checks if one.state == "fine"]
     if any(one.decisive for one in unjudged) or not (found or judged):
         return "unknown", f"Nothing wrong was seen{behind}."

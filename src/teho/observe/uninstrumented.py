@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Uninstrumented"]
+__all__ = ["Uninstrumented", "is_about_probe"]
 
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+
+
+_LET_IN = "let the probe in"
 
 
 class Uninstrumented:
@@ -28,7 +31,7 @@ class Uninstrumented:
             name = words[0].rpartition("/")[2] if words else ""
             if not _PYTHON.match(name):
                 continue
-            who = f"let the probe in: {name} (process {pid})"
+            who = f"{_LET_IN}: {name} (process {pid})"
             if flag := _shutting_flag(words):
                 self._flagged = f"{who} was started with {flag}, which shuts it out"
                 return
@@ -49,6 +52,11 @@ class Uninstrumented:
             return f"A Python program did not {self._flagged}" if self._flagged else ""
         said = self._flagged or self._other
         return f"No Python program {said}" if said else ""
+
+
+def is_about_probe(note: str) -> bool:
+    """Return whether a note of a recording is a sentence of `Uninstrumented`."""
+    return note.startswith((f"No Python program {_LET_IN}", f"A Python program did not {_LET_IN}"))
 
 
 def _command_of(pid: int) -> list[str]:

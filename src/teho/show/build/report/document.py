@@ -20,6 +20,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
 from teho.model.summary import Figure, NodeSummary, Stat, Summary
 from teho.model.watched import WatchedProcess
+from teho.observe.uninstrumented import is_about_probe
 from teho.show.build.report.activity import activity_facts
 from teho.show.build.report.energy import energy_facts
 from teho.show.build.report.plots import heat_map_of, plots_of
@@ -78,8 +79,13 @@ def build_report(
         ),
         findings=tuple(findings),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
-        troubles=(*gaps(run, state, summary), *_troubles(run, problems)),
-        notes=(*clock_notes(run), *_notes(run)),
+        # Without the probe, the report does not say where the time went: this is never a detail.
+        troubles=(
+            *gaps(run, state, summary),
+            *_troubles(run, problems),
+            *_notes(run, about_probe=True),
+        ),
+        notes=(*clock_notes(run), *_notes(run, about_probe=False)),
         plots=plots_of(summary) if plots else (),
         heat_map=heat_map_of(summary) if plots else None,
         rooflines=rooflines_view(rooflines, len(summary.nodes)),
@@ -293,11 +299,12 @@ def _troubles(run: Run, problems: Sequence[str]) -> Iterable[str]:
     yield from dict.fromkeys(problems)
 
 
-def _notes(run: Run) -> Iterable[str]:
+def _notes(run: Run, *, about_probe: bool) -> Iterable[str]:
     places: dict[str, list[str]] = {}
     for node in run.nodes:
         for note in (*node.allocation.notes, *node.notes):
-            places.setdefault(note, []).append(node.name)
+            if is_about_probe(note) == about_probe:
+                places.setdefault(note, []).append(node.name)
     for note, names in places.items():
         yield f"{_prefix(run, names)}{note}"
 
