@@ -96,6 +96,6 @@ def _action(context: RuleContext, idle: list[NodeGpu]) -> str:
     asked = advice.use_gpus(scheduler, used, len(context.run.nodes))
     each = advice.process_for_each(scheduler, idle[0].node, len(context.run.nodes))
     return (
-        f"Hold what is used: {asked}. Or use what is held, with a process for each GPU: {each} "
-        "and DistributedDataParallel."
+        f"Request only the GPUs that you use: {asked}. Or use all of them, with one process per "
+        f"GPU: {each} and DistributedDataParallel."
     )
