@@ -39,5 +39,5 @@ def launcher_of(name: str) -> Launcher:
     """
     known = launchers()
     if name not in known:
-        raise InputError(f"launcher {name!r} is none that Teho knows", " or ".join(known))
+        raise InputError(f"launcher {name!r} is not known", " or ".join(known))
     return known[name]

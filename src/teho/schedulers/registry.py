@@ -47,7 +47,7 @@ def scheduler_of(name: str) -> Scheduler:
     """
     known = schedulers()
     if name not in known:
-        raise InputError(f"scheduler {name!r} is none that Teho knows", " or ".join(known))
+        raise InputError(f"scheduler {name!r} is not known", " or ".join(known))
     return known[name]
 
 
