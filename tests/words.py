@@ -34,7 +34,8 @@ PATTERNS: dict[str, str] = {
     r"|\b(?:GPU|core|node)s? (?:is|are|was|were) held\b|\bheld against\b",
     "pays, worth it": r"\bpays?(?: off)?\b(?! for\b| per\b)|\bworth it\b(?! [a-z])",
     "give back": r"\b(?:give|gives|gave|giving) (?:\S+ )?back\b",
-    "as many as, that there are": r"\bas many as\b|\bthat there (?:is|are)\b|\bso many\b|\bso long\b",
+    "as many as, that there are": r"\bas many as\b|\bthat there (?:is|are)\b|"
+    r"|\bso (?:many|long)\b",
     "one's own, that of": r"\bone's own\b|\b(?:that|those) of\b",
     "at the most": r"\bat the (?:most|least|latest)\b",
     "metaphors": r"\b(?:seats?|guests?|scenes?|in sight|out of sight|keeps? up|shuts? out|apart)\b",
@@ -49,7 +50,7 @@ ALLOWED: tuple[str, ...] = (
 """Passages in which a pattern may be found."""
 
 _CODE = re.compile(r"```.*?```|~~~.*?~~~|``[^`]*``|`[^`\n]*`|<[^<>\n]*>", re.DOTALL)
-_WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 
 
 class Text(NamedTuple):
