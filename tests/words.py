@@ -1,4 +1,4 @@
-"""Count the patterns that docs/writing.md warns of: `python tests/words.py [PATH ...]` lists them.
+"""Count the patterns that the writing rules warn of: `python tests/words.py [PATH ...]` lists them.
 
 Text is of four kinds: pages (Markdown, notebooks), messages (strings with words, templates),
 docstrings, and comments. Code blocks, `code` and quoted output are not read.
@@ -34,7 +34,7 @@ PATTERNS: dict[str, str] = {
     r"|\b(?:GPU|core|node)s? (?:is|are|was|were) held\b|\bheld against\b",
     "pays, worth it": r"\bpays?(?: off)?\b(?! for\b| per\b)|\bworth it\b(?! [a-z])",
     "give back": r"\b(?:give|gives|gave|giving) (?:\S+ )?back\b",
-    "as many as, that there are": r"\bas many as\b|\bthat there (?:is|are)\b|"
+    "as many as, that there are": r"\bas many as\b|\bthat there (?:is|are)\b"
     r"|\bso (?:many|long)\b",
     "one's own, that of": r"\bone's own\b|\b(?:that|those) of\b",
     "at the most": r"\bat the (?:most|least|latest)\b",
