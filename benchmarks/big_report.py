@@ -1,8 +1,8 @@
-"""The report of 64 nodes with 8 GPUs each over 3 days: whole processes of `teho report`.
+"""The report of 64 nodes with 8 GPUs each over 3 days, as whole processes of `teho report`.
 
-The recording is generated (benchmarks/generate.py): one node's readings through Teho's own
-sampler, which thins them out as a run grows long, and 63 variants of its rows, each sealed
-as a recorder seals. Output goes to a file; the file system's cache is warm.
+The recording is generated (benchmarks/generate.py). The samples of one node go through Teho's
+sampler, which merges them as the run grows long. The other 63 nodes are variants of these rows.
+Each is sealed as a recorder seals it. The output goes to a file. The file system's cache is warm.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Devices: what one reading of a node with eight H100 costs, and when the first one comes.
+"""Devices: what one sample of a node with eight H100 costs, and how soon the first one comes.
 
-*One sample* is every metric of eight stub GPUs, GPM's included, read as the recorder reads them,
-in CPU time of the process; *plain binding* asks the driver the same through nvidia-ml-py's own
-functions, one after the other, and does nothing with the answers. *Energy* is one reading of
-`teho.energy()`, all GPUs together, beside the binding's call for each. *First sample* is the time
-from the program's start under `teho run` to the recorder's first readings.
+*One sample* is every metric of eight stub GPUs, including GPM's. It is read as the recorder reads
+it, and given as CPU time of the process. *Plain binding* calls the same driver functions through
+nvidia-ml-py, one after the other, and drops the answers. *Energy* is one reading of
+`teho.energy()` for all GPUs together, compared with one call of the binding per GPU. *First sample*
+is the time from the start of the program under `teho run` to the first sample of the recorder.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Size on disk: bytes a value of sealed recordings, and of a month.
+"""Size on disk: the bytes per value of sealed recordings, and the size of a month.
 
-A value is a cell of a row that is not null; each core's share is one. *Readings* leaves out
-the cells that say which row it is (time, node, device). The real recording is of a small
-program under eight stub GPUs; the others are generated second by second through Teho's own
-sampler, journal and seal, for 8 GPUs and 40 cores, with noise in every reading. Where a row
-of the month takes more than 32 samples, 32 from its span stand for all, which leaves more
-noise in it than there would be.
-For comparison: Prometheus' documentation speaks of 1 to 2 bytes a sample.
+A value is a cell of a row that is not null. The share of each core is one value. *Readings* leaves
+out the cells that identify the row (time, node, device). The real recording is of a small program
+with eight stub GPUs. The others are generated second by second with Teho's sampler, journal and
+seal, for 8 GPUs and 40 cores, with noise in every sample. If a row of the month covers more than 32
+samples, only 32 of them are generated. So the row has more noise than a real one.
+For comparison, Prometheus' documentation gives 1 to 2 bytes per sample.
 """
 
 from __future__ import annotations

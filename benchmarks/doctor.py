@@ -1,8 +1,9 @@
-"""`teho doctor`: wall time of the whole command, every check and the page included.
+"""`teho doctor`: the wall time of the whole command, with every check and the page.
 
-In a job with eight stub GPUs a framework is imported, to hear what it sees: here one of a few
-lines, since no PyTorch for CUDA runs on this machine. What the real one adds, of which the
-library is loaded alone, is measured beside what people do by hand, in the same Python, in turn.
+In a job with eight stub GPUs, the doctor imports the framework to learn which GPUs it sees. Here
+this is a module of a few lines, because no PyTorch for CUDA runs on this machine. For the real
+PyTorch, the doctor loads only the library. This time is compared with the import that people do by
+hand, in the same Python, in turns.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def measure(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, stub_environment() as env:
         python = small_python(Path(folder), "torch-2.5.1+cu124")
         fake_torch(Path(folder), gpus=8)
-        # What it finds, such as a clock that nothing keeps right, is no failure of the measurement.
+        # A problem that it finds, such as a wrong clock, does not fail the measurement.
         page = f"'{SCRIPTS}/teho' doctor --python '{python}' >/dev/null 2>&1; [ $? -lt 126 ]"
         alone = {name: env[name] for name in env if not name.startswith("TEHO_STUB")}
         calls = {

@@ -1,9 +1,9 @@
 """Launching: wall time from `teho launch` to the user's program, which is `true`.
 
-Each command in turn, over and over; `python -S -c pass` is the least that any Python costs, and
-the budget counts in it. torchrun and Accelerate start one process, under a Python of their own
-(`.frameworks`, see `tests/frameworks.sh`), and stay beside it. The last row starts all ranks of a
-node at once, as `srun` does, and ends with the last.
+The commands take turns, many times. `python -S -c pass` is the least that any Python costs, and the
+budget includes it. torchrun and Accelerate start one process with another Python (`.frameworks`,
+see `tests/frameworks.sh`), and they stay in memory beside it. The last row starts all ranks of a
+node at once, as `srun` does. It ends when the last rank ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lines: is the share of each line right? Programs that time themselves, beside profilers.
+"""Lines: whether the share of each line is right, in programs that measure their own lines.
 
 The programs of `benchmarks/lines/programs` were written without knowledge of Teho. Each
 runs a loop of two to five marked lines and measures how long each took. Their shares are compared

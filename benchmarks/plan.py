@@ -1,9 +1,9 @@
 """Planning: the whole catalogue compared with a request, as a process and many times in one.
 
-A process reads every cluster's file, plans, and prints; `--script` also loads the templates
-and writes one. *Many plans* are 10,000 requests of every size, fitting and not, each held
-against every cluster in one process. No other tool here plans a job, so there is no peer;
-the floor is a Python that does nothing.
+A process reads the file of every cluster, plans, and prints. `--script` also loads the templates
+and writes a script. *Many plans* are 10,000 requests of every size, which fit or do not fit. One
+process plans each of them on every cluster. No other tool here plans a job, so there is no
+comparison. The lower limit is a Python that runs `pass`.
 """
 
 from __future__ import annotations

@@ -1,34 +1,35 @@
-"""Probe: what looking into a Python program costs it, beside profilers.
+"""Probe: what the probe and the stack sampler cost a Python program, compared with profilers.
 
-Three small programs run with the probe in their environment and the recorder's sampler of stacks
-beside them, as under `teho run`: *training* is a small CNN on images that a DataLoader makes ready
-in the same process, *python* counts in plain Python, *numpy* multiplies matrices; one thread of
-work each, as torchrun has it. What the sampler costs is lost in the noise of a shared machine, so
-it may take ten times as much of a core as it takes on average in the first 150 s of a process (0.4
-%), and the loss is divided by ten. The program stops the sampler (SIGSTOP) and lets it go on, for
-half a second each: every other window it is *stopped*, and of those between a half, drawn by
-chance, are *awake* and the others stopped *again*. Teho's figure is the mean over the middle half
-of the awake windows of how much longer a step took than in the windows around it, divided by ten,
-with its 95 % interval (bootstrap). *Itself* is the same for the windows that were stopped again:
-the truth is 0. If its interval reaches the budget, or the budget is within Teho's, neither yes nor
-no is said.
+Three small programs run with the probe and the stack sampler, as under `teho run`. *training* is a
+small CNN on images that a DataLoader prepares in the same process. *python* counts in plain Python.
+*numpy* multiplies matrices. Each works in one thread, as with torchrun.
 
-What the probe puts *around PyTorch's functions* cannot be switched off. It is measured apart, and
-is in Teho's figure of *training*: the least time of a batch, in passes over a loader of numbers
-with an optimizer of one parameter, in processes with and without the probe; times the batches a
-second of *training*. *CPU time of probe and sampler* is by their own account, from the start of a
-run. None of these but the last two rows have in them what the probe costs at the start and the end
-of a program.
+The cost of the sampler is smaller than the noise of a shared machine. On average it may use 0.4 %
+of a core in the first 150 s of a process. Here it may use ten times as much, and the loss is
+divided by ten. The program stops the sampler (SIGSTOP) and continues it, for half a second each.
+Every other window is *stopped*. Of the windows between, a half chosen at random is *awake*, and the
+others are stopped *again*. Teho's figure is how much longer a step took in awake windows than in
+the windows around them. It is the mean over the middle half, divided by ten, with its 95 % interval
+(bootstrap). *Itself* is the same figure for the windows that were stopped again. Its true value is
+0. If its interval reaches the budget, or Teho's interval contains the budget, the answer is neither
+yes nor no.
 
-Peers are measured as whole processes, in turn with the program alone: how much longer a step took
-after a warm-up of two seconds, the median of rounds with the least and the most; start and end are
-left out. *Another process* is the program alone once more, and *the probe, as a whole process* is
-there to see that nothing is hidden: what lies within the former's range is noise. torch.profiler
-looks at the CPU; *scheduled* is `schedule(wait=5, warmup=1, active=3)` over and over, its traces
-written. TraceML has `trace_step` around each step, scalene runs with `--cpu-only`, py-spy looks 100
-times a second, its default. They come into an environment of their own when first called for; those
-that do not work here are said and left out, as is *training* without PyTorch
-(`tests/frameworks.sh`).
+The probe also wraps *PyTorch's functions*. This part cannot be switched off during a run, so it is
+measured separately and added to Teho's figure for *training*. The measure is the least time of a
+batch, over a loader of numbers and an optimizer with one parameter, in processes with and without
+the probe. It is multiplied by the batches per second of *training*. The probe and the sampler
+measure the row *CPU time of probe and sampler* themselves, from the start of a run. Only the last
+two rows include the cost at the start and the end of a program.
+
+Other profilers are measured as whole processes, in turns with the program without a profiler. The
+figure is how much longer a step took after a warm-up of two seconds: the median over rounds, with
+the least and the most. Start and end are left out. *Another process* is the program without a
+profiler once more. Figures inside its range are noise. *The probe, as a whole process* checks that
+the method above hides no cost. torch.profiler records the CPU. *scheduled* repeats
+`schedule(wait=5, warmup=1, active=3)` and writes its traces. TraceML has `trace_step` around each
+step. scalene runs with `--cpu-only`. py-spy takes 100 samples a second, its default. The profilers
+are installed into separate environments. If one does not work here, the page says so. Without
+PyTorch (`tests/frameworks.sh`), *training* is left out.
 """
 
 from __future__ import annotations

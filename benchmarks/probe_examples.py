@@ -59,7 +59,7 @@ def main() -> int:
             try:
                 verdict = _compare(options, example, folder)
             except subprocess.TimeoutExpired:
-                verdict = f"cannot be told: a run takes more than {_LONGEST_S} s"
+                verdict = f"cannot be judged: a run takes more than {_LONGEST_S} s"
             wrong += not verdict.startswith(("same", "cannot"))
             print(f"{example:26} {verdict}", flush=True)
     return int(wrong > 0)

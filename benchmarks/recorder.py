@@ -1,13 +1,12 @@
-"""The recorder: eight GPUs and the host, once a second, beside two collectors doing the same.
+"""The recorder: eight GPUs and the host, sampled once a second, beside two tools that do the same.
 
-All three run at the same time, each in a process of its own, over several windows of time;
-Teho's is the real `teho run -- sleep`, peers only collect, and write nothing. CPU time is
-the kernel's own account of the process, in nanoseconds. *Start* is what a process used in its
-first seconds beyond its steady pace; Teho's *whole* adds supervisor, sealing and report.
-PSS counts pages that processes share in parts, so that a sum over processes is true.
-Memory beside the peers' is that of the first minutes; the last row adds what comes later.
-A signal is one quantity of one device; nvitop's are counted from its own output,
-codecarbon's from its source.
+All three run at the same time, in separate processes, over several windows of time. Teho runs as
+`teho run -- sleep`. The other tools only collect, and write no files. The kernel reports the CPU
+time of each process, in nanoseconds. *Start* is the CPU time of the first seconds minus the steady
+rate. Teho's *whole* adds the supervisor, sealing and the report. PSS divides shared pages among the
+processes that share them, so sums over processes are right. The memory in the comparison is from
+the first minutes. The last row adds the growth after that. A signal is one quantity of one device.
+The signals of nvitop are counted in its output, those for codecarbon in its source.
 """
 
 from __future__ import annotations

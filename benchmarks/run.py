@@ -37,9 +37,10 @@ _PREFACE = """\
 
 <!-- Written by `make bench`; do not edit. -->
 
-What Teho costs, beside what others cost, each section measured in one go, on the machine that
-it names: medians, with the least and the most in brackets. A ratio is Teho's median over the
-peer's. `make bench` makes this page anew.
+This page shows what Teho costs, compared with other tools. Each section was measured without a
+pause, on the machine that the section names. Figures are medians, with the least and the most in
+brackets. A ratio is Teho's median divided by the other tool's median. `make bench` writes this page
+again.
 """
 
 

@@ -1,4 +1,4 @@
-"""Slowdown: a program under `teho run`, with the recorder awake and with the recorder stopped.
+"""Slowdown: a program under `teho run`, while the recorder runs and while it is stopped.
 
 One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts the
 work it does: *compute* is Python and NumPy on every core, *loader* reads small files from

@@ -1,8 +1,8 @@
-"""Start-up: wall time of whole processes, each command in turn, over and over.
+"""Start-up: the wall time of whole processes. The commands take turns, many times.
 
-`teho run -- true` records under eight stub GPUs, seals and prints its report; the file
-system's cache is warm. `teho --help` loads no command; the peers' `--version` does the
-least that they can do.
+`teho run -- true` records with eight stub GPUs, seals the recording and prints the report. The
+file system's cache is warm. `teho --help` loads no command. `--version` is the shortest thing that
+the other tools can do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tune: what `teho tune` regains of planted faults, without touching the program.
+"""Tune: how much of a planted fault `teho tune` regains without a change to the program.
 
 The faults of [planted faults](faults.md) that a loader's settings mend. Each program runs under
 `teho tune` with its fault, with windows of 3 s and for 5 min at most, fault 3 for 10 min: what
@@ -73,7 +73,7 @@ def _row(case: Case, own: Mapping[str, str], *, quick: bool) -> Row:
             speeds[name].append(pace.steps_per_s)
     medians = {name: Figures.of(*several).median for name, several in speeds.items()}
     before, best = medians["faulty"], medians["ideal"]
-    # Where nothing was found nothing is regained: what else is measured then is noise.
+    # If no setting was found, 0 % is regained: any other measured value is noise.
     after = medians[_words(found)] if found else before
     regained = Figures.of(100 * (after - before) / (best - before))
     return Row(

@@ -1,4 +1,4 @@
-"""The lessons as notebooks: what a page says, its commands and its Python, to be run anew."""
+"""The lessons as notebooks: what a page says, its commands and its Python, to be run again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ os.environ["TEHO_HOME"] = "examples/learn"  # the recordings of the lessons"""
 def notebook(lesson: str) -> str:
     """Return a lesson as a notebook without outputs, in the form that Jupyter keeps on disk."""
     title, rest = (_LEARN / f"{lesson}.md").read_text(encoding="utf-8").split("\n## ", 1)
-    # Prose, then again and again: a fence's language, what stands in it, prose.
+    # Prose, then for each fence: its language, its text, the prose after it.
     prose, *parts = _FENCED.split("## " + rest)
     cells = [_prose(title), _code(_TOP), _prose(prose)]
     for language, body, after in zip(parts[::3], parts[1::3], parts[2::3], strict=True):

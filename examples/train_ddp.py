@@ -1,8 +1,8 @@
 """Train a network on handwritten digits with many processes, through PyTorch's DDP.
 
-Each process takes its share of every batch, so that any number of them trains the same network
-as one alone: on GPUs through NCCL or RCCL, without them through gloo. Who starts the processes
-tells them who they are, in RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT:
+Each process takes its share of every batch, so one process and many train the same network. They
+use NCCL or RCCL on GPUs, and gloo on CPUs. The launcher sets the variables RANK, WORLD_SIZE,
+LOCAL_RANK, MASTER_ADDR and MASTER_PORT for each process:
 
     srun teho launch -- python examples/train_ddp.py
     srun --ntasks-per-node=1 teho launch -- torchrun examples/train_ddp.py
@@ -79,7 +79,7 @@ def main() -> None:
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     device = torch.device("cpu")
     if torch.cuda.is_available():
-        # One GPU, where each process is shown its own alone.
+        # One GPU, if each process sees only its own.
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         device = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device)

@@ -1,8 +1,8 @@
-"""Train a small neural network on handwritten digits, with NumPy alone.
+"""Train a small neural network on handwritten digits, with only NumPy.
 
 A real training, small enough for any laptop: 1,797 images of 8 x 8 pixels (see
 data/README.md for their origin and licence), two hidden layers, momentum, and a
-test accuracy at the end. Ten seconds on a laptop, or as many as you ask for.
+test accuracy at the end. It takes ten seconds on a laptop, or the time that you give.
 
     teho run -- python examples/train_digits.py
 """
@@ -58,10 +58,10 @@ def accuracy(weights: list[np.ndarray], pixels: np.ndarray, digits: np.ndarray) 
 
 
 def main() -> None:
-    """Train, and print the accuracy as it grows."""
+    """Train, and print the accuracy from time to time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=150)
-    parser.add_argument("--seconds", type=float, default=0, help="go on for at least so long")
+    parser.add_argument("--seconds", type=float, default=0, help="train for at least this long [s]")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     random = np.random.default_rng(options.seed)
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def tell(epoch: int, share: float) -> None:
-    """Print how far it is."""
+    """Print the accuracy after an epoch."""
     print(f"epoch {epoch:5d}  test accuracy {share:.3f}")
 
 

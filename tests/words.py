@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PATTERNS: dict[str, str] = {
     "where, as if": r"(?:^|[.:;]\s+|, |\band )[Ww]here\b(?! the time (?:went|goes)| to )",
     "alone, as only": r"\balone\b(?=\s*(?:[.,;:)]|$))",
-    "is no, are no": r"\b(?:is|are|was|were) no\b(?! longer\b| more\b| later\b| less\b)",
+    "is no, are no": r"(?<!there )\b(?:is|are|was|were) no\b(?! longer\b| more\b| later\b| less\b)",
     "nobody, nothing, whoever": r"\b(?:[Nn]obody|[Ww]hoever|[Ww]homever)\b"
     r"|(?:^|[.:;]\s+)Nothing\b|\bnothing (?:is|was|has|can|does|did|will|else)\b",
     "who, as whoever": r"\b(?:by|for|to|than|of|from) who\b",
@@ -38,13 +38,16 @@ PATTERNS: dict[str, str] = {
     r"|\bso (?:many|long)\b",
     "one's own, that of": r"\bone's own\b|\b(?:that|those) of\b",
     "at the most": r"\bat the (?:most|least|latest)\b",
-    "metaphors": r"\b(?:seats?|guests?|scenes?|in sight|out of sight|keeps? up|shuts? out|apart)\b",
+    "metaphors": r"\b(?:seats?|guests?|scenes?|(?:in|out of) sight|keeps? up|shuts? out)\b"
+    r"|(?<!s )\bapart\b",
 }
 """Name of a pattern, and the expression that finds it in one paragraph."""
 
 ALLOWED: tuple[str, ...] = (
     # A question or a place.
-    r"\band where\b",
+    r"(?:\band|[:,]) where (?:the|it|they)\b",
+    r"^Where the (?:time|figures)\b",
+    r", where, and\b",
     r"\bwhere (?:it|they) (?:is|are|was|were)\b",
 )
 """Passages in which a pattern may be found."""

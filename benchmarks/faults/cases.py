@@ -100,7 +100,7 @@ CASES = (
     ),
     Case(
         key="2",
-        title="one worker where two would keep up",
+        title="one worker where two are needed",
         program="train_images",
         words=_BIG,
         faulty=Setting("--workers 1 --persistent"),
@@ -168,7 +168,7 @@ CASES = (
     ),
     Case(
         key="8",
-        title="workers started anew for each short epoch",
+        title="workers started again for each short epoch",
         program="train_images",
         words="--size 160 --images 64 --workers 2",
         ideal=Setting("--persistent"),
@@ -254,7 +254,7 @@ CASES = (
     ),
     Case(
         key="c compute",
-        title="a network that has all cores busy, and its worker keeps up",
+        title="a network that uses all cores, with enough workers",
         program="train_images",
         words="--size 32 --width 64 --depth 4 --batch 64 --workers 1 --persistent",
         environment={},
@@ -262,7 +262,7 @@ CASES = (
     ),
     Case(
         key="c workers",
-        title="decoding that one worker keeps up with",
+        title="decoding for which one worker is enough",
         program="train_images",
         words="--size 48 --width 64 --depth 4 --batch 32 --workers 1 --persistent",
         peer="COMPUTE_BOUND",

@@ -273,5 +273,5 @@ def _output(argv: Sequence[str], env: Mapping[str, str] | None, limit_s: float =
 def _speed(output: str) -> float:
     found = _SPEED.findall(output)
     if not found:
-        raise RuntimeError(f"the program told no speed: {output[-500:]}")
+        raise RuntimeError(f"the program printed no speed: {output[-500:]}")
     return float(found[-1])

@@ -143,7 +143,7 @@ def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -
     return (
         f"Of {right + len(wrong)}, {right} are found as expected"
         + (f" ({'; '.join(wrong)})" if wrong else "")
-        + f"; {made} were made where no GPU was (`traces.py`) and are no measurements."
+        + f". {made} were made without a GPU (`traces.py`): they are not measurements."
     )
 
 

@@ -195,34 +195,35 @@ _PREFACE = """\
 
 <!-- Written by `make faults`; do not edit. -->
 
-Small real programs (`benchmarks/faults/programs/`) with one fault planted in each, run under
-`teho run --probe auto`, and what `teho report` then names as the top cause: the first finding
-that says why time was lost. Controls have no fault, and nothing may be named. `make faults` makes
-this page anew.
+Small real programs (`benchmarks/faults/programs/`), each with one planted fault, run under
+`teho run --probe auto`. The top cause is the first finding of `teho report` that says why time was
+lost. Controls have no fault, so the report must not name a cause. `make faults` writes this page
+again.
 """
 _METHOD = """\
-Each program generates its data once, trains for {seconds:g} s with each seed (less where it has
-no fault), and counts its own steps. The settings of a case run in turn, forth and back from seed
-to seed, so that a drift of the machine hits all alike; speeds are medians. *Regained* is the part
-of the ideal setting's gain in steps per second that is there after the change that the finding
-suggests: a number of workers is taken as it stands in the action; what asks for other code, other
-data or a larger allocation is what the ideal setting has. It is 0 where the top cause is wrong,
-and empty where the ideal setting gains less than 5 %. One threshold differs from a user's: runs
-count as too short to judge below 5 s instead of 60 s.
+Each program generates its data once and trains for {seconds:g} s with each seed (less if it has no
+fault). It counts its own steps. The settings of a case take turns, in alternating order, so a slow
+change of the machine affects all of them equally. Speeds are medians.
 
-Fault 9's latency is planted from outside, in `open` (`slow_open.c`). Fault 10's memory limit is a
-real control group, and its data are not in the page cache at the start. Cases with `m` lack the
-signal that tells their fault.
+*Regained* is the part of the ideal gain in steps per second that the suggested change gives. If the
+advice names a number of workers, that number is used. If the advice asks for other code, other data
+or a larger allocation, the ideal setting is used. *Regained* is 0 if the top cause is wrong, and
+empty if the ideal setting gains less than 5 %. One threshold differs from a user's: runs count as
+too short to judge below 5 s instead of 60 s.
 
-TraceML runs the same programs with what its documentation asks a loop of one's own to have
-(`traceml.init` and `trace_step`), once each, in an environment of its own. It names classes (bound
-by input, by compute, by time outside of the step's phases, a rank late for its input), not
-causes: it is right where the class is the fault's, and clean on a control where it blames
-nothing. Where its column is empty it has no class for the fault, cannot look into the program, or
-(fault 10) does not fit into its memory.
+The latency of fault 9 is added outside the program, in `open` (`slow_open.c`). The memory limit of
+fault 10 is a real control group, and its data are not in the page cache at the start. Cases with
+`m` lack the signal that shows their fault.
 
-Faults 13 to 18 and 20 show on a GPU alone. They are recordings in
-`benchmarks/faults/recordings/`, each with the finding that is expected of it. {recordings}
+TraceML runs the same programs once each, in a separate environment, with the calls that its
+documentation asks for (`traceml.init` and `trace_step`). It names classes, not causes: bound by
+input, bound by compute, time outside the phases of a step, or a rank that is late for its input. It
+is right if its class fits the fault. It is right on a control if it blames no class. Its column is
+empty if it has no class for the fault, if it cannot trace the program, or (fault 10) if the program
+and TraceML do not fit into the memory limit.
+
+Faults 13 to 18 and 20 appear only on a GPU. They are recordings in `benchmarks/faults/recordings/`,
+each with the finding that is expected. {recordings}
 """
 
 
@@ -234,7 +235,7 @@ def page(
         _PREFACE,
         "\n".join(f"- {line}" for line in summary(results)) + "\n",
         "## Confusion\n",
-        "Runs by what was planted and what was found; those in bold are right.\n",
+        "Runs by planted fault (row) and cause found (column). Bold is right.\n",
         "\n".join(confusion(results)) + "\n",
         "## Case by case\n",
         "\n".join(details(results)) + "\n",

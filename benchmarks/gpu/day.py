@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="folder for what is left (build/gpu/results)")
     parser.add_argument("--seconds", type=float, help="what a stage may take")
     parser.add_argument("--within", type=float, help="what all stages may take [s]")
-    parser.add_argument("--first", type=int, help="only so many pieces, to see that it runs")
+    parser.add_argument("--first", type=int, help="stop after this number of pieces")
     parser.add_argument("--python", default=sys.executable, help="has the frameworks")
     parser.add_argument("--teho", help="a Python that has Teho; installs nothing")
     options = parser.parse_args(arguments)

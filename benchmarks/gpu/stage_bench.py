@@ -45,10 +45,10 @@ def _example(stage: Stage, name: str) -> Rows:
             why=f"{pay_off['library']}, {pay_off['phase']}, against {pay_off['against']}",
         )  # fmt: skip
     for note in [*told["notes"], *measured["notes"]]:
-        if stage.python not in note:  # where the frameworks are is no measurement
+        if stage.python not in note:  # the path of the frameworks is not a measurement
             yield Row("note", why=note)
     if not measured["timings"]:
-        raise LackingError("nothing was timed: see its notes")
+        raise LackingError("it measured no time: see its notes")
 
 
 def _best(measured: Mapping[str, Any]) -> Rows:

@@ -99,7 +99,7 @@ def _beside(stage: Stage) -> Rows:
 def _why_not(stage: Stage, peer: str) -> str:
     """Return why a collector cannot be measured; empty if it sees the GPUs."""
     if not installed(peer):
-        return "it is not installed here: `make gpu-wheels` tells why"
+        return "it is not installed here: `make gpu-wheels` says why"
     argv = [sys.executable, str(_HERE.parent / f"peer_{peer}.py")]
     with subprocess.Popen(
         argv, env=stage.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

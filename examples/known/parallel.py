@@ -1,6 +1,6 @@
-"""Count the primes below a number, a piece of them on each core: twice the cores, half the time.
+"""Count the primes below a number on all cores: with twice the cores, it takes half the time.
 
-Nothing is shared and nothing waits for another, so `teho compare` should find all cores worth it.
+The cores share no data and do not wait, so `teho compare` should find that all cores are faster.
 
     teho compare --on cpu:1,cpu:all -- python examples/known/parallel.py
 """
@@ -15,12 +15,12 @@ PIECES = 61
 
 
 def primes_in(piece: range) -> int:
-    """Return how many primes a range has, by trial division."""
+    """Return the number of primes in a range, by trial division."""
     return sum(all(number % one for one in range(2, int(number**0.5) + 1)) for number in piece)
 
 
 def main() -> None:
-    """Deal the numbers out, in so many pieces that no core waits long for the last one."""
+    """Divide the numbers into small pieces, so that the last core to finish is not late."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--below", type=int, default=1_000_000)
     below = parser.parse_args().below
