@@ -177,7 +177,7 @@ class TestOccupancy:
         """KFD tells of the job's processes alone: what keeps the GPU busy is then another's."""
         verdict = judged(gpu_low_occupancy, one(gpu_sm_occupancy_percent=0.0))
         assert isinstance(verdict, Abstention)
-        assert "another's work" in verdict.lacked
+        assert "another job" in verdict.lacked
 
 
 class TestTensorCores:
@@ -197,7 +197,7 @@ class TestTensorCores:
         idle = {"gpu_tensor_percent": 0.0, "gpu_fp32_percent": 80.0}
         finding = found(gpu_tensor_cores_idle, one(**idle))
         assert finding.sentence == (
-            "GPU 0 on r01g01 has tensor cores that did nothing, while the other pipes calculated "
+            "The tensor cores of GPU 0 on r01g01 did nothing, while the other pipes computed "
             "82 % of the time."
         )
         assert "bfloat16" in finding.action
@@ -240,8 +240,7 @@ class TestFp64:
     def test_says_how_poor(self):
         finding = found(gpu_slow_fp64, one(L40S, gpu_fp64_percent=60.0))
         assert finding.sentence == (
-            "GPU 0 on r01g01 calculated in 64 bit 60 % of the time, and is a GPU that does so at "
-            "1.6 % of the 32-bit rate."
+            "GPU 0 on r01g01 computed with 64 bits 60 % of the time, at 1.6 % of its 32-bit rate."
         )
 
     def test_a_good_gpu_needs_no_signal(self):
@@ -314,7 +313,7 @@ class TestPcie:
 
     def test_the_busier_way_counts(self):
         made = self.copying(0.01, gpu_pcie_send_bytes_per_s=0.3 * self.LINK)
-        assert "moved 4.73 GB/s over PCIe, 30 % of what its link" in (
+        assert "moved 4.73 GB/s over PCIe, 30 % of the rate of the link" in (
             found(gpu_pcie_bound, made).sentence
         )
 
@@ -383,8 +382,10 @@ class TestHeldIdle:
     def test_the_only_gpu(self):
         made = self.held(gpu_job_memory_bytes=30.0 * GIB)
         finding = found(gpu_held_idle, made)
-        assert finding.sentence == ("The program held GPU 0 on r01g01 and computed nothing on it.")
-        assert figures(finding)["memory that the program held there, GPU 0 on r01g01"] == 30 * GIB
+        assert finding.sentence == (
+            "The program used memory of GPU 0 on r01g01 and computed nothing there."
+        )
+        assert figures(finding)["memory that the program used there, GPU 0 on r01g01"] == 30 * GIB
         assert kinds(made) == ["gpu_held_idle"]
 
     def test_beside_one_that_worked_it_is_the_idle_one(self):

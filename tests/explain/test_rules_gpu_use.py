@@ -64,7 +64,7 @@ class TestNeverUsed:
             "GPUs 0–3 on each of r01g01, r01g02, r01g03 and r01g04 were never used."
         )
         assert figures(finding) == {"GPU busy, highest, each of 16": 0.0}
-        assert "do not ask for one" in finding.action
+        assert "do not request one" in finding.action
 
     def test_unused_nodes_are_not_asked_for(self):
         parts = [NodePart("r01g01", gpus=[gpu(), gpu()])]
@@ -111,7 +111,7 @@ class TestNeverUsed:
 
     def test_without_a_scheduler_and_no_gpu_used(self):
         part = NodePart(gpus=[untouched_gpu()], scheduler=None)
-        assert "nothing need be changed" in found(gpu_never_used, scenario(part)).action
+        assert "change nothing" in found(gpu_never_used, scenario(part)).action
 
 
 class TestUsedOnlyAtFirst:
@@ -153,7 +153,7 @@ class TestUsedOnlyAtFirst:
         limits = dict(load_policy().of(gpu_used_only_at_first.KIND))
         limits["idle_share_percent"] = Threshold(40.0, "%", "this test")
         context = ProgramContext(gpu_used_only_at_first.KIND, *scenarios.used_at_first(), limits)
-        assert len(gpu_used_only_at_first.judge(context)) == 1
+        assert len([*gpu_used_only_at_first.judge(context)]) == 1
 
     @pytest.mark.parametrize(("used", "count"), [(9.99, 0), (10.0, 1), (10.01, 1)])
     def test_threshold_of_having_been_used(self, used, count):
@@ -278,7 +278,7 @@ class TestOneIdle:
         finding = found(gpu_one_idle, scenarios.one_idle_gpu())
         assert finding.sentence == "GPU 1 on r01g01 was idle while 3 other GPUs worked."
         assert finding.severity is Severity.CRITICAL
-        held = "memory that the program held there, GPU 1 on r01g01"
+        held = "memory that the program used there, GPU 1 on r01g01"
         assert figures(finding)[held] == 16.5 * GIB
         assert "`torchrun --nproc-per-node=4`" in finding.action
         assert "`--gpus-per-node=3`" in finding.action

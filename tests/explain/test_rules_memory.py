@@ -28,12 +28,12 @@ class TestMemoryOverasked:
     def test_the_number_is_the_peak_and_a_margin(self):
         finding = found(memory_overasked, scenarios.memory_overasked())
         assert finding.sentence == (
-            "On r01c01 the job used 12.0 GiB of the 64.0 GiB of memory asked for."
+            "On r01c01 the job used 12.0 GiB of the 64.0 GiB of memory that it requested."
         )
         assert finding.severity is Severity.WARNING
-        assert figures(finding)["memory used of asked, r01c01"] == 18.75
+        assert figures(finding)["memory used, of the request, r01c01"] == 18.75
         assert "`--mem=15G`: the measured peak and 20 %" in finding.action
-        assert "Page cache, here up to 20.0 GiB" in finding.action
+        assert "Page cache (here up to 20.0 GiB)" in finding.action
 
     @pytest.mark.parametrize(("percent", "count"), [(69.99, 1), (70.0, 0), (70.01, 0)])
     def test_threshold_of_the_share(self, percent, count):
@@ -78,7 +78,7 @@ class TestMemoryOverasked:
         part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, gpus=[gpu()])
         finding = found(memory_overasked, scenario(part))
         assert finding.severity is Severity.REMARK
-        assert "Where the site gives memory with each GPU, leave it." in finding.action
+        assert "If the site gives memory with each GPU, keep it." in finding.action
 
     @pytest.mark.parametrize(
         ("cache", "told"), [(UNSUPPORTED, False), (0.99 * GIB, False), (1.0 * GIB, True)]
@@ -97,7 +97,7 @@ class TestMemoryOverasked:
         finding = found(memory_overasked, scenario(*parts))
         assert finding.sentence == (
             "On r01c01 and r01c02 the job used 10.0 GiB to 20.0 GiB of the 64.0 GiB of memory "
-            "asked for on each node."
+            "that it requested on each node."
         )
         assert "`--mem=24G`" in finding.action
 

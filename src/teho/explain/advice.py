@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from teho.explain.context import NodeGpu, allocation_of
+from teho.explain.context import allocation_of
+from teho.explain.places import NodeGpu
 from teho.model.allocation import Allocation
 from teho.model.run import Run
 from teho.model.summary import NodeSummary

@@ -1,4 +1,4 @@
-"""Judges a run by every rule."""
+"""Judge a run by every rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from teho.explain.context import Located, NodeGpu
+from teho.explain.context import Located
+from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
 from teho.explain.registry import RULES, in_judging_order, mutes_of, same_loss_as
@@ -24,8 +25,13 @@ _BY_KIND = {rule.KIND: rule for rule in RULES}
 
 
 def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Finding] | Abstention:
-    """Judge a run by one rule; no other rule mutes it."""
-    return rule.judge(ProgramContext(rule.KIND, run, summary, policy.of(rule.KIND)))
+    """Judge a run by one rule; no other rule mutes it.
+
+    Returns:
+        The findings, or an abstention if there are none and a signal was missing.
+    """
+    context = ProgramContext(rule.KIND, run, summary, policy.of(rule.KIND))
+    return context.outcome(rule.judge(context))
 
 
 def judge_all(
@@ -34,8 +40,8 @@ def judge_all(
     """Judge a run by every rule.
 
     Returns:
-        The findings, in this order: how a failed run ended, then by severity, by the time that
-        could be saved, and by rank. The abstentions, by rank. Muted rules neither find nor abstain.
+        The findings: first how a failed run ended, then by severity, by the time that could be
+        saved, and by rank. The abstentions, by rank. Muted rules make neither.
     """
     findings: list[Finding] = []
     abstentions: list[Abstention] = []
@@ -74,7 +80,7 @@ def _middle(finding: Finding) -> float:
 
 
 def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Let all findings together claim no more than 100 % of the time."""
+    """Yield the findings with their shares limited: all together claim at most 100 %."""
     left = 100.0
     above: set[str] = set()
     for finding in findings:
@@ -98,7 +104,7 @@ def _mutes_others(finding: Finding) -> bool:
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:
-    """Return the summary without the nodes and GPUs of these keys, and what ran on those nodes."""
+    """Return the summary without these nodes and GPUs, and without the processes of these nodes."""
     if not keys:
         return summary
     nodes = tuple(_without_gpus(node, keys) for node in summary.nodes if node.name not in keys)
@@ -113,6 +119,6 @@ def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:
 
 
 def _plain(finding: Finding) -> Finding:
-    """Return the finding as reports know it, without its subjects."""
+    """Return the finding without its subjects, which reports do not have."""
     fields = {name: getattr(finding, name) for name in Finding.__struct_fields__}
     return Finding(**fields)
