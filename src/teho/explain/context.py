@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from statistics import fmean
 from typing import NamedTuple, TypeVar, Union
 
 import msgspec
 
-from teho.explain.at_work import bins_at_work, mean_in
 from teho.explain.places import (
     NodeGpu,
     Place,
@@ -161,20 +161,23 @@ class RuleContext:
         """Return a gauge's mean over the time in which the GPU was at work.
 
         None if the GPU was at work for too little of the time. None, and noted, if the gauge is
-        missing.
+        missing. Without a busy share, as on a MIG instance, all of the time counts.
         """
-        bins = bins_at_work(
-            place.gpu,
-            self.summary.bin_count,
-            busy_percent=self.limit("at_work_percent"),
-            time_percent=self.limit("at_work_time_percent"),
-        )
-        values = self.series(place, metric) if bins else None
-        if values is None:
+        busy = place.gpu.series.get("gpu_busy_percent", [])
+        count = len(busy) - busy.count(None)
+        least = self.limit("at_work_percent")
+        bins = [bin_ for bin_, share in enumerate(busy) if share is not None and share >= least]
+        if not count:
+            bins = list(range(self.summary.bin_count))
+        elif 100 * len(bins) <= self.limit("at_work_time_percent") * count:
             return None
-        mean = mean_in(bins, values)
+        series = self.series(place, metric)
+        if series is None:
+            return None
+        values = [value for bin_ in bins if (value := series[bin_]) is not None]
         unseen = Missing(Reason.UNRECORDED, "not recorded while the GPU was at work")
-        return self.figure(place, METRICS_BY_NAME[metric].label, unseen if mean is None else mean)
+        mean = fmean(values) if values else unseen
+        return self.figure(place, METRICS_BY_NAME[metric].label, mean)
 
     def busiest_gpu(self, node: NodeSummary) -> Series | None:
         """Return the busy share of the node's busiest GPU in each time bin (bins,).
