@@ -212,8 +212,8 @@ class TestTensorCores:
     def test_an_unknown_gpu_is_not_accused(self):
         made = one(UNKNOWN, gpu_tensor_percent=0.0, gpu_fp32_percent=80.0)
         assert judged(gpu_tensor_cores_idle, made).lacked == (
-            f"whether there are tensor cores of GPU 0 on r01g01: no document of {UNKNOWN} is at "
-            "hand"
+            "whether there are tensor cores of GPU 0 on r01g01: "
+            f"the peaks of {UNKNOWN} are not known"
         )
 
     @pytest.mark.parametrize(

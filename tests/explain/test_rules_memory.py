@@ -115,7 +115,7 @@ class TestMemoryNearLimit:
         finding = found(memory_near_limit, scenarios.memory_near_limit())
         assert finding.sentence == "Memory reached 95 % of its limit on r01c01."
         assert finding.severity is Severity.WARNING
-        assert finding.action.startswith("Ask for `--mem=80G`;")
+        assert finding.action.startswith("Request `--mem=80G`, ")
 
     @pytest.mark.parametrize(("percent", "count"), [(89.99, 0), (90.0, 1), (90.01, 1)])
     def test_threshold(self, percent, count):
@@ -128,7 +128,7 @@ class TestMemoryNearLimit:
 
     def test_without_a_scheduler(self):
         part = NodePart(memory_peak=31.0 * GIB, memory_limit=32.0 * GIB, scheduler=None)
-        assert found(memory_near_limit, scenario(part)).action.startswith("Give it more memory,")
+        assert found(memory_near_limit, scenario(part)).action.startswith("Give the program more memory,")
 
     def test_abstains_without_the_use(self):
         verdict = judged(memory_near_limit, scenario(NodePart(memory_peak=FORBIDDEN)))
@@ -152,7 +152,7 @@ class TestOutOfMemory:
         made = scenario(NodePart(oom_kills=1.0, memory_limit=ABSENT))
         finding = found(out_of_memory, made)
         assert "killed 1 process on r01g01" in finding.sentence
-        assert finding.action.startswith("Give it more memory")
+        assert finding.action.startswith("Give the program more memory")
 
     def test_a_counter_that_was_never_looked_for_is_missing(self):
         run, summary = scenarios.no_gpu_clean()

@@ -59,8 +59,7 @@ def _main(process: WatchedProcess, workers: Sequence[WatchedProcess]) -> MainPro
     main_s: dict[Part, float] = defaultdict(float)
     workers_s: dict[Part, float] = defaultdict(float)
     lines = LineTimes()
-    for one in (process, *workers):
-        parts_s = main_s if one is process else workers_s
+    for parts_s, one in ((main_s, process), *((workers_s, worker) for worker in workers)):
         for seen in one.stacks:
             if doing_of(seen) is not Doing.LOADING:
                 continue

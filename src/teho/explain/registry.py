@@ -1,4 +1,4 @@
-"""Finds every rule: each file in the folders of `teho.explain.rules`."""
+"""Every rule: each file in the folders of `teho.explain.rules`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES: tuple[Rule, ...] = tuple(sorted(_found(), key=lambda rule: rule.RANK))
 
 
 def mutes_of(rule: Rule) -> Mutes:
-    """Return which rules a finding of this one mutes."""
+    """Return the rules that a finding of this rule mutes."""
     return cast("Mutes", getattr(rule, "MUTES", Mutes((), "")))
 
 
@@ -36,7 +36,7 @@ def same_loss_as(rule: Rule) -> frozenset[str]:
 
 
 def in_judging_order() -> tuple[Rule, ...]:
-    """Return every rule, each after all rules that may mute it.
+    """Return every rule, each rule after the rules that may mute it.
 
     Raises:
         graphlib.CycleError: rules mute each other in a circle.
