@@ -20,6 +20,7 @@ __all__ = [
     "UNEVEN",
     "Mutes",
     "Rule",
+    "chosen",
     "input_causes_after",
 ]
 
@@ -50,6 +51,11 @@ UNEVEN = ("communication_bound", "rank_imbalance")
 """How several GPUs share the work."""
 DEEP_GPU = ("gpu_sm_low", "gpu_low_occupancy")
 """How much of a busy GPU had work."""
+
+
+def chosen(value: float, unit: str, reason: str) -> Threshold:
+    """Return a threshold without an outside source: Teho's own choice, and the reason."""
+    return Threshold(value, unit, f"Teho's own choice: {reason}")
 
 
 def input_causes_after(kind: str) -> tuple[str, ...]:

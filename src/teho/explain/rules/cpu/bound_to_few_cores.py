@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from teho.explain.cores import cores_of_job, may_be_threads
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.explain.wording import numbered
 from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.program import Doing, MainProcess
@@ -18,9 +18,7 @@ RANK = 100
 SAYS = "the program is bound to a part of the job's cores, and keeps these busy"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "used_percent": Threshold(
-        80.0, "%", "Teho's own choice: a program that leaves a fifth of its cores idle has enough"
-    ),
+    "used_percent": chosen(80.0, "%", "a program that leaves a fifth of its cores idle has enough"),
     "threads_per_core": Threshold(1.25, "threads", "as too_many_threads"),
 }
 MUTES = Mutes(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from teho.explain.context import RuleContext
 from teho.explain.places import each_of, gauges, per_place
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.explain.wording import counted, span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
@@ -23,7 +23,7 @@ THRESHOLDS = {
         "%",
         "Alliance portal: a job uses less than 75 % of its cores; here others use some",
     ),
-    "cores_min": Threshold(0.5, "cores", "Teho's own choice: the system and the recorder use less"),
+    "cores_min": chosen(0.5, "cores", "the system and the recorder use less"),
     "full_percent": Threshold(
         90.0, "%", "as cpu_busy_gpu_idle: SageMaker's profiler rules call a CPU above 90 % busy"
     ),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from teho.explain import advice
 from teho.explain.context import RuleContext, allocation_of
 from teho.explain.places import each_of, gpus_of, per_place
+from teho.explain.rule import chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
@@ -20,12 +21,8 @@ SAYS = "the job requested more cores than it used"
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "used_percent": Threshold(75.0, "%", "Alliance portal: running threads ÷ cores below 0.75"),
-    "warning_percent": Threshold(
-        50.0, "%", "Teho's own choice: more than half of the request did nothing"
-    ),
-    "critical_percent": Threshold(
-        25.0, "%", "Teho's own choice: more than three quarters of the request did nothing"
-    ),
+    "warning_percent": chosen(50.0, "%", "more than half of the request did nothing"),
+    "critical_percent": chosen(25.0, "%", "more than three quarters of the request did nothing"),
     "gpu_used_percent": Threshold(
         1.0, "%", "as gpu_never_used; cores beside a GPU that is used may load its data"
     ),

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext, in_lines
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.rule import chosen
+from teho.model.finding import Evidence, Finding, Severity
 from teho.model.program import Doing, MainProcess
 
 KIND = "double_precision"
 RANK = 310
 SAYS = "the model, or all of JAX, computes with 64 bits, or CuPy copies such data to the GPU"
 SEVERITY = "remark"
-THRESHOLDS = {"double_percent": Threshold(50.0, "%", "Teho's own choice: most of the model")}
+THRESHOLDS = {"double_percent": chosen(50.0, "%", "most of the model")}
 
 _COMPUTING = (Doing.NATIVE, Doing.THREADS, Doing.DEVICE, Doing.COPYING)
 

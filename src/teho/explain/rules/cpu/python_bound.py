@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import chosen
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing
 
 KIND = "python_bound"
 RANK = 300
 SAYS = "Python code itself takes most of the time"
 SEVERITY = "critical, warning"
-THRESHOLDS = {"python_percent": Threshold(50.0, "%", "Teho's own choice: most of the time")}
+THRESHOLDS = {"python_percent": chosen(50.0, "%", "most of the time")}
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from teho.explain import advice
 from teho.explain.context import RuleContext, allocation_of
 from teho.explain.places import each_of, per_place
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.explain.wording import span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
@@ -23,9 +23,7 @@ THRESHOLDS = {
     "one_core_max": Threshold(
         1.01, "cores", "Jobstats: CPU efficiency ÷ (100 % ÷ cores) between 0.85 and 1.01"
     ),
-    "unused_critical_percent": Threshold(
-        75.0, "%", "Teho's own choice: three quarters of the request did nothing"
-    ),
+    "unused_critical_percent": chosen(75.0, "%", "three quarters of the request did nothing"),
     "gpu_used_percent": Threshold(
         1.0, "%", "as gpu_never_used; one thread that drives a GPU is not a fault"
     ),

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from teho.explain.context import RuleContext
 from teho.explain.places import NodeGpu, name_all, per_place
+from teho.explain.rule import chosen
 from teho.explain.wording import span
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Finding, Severity
 from teho.model.missing import Missing
 
 KIND = "energy_disagrees"
@@ -15,9 +16,7 @@ RANK = 560
 SAYS = "a GPU's energy counter stopped, or does not agree with its power"
 SEVERITY = "remark"
 THRESHOLDS = {
-    "apart_percent": Threshold(
-        5.0, "%", "Teho's own choice: if two sensors of a board differ by more, one is wrong"
-    ),
+    "apart_percent": chosen(5.0, "%", "if two sensors of a board differ by more, one is wrong"),
 }
 
 

@@ -8,16 +8,15 @@ from operator import ge
 from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges, per_place
-from teho.model.finding import Evidence, Finding, Severity, Threshold
+from teho.explain.rule import chosen
+from teho.model.finding import Evidence, Finding, Severity
 
 KIND = "gpu_power_capped"
 RANK = 520
 SAYS = "a GPU ran at its power limit"
 SEVERITY = "remark"
 THRESHOLDS = {
-    "power_percent": Threshold(
-        50.0, "%", "Teho's own choice: a busy GPU often runs at its power limit, as it should"
-    ),
+    "power_percent": chosen(50.0, "%", "a busy GPU often runs at its power limit, as it should"),
 }
 
 

@@ -8,6 +8,7 @@ from operator import ge
 from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
+from teho.explain.rule import chosen
 from teho.model.finding import Finding, Severity, Threshold
 
 KIND = "gpu_throttled"
@@ -16,7 +17,7 @@ SAYS = "heat slowed a GPU, or the GPU was too hot"
 SEVERITY = "warning"
 THRESHOLDS = {
     "temperature_c": Threshold(90.0, "°C", "Omnistat: 90 °C"),
-    "thermal_percent": Threshold(5.0, "%", "Teho's own choice: a few samples may be chance"),
+    "thermal_percent": chosen(5.0, "%", "a few samples may be chance"),
 }
 
 

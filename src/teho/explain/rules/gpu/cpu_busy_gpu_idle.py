@@ -9,7 +9,7 @@ from teho.explain import advice
 from teho.explain.context import RuleContext, Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import per_place, the_gpus
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.explain.wording import span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
@@ -28,10 +28,8 @@ THRESHOLDS = {
     "time_percent": Threshold(
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),
-    "one_core_min": Threshold(
-        0.9, "cores", "Teho's own choice: SageMaker's 90 %, of one core instead of all"
-    ),
-    "one_core_max": Threshold(1.1, "cores", "Teho's own choice: one thread, and little else"),
+    "one_core_min": chosen(0.9, "cores", "SageMaker's 90 %, of one core instead of all"),
+    "one_core_max": chosen(1.1, "cores", "one thread, and little else"),
 }
 MUTES = Mutes(("communication_bound",), because="the CPU explains the waiting")
 

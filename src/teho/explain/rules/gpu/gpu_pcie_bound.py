@@ -8,7 +8,7 @@ from typing import NamedTuple
 from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place, recorded
-from teho.explain.rule import DEEP_GPU, Mutes
+from teho.explain.rule import DEEP_GPU, Mutes, chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import Figure
@@ -21,8 +21,8 @@ THRESHOLDS = {
     "link_percent": Threshold(
         20.0, "%", "TraceML: copies to the device that take 20 % of its time are critical"
     ),
-    "warning_percent": Threshold(
-        50.0, "%", "Teho's own choice: copies that fill the link half of the time delay the run"
+    "warning_percent": chosen(
+        50.0, "%", "copies that fill the link half of the time delay the run"
     ),
     "active_percent": Threshold(
         80.0, "%", "as gpu_sm_low: above it, the GPU worked during the copies"

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place
+from teho.explain.rule import chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Finding, Severity
 from teho.model.missing import Missing
 from teho.model.summary import Figure
 
@@ -17,12 +18,8 @@ RANK = 400
 SAYS = "a GPU that is slow at 64-bit arithmetic computed with 64 bits"
 SEVERITY = "warning"
 THRESHOLDS = {
-    "fp64_percent": Threshold(
-        10.0, "%", "Teho's own choice: a tenth of the time is more than a few 64-bit numbers"
-    ),
-    "rate_percent": Threshold(
-        25.0, "%", "Teho's own choice: in peaks.toml, GPUs made for 64 bit have 50 %, others 3 %"
-    ),
+    "fp64_percent": chosen(10.0, "%", "a tenth of the time is more than a few 64-bit numbers"),
+    "rate_percent": chosen(25.0, "%", "in peaks.toml, GPUs made for 64 bit have 50 %, others 3 %"),
 }
 
 

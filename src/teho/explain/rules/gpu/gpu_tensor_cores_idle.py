@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from teho.explain.context import RuleContext
 from teho.explain.peaks import no_peaks, peaks_of
 from teho.explain.places import NodeGpu, name_all, per_place
+from teho.explain.rule import chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 
@@ -18,9 +19,7 @@ THRESHOLDS = {
     "tensor_max_percent": Threshold(
         1.0, "%", "Kineto: no kernel on tensor cores, though some could be; Teho: less than 1 %"
     ),
-    "arithmetic_percent": Threshold(
-        25.0, "%", "Teho's own choice: a quarter of the time is more than element-wise work"
-    ),
+    "arithmetic_percent": chosen(25.0, "%", "a quarter of the time is more than element-wise work"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from teho.explain import advice
 from teho.explain.context import RuleContext, Series
 from teho.explain.places import NodeGpu, name_all, per_place
-from teho.explain.rule import STARVED, UNEVEN, Mutes
+from teho.explain.rule import STARVED, UNEVEN, Mutes, chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.units import format_duration
@@ -21,15 +21,13 @@ THRESHOLDS = {
     "idle_below_percent": Threshold(
         10.0, "%", "SageMaker's profiler rules: a GPU below 10 % is idle"
     ),
-    "idle_share_percent": Threshold(
-        33.3, "%", "Teho's own choice: a third of the run; jobstats#28 asks for windows and means"
+    "idle_share_percent": chosen(
+        33.3, "%", "a third of the run; jobstats#28 asks for windows and means"
     ),
-    "idle_share_critical_percent": Threshold(
-        50.0, "%", "Teho's own choice: half of the GPU's time was paid for and not used"
+    "idle_share_critical_percent": chosen(
+        50.0, "%", "half of the GPU's time was paid for and not used"
     ),
-    "blips_percent": Threshold(
-        5.0, "%", "Teho's own choice: one last evaluation does not make an idle time a busy one"
-    ),
+    "blips_percent": chosen(5.0, "%", "one last evaluation does not make an idle time a busy one"),
 }
 MUTES = Mutes(
     ("gpu_one_idle", *STARVED, *UNEVEN, "batch_small"),

@@ -9,7 +9,7 @@ from teho.explain import advice
 from teho.explain.context import RuleContext, Series
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import gauges, the_gpus
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
@@ -27,8 +27,8 @@ THRESHOLDS = {
     "time_percent": Threshold(
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),
-    "waiting_cores_min": Threshold(
-        0.5, "cores", "Teho's own choice: few threads on many cores count by the running threads"
+    "waiting_cores_min": chosen(
+        0.5, "cores", "few threads on many cores count by the running threads"
     ),
 }
 MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains the waiting")

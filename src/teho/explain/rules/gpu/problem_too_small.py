@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext, in_lines
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import Doing
 
@@ -14,10 +14,8 @@ RANK = 250
 SAYS = "steps of a small model are so short that a GPU has little work"
 SEVERITY = "warning"
 THRESHOLDS = {
-    "step_ms": Threshold(
-        5.0, "ms", "Teho's own choice: some 500 kernels of 10 µs, the time that starting them takes"
-    ),
-    "model_mib": Threshold(10.0, "MiB", "Teho's own choice: it fits into the caches of a CPU"),
+    "step_ms": chosen(5.0, "ms", "some 500 kernels of 10 µs, the time that starting them takes"),
+    "model_mib": chosen(10.0, "MiB", "it fits into the caches of a CPU"),
     "busy_percent": Threshold(50.0, "%", "as gpu_low_use"),
 }
 MUTES = Mutes(

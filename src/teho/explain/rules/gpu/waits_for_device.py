@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import Mutes, chosen
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing
 
 KIND = "waits_for_device"
@@ -14,9 +14,7 @@ RANK = 240
 SAYS = "the program and the GPU wait for each other in turns"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "busy_percent": Threshold(
-        80.0, "%", "Teho's own choice: the program has to wait for a GPU that is busier than this"
-    ),
+    "busy_percent": chosen(80.0, "%", "the program has to wait for a GPU that is busier than this"),
 }
 MUTES = Mutes(("gpu_low_use", "batch_small"), because="it names what the program waits for")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from teho.explain.program_context import ProgramContext
+from teho.explain.rule import chosen
 from teho.explain.step import offset_s
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
@@ -29,8 +30,8 @@ THRESHOLDS = {
     "read_times": Threshold(
         3.0, "times", "gpuprof: the first third reads 3 times as much from disk as the last"
     ),
-    "read_min_mb_per_s": Threshold(
-        1.0, "MB/s", "Teho's own choice: 250 blocks of 4 kB a second; waits for less are short"
+    "read_min_mb_per_s": chosen(
+        1.0, "MB/s", "250 blocks of 4 kB a second; waits for less are short"
     ),
     "stepping_min_s": Threshold(60.0, "s", "as job_too_short: less time cannot be judged"),
 }

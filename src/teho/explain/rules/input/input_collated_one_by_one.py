@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import STARVED, Mutes, chosen
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Part
 
 KIND = "input_collated_one_by_one"
 RANK = 150
 SAYS = "batches are put together sample by sample, without workers"
 SEVERITY = "critical, warning"
-THRESHOLDS = {"collating_percent": Threshold(50.0, "%", "Teho's own choice: most of the loading")}
+THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading")}
 MUTES = Mutes(
     ("input_in_main_process", "input_slow", "python_bound", *STARVED),
     because="the slow part of loading is not needed",

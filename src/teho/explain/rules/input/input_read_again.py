@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import STARVED, Mutes, input_causes_after
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
+from teho.model.finding import Evidence, Finding
 from teho.model.missing import Missing, Reason
 from teho.units import format_bytes
 
@@ -15,9 +15,7 @@ RANK = 110
 SAYS = "data are read from storage in each epoch, because memory cannot keep them"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "read_times": Threshold(
-        1.5, "times", "Teho's own choice: half as much again as memory could have kept"
-    ),
+    "read_times": chosen(1.5, "times", "half as much again as memory could have kept"),
 }
 MUTES = Mutes((*input_causes_after(KIND), *STARVED), because="the storage limits the speed")
 

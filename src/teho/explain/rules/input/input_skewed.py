@@ -6,24 +6,18 @@ import math
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext, median_place, worker_call
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import STARVED, Mutes, chosen
+from teho.model.finding import Evidence, Finding
 
 KIND = "input_skewed"
 RANK = 160
 SAYS = "a few batches take far longer to load than the others"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "times_longer": Threshold(
-        8.0, "times", "Teho's own choice: three doublings above the median are not jitter"
-    ),
-    "long_waits_percent": Threshold(33.0, "%", "Teho's own choice: a third of the waiting"),
-    "rare_percent": Threshold(
-        20.0, "%", "Teho's own choice: more than a fifth of the batches are not an exception"
-    ),
-    "waits_min": Threshold(
-        20.0, "batches", "Teho's own choice: with fewer, one slow batch is chance"
-    ),
+    "times_longer": chosen(8.0, "times", "three doublings above the median are not jitter"),
+    "long_waits_percent": chosen(33.0, "%", "a third of the waiting"),
+    "rare_percent": chosen(20.0, "%", "more than a fifth of the batches are not an exception"),
+    "waits_min": chosen(20.0, "batches", "with fewer, one slow batch is chance"),
 }
 MUTES = Mutes(
     ("input_too_few_workers", "input_in_main_process", "input_slow", *STARVED),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext, Waiting
-from teho.explain.rule import STARVED, Mutes, input_causes_after
+from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
 from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Part
@@ -15,7 +15,7 @@ RANK = 120
 SAYS = "loading spends its time opening and reading small files"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "opening_percent": Threshold(50.0, "%", "Teho's own choice: most of the loading"),
+    "opening_percent": chosen(50.0, "%", "most of the loading"),
     "small_kib": Threshold(
         1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on only one server"
     ),

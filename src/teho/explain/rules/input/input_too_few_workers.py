@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext, worker_call
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import STARVED, Mutes, chosen
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Part
 
 KIND = "input_too_few_workers"
@@ -14,9 +14,7 @@ RANK = 180
 SAYS = "the workers work all the time, and there are cores for more"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "busy_percent": Threshold(
-        70.0, "%", "Teho's own choice: if workers rest a third of the time, more do not help"
-    ),
+    "busy_percent": chosen(70.0, "%", "if workers rest a third of the time, more do not help"),
 }
 MUTES = Mutes(
     ("input_slow", "serial_program", "cores_unused", *STARVED),

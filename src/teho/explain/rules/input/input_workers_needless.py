@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes, input_causes_after
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Part
 
 KIND = "input_workers_needless"
@@ -14,7 +14,7 @@ RANK = 130
 SAYS = "workers pass on samples that are in memory already"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "collating_percent": Threshold(50.0, "%", "Teho's own choice: most of what the workers do"),
+    "collating_percent": chosen(50.0, "%", "most of what the workers do"),
 }
 MUTES = Mutes((*input_causes_after(KIND), *STARVED), because="the workers are not needed")
 

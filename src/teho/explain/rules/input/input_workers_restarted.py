@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext, loader_call
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import STARVED, Mutes, chosen
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing
 
 KIND = "input_workers_restarted"
@@ -14,10 +14,8 @@ RANK = 140
 SAYS = "workers are started again for each short epoch"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "epochs_min": Threshold(
-        3.0, "epochs", "Teho's own choice: the first start is needed, and one more may be a test"
-    ),
-    "first_batches_percent": Threshold(50.0, "%", "Teho's own choice: most of the waiting"),
+    "epochs_min": chosen(3.0, "epochs", "the first start is needed, and one more may be a test"),
+    "first_batches_percent": chosen(50.0, "%", "most of the waiting"),
 }
 MUTES = Mutes(
     (

@@ -8,7 +8,7 @@ from itertools import repeat
 
 from teho.explain.context import RuleContext, Series
 from teho.explain.places import NodeGpu, gpus_of, per_place
-from teho.explain.rule import DEEP_GPU, Mutes
+from teho.explain.rule import DEEP_GPU, Mutes, chosen
 from teho.explain.wording import span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
@@ -21,20 +21,18 @@ THRESHOLDS = {
     "time_percent": Threshold(
         50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
     ),
-    "together_percent": Threshold(
-        90.0, "%", "Teho's own choice: together means nearly all GPUs; one of many may differ"
-    ),
+    "together_percent": chosen(90.0, "%", "together means nearly all GPUs; one of many may differ"),
     "busy_below_percent": Threshold(
         50.0, "%", "as gpu_low_use: a GPU under 50 % waits for something"
     ),
-    "power_below_percent": Threshold(
-        50.0, "%", "Teho's own choice, of the GPU's power limit: a waiting kernel draws little"
+    "power_below_percent": chosen(
+        50.0, "%", "of the GPU's power limit; a waiting kernel draws little"
     ),
-    "exchange_min_mb_per_s": Threshold(
-        100.0, "MB/s", "Teho's own choice: 1 Gbit/s, a cluster's slowest network, carries 125 MB/s"
+    "exchange_min_mb_per_s": chosen(
+        100.0, "MB/s", "1 Gbit/s, a cluster's slowest network, carries 125 MB/s"
     ),
-    "exchange_warning_mb_per_s": Threshold(
-        1000.0, "MB/s", "Teho's own choice: 10 Gbit/s carry 1250 MB/s; so much is not chance"
+    "exchange_warning_mb_per_s": chosen(
+        1000.0, "MB/s", "10 Gbit/s carry 1250 MB/s; so much is not chance"
     ),
 }
 MUTES = Mutes(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.explain.rule import Mutes, chosen
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
 
@@ -15,11 +15,9 @@ RANK = 290
 SAYS = "importing and compiling take most of the time"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "fixed_percent": Threshold(50.0, "%", "Teho's own choice: most of the time"),
-    "wall_min_s": Threshold(30.0, "s", "Teho's own choice: normal in a shorter run"),
-    "compiles_max": Threshold(
-        5.0, "times", "Teho's own choice: a few shapes are usual, such as a last, smaller batch"
-    ),
+    "fixed_percent": chosen(50.0, "%", "most of the time"),
+    "wall_min_s": chosen(30.0, "s", "normal in a shorter run"),
+    "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
 }
 MUTES = Mutes(("batch_small",), because="for most of the time there were no batches")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from teho.explain.context import RuleContext
-from teho.explain.rule import DEEP_GPU, STARVED, UNEVEN, Mutes
+from teho.explain.rule import DEEP_GPU, STARVED, UNEVEN, Mutes, chosen
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.units import format_duration
 
@@ -14,9 +14,7 @@ RANK = 570
 SAYS = "the run was too short to judge"
 SEVERITY = "remark"
 THRESHOLDS = {
-    "elapsed_min_s": Threshold(
-        60.0, "s", "Teho's own choice: within the first minute programs load libraries and data"
-    ),
+    "elapsed_min_s": chosen(60.0, "s", "within the first minute programs load libraries and data"),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
 MUTES = Mutes(

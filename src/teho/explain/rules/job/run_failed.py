@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from teho.explain.context import Located, RuleContext
 from teho.explain.endings import BY_USERS, EndEvidence, Meaning, meaning_of, named, number_of
+from teho.explain.rule import chosen
 from teho.explain.step import ending, failed
 from teho.explain.wording import capital, joined, ranks_on
-from teho.model.finding import Evidence, Finding, Threshold
+from teho.model.finding import Evidence, Finding
 from teho.model.run import End, Run
 from teho.units import format_duration
 
@@ -22,12 +23,8 @@ SAYS = (
 )
 SEVERITY = "critical; if a user ends runs in this way, warning"
 THRESHOLDS = {
-    "first_by_s": Threshold(
-        1.0, "s", "Teho's own choice: if tasks end within a second, the first of them is not known"
-    ),
-    "time_limit_percent": Threshold(
-        95.0, "%", "Teho's own choice: a job does something before the run begins"
-    ),
+    "first_by_s": chosen(1.0, "s", "if tasks end within a second, the first of them is not known"),
+    "time_limit_percent": chosen(95.0, "%", "a job does something before the run begins"),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from teho.explain.program_context import ProgramContext, median_place
+from teho.explain.rule import chosen
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Wait
@@ -17,9 +18,7 @@ SAYS = (
 )
 SEVERITY = "remark"
 THRESHOLDS = {
-    "times_longer": Threshold(
-        4.0, "times", "Teho's own choice: two doublings above the median are not jitter"
-    ),
+    "times_longer": chosen(4.0, "times", "two doublings above the median are not jitter"),
     "long_steps": Threshold(
         10.0, "steps", "SageMaker's profiler rules, StepOutlier: more than 10 times"
     ),

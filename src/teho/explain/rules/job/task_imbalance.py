@@ -7,6 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from teho.explain.context import RuleContext
+from teho.explain.rule import chosen
 from teho.explain.step import failed
 from teho.explain.wording import capital, ranks_on, span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
@@ -20,12 +21,8 @@ THRESHOLDS = {
     "end_percent": Threshold(
         10.0, "%", "TraceML: a rank that differs by 10 % of a step gets a warning"
     ),
-    "cpu_factor": Threshold(
-        2.0, "times", "Teho's own choice: twice the CPU time of the others is another kind of work"
-    ),
-    "cpu_min_s": Threshold(
-        60.0, "s", "Teho's own choice: start-up and logging of one rank may take this time"
-    ),
+    "cpu_factor": chosen(2.0, "times", "twice the CPU time of the others is another kind of work"),
+    "cpu_min_s": chosen(60.0, "s", "start-up and logging of one rank may take this time"),
 }
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from teho.explain.context import RuleContext, allocation_of
+from teho.explain.rule import chosen
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import End, Run
@@ -20,9 +21,7 @@ THRESHOLDS = {
         900.0, "s", "Jobstats: of completed jobs that ran for more than 15 minutes"
     ),
     "used_percent": Threshold(60.0, "%", "Jobstats: less than 60 % of the requested time"),
-    "margin_factor": Threshold(
-        1.25, "times", "Teho's own choice: the next run may be slower by a quarter"
-    ),
+    "margin_factor": chosen(1.25, "times", "the next run may be slower by a quarter"),
 }
 
 

@@ -8,16 +8,15 @@ from operator import ge
 from teho.explain.context import RuleContext
 from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
-from teho.model.finding import Finding, Severity, Threshold
+from teho.explain.rule import chosen
+from teho.model.finding import Finding, Severity
 
 KIND = "gpu_memory_full"
 RANK = 550
 SAYS = "a GPU's memory was nearly full"
 SEVERITY = "remark"
 THRESHOLDS = {
-    "used_percent": Threshold(
-        95.0, "%", "Teho's own choice: the rest is about a CUDA context and fragmentation"
-    ),
+    "used_percent": chosen(95.0, "%", "the rest is about a CUDA context and fragmentation"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from teho.explain.context import RuleContext, allocation_of
 from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
@@ -22,27 +22,21 @@ THRESHOLDS = {
     "elapsed_min_s": Threshold(
         60.0, "s", "as job_too_short: in a shorter run a program still loads what it needs"
     ),
-    "warm_up_percent": Threshold(
-        20.0, "%", "Teho's own choice: a program imports, loads and allocates for the first fifth"
+    "warm_up_percent": chosen(
+        20.0, "%", "a program imports, loads and allocates for the first fifth"
     ),
-    "ending_percent": Threshold(5.0, "%", "Teho's own choice: a program frees memory as it ends"),
-    "points_min": Threshold(
-        20.0, "points", "Teho's own choice: five points in each quarter, enough for a robust slope"
-    ),
+    "ending_percent": chosen(5.0, "%", "a program frees memory as it ends"),
+    "points_min": chosen(20.0, "points", "five points in each quarter, enough for a robust slope"),
     "rising_percent": Threshold(
         90.0, "%", "Mann-Kendall: share of pairs of values that rise; 50 % is chance"
     ),
-    "part_percent": Threshold(
-        50.0, "%", "Teho's own choice: each quarter rises at half the mean rate: no jump or plateau"
+    "part_percent": chosen(
+        50.0, "%", "each quarter rises at half the mean rate: no jump or plateau"
     ),
-    "growth_percent": Threshold(
-        5.0, "%", "Teho's own choice: slower growth does not fill the limit in 14 such runs"
-    ),
-    "critical_times": Threshold(1.0, "runs", "Teho's own choice: a run twice as long fails"),
-    "warning_times": Threshold(4.0, "runs", "Teho's own choice: a run five times as long fails"),
-    "usual_hours": Threshold(
-        24.0, "hours", "Teho's own choice: without a known time limit, runs take up to a day"
-    ),
+    "growth_percent": chosen(5.0, "%", "slower growth does not fill the limit in 14 such runs"),
+    "critical_times": chosen(1.0, "runs", "a run twice as long fails"),
+    "warning_times": chosen(4.0, "runs", "a run five times as long fails"),
+    "usual_hours": chosen(24.0, "hours", "without a known time limit, runs take up to a day"),
 }
 MUTES = Mutes(
     ("memory_near_limit", "memory_overasked", "batch_small"),

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from teho.explain import advice
 from teho.explain.context import RuleContext
 from teho.explain.places import each_of, per_place
+from teho.explain.rule import chosen
 from teho.explain.wording import span
-from teho.model.finding import Finding, Severity, Threshold
+from teho.model.finding import Finding, Severity
 from teho.model.summary import NodeSummary
 
 KIND = "memory_near_limit"
@@ -16,10 +17,8 @@ RANK = 450
 SAYS = "memory came near its limit"
 SEVERITY = "warning"
 THRESHOLDS = {
-    "used_percent": Threshold(
-        90.0, "%", "Teho's own choice: a larger batch or one more worker may be killed"
-    ),
-    "margin_percent": Threshold(25.0, "%", "Teho's own choice: room above the present limit"),
+    "used_percent": chosen(90.0, "%", "a larger batch or one more worker may be killed"),
+    "margin_percent": chosen(25.0, "%", "room above the present limit"),
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from teho.explain import advice
 from teho.explain.context import RuleContext, allocation_of
 from teho.explain.places import gauges, name_all, per_place, recorded
+from teho.explain.rule import chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.run import Run
@@ -19,12 +20,10 @@ SAYS = "the job requested more memory than it used"
 SEVERITY = "warning; beside GPUs remark"
 THRESHOLDS = {
     "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the requested memory"),
-    "unused_min_gib": Threshold(
-        4.0, "GiB", "Teho's own choice: about one core's share of a node, which others could use"
+    "unused_min_gib": chosen(
+        4.0, "GiB", "about one core's share of a node, which others could use"
     ),
-    "margin_percent": Threshold(
-        20.0, "%", "Teho's own choice: room above the peak, which samples may have missed"
-    ),
+    "margin_percent": chosen(20.0, "%", "room above the peak, which samples may have missed"),
 }
 
 _REQUESTED = frozenset({"cgroup", "scheduler"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from teho.explain import advice
 from teho.explain.context import RuleContext
 from teho.explain.places import name_all, per_place
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
@@ -19,9 +19,7 @@ SAYS = "the kernel killed processes of the job because memory ran out"
 SEVERITY = "critical"
 THRESHOLDS = {
     "kills_min": Threshold(1.0, "kills", "none needed: the kernel counts them"),
-    "margin_percent": Threshold(
-        50.0, "%", "Teho's own choice: the real need is not known; lower it after a good run"
-    ),
+    "margin_percent": chosen(50.0, "%", "the real need is not known; lower it after a good run"),
 }
 MUTES = Mutes(("memory_near_limit",), because="the limit was reached")
 
