@@ -101,7 +101,7 @@ def later_job(scheduler: str | None) -> str:
 def loader_workers(cores: int, gpus: int) -> int:
     """Return the number of loader workers that fit beside one training process per GPU.
 
-    The formula is that of Lightning (affinity ÷ ranks - 1): the node's cores ÷ GPUs, minus one for
+    Lightning's formula (affinity ÷ ranks - 1): the node's cores ÷ GPUs, minus one for
     the training process, and at least 1.
     """
     return max(1, cores // max(gpus, 1) - 1)

@@ -48,8 +48,11 @@ _BY_EXCEPTION = {
 
 
 class EndEvidence(NamedTuple):
-    """What else is known about the end of a failed run."""
+    """What is known about the end of a failed run."""
 
+    end: End
+    after_s: float
+    """Time from the start to the end."""
     at_time_limit: bool = False
     out_of_memory: bool = False
     """The kernel killed processes of the job because memory ran out."""
@@ -88,18 +91,16 @@ def number_of(end: End) -> int | None:
     return code - _SHELL if code - _SHELL in _SIGNALS else None
 
 
-def meaning_of(end: End, after_s: float, known: EndEvidence, *, several: bool = False) -> Meaning:
+def meaning_of(known: EndEvidence, *, several: bool = False) -> Meaning:
     """Return how a program ended and what to do.
 
     Args:
-        end: a failed end.
-        after_s: time from the start to the end.
-        known: what else is known.
+        known: what is known about a failed end.
         several: whether the sentence is about several tasks.
     """
-    after = f"after {format_duration(after_s)}"
+    end, after = known.end, f"after {format_duration(known.after_s)}"
     if end.exit_code is None and end.signal is None:
-        return _end_of_job(end, after, known)
+        return _end_of_job(after, known)
     number = number_of(end)
     if end.signal is not None:
         how = f"{'were' if several else 'was'} ended {ending(end)} {after}"
@@ -177,7 +178,7 @@ def _more_time(known: EndEvidence) -> str:
     )
 
 
-def _end_of_job(end: End, after: str, known: EndEvidence) -> Meaning:
+def _end_of_job(after: str, known: EndEvidence) -> Meaning:
     """Return how a job ended that was recorded from outside."""
     command = known.account_command
     ask = f"Ask the scheduler for details: {command}." if command else _read_log(known)
@@ -195,4 +196,4 @@ def _end_of_job(end: End, after: str, known: EndEvidence) -> Meaning:
             f"ended {after}, preempted by another job",
             "Submit it again, and save checkpoints so that it can continue.",
         ),
-    }.get(end.job_state, Meaning(f"failed {after}", ask))
+    }.get(known.end.job_state, Meaning(f"failed {after}", ask))

@@ -37,7 +37,7 @@ class Policy(msgspec.Struct, frozen=True):
         """Return the thresholds of a rule, and the thresholds that all rules share.
 
         Raises:
-            KeyError: there is no rule of this kind (a mistake in the code).
+            KeyError: the kind is unknown (a mistake in the code).
         """
         return {**self.thresholds[EVERY_RULE], **self.thresholds[kind]}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from teho.explain.context import Located, RuleContext
@@ -88,6 +88,12 @@ class ProgramContext(RuleContext):
         share = 100 * seconds / self.work_s(main)
         enough = share >= self.limit("lost_percent") and seconds >= self.limit("lost_min_s")
         return enough and seconds > 0
+
+    def losses(self, *doings: Doing) -> Iterator[tuple[MainProcess, float]]:
+        """Yield the processes that lost time with these activities, and the share of their time."""
+        for main in self.mains:
+            if self.is_loss(main.seconds(*doings), main):
+                yield main, main.percent(*doings)
 
     def waiting(self) -> Waiting | None:
         """Return the process that waits for data the longest; None if none waits long enough."""

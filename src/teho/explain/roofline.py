@@ -1,4 +1,4 @@
-"""Where a GPU is under its roofline: arithmetic against memory traffic.
+"""The place of a GPU under its roofline: arithmetic against memory traffic.
 
 The recording has the time for which a pipe was active, not what it computed: the activity times
 the peak is an upper bound. Tensor cores have a different peak for each precision, and the precision

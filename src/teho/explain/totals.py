@@ -45,7 +45,7 @@ def cores_used(run: Run, summary: Summary) -> Figure:
 
 
 def lacking(run: Run) -> Missing | None:
-    """Return why there is no sum over all nodes; None if all nodes left a recording."""
+    """Return why a sum over all nodes is missing; None if all nodes left a recording."""
     absent = absent_hosts(run)
     return Missing(Reason.UNRECORDED, f"{listed(absent)} left no recording") if absent else None
 

@@ -44,7 +44,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
 
 
 def _doubles(main: MainProcess, limit_percent: float) -> tuple[str, Evidence, str] | None:
-    """Return what has 64 bits: begin of the sentence, evidence, and advice; None if nothing has."""
+    """Return what has 64 bits: begin of the sentence, evidence, and advice; else None."""
     share = _doubles_percent(main.library.get("parameter_dtypes"))
     if share is not None and share >= limit_percent:
         return (

@@ -18,10 +18,8 @@ THRESHOLDS = {"python_percent": chosen(50.0, "%", "most of the time")}
 
 def judge(context: ProgramContext) -> Iterator[Finding]:
     """Check how long Python code ran."""
-    for main in context.mains:
-        share = main.percent(Doing.PYTHON)
-        is_loss = context.is_loss(main.seconds(Doing.PYTHON), main)
-        if share < context.limit("python_percent") or not is_loss:
+    for main, share in context.losses(Doing.PYTHON):
+        if share < context.limit("python_percent"):
             continue
         yield context.lost(
             f"Python code took {share:.0f} % of the time, on one core.",

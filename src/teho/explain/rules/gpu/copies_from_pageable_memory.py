@@ -19,12 +19,9 @@ MUTES = Mutes(("gpu_low_use", "batch_small"), because="it names what the program
 
 def judge(context: ProgramContext) -> Iterator[Finding]:
     """Check how long a main thread copied to a GPU, from a loader without pinned memory."""
-    for main in context.mains if context.gpus else ():
+    for main, copying in context.losses(Doing.COPYING) if context.gpus else ():
         loader = main.feed.loader
-        copying = main.percent(Doing.COPYING)
         if loader is None or loader.settings.get("pin_memory", True):
-            continue
-        if not context.is_loss(main.seconds(Doing.COPYING), main):
             continue
         busy = context.gpu_busy_percent(main)
         if busy is None:

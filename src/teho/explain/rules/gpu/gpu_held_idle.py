@@ -21,7 +21,7 @@ THRESHOLDS = {
 }
 MUTES = Mutes(
     (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM),
-    because="a GPU on which the program computes nothing does not wait for anything",
+    because="a GPU without work of the program does not wait for anything",
 )
 
 

@@ -64,7 +64,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 def _occupancy(context: RuleContext, gpu: NodeGpu) -> float | None:
     occupancy = context.at_work(gpu, "gpu_sm_occupancy_percent")
     if occupancy == 0:
-        # A running kernel has warps. AMD reports only those of the job's processes.
+        # A running kernel has warps. AMD reports only the warps of the job's processes.
         return context.figure(gpu, "SM occupancy", _NONE_SEEN)
     means = [mean for metric in _LIMITING for _, mean in recorded([gpu], metric)]
     at_limit = any(mean >= context.limit("limit_percent") for mean in means)

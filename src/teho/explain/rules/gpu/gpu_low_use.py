@@ -25,7 +25,7 @@ THRESHOLDS = {
 
 
 def judge(context: RuleContext) -> Iterator[Finding]:
-    """Find GPUs with a low mean; the levels are those of Jobstats and CSC."""
+    """Find GPUs with a low mean; Jobstats and CSC use the same levels."""
     yield from compare_with_limits(
         context,
         [(gpu, context.mean(gpu, "gpu_busy_percent")) for gpu in context.gpus],

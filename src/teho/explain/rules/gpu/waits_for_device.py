@@ -21,14 +21,11 @@ MUTES = Mutes(("gpu_low_use", "batch_small"), because="it names what the program
 
 def judge(context: ProgramContext) -> Iterator[Finding]:
     """Check how long a main thread waited for a GPU that was idle meanwhile."""
-    for main in context.mains:
-        if not context.is_loss(main.seconds(Doing.DEVICE), main):
-            continue
+    for main, share in context.losses(Doing.DEVICE):
         busy = context.gpu_busy_percent(main)
         # Waiting for a GPU that works is normal.
         if busy is None or busy >= context.limit("busy_percent"):
             continue
-        share = main.percent(Doing.DEVICE)
         context.forget_lacks()
         yield context.lost(
             f"The program waited for the GPU {share:.0f} % of the time, but the GPU was busy only "

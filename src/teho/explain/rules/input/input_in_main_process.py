@@ -1,4 +1,4 @@
-"""The program loads its data itself, and does nothing else meanwhile."""
+"""The program loads its data itself, and stops its work meanwhile."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ THRESHOLDS = {
     "wall_min_s": chosen(30.0, "s", "normal in a shorter run"),
     "compiles_max": chosen(5.0, "times", "a few shapes are usual, such as a last, smaller batch"),
 }
-MUTES = Mutes(("batch_small",), because="for most of the time there were no batches")
+MUTES = Mutes(("batch_small",), because="most of the time was not spent on batches")
 
 _SEVERAL_FUNCTIONS = frozenset(("", "(others)", "<lambda>"))
 """Names of more than one function."""

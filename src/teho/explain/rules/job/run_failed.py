@@ -50,10 +50,9 @@ def judge(context: RuleContext) -> Iterator[Finding]:
     if run.step is None or not run.has_tasks or not failures:
         if run.end is not None and failed(run.end):
             known = _known(context, run.end, run.end.elapsed_s)
-            meaning = meaning_of(run.end, run.end.elapsed_s, known)
+            meaning = meaning_of(known)
             who = "The job" if run.end.job_state else "The program"
-            end, after_s = run.end, run.end.elapsed_s
-            yield _finding(context, f"{who} {meaning.how}.", meaning, end, after_s, known)
+            yield _finding(context, f"{who} {meaning.how}.", meaning, known)
         return
     first = _first(failures, context.limit("first_by_s") + _uncertainty_s(run))
     if len(first) < run.step.task_count and failures[0].end.signal not in BY_USERS:
@@ -64,16 +63,15 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 
 def _all(context: RuleContext, tasks: int, failures: Sequence[_Failure]) -> Located:
     """Build the finding about all failed tasks; if they ended differently, about the first."""
-    end, after_s = failures[0].end, failures[0].at_s
-    known = _known(context, end, after_s, [one.rank for one in failures])
-    alike = all(ending(one.end) == ending(end) for one in failures)
-    meaning = meaning_of(end, after_s, known, several=alike)
+    known = _known(context, failures[0].end, failures[0].at_s, [one.rank for one in failures])
+    alike = len({ending(one.end) for one in failures}) == 1
+    meaning = meaning_of(known, several=alike)
     count = f"{len(failures)} of {tasks} tasks"
     if len(failures) == tasks:
         count = f"All {tasks} tasks" if tasks > 2 else "Both tasks"
     who = count if alike else f"{count} failed: the first"
     counts = _counts(context, tasks, failures)
-    return _finding(context, f"{who} {meaning.how}.", meaning, end, after_s, known, *counts)
+    return _finding(context, f"{who} {meaning.how}.", meaning, known, *counts)
 
 
 def _some(
@@ -83,7 +81,6 @@ def _some(
     names = ranks_on((one.rank for one in first), (one.node for one in first))
     end, after_s = first[0].end, first[0].at_s
     known = _known(context, end, after_s, [one.rank for one in first])
-    meaning = meaning_of(end, after_s, known)
     how = f"{'was' if len(first) == 1 else 'were'} ended {ending(end)}"
     if end.signal is None:
         how = f"failed with {ending(end)}"
@@ -91,9 +88,7 @@ def _some(
     return _finding(
         context,
         f"{capital(names)} {how} after {format_duration(after_s)}{named(known)}{others}.",
-        meaning._replace(action=_action(context, first[0], meaning)),
-        end,
-        after_s,
+        meaning_of(known)._replace(action=_action(context, first[0], known)),
         known,
         Evidence("ended first", names),
         *_counts(context, tasks, failures),
@@ -101,13 +96,7 @@ def _some(
 
 
 def _finding(
-    context: RuleContext,
-    sentence: str,
-    meaning: Meaning,
-    end: End,
-    after_s: float,
-    known: EndEvidence,
-    *further: Evidence,
+    context: RuleContext, sentence: str, meaning: Meaning, known: EndEvidence, *further: Evidence
 ) -> Located:
     judged_by = ["first_by_s"] if further else []
     if known.at_time_limit:
@@ -116,8 +105,8 @@ def _finding(
         meaning.severity,
         sentence,
         evidence=(
-            Evidence("ended", ending(end)),
-            Evidence("after", after_s, "s"),
+            Evidence("ended", ending(known.end)),
+            Evidence("after", known.after_s, "s"),
             *([Evidence("exception", known.exception)] if known.exception else []),
             *([Evidence("in your code at", known.place)] if known.place else []),
             *further,
@@ -130,7 +119,7 @@ def _finding(
 def _known(
     context: RuleContext, end: End, after_s: float, ranks: Sequence[int | None] = (None,)
 ) -> EndEvidence:
-    """Return what else is known about an end; the exception if all ranks raised the same."""
+    """Return what is known about an end; with the exception if all ranks raised the same."""
     exceptions = context.summary.exceptions
     texts = {exceptions[rank].text if rank in exceptions else None for rank in ranks}
     raised = exceptions.get(ranks[0]) if len(texts) == 1 and number_of(end) is None else None
@@ -140,6 +129,8 @@ def _known(
     kills = [node.totals.get("oom_kills") for node in context.summary.nodes]
     share = context.limit("time_limit_percent") / 100
     return EndEvidence(
+        end=end,
+        after_s=after_s,
         at_time_limit=bool(limits) and after_s >= share * min(limits),
         out_of_memory=any(isinstance(one, (int, float)) and one > 0 for one in kills),
         exception=raised.text if raised else "",
@@ -176,7 +167,7 @@ def _counts(context: RuleContext, tasks: int, failures: Sequence[_Failure]) -> t
 
 
 def _others(count: int, succeeded: int, failed_too: int) -> str:
-    """Return how the other tasks ended, for a sentence; empty if there are no others."""
+    """Return how the other tasks ended, for a sentence; empty without other tasks."""
     parts = [
         (number, words)
         for number, words in (
@@ -192,9 +183,9 @@ def _others(count: int, succeeded: int, failed_too: int) -> str:
     return f"; of the other {count} tasks {joined(each)}" if each else ""
 
 
-def _action(context: RuleContext, first: _Failure, meaning: Meaning) -> str:
+def _action(context: RuleContext, first: _Failure, known: EndEvidence) -> str:
     if number_of(first.end) is not None or first.rank in context.summary.exceptions:
-        return meaning.action
+        return meaning_of(known).action
     log = context.scheduler_advice.log_of_each_task()
     return (
         f"Read what rank {first.rank} printed last: the errors of other tasks are probably "

@@ -17,15 +17,14 @@ THRESHOLDS: dict[str, Threshold] = {}
 
 def judge(context: ProgramContext) -> Iterator[Finding]:
     """Check how long the program saved."""
-    for main in context.mains:
-        saved_s = main.seconds(Doing.SAVING)
-        if not context.is_loss(saved_s, main):
-            continue
-        share = main.percent(Doing.SAVING)
+    for main, share in context.losses(Doing.SAVING):
         yield context.lost(
-            f"The program saved data {share:.0f} % of the time, and did nothing else meanwhile.",
+            f"The program saved data {share:.0f} % of the time, and stopped its work meanwhile.",
             share_percent=share,
-            evidence=(Evidence("saving", share, "%"), Evidence("saving", saved_s, "s")),
+            evidence=(
+                Evidence("saving", share, "%"),
+                Evidence("saving", main.seconds(Doing.SAVING), "s"),
+            ),
             action=(
                 "Save less often, save only what you need to continue, and save to the node's own "
                 "disk or scratch. `torch.distributed.checkpoint.async_save` saves during the work."

@@ -52,7 +52,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         ),
         judged_by=["used_min_s", "used_percent", "margin_factor"],
         action=(
-            f"If the job does nothing else after this, request `--time={format_clock(needed_s)}`"
+            f"If the job ends after this, request `--time={format_clock(needed_s)}`"
             f": {factor:g} times what it took. Short jobs start sooner."
         ),
     )
