@@ -19,6 +19,7 @@ from explain.scenario_parts import (
 )
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
+from teho.explain.rule import kind_of
 from teho.explain.rules.energy import gpu_power_capped
 from teho.explain.rules.gpu import (
     gpu_held_idle,
@@ -403,7 +404,7 @@ class TestHeldIdle:
         rule = gpu_held_idle if processes else gpu_never_used
         assert len(judged(rule, made)) == count
         if count:
-            assert kinds(made) == [rule.KIND]
+            assert kinds(made) == [kind_of(rule)]
             assert figures(found(rule, made))["SM activity, highest, GPU 0 on r01g01"] == 0
 
     def test_nobody_on_it_is_never_used(self):

@@ -20,6 +20,7 @@ from explain.scenario_parts import (
 )
 from teho.explain.policy import load_policy
 from teho.explain.program_context import ProgramContext
+from teho.explain.rule import kind_of
 from teho.explain.rules.gpu import gpu_low_use, gpu_never_used, gpu_one_idle, gpu_used_only_at_first
 from teho.model.finding import Abstention, Severity, Threshold
 from teho.units import GIB
@@ -150,9 +151,11 @@ class TestUsedOnlyAtFirst:
         assert len(judged(gpu_used_only_at_first, made)) == count
 
     def test_at_the_very_threshold(self):
-        limits = dict(load_policy().of(gpu_used_only_at_first.KIND))
+        limits = dict(load_policy().of(kind_of(gpu_used_only_at_first)))
         limits["idle_share_percent"] = Threshold(40.0, "%", "this test")
-        context = ProgramContext(gpu_used_only_at_first.KIND, *scenarios.used_at_first(), limits)
+        context = ProgramContext(
+            kind_of(gpu_used_only_at_first), *scenarios.used_at_first(), limits
+        )
         assert len([*gpu_used_only_at_first.judge(context)]) == 1
 
     @pytest.mark.parametrize(("used", "count"), [(9.99, 0), (10.0, 1), (10.01, 1)])

@@ -128,7 +128,8 @@ class TestMemoryNearLimit:
 
     def test_without_a_scheduler(self):
         part = NodePart(memory_peak=31.0 * GIB, memory_limit=32.0 * GIB, scheduler=None)
-        assert found(memory_near_limit, scenario(part)).action.startswith("Give the program more memory,")
+        action = found(memory_near_limit, scenario(part)).action
+        assert action.startswith("Give the program more memory,")
 
     def test_abstains_without_the_use(self):
         verdict = judged(memory_near_limit, scenario(NodePart(memory_peak=FORBIDDEN)))

@@ -11,8 +11,7 @@ from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
 from teho.explain.registry import RULES, in_judging_order, mutes_of, same_loss_as
-from teho.explain.rule import Rule
-from teho.explain.rules.job import run_failed
+from teho.explain.rule import Rule, kind_of
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.program import Program
 from teho.model.run import Run
@@ -21,7 +20,7 @@ from teho.model.summary import NodeSummary, Summary
 __all__ = ["judge_all", "judge_by"]
 
 _SEVERITIES = tuple(Severity)
-_BY_KIND = {rule.KIND: rule for rule in RULES}
+_BY_KIND = {kind_of(rule): rule for rule in RULES}
 
 
 def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Finding] | Abstention:
@@ -30,7 +29,8 @@ def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Fin
     Returns:
         The findings, or an abstention if there are none and a signal was missing.
     """
-    context = ProgramContext(rule.KIND, run, summary, policy.of(rule.KIND))
+    kind = kind_of(rule)
+    context = ProgramContext(kind, run, summary, policy.of(kind))
     return context.outcome(rule.judge(context))
 
 
@@ -48,9 +48,9 @@ def judge_all(
     muted: dict[str, set[str]] = {}
     silent: set[str] = set()
     for rule in in_judging_order():
-        if rule.KIND in silent:
+        if kind_of(rule) in silent:
             continue
-        seen = _without(summary, muted.get(rule.KIND, set()))
+        seen = _without(summary, muted.get(kind_of(rule), set()))
         outcome = judge_by(rule, run, seen, policy)
         if isinstance(outcome, Abstention):
             abstentions.append(outcome)
@@ -64,7 +64,7 @@ def judge_all(
                 silent.add(kind)
     findings.sort(
         key=lambda found: (
-            found.kind != run_failed.KIND,
+            found.kind != "run_failed",
             _SEVERITIES.index(found.severity),
             -_middle(found),
             _BY_KIND[found.kind].RANK,

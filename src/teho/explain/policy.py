@@ -13,6 +13,7 @@ import msgspec
 from teho.config.toml import did_you_mean, read_toml
 from teho.errors import InputError
 from teho.explain.registry import RULES
+from teho.explain.rule import kind_of
 from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.model.finding import Threshold
 
@@ -45,7 +46,7 @@ class Policy(msgspec.Struct, frozen=True):
 SHIPPED = Policy(
     verified_on=_VERIFIED_ON,
     thresholds={name: dict(section) for name, section in SHARED.items()}
-    | {rule.KIND: dict(rule.THRESHOLDS) for rule in RULES},
+    | {kind_of(rule): dict(rule.THRESHOLDS) for rule in RULES},
 )
 
 

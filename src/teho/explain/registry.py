@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from typing import cast
 
 from teho.explain import rules
-from teho.explain.rule import Mutes, Rule
+from teho.explain.rule import Mutes, Rule, kind_of
 
 __all__ = ["RULES", "in_judging_order", "mutes_of", "same_loss_as"]
 
@@ -41,9 +41,9 @@ def in_judging_order() -> tuple[Rule, ...]:
     Raises:
         graphlib.CycleError: rules mute each other in a circle.
     """
-    by_kind = {rule.KIND: rule for rule in RULES}
+    by_kind = {kind_of(rule): rule for rule in RULES}
     sorter = TopologicalSorter({kind: set[str]() for kind in by_kind})
     for rule in RULES:
         for kind in mutes_of(rule).kinds:
-            sorter.add(kind, rule.KIND)
+            sorter.add(kind, kind_of(rule))
     return tuple(by_kind[kind] for kind in sorter.static_order())

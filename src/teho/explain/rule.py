@@ -22,6 +22,7 @@ __all__ = [
     "Rule",
     "chosen",
     "input_causes_after",
+    "kind_of",
 ]
 
 INPUT_CAUSES = (
@@ -75,20 +76,18 @@ class Mutes(NamedTuple):
 
 
 class Rule(Protocol):
-    """The module of a rule.
+    """The module of a rule. Its docstring says what the finding means, for docs/rules.md.
 
     A module may also have `MUTES`, a `Mutes`, and `SAME_LOSS_AS`, the kinds of rules that claim the
     same time as this one. If the report lists a finding of one of those first, this rule claims no
     time.
     """
 
-    KIND: str
-    """Name of the file and kind of its findings."""
+    __name__: str
+    """Its last part, the name of the file, is the kind of the findings."""
     RANK: int
     """Order among findings of the same severity that could save the same time: the smallest rank
     comes first. Each rule has a different rank."""
-    SAYS: str
-    """What its finding says, for docs/rules.md."""
     SEVERITY: str
     """Severity of its findings, for docs/rules.md."""
     THRESHOLDS: Mapping[str, Threshold]
@@ -101,3 +100,8 @@ class Rule(Protocol):
         missing: without a finding, they make an abstention.
         """
         ...
+
+
+def kind_of(rule: Rule) -> str:
+    """Return the kind of a rule's findings: the name of its file."""
+    return rule.__name__.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The program is bound to a part of the job's cores."""
+"""The program is bound to a part of the job's cores, and keeps these busy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.summary import NodeSummary
 
-KIND = "bound_to_few_cores"
 RANK = 100
-SAYS = "the program is bound to a part of the job's cores, and keeps these busy"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "used_percent": chosen(80.0, "%", "a program that leaves a fifth of its cores idle has enough"),

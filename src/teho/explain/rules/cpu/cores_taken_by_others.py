@@ -1,4 +1,4 @@
-"""Processes of other programs keep the job's cores busy."""
+"""Other processes keep the job's cores busy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
 
-KIND = "cores_taken_by_others"
 RANK = 430
-SAYS = "other processes keep the job's cores busy"
 SEVERITY = "warning; if cores are left over, remark"
 THRESHOLDS = {
     "taken_percent": Threshold(

@@ -15,9 +15,7 @@ from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure, NodeSummary
 
-KIND = "cores_unused"
 RANK = 470
-SAYS = "the job requested more cores than it used"
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "used_percent": Threshold(75.0, "%", "Alliance portal: running threads ÷ cores below 0.75"),

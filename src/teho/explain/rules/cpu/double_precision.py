@@ -1,4 +1,4 @@
-"""The program computes with 64 bits, and 32 would probably be enough."""
+"""The model, or all of JAX, computes with 64 bits, or CuPy copies such data to the GPU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import chosen
 from teho.model.finding import Evidence, Finding, Severity
 from teho.model.program import Doing, MainProcess
 
-KIND = "double_precision"
 RANK = 310
-SAYS = "the model, or all of JAX, computes with 64 bits, or CuPy copies such data to the GPU"
 SEVERITY = "remark"
 THRESHOLDS = {"double_percent": chosen(50.0, "%", "most of the model")}
 

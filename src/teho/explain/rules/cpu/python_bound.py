@@ -1,4 +1,4 @@
-"""The main thread runs Python code most of the time."""
+"""Python code itself takes most of the time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import chosen
 from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing
 
-KIND = "python_bound"
 RANK = 300
-SAYS = "Python code itself takes most of the time"
 SEVERITY = "critical, warning"
 THRESHOLDS = {"python_percent": chosen(50.0, "%", "most of the time")}
 

@@ -1,4 +1,4 @@
-"""A program uses one core, and the job has several."""
+"""The program uses one core, and the job has several."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from teho.explain.wording import span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
-KIND = "serial_program"
 RANK = 460
-SAYS = "the program uses one core, and the job has several"
 SEVERITY = "critical, warning; outside a job remark"
 THRESHOLDS = {
     "one_core_min": Threshold(

@@ -1,4 +1,4 @@
-"""More threads could run than the job has cores."""
+"""More threads wanted to run than the job has cores."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from teho.model.finding import Finding, Severity, Threshold
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
 
-KIND = "too_many_threads"
 RANK = 480
-SAYS = "more threads wanted to run than the job has cores"
 SEVERITY = "warning"
 THRESHOLDS = {
     "threads_per_core": Threshold(

@@ -1,4 +1,4 @@
-"""A GPU's energy counter and its power do not agree."""
+"""A GPU's energy counter stopped, or does not agree with its power."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from teho.explain.wording import span
 from teho.model.finding import Evidence, Finding, Severity
 from teho.model.missing import Missing
 
-KIND = "energy_disagrees"
 RANK = 560
-SAYS = "a GPU's energy counter stopped, or does not agree with its power"
 SEVERITY = "remark"
 THRESHOLDS = {
     "apart_percent": chosen(5.0, "%", "if two sensors of a board differ by more, one is wrong"),

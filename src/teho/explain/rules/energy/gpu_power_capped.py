@@ -11,9 +11,7 @@ from teho.explain.places import NodeGpu, gauges, per_place
 from teho.explain.rule import chosen
 from teho.model.finding import Evidence, Finding, Severity
 
-KIND = "gpu_power_capped"
 RANK = 520
-SAYS = "a GPU ran at its power limit"
 SEVERITY = "remark"
 THRESHOLDS = {
     "power_percent": chosen(50.0, "%", "a busy GPU often runs at its power limit, as it should"),

@@ -11,9 +11,7 @@ from teho.explain.places import NodeGpu, gauges
 from teho.explain.rule import chosen
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_throttled"
 RANK = 510
-SAYS = "heat slowed a GPU, or the GPU was too hot"
 SEVERITY = "warning"
 THRESHOLDS = {
     "temperature_c": Threshold(90.0, "°C", "Omnistat: 90 °C"),

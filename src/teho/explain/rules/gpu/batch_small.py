@@ -1,4 +1,4 @@
-"""The batches are small for the GPU: its memory has room, and it has too little work."""
+"""Batches leave most of a GPU's memory free, and the GPU has too little work."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from teho.explain.program_context import ProgramContext, is_on_gpu
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.units import format_bytes
 
-KIND = "batch_small"
 RANK = 260
-SAYS = "batches leave most of a GPU's memory free, and the GPU has too little work"
 SEVERITY = "remark"
 THRESHOLDS = {
     "memory_percent": Threshold(

@@ -1,4 +1,4 @@
-"""The program waits while it copies batches to the GPU."""
+"""The program copies batches to an idle GPU from memory that is not pinned."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import Mutes
 from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.program import Doing
 
-KIND = "copies_from_pageable_memory"
 RANK = 220
-SAYS = "the program copies batches to an idle GPU from memory that is not pinned"
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = Mutes(("gpu_low_use", "batch_small"), because="it names what the program waits for")

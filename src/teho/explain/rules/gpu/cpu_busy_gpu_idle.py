@@ -1,4 +1,4 @@
-"""The GPUs were idle while the CPU cores were busy."""
+"""All GPUs of a node were idle while all cores worked, or while only one main thread worked."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from teho.explain.wording import span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
-KIND = "cpu_busy_gpu_idle"
 RANK = 340
-SAYS = "all GPUs of a node were idle while all cores worked, or while only one main thread worked"
 SEVERITY = "warning"
 THRESHOLDS = {
     "gpu_below_percent": Threshold(

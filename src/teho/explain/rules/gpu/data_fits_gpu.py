@@ -1,4 +1,4 @@
-"""The data are copied to the GPU again and again, and all of them would fit there."""
+"""Loading and copying data takes time, and all of the data would fit on the GPU."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.units import format_bytes
 
-KIND = "data_fits_gpu"
 RANK = 230
-SAYS = "loading and copying data takes time, and all of the data would fit on the GPU"
 SEVERITY = "remark"
 THRESHOLDS = {
     "free_share_percent": Threshold(

@@ -1,4 +1,4 @@
-"""The job has a GPU, and PyTorch, JAX or TensorFlow cannot use it, or does not."""
+"""The job has a GPU, but PyTorch, JAX or TensorFlow cannot use it, or does not."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from teho.explain.wording import blind_tensorflow, blind_torch
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import MainProcess
 
-KIND = "framework_without_gpu"
 RANK = 40
-SAYS = (
-    "the job has a GPU, but PyTorch or JAX computes on CPUs, or the model is on the CPU, or "
-    "TensorFlow is built for CPUs"
-)
 SEVERITY = "critical"
 THRESHOLDS = {"busy_max_percent": Threshold(1.0, "%", "as gpu_never_used")}
 MUTES = Mutes(

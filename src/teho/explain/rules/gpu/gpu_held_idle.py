@@ -1,4 +1,4 @@
-"""The program used a GPU's memory and computed nothing on the GPU."""
+"""The program used a GPU's memory and computed nothing on it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.places import ever_above_zero, gauges, name_all
 from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_held_idle"
 RANK = 70
-SAYS = "the program used a GPU's memory and computed nothing on it"
 SEVERITY = "critical"
 THRESHOLDS = {
     "busy_max_percent": Threshold(

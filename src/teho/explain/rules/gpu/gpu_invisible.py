@@ -1,4 +1,4 @@
-"""The job has GPUs that the program cannot see."""
+"""The job has more GPUs than the program can see."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
-KIND = "gpu_invisible"
 RANK = 30
-SAYS = "the job has more GPUs than the program can see"
 SEVERITY = "critical"
 THRESHOLDS = {
     "hidden_min": Threshold(1.0, "GPUs", "none needed: a GPU that the program cannot see is lost"),

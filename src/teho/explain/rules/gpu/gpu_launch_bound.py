@@ -1,4 +1,4 @@
-"""A GPU always had a kernel running, but the kernels were too small to fill it."""
+"""A GPU was busy with kernels too small to fill it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from teho.explain.rule import DEEP_GPU, Mutes
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_launch_bound"
 RANK = 390
-SAYS = "a GPU was busy with kernels too small to fill it"
 SEVERITY = "warning"
 THRESHOLDS = {
     "busy_percent": Threshold(

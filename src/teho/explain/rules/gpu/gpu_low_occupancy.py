@@ -1,4 +1,4 @@
-"""Few warps were resident on a GPU, and neither arithmetic nor memory limited it."""
+"""Few warps were resident, and neither arithmetic nor memory was at its limit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from teho.explain.places import NodeGpu, gauges, recorded
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 
-KIND = "gpu_low_occupancy"
 RANK = 540
-SAYS = "few warps were resident, and neither arithmetic nor memory was at its limit"
 SEVERITY = "remark"
 THRESHOLDS = {
     "occupancy_percent": Threshold(

@@ -11,9 +11,7 @@ from teho.explain.limits import Level, compare_with_limits
 from teho.explain.places import NodeGpu, gauges
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_low_use"
 RANK = 320
-SAYS = "a GPU was busy for too little of the time"
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "busy_percent": Threshold(

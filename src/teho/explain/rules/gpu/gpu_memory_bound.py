@@ -11,9 +11,7 @@ from teho.explain.peaks import peaks_of
 from teho.explain.places import NodeGpu, gauges, per_place
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 
-KIND = "gpu_memory_bound"
 RANK = 530
-SAYS = "the bandwidth of a GPU's memory limited its speed"
 SEVERITY = "remark"
 THRESHOLDS = {
     "bandwidth_percent": Threshold(

@@ -1,4 +1,4 @@
-"""The job had a GPU and never used it."""
+"""Nothing ran on a GPU, and no process of the job was seen on it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from teho.explain.places import NodeGpu, ever_above_zero, name_all
 from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_never_used"
 RANK = 50
-SAYS = "nothing ran on a GPU, and no process of the job was seen on it"
 SEVERITY = "critical"
 THRESHOLDS = {
     "busy_max_percent": Threshold(

@@ -1,4 +1,4 @@
-"""Some GPUs of a run were idle while the others worked."""
+"""A GPU was idle while another GPU of the run worked."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from teho.explain.places import gauges, name_all, per_place
 from teho.explain.rule import Mutes
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_one_idle"
 RANK = 60
-SAYS = "a GPU was idle while another GPU of the run worked"
 SEVERITY = "critical"
 THRESHOLDS = {
     "idle_below_percent": Threshold(

@@ -1,4 +1,4 @@
-"""A GPU waited for copies from or to the CPU's memory."""
+"""A GPU waited for copies over PCIe."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import Figure
 
-KIND = "gpu_pcie_bound"
 RANK = 380
-SAYS = "a GPU waited for copies over PCIe"
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "link_percent": Threshold(

@@ -13,9 +13,7 @@ from teho.model.finding import Finding, Severity
 from teho.model.missing import Missing
 from teho.model.summary import Figure
 
-KIND = "gpu_slow_fp64"
 RANK = 400
-SAYS = "a GPU that is slow at 64-bit arithmetic computed with 64 bits"
 SEVERITY = "warning"
 THRESHOLDS = {
     "fp64_percent": chosen(10.0, "%", "a tenth of the time is more than a few 64-bit numbers"),

@@ -1,4 +1,4 @@
-"""A GPU was busy, but much of it had no work."""
+"""A GPU was busy, but many of its multiprocessors had no work."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from teho.explain.places import NodeGpu, gauges, recorded
 from teho.explain.rule import Mutes
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_sm_low"
 RANK = 420
-SAYS = "a GPU was busy, but many of its multiprocessors had no work"
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "sm_active_percent": Threshold(

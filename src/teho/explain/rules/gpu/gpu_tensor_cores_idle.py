@@ -1,4 +1,4 @@
-"""A GPU computed a lot, but its tensor cores did nothing."""
+"""The tensor cores did nothing while the other pipes computed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from teho.explain.rule import chosen
 from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_tensor_cores_idle"
 RANK = 410
-SAYS = "the tensor cores did nothing while the other pipes computed"
 SEVERITY = "warning"
 THRESHOLDS = {
     "tensor_max_percent": Threshold(

@@ -1,4 +1,4 @@
-"""A GPU was used at first and then idle to the end."""
+"""A GPU was used at first, and then idle to the end."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from teho.explain.wording import span
 from teho.model.finding import Finding, Severity, Threshold
 from teho.units import format_duration
 
-KIND = "gpu_used_only_at_first"
 RANK = 80
-SAYS = "a GPU was used at first, and then idle to the end"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "idle_below_percent": Threshold(

@@ -1,4 +1,4 @@
-"""The GPUs were idle while the program waited for storage."""
+"""All GPUs of a node were idle while the program waited for storage."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from teho.explain.rule import Mutes, chosen
 from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
-KIND = "io_wait_gpu_idle"
 RANK = 330
-SAYS = "all GPUs of a node were idle while the program waited for storage"
 SEVERITY = "warning"
 THRESHOLDS = {
     "gpu_below_percent": Threshold(

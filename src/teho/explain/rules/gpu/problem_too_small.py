@@ -1,4 +1,4 @@
-"""The steps are so small that a GPU does not make them faster."""
+"""Steps of a small model are so short that a GPU has little work."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import Mutes, chosen
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import Doing
 
-KIND = "problem_too_small"
 RANK = 250
-SAYS = "steps of a small model are so short that a GPU has little work"
 SEVERITY = "warning"
 THRESHOLDS = {
     "step_ms": chosen(5.0, "ms", "some 500 kernels of 10 µs, the time that starting them takes"),

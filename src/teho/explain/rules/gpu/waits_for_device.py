@@ -1,4 +1,4 @@
-"""The program waits for the GPU again and again, and the GPU waits for the program."""
+"""The program and the GPU wait for each other in turns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import Mutes, chosen
 from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing
 
-KIND = "waits_for_device"
 RANK = 240
-SAYS = "the program and the GPU wait for each other in turns"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(80.0, "%", "the program has to wait for a GPU that is busier than this"),

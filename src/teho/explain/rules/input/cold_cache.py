@@ -1,4 +1,4 @@
-"""The first steps were slow: their data came from storage, and were not yet in memory."""
+"""The first steps were slower than the last, and much more was read from storage."""
 
 from __future__ import annotations
 
@@ -16,12 +16,7 @@ from teho.model.summary import NodeSummary
 from teho.model.watched import Progress
 from teho.units import format_duration
 
-KIND = "cold_cache"
 RANK = 210
-SAYS = (
-    "steps were slower in the first third of their time than in the last, and much more was read "
-    "from storage"
-)
 SEVERITY = "remark"
 THRESHOLDS = {
     "pace_times": Threshold(

@@ -1,4 +1,4 @@
-"""Batches are put together sample by sample, from data that are in memory."""
+"""Batches are put together sample by sample, without workers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import STARVED, Mutes, chosen
 from teho.model.finding import Evidence, Finding
 from teho.model.program import Part
 
-KIND = "input_collated_one_by_one"
 RANK = 150
-SAYS = "batches are put together sample by sample, without workers"
 SEVERITY = "critical, warning"
 THRESHOLDS = {"collating_percent": chosen(50.0, "%", "most of the loading")}
 MUTES = Mutes(

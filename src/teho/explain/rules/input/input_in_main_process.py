@@ -1,4 +1,4 @@
-"""The program loads its data itself, and stops its work meanwhile."""
+"""The program loads its data itself, without workers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from teho.explain.program_context import ProgramContext, worker_call
 from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Evidence, Finding, Threshold
 
-KIND = "input_in_main_process"
 RANK = 190
-SAYS = "the program loads its data itself, without workers"
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = Mutes(

@@ -1,4 +1,4 @@
-"""One rank waits for its data, and all others wait for this rank."""
+"""One rank waited for its data, and the other ranks waited for this rank."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.program_context import ProgramContext
 from teho.explain.rule import INPUT_CAUSES, STARVED, UNEVEN, Mutes
 from teho.model.finding import Evidence, Finding, Threshold
 
-KIND = "input_of_one_rank_slower"
 RANK = 90
-SAYS = "one rank waited for its data, and the other ranks waited for this rank"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "apart_percent": Threshold(

@@ -1,4 +1,4 @@
-"""The data are read from storage in each epoch: they do not fit into memory."""
+"""Data are read from storage in each epoch, because memory cannot keep them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from teho.model.finding import Evidence, Finding
 from teho.model.missing import Missing, Reason
 from teho.units import format_bytes
 
-KIND = "input_read_again"
 RANK = 110
-SAYS = "data are read from storage in each epoch, because memory cannot keep them"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "read_times": chosen(1.5, "times", "half as much again as memory could have kept"),
 }
-MUTES = Mutes((*input_causes_after(KIND), *STARVED), because="the storage limits the speed")
+MUTES = Mutes(
+    (*input_causes_after("input_read_again"), *STARVED), because="the storage limits the speed"
+)
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The program waits for a few batches: some samples take far longer than others."""
+"""A few batches take far longer to load than the others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.program_context import ProgramContext, median_place, worker_ca
 from teho.explain.rule import STARVED, Mutes, chosen
 from teho.model.finding import Evidence, Finding
 
-KIND = "input_skewed"
 RANK = 160
-SAYS = "a few batches take far longer to load than the others"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "times_longer": chosen(8.0, "times", "three doublings above the median are not jitter"),

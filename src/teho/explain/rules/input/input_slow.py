@@ -1,4 +1,4 @@
-"""The program waits for data, and no simple change would load them faster."""
+"""The program waits for its data, and no other rule says why."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from teho.launchers.registry import launchers
 from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.missing import Missing, Reason
 
-KIND = "input_slow"
 RANK = 200
-SAYS = "the program waits for its data, and no other rule says why"
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 MUTES = Mutes(STARVED, because="it names what the program waits for")

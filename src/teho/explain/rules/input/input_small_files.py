@@ -1,4 +1,4 @@
-"""The data are many small files, and opening them takes the time."""
+"""Loading spends its time opening and reading small files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Part
 
-KIND = "input_small_files"
 RANK = 120
-SAYS = "loading spends its time opening and reading small files"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "opening_percent": chosen(50.0, "%", "most of the loading"),
@@ -20,7 +18,9 @@ THRESHOLDS = {
         1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on only one server"
     ),
 }
-MUTES = Mutes((*input_causes_after(KIND), *STARVED), because="the files limit the speed")
+MUTES = Mutes(
+    (*input_causes_after("input_small_files"), *STARVED), because="the files limit the speed"
+)
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:

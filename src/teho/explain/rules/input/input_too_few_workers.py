@@ -1,4 +1,4 @@
-"""All workers that load the data are busy, and there are cores for more."""
+"""The workers work all the time, and there are cores for more."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import STARVED, Mutes, chosen
 from teho.model.finding import Evidence, Finding
 from teho.model.program import Part
 
-KIND = "input_too_few_workers"
 RANK = 180
-SAYS = "the workers work all the time, and there are cores for more"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "busy_percent": chosen(70.0, "%", "if workers rest a third of the time, more do not help"),

@@ -8,9 +8,7 @@ from teho.explain.program_context import ProgramContext, loader_call
 from teho.explain.rule import STARVED, Mutes
 from teho.model.finding import Evidence, Finding, Threshold
 
-KIND = "input_too_many_workers"
 RANK = 170
-SAYS = "more workers load the data than there are cores"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "without_core_percent": Threshold(

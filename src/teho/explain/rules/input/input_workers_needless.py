@@ -1,4 +1,4 @@
-"""Workers pass on data that are in memory already."""
+"""Workers pass on samples that are in memory already."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
 from teho.model.finding import Evidence, Finding
 from teho.model.program import Part
 
-KIND = "input_workers_needless"
 RANK = 130
-SAYS = "workers pass on samples that are in memory already"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "collating_percent": chosen(50.0, "%", "most of what the workers do"),
 }
-MUTES = Mutes((*input_causes_after(KIND), *STARVED), because="the workers are not needed")
+MUTES = Mutes(
+    (*input_causes_after("input_workers_needless"), *STARVED), because="the workers are not needed"
+)
 
 
 def judge(context: ProgramContext) -> Iterator[Finding]:

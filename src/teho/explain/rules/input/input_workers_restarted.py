@@ -1,4 +1,4 @@
-"""Workers are started again for each epoch."""
+"""Workers are started again for each short epoch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import STARVED, Mutes, chosen
 from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing
 
-KIND = "input_workers_restarted"
 RANK = 140
-SAYS = "workers are started again for each short epoch"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "epochs_min": chosen(3.0, "epochs", "the first start is needed, and one more may be a test"),

@@ -1,4 +1,4 @@
-"""The GPUs wait together while the nodes exchange data."""
+"""The GPUs waited together while they exchanged much data with each other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from teho.explain.wording import span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
-KIND = "communication_bound"
 RANK = 350
-SAYS = "the GPUs waited together while they exchanged much data with each other"
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "time_percent": Threshold(

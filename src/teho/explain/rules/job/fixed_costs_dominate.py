@@ -10,9 +10,7 @@ from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing, MainProcess
 from teho.units import format_duration
 
-KIND = "fixed_costs_dominate"
 RANK = 290
-SAYS = "importing and compiling take most of the time"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "fixed_percent": chosen(50.0, "%", "most of the time"),

@@ -1,4 +1,4 @@
-"""The run was too short to judge how well it used its resources."""
+"""The run was too short to judge."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from teho.explain.rule import DEEP_GPU, STARVED, UNEVEN, Mutes, chosen
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.units import format_duration
 
-KIND = "job_too_short"
 RANK = 570
-SAYS = "the run was too short to judge"
 SEVERITY = "remark"
 THRESHOLDS = {
     "elapsed_min_s": chosen(60.0, "s", "within the first minute programs load libraries and data"),

@@ -1,4 +1,4 @@
-"""The GPUs of a run do not have the same amount of work."""
+"""A GPU did more or less than other GPUs of its model, most of the time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from teho.explain.step import rank_at
 from teho.explain.wording import MOST_NAMED, listed, span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 
-KIND = "rank_imbalance"
 RANK = 360
-SAYS = "a GPU did more or less than other GPUs of its model, most of the time"
 SEVERITY = "warning"
 THRESHOLDS = {
     "time_percent": Threshold(

@@ -1,4 +1,4 @@
-"""The run failed: how it ended, and which of several tasks failed first."""
+"""How a failed run ended: exit code, signal or exception, and which task failed first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from teho.model.finding import Evidence, Finding
 from teho.model.run import End, Run
 from teho.units import format_duration
 
-KIND = "run_failed"
 RANK = 10
-SAYS = (
-    "how a failed run ended: exit code, signal, exception; if there are several tasks, which "
-    "failed first"
-)
 SEVERITY = "critical; if a user ends runs in this way, warning"
 THRESHOLDS = {
     "first_by_s": chosen(1.0, "s", "if tasks end within a second, the first of them is not known"),

@@ -8,9 +8,7 @@ from teho.explain.program_context import ProgramContext
 from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.program import Doing
 
-KIND = "saving_often"
 RANK = 270
-SAYS = "saving takes a large part of the time"
 SEVERITY = "critical, warning"
 THRESHOLDS: dict[str, Threshold] = {}
 

@@ -1,4 +1,4 @@
-"""A few steps take far longer than the others."""
+"""A few steps took far longer; neither saving nor waiting for data explains it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Wait
 
-KIND = "steps_uneven"
 RANK = 280
-SAYS = (
-    "a few steps took far longer than the others, and neither saving nor waiting for data "
-    "explains it"
-)
 SEVERITY = "remark"
 THRESHOLDS = {
     "times_longer": chosen(4.0, "times", "two doublings above the median are not jitter"),

@@ -1,4 +1,4 @@
-"""The tasks of a step end at very different times, or differ much in CPU time."""
+"""One of several tasks ended sooner or later than the others, or used more or less CPU time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from teho.explain.wording import capital, ranks_on, span
 from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.units import format_duration
 
-KIND = "task_imbalance"
 RANK = 370
-SAYS = "one of several tasks ended sooner or later than the others, or used more or less CPU time"
 SEVERITY = "warning; CPU time remark"
 THRESHOLDS = {
     "end_percent": Threshold(

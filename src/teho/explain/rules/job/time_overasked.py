@@ -1,4 +1,4 @@
-"""The job requested much more time than it took."""
+"""A completed job requested far more time than it took."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from teho.model.missing import Missing, Reason
 from teho.model.run import End, Run
 from teho.units import format_clock, format_duration
 
-KIND = "time_overasked"
 RANK = 500
-SAYS = "a completed job requested far more time than it took"
 SEVERITY = "remark"
 THRESHOLDS = {
     "used_min_s": Threshold(

@@ -11,9 +11,7 @@ from teho.explain.places import NodeGpu, gauges
 from teho.explain.rule import chosen
 from teho.model.finding import Finding, Severity
 
-KIND = "gpu_memory_full"
 RANK = 550
-SAYS = "a GPU's memory was nearly full"
 SEVERITY = "remark"
 THRESHOLDS = {
     "used_percent": chosen(95.0, "%", "the rest is about a CUDA context and fragmentation"),

@@ -1,4 +1,4 @@
-"""Memory in use grew at a steady rate: the program keeps data that it no longer needs."""
+"""The memory in use of a node or a GPU grew at a steady rate."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary, Stat
 
-KIND = "memory_grows"
 RANK = 440
-SAYS = "the memory in use of a node or a GPU grew at a steady rate"
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "elapsed_min_s": Threshold(

@@ -1,4 +1,4 @@
-"""The job's memory came near its limit."""
+"""Memory came near its limit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from teho.explain.wording import span
 from teho.model.finding import Finding, Severity
 from teho.model.summary import NodeSummary
 
-KIND = "memory_near_limit"
 RANK = 450
-SAYS = "memory came near its limit"
 SEVERITY = "warning"
 THRESHOLDS = {
     "used_percent": chosen(90.0, "%", "a larger batch or one more worker may be killed"),

@@ -1,4 +1,4 @@
-"""The job requested much more memory than it used."""
+"""The job requested more memory than it used."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from teho.model.run import Run
 from teho.model.summary import NodeSummary
 from teho.units import GIB, format_bytes
 
-KIND = "memory_overasked"
 RANK = 490
-SAYS = "the job requested more memory than it used"
 SEVERITY = "warning; beside GPUs remark"
 THRESHOLDS = {
     "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the requested memory"),

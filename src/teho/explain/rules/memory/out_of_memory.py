@@ -13,9 +13,7 @@ from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
-KIND = "out_of_memory"
 RANK = 20
-SAYS = "the kernel killed processes of the job because memory ran out"
 SEVERITY = "critical"
 THRESHOLDS = {
     "kills_min": Threshold(1.0, "kills", "none needed: the kernel counts them"),
