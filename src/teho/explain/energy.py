@@ -109,7 +109,7 @@ def weigh(device: Device, seen: EnergyReadings) -> tuple[Figure, str, GpuEnergy]
 def _why(power: Stat | Missing) -> Missing:
     if isinstance(power, Missing):
         return power
-    return Missing(Reason.UNRECORDED, "power was recorded at one instant only")
+    return Missing(Reason.UNRECORDED, "power was seen at one instant only")
 
 
 def _stuck_s(seen: EnergyReadings, integrated: Figure) -> float:
@@ -149,7 +149,7 @@ def _difference(device: Device, power: Stat | None, seen: EnergyReadings) -> Fig
     if power is None or power.mean <= 0:
         return _why(seen.power)
     if power.covered_s < _COVERED_SHARE * seen.elapsed_s:
-        return Missing(Reason.UNRECORDED, "power was recorded for too little of the time")
+        return Missing(Reason.UNRECORDED, "power was seen for too little of the time")
     return 100 * (seen.counter / seen.elapsed_s / power.mean - 1)
 
 

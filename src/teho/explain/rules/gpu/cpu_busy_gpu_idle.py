@@ -62,7 +62,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         all_cores,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled while all the job's cores were busy, {figures} of the time.",
+        sentence="{places} idled {figures} of the time while all the job's cores were busy.",
         label="time with idle GPUs and busy cores",
         further=lambda nodes: per_place(
             "cores of the job", "", [(node, float(node.cores)) for node in nodes]
@@ -76,8 +76,8 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         one_core,
         _LEVELS,
         name=the_gpus,
-        sentence="{places} idled while the program worked on one core of "
-        f"{cores}, {{figures}} of the time.",
+        sentence="{places} idled {figures} of the time while the program worked on one core "
+        f"of {cores}.",
         label="time with idle GPUs and one busy core",
         further=_busiest_core,
         judged_by=["gpu_below_percent", "one_core_min", "one_core_max"],

@@ -50,8 +50,8 @@ def judge(context: RuleContext) -> Iterator[Finding]:
         ),
         judged_by=["used_min_s", "used_percent", "margin_factor"],
         action=(
-            f"If the job ends after this, request `--time={format_clock(needed_s)}`"
-            f": {factor:g} times what it took. Short jobs start sooner."
+            f"Request `--time={format_clock(needed_s)}` if the job ends after this: {factor:g} "
+            "times what it took. Short jobs start sooner."
         ),
     )
 
