@@ -24,6 +24,7 @@ from teho.config.settings import Settings
 from teho.explain.peaks import RATES, all_peaks
 from teho.explain.policy import load_policy
 from teho.explain.registry import RULES, mutes_of
+from teho.explain.rule import kind_of
 from teho.launchers.registry import launchers
 from teho.model import cluster as cluster_nouns
 from teho.model.bench import Bench
@@ -213,7 +214,7 @@ def launch_sites() -> str:
 
 
 def _all_rules() -> list[str]:
-    rows = [f"| `{rule.KIND}` | {rule.SAYS} | {rule.SEVERITY} |" for rule in RULES]
+    rows = [f"| `{kind_of(rule)}` | {inspect.getdoc(rule)} | {rule.SEVERITY} |" for rule in RULES]
     return ["| Rule | It says | Severity |", "|---|---|---|", *rows]
 
 
@@ -223,7 +224,7 @@ def _mutes() -> list[str]:
         kinds, because = mutes_of(rule)
         if kinds:
             muted = ", ".join(f"`{kind}`" for kind in kinds)
-            lines.append(f"| `{rule.KIND}` | {muted} | {because} |")
+            lines.append(f"| `{kind_of(rule)}` | {muted} | {because} |")
     return lines
 
 

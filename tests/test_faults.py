@@ -21,6 +21,7 @@ from scores import Result, changed_setting, confusion, page, summary
 
 from explain.scenario_parts import needs_a_probed_program
 from teho.explain.registry import RULES
+from teho.explain.rule import kind_of
 
 FRAMEWORKS = ROOT / ".frameworks" / "bin" / "python"
 PROGRAMS = sorted((FAULTS / "programs").glob("*.py"))
@@ -53,7 +54,7 @@ def test_each_case_can_be_run_and_judged() -> None:
 
 
 def test_every_rule_on_lost_time_counts() -> None:
-    causes = {rule.KIND for rule in RULES if needs_a_probed_program(rule)}
+    causes = {kind_of(rule) for rule in RULES if needs_a_probed_program(rule)}
     assert len(causes) > 20
     assert causes <= {*TIME_CAUSES}
 

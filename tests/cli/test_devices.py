@@ -135,7 +135,7 @@ def test_dcgm_tells_what_an_old_driver_does_not(teho: Teho, stub: Path, tmp_path
     path = f"{ROOT / 'tests/stubs/dcgm'}:{os.environ['PATH']}"
     env = on(stub, "v100x4", PATH=path, TEHO_STUB_DCGM=str(scenario))
     lines = page(teho, env)
-    assert "SM activity can be had" in lines[0]
+    assert "SM activity is available" in lines[0]
     (activity,) = (line.split(maxsplit=2)[2] for line in lines if line.startswith("SM activity"))
     assert activity == "10 % to 40 %"
     assert "by `dcgmi dmon`" in " ".join(" ".join(lines).split())

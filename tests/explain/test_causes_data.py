@@ -55,7 +55,7 @@ class TestSmallFiles:
         said = {"read from NFS and Lustre": netfs_bytes} if netfs_bytes else {}
         assert figures(finding).items() >= said.items()
         assert ("read from NFS and Lustre" in figures(finding)) is bool(netfs_bytes)
-        assert finding.action.startswith("Unpack an archive of them to the node's own disk")
+        assert finding.action.startswith("Unpack an archive of the files to the node's own disk")
 
     def test_in_workers(self):
         below = in_worker()
@@ -102,7 +102,7 @@ class TestReadAgain:
         finding = found(
             input_read_again, alone(fetching(40.0), parts=[node(job_read_bytes=20.0 * GIB)])
         )
-        assert "and read 20.0 GiB from storage: memory holds 10.0 GiB" in finding.sentence
+        assert "and read 20.0 GiB from storage: 10.0 GiB of memory are too" in finding.sentence
         assert finding.regain_percent == (0.0, 40.0)
 
     @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ class TestSkewed:
         verdict = judged(input_skewed, self.made({10: (990, 1.0), 20: (10, long_s)}))
         assert len(verdict) == count
         if verdict:
-            assert "33 % of that for 1 % of the batches" in verdict[0].sentence
+            assert "33 % of it for 1 % of the batches" in verdict[0].sentence
             assert verdict[0].regain_percent == (6.6, 13.2)
 
     @pytest.mark.parametrize(("rare", "count"), [(200, 1), (201, 0)])
@@ -193,8 +193,8 @@ class TestOneRank:
     def test_names_it(self):
         finding = found(input_of_one_rank_slower, self.made(5.0, 45.0, 6.0, 7.0))
         assert finding.sentence == (
-            "Rank 1 on r01g01 waited for its data for 45 % of the time, and the others, which "
-            "waited for 6 %, for it."
+            "Rank 1 on r01g01 waited for data 45 % of the time, the other ranks only 6 %: they "
+            "waited for this rank."
         )
         assert finding.regain_percent == (19.5, 39.0)
 

@@ -93,8 +93,8 @@ class TestDataFits:
         finding = found(data_fits_gpu, self.made(fetching(20.0), copying(10.0), batch_size=64))
         assert finding.severity is Severity.REMARK
         assert finding.sentence == (
-            "All samples together take 293 MiB as batches hold them, and 15.0 GiB of the GPU's "
-            "memory are free: they could stay there."
+            "The whole data set (293 MiB) would fit into the 15.0 GiB of GPU memory that stayed "
+            "free."
         )
         assert figures(finding) == {
             "waiting for data": 20.0,
@@ -228,7 +228,8 @@ class TestSmallBatches:
         finding = found(batch_small, self.made(samples=50_000))
         assert finding.severity is Severity.REMARK
         assert finding.sentence == (
-            "Batches of 32 leave 26.0 GiB of the GPU's 32.0 GiB free, and it has too little to do."
+            "Batches of 32 leave 26.0 GiB of the GPU's 32.0 GiB free, and the GPU has too "
+            "little work."
         )
         assert figures(finding) == {
             "batch": 32.0,
@@ -236,8 +237,9 @@ class TestSmallBatches:
             "GPU memory used, highest share": 18.75,
             "SM activity while at work": pytest.approx(60.0),
         }
-        assert finding.action.startswith("`teho tune --allow batch-size -- …` tries")
-        assert "the learning rate may have to follow" in finding.action
+        assert finding.action.startswith("Try batches of two, four and eight times the size: ")
+        assert "`teho tune --allow batch-size -- …`" in finding.action
+        assert "the learning rate may have to change" in finding.action
         assert finding.regain_percent is None
 
     @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class TestAnyWaiting:
             for n, waits_s in enumerate((20.0, 30.0))
         ]
         finding = found(input_slow, watched(*ranks))
-        assert finding.sentence == "Rank 1 waited for its data for 30 % of the time."
+        assert finding.sentence == "Rank 1 waited for data 30 % of the time."
         assert figures(finding)["cores"] == 4.0
 
     @pytest.mark.parametrize(("began_s", "cores"), [(100.0, 4), (149.0, 4), (150.0, 8), (200.0, 8)])
@@ -97,12 +97,10 @@ class TestInMainProcess:
     def test_says_where_and_how_many(self):
         finding = found(input_in_main_process, alone(fetching(60.0)))
         assert finding.sentence == (
-            "The program waited for its data for 60 % of the time: it loads them itself, without "
-            "workers."
+            "The program waited for data 60 % of the time: the data loader has no workers."
         )
         assert finding.action == (
-            "Load them beside the work: `DataLoader(…, num_workers=2, persistent_workers=True)` in "
-            "train.py:8."
+            "Add workers: `DataLoader(…, num_workers=2, persistent_workers=True)` in train.py:8."
         )
         # Two workers load in 30 s what takes 60; the program itself needs 40.
         assert finding.regain_percent == (30.0, 60.0)
@@ -134,12 +132,16 @@ class TestInMainProcess:
             (
                 296.875,
                 1,
-                "; or keep them in memory: 3.12 GiB fit into the 3.12 GiB that stayed free",
+                "; or keep the data in memory: 3.12 GiB fit into the 3.12 GiB that stayed free",
             ),
             (296.876, 1, ""),
-            (290.0, 2, "; or keep them in memory: 3.12 GiB fit into the 5.00 GiB that stayed free"),
+            (
+                290.0,
+                2,
+                "; or keep the data in memory: 3.12 GiB fit into the 5.00 GiB that stayed free",
+            ),
             (294.0, 2, ""),  # each rank has its own
-            (FORBIDDEN, 1, "; or keep them, if 3.12 GiB fit into memory"),
+            (FORBIDDEN, 1, "; or keep the data in memory, if 3.12 GiB fit"),
         ],
     )
     def test_data_may_stay_in_memory_that_was_free(self, rule, peak_gib, ranks, keeping):
@@ -149,13 +151,13 @@ class TestInMainProcess:
         crew = [process(fetching(60.0), pid=10 + n, loaders=[given]) for n in range(ranks)]
         action = found(rule, watched(*crew, parts=[part])).action
         assert f"{keeping}." in action
-        assert ("keep them" in action) is bool(keeping)
+        assert ("keep the data" in action) is bool(keeping)
 
     def test_where_no_limit_is_known_the_size_is(self):
         part = NodePart(cores=8, cores_used=4.0, memory_limit=FORBIDDEN)
         made = alone(fetching(60.0), samples=3200, batch_bytes=32 * MIB, parts=[part])
         action = found(input_in_main_process, made).action
-        assert action.endswith("; or keep them, if 3.12 GiB fit into memory.")
+        assert action.endswith("; or keep the data in memory, if 3.12 GiB fit.")
 
     @pytest.mark.parametrize("batch_size", [None, 0])
     def test_unless_it_is_not_known(self, batch_size):
@@ -177,9 +179,9 @@ class TestTooFewWorkers:
     def test_says_how_many_would_do(self):
         made = with_workers(fetching(90.0, in_worker()), waits_s=60.0)
         finding = found(input_too_few_workers, made)
-        assert finding.sentence.endswith(": its 2 workers cannot load them faster.")
+        assert finding.sentence.endswith(": its 2 workers cannot load the data faster.")
         # Five workers load in 36 s, within a twentieth of the 40 s that the program needs itself.
-        assert finding.action.startswith("Start more: `DataLoader(…, num_workers=")
+        assert finding.action.startswith("Start more workers: `DataLoader(…, num_workers=")
         assert 4 <= int(finding.action.split("num_workers=")[1].split(")")[0]) <= 5
         assert finding.regain_percent[1] == pytest.approx(60.0, abs=5.0)
         assert figures(finding)["workers at work"] == 100.0
@@ -228,13 +230,13 @@ class TestTooManyWorkers:
 
     @pytest.mark.parametrize(
         ("waits_s", "advice", "workers"),
-        [(49.9, "Leave a core to the program", 1), (50.0, "Have no more workers than cores", 2)],
+        [(49.9, "Leave a core to the program", 1), (50.0, "Use at most one worker per core", 2)],
     )
     def test_leaves_a_core_to_a_program_that_needs_it(self, waits_s, advice, workers):
         one = process(awaiting(waits_s), loaders=[loader(num_workers=8)], wait_for_core_s=20.0)
         made = watched(one, parts=[NodePart(cores=2, cores_used=2.0)])
         finding = found(input_too_many_workers, made)
-        assert finding.sentence.startswith("The data are loaded by 8 workers on 2 cores:")
+        assert finding.sentence.startswith("The data loader has 8 workers on 2 cores:")
         assert finding.action.startswith(f"{advice}:")
         assert f"num_workers={workers})" in finding.action
 
@@ -279,12 +281,12 @@ class TestNeedlessWorkers:
         assert len(verdict) == count
         if verdict:
             assert verdict[0].regain_percent == (0.0, 40.0)
-            assert "samples that are only put together." in verdict[0].sentence
+            assert "but its workers only put batches together." in verdict[0].sentence
 
     def test_tensors(self):
         made = with_workers(fetching(20.0, in_worker()), dataset=TENSORS)
         finding = found(input_workers_needless, made)
-        assert finding.sentence.endswith("while workers pass it samples that lie in memory.")
+        assert finding.sentence.endswith("but its workers only pass on samples from memory.")
         assert "`DataLoader(…, num_workers=0)` in train.py:8" in finding.action
         assert finding.regain_percent == (20.0, 40.0)
 
@@ -313,7 +315,7 @@ class TestRestartedWorkers:
         if verdict:
             lost = min(40.0, first_s)
             assert verdict[0].regain_percent == (lost / 2, lost)
-            assert verdict[0].sentence.endswith("most of it for workers to start, 10 times.")
+            assert verdict[0].sentence.endswith("mostly because workers were started 10 times.")
             assert figures(verdict[0])["most of it in"] == "train.py:30  for x, y in loader:"
 
     @pytest.mark.parametrize(("work_s", "count"), [(50.0, 1), (51.0, 0)])

@@ -61,8 +61,8 @@ class TestColdCache:
     def test_says_how_much_slower_and_when(self):
         finding = found(cold_cache, reads_at_first())
         assert finding.sentence == (
-            "The program made 3 steps a second in its first 19 min 50 s, and 4 in its last: at "
-            "first the data came from storage, later from memory."
+            "The program made 3 steps/s in its first 19 min 50 s and 4 in its last: at first the "
+            "data came from storage, later from memory."
         )
         assert finding.severity is Severity.REMARK
         assert figures(finding)["read from storage, first third"] == 2e8
@@ -146,11 +146,11 @@ class TestStepsUneven:
     def test_says_how_many_and_how_much(self):
         finding = found(steps_uneven, long_steps())
         assert finding.sentence == (
-            "Of 999 steps 24 took 6 times as long as usual, which cost 11 % of the time of all "
-            "steps."
+            "A few steps (24 of 999) took 6 times as long as usual, which cost 11 % of the time of "
+            "all steps."
         )
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["what they took longer"] == pytest.approx(24 * 0.42)
+        assert figures(finding)["additional time of the long ones"] == pytest.approx(24 * 0.42)
         assert finding.regain_percent == (0.0, pytest.approx(24 * 0.42))
 
     @pytest.mark.parametrize(("long", "count"), [(10, 0), (11, 1)])

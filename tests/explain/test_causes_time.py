@@ -117,7 +117,7 @@ class TestAfterTheBeginning:
         verdict = judged(saving_often, made)
         assert len(verdict) == count
         if verdict:  # what is said of it is a share of all the time
-            assert verdict[0].sentence.startswith("The program saved for 2 % of the time")
+            assert verdict[0].sentence.startswith("The program saved data 2 % of the time")
             assert verdict[0].regain_percent == (1.25, 2.5)
 
     @pytest.mark.parametrize(("works_s", "count"), [(60.0, 0), (61.0, 1)])
@@ -235,7 +235,9 @@ class TestDoubles:
         verdict = judged(double_precision, watched(using(process(fetching(20.0)), cupy=cupy)))
         assert len(verdict) == count
         if verdict:
-            assert verdict[0].sentence.startswith("What CuPy copies to the GPU has 64 bits:")
+            assert verdict[0].sentence.startswith(
+                "The data that CuPy copies to the GPU have 64 bits:"
+            )
             assert figures(verdict[0])["64-bit data copied to the GPU"] == 50.0
             assert "`cupy.asarray(x, dtype=cupy.float32)`" in verdict[0].action
             assert verdict[0].regain_percent == (0.0, 40.0)
@@ -264,7 +266,7 @@ class TestBinding:
     def test_names_the_cores(self):
         finding = found(bound_to_few_cores, self.made((0, 1, 2, 3)))
         assert finding.sentence == (
-            f"On {NODE} the program may run on 4 of the job's 8 cores, and needs more."
+            f"On {NODE} the program may run on only 4 of the job's 8 cores, and needs more."
         )
         assert figures(finding)["cores it may run on"] == "0–3"
         assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
@@ -294,7 +296,7 @@ class TestBindingWithoutTheProbe:
     def test_says_so(self):
         finding = found(bound_to_few_cores, self.made(1, 40, 1.0))
         assert finding.sentence == (
-            f"On {NODE} the program may run on 1 of the job's 40 cores, and needs more."
+            f"On {NODE} the program may run on only 1 of the job's 40 cores, and needs more."
         )
         assert figures(finding)["cores it may run on"] == "0"
         assert finding.severity is Severity.CRITICAL
@@ -341,7 +343,7 @@ class TestBindingOfItself:
         part = NodePart(NODE, cores=2, cores_used=0.99, signals={"job_runnable_threads": 1.81})
         one = watched(process(cores=(1,)), parts=[part])
         assert found(bound_to_few_cores, one).sentence == (
-            f"On {NODE} the program may run on 1 of the job's 2 cores, and needs more."
+            f"On {NODE} the program may run on only 1 of the job's 2 cores, and needs more."
         )
         kinds = [finding.kind for finding in judge_all(*one, load_policy())[0]]
         assert "bound_to_few_cores" in kinds
@@ -443,8 +445,8 @@ class TestTooSmall:
     def test_the_mean_step(self):
         finding = found(problem_too_small, self.made(step_ms=2.5))
         assert finding.sentence == (
-            "Each step takes 2.5 ms, and the GPU is busy for 20 % of the time: there is too little "
-            "to do for it."
+            "A step takes only 2.5 ms, and the GPU is busy 20 % of the time: the problem is too "
+            "small for it."
         )
         assert figures(finding)["most of it in"] == "train.py:12  loss.backward()"
         assert finding.regain_percent is None
@@ -471,8 +473,7 @@ class TestWithoutGpu:
         finding = found(framework_without_gpu, self.made({"cuda": None, "hip": None}))
         assert finding.severity is Severity.CRITICAL
         assert (
-            finding.sentence
-            == "The job holds a GPU, and its PyTorch 2.13.0 is built for CPUs only."
+            finding.sentence == "The job has a GPU, but its PyTorch 2.13.0 is built for CPUs only."
         )
         assert "`python -c 'import torch; print(torch.cuda.is_available())'`" in finding.action
 
@@ -519,7 +520,7 @@ class TestWithoutGpu:
     def test_jax_on_cpus(self):
         finding = found(framework_without_gpu, self.computed_by_jax("cpu", "cpu"))
         assert finding.severity is Severity.CRITICAL
-        assert finding.sentence == "The job holds a GPU, and its JAX 0.10.2 computes on CPUs."
+        assert finding.sentence == "The job has a GPU, but its JAX 0.10.2 computes on CPUs."
         assert figures(finding) == {"JAX": "0.10.2", "GPUs": 1.0}
         assert "`pip install 'jax[cuda12]'`" in finding.action
         assert "`JAX_PLATFORMS` does not say `cpu`" in finding.action
@@ -531,7 +532,7 @@ class TestWithoutGpu:
             framework_without_gpu, watched(using(process(), tensorflow=facts), parts=parts)
         )
         assert finding.sentence == (
-            "The job holds a GPU, and its TensorFlow 2.19.0 is built for CPUs only."
+            "The job has a GPU, but its TensorFlow 2.19.0 is built for CPUs only."
         )
         assert "list_physical_devices" in finding.action
         for other in (

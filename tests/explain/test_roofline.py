@@ -133,7 +133,7 @@ class TestNone:
         rooflines, lacking = placed(gpu(), model="NVIDIA GeForce RTX 9090")
         assert rooflines == ()
         assert lacking.lacked == (
-            "peaks of GPU 0 on r01g01: no document of NVIDIA GeForce RTX 9090 is at hand"
+            "peaks of GPU 0 on r01g01: the peaks of NVIDIA GeForce RTX 9090 are not known"
         )
 
     @pytest.mark.parametrize("signals", [IDLE_PIPES, {"gpu_dram_percent": 0.0}])

@@ -50,8 +50,8 @@ def count_of(made):
 def test_says_how_long_and_how_much():
     finding = found(communication_bound, scenarios.waiting_for_the_network())
     assert finding.sentence == (
-        "All 8 GPUs were little used together, 100 % of the time, while each node exchanged "
-        "1,001 MiB/s with the others."
+        "All 8 GPUs were little used at the same time (100 % of the time), while each node "
+        "exchanged 1,001 MiB/s with the others."
     )
     assert finding.severity is Severity.WARNING
     evidence = figures(finding)
@@ -152,7 +152,7 @@ class TestDataLoading:
         ]
         findings, _ = judge_all(*scenario(*parts), load_policy())
         (finding,) = (one for one in findings if one.kind == "communication_bound")
-        assert finding.sentence.startswith("All 2 GPUs were little used together")
+        assert finding.sentence.startswith("All 2 GPUs were little used at the same time")
 
 
 class TestOneNode:

@@ -115,14 +115,15 @@ class TestCoresUnused:
         finding = found(cores_unused, scenario(NodePart("r01c01", cores_used=used)))
         assert finding.sentence == "The program kept 5.34 of 40 cores busy on r01c01."
         assert finding.action == (
-            "12 cores are enough for its busiest time: `--cpus-per-task=12` (with one task a node)."
+            "Request only 12 cores, which are enough for the busiest time: `--cpus-per-task=12` "
+            "(with one task a node)."
         )
 
     def test_cores_that_are_used_at_times_are_kept(self):
         used = repeated((2.0, 55), (39.99, 5))
         finding = found(cores_unused, scenario(NodePart(cores_used=used)))
         assert finding.severity is Severity.REMARK
-        assert "used all 40 cores at its busiest" in finding.action
+        assert "Keep the 40 cores, which the program used at its busiest time" in finding.action
 
     @pytest.mark.parametrize(
         ("environment", "option"),
@@ -144,7 +145,8 @@ class TestCoresUnused:
     def test_grid_engine(self):
         made = scenario(NodePart(cores_used=0.5, scheduler="grid_engine"))
         assert (
-            "1 core is enough for its busiest time: `-pe smp 1`" in found(cores_unused, made).action
+            "only 1 core, which is enough for the busiest time: `-pe smp 1`"
+            in found(cores_unused, made).action
         )
 
     def test_outside_a_job_nobody_asked(self):

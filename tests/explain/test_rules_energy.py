@@ -47,7 +47,7 @@ def test_what_the_moments_of_reading_explain_is_nothing() -> None:
 
 def test_a_counter_that_stood_still() -> None:
     finding = found(energy_disagrees, made(-60.0, stuck_s=1800.0))
-    assert "stood still for 30 min" in finding.sentence
+    assert "did not advance for 30 min" in finding.sentence
     assert "power times time instead" in finding.sentence
 
 

@@ -19,6 +19,7 @@ from explain.scenario_parts import (
 )
 from teho.explain.judge import judge_all
 from teho.explain.policy import load_policy
+from teho.explain.rule import kind_of
 from teho.explain.rules.energy import gpu_power_capped
 from teho.explain.rules.gpu import (
     gpu_held_idle,
@@ -177,7 +178,7 @@ class TestOccupancy:
         """KFD tells of the job's processes alone: what keeps the GPU busy is then another's."""
         verdict = judged(gpu_low_occupancy, one(gpu_sm_occupancy_percent=0.0))
         assert isinstance(verdict, Abstention)
-        assert "another's work" in verdict.lacked
+        assert "another job" in verdict.lacked
 
 
 class TestTensorCores:
@@ -197,7 +198,7 @@ class TestTensorCores:
         idle = {"gpu_tensor_percent": 0.0, "gpu_fp32_percent": 80.0}
         finding = found(gpu_tensor_cores_idle, one(**idle))
         assert finding.sentence == (
-            "GPU 0 on r01g01 has tensor cores that did nothing, while the other pipes calculated "
+            "The tensor cores of GPU 0 on r01g01 did nothing, while the other pipes computed "
             "82 % of the time."
         )
         assert "bfloat16" in finding.action
@@ -212,8 +213,8 @@ class TestTensorCores:
     def test_an_unknown_gpu_is_not_accused(self):
         made = one(UNKNOWN, gpu_tensor_percent=0.0, gpu_fp32_percent=80.0)
         assert judged(gpu_tensor_cores_idle, made).lacked == (
-            f"whether there are tensor cores of GPU 0 on r01g01: no document of {UNKNOWN} is at "
-            "hand"
+            "whether there are tensor cores of GPU 0 on r01g01: "
+            f"the peaks of {UNKNOWN} are not known"
         )
 
     @pytest.mark.parametrize(
@@ -240,8 +241,7 @@ class TestFp64:
     def test_says_how_poor(self):
         finding = found(gpu_slow_fp64, one(L40S, gpu_fp64_percent=60.0))
         assert finding.sentence == (
-            "GPU 0 on r01g01 calculated in 64 bit 60 % of the time, and is a GPU that does so at "
-            "1.6 % of the 32-bit rate."
+            "GPU 0 on r01g01 computed with 64 bits 60 % of the time, at 1.6 % of its 32-bit rate."
         )
 
     def test_a_good_gpu_needs_no_signal(self):
@@ -314,7 +314,7 @@ class TestPcie:
 
     def test_the_busier_way_counts(self):
         made = self.copying(0.01, gpu_pcie_send_bytes_per_s=0.3 * self.LINK)
-        assert "moved 4.73 GB/s over PCIe, 30 % of what its link" in (
+        assert "moved 4.73 GB/s over PCIe, 30 % of the rate of the link" in (
             found(gpu_pcie_bound, made).sentence
         )
 
@@ -383,8 +383,10 @@ class TestHeldIdle:
     def test_the_only_gpu(self):
         made = self.held(gpu_job_memory_bytes=30.0 * GIB)
         finding = found(gpu_held_idle, made)
-        assert finding.sentence == ("The program held GPU 0 on r01g01 and computed nothing on it.")
-        assert figures(finding)["memory that the program held there, GPU 0 on r01g01"] == 30 * GIB
+        assert finding.sentence == (
+            "The program used memory of GPU 0 on r01g01 and computed nothing there."
+        )
+        assert figures(finding)["memory that the program used there, GPU 0 on r01g01"] == 30 * GIB
         assert kinds(made) == ["gpu_held_idle"]
 
     def test_beside_one_that_worked_it_is_the_idle_one(self):
@@ -402,7 +404,7 @@ class TestHeldIdle:
         rule = gpu_held_idle if processes else gpu_never_used
         assert len(judged(rule, made)) == count
         if count:
-            assert kinds(made) == [rule.KIND]
+            assert kinds(made) == [kind_of(rule)]
             assert figures(found(rule, made))["SM activity, highest, GPU 0 on r01g01"] == 0
 
     def test_nobody_on_it_is_never_used(self):

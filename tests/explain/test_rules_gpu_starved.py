@@ -29,7 +29,7 @@ class TestIoWait:
     def test_one_reading_thread_on_many_cores(self):
         finding = found(io_wait_gpu_idle, scenarios.starved_by_io())
         assert finding.sentence == (
-            "The GPU on r01g01 idled while the program waited for storage, 100 % of the time."
+            "The GPU on r01g01 idled 100 % of the time while the program waited for storage."
         )
         assert finding.severity is Severity.WARNING
         assert figures(finding)["I/O wait, mean, r01g01"] == 9.0
@@ -105,7 +105,7 @@ class TestCpuBusy:
     def test_all_cores(self):
         finding = found(cpu_busy_gpu_idle, scenarios.starved_by_all_cores())
         assert finding.sentence == (
-            "The GPU on r01g01 idled while all the job's cores were busy, 100 % of the time."
+            "The GPU on r01g01 idled 100 % of the time while all the job's cores were busy."
         )
         assert "`--cpus-per-task=8` (with one task a node)" in finding.action
         assert "`DataLoader(num_workers=7)`" in finding.action
@@ -113,7 +113,7 @@ class TestCpuBusy:
     def test_one_main_thread(self):
         finding = found(cpu_busy_gpu_idle, scenarios.starved_by_cpu())
         assert finding.sentence == (
-            "The GPU on r01g01 idled while the program worked on one core of 10, 100 % of the time."
+            "The GPU on r01g01 idled 100 % of the time while the program worked on one core of 10."
         )
         assert figures(finding)["busiest core, mean, r01g01"] == 100.0
         assert "DataLoader(num_workers=9," in finding.action
@@ -159,7 +159,7 @@ class TestCpuBusy:
 
     def test_without_a_scheduler_no_option_is_made_up(self):
         action = found(cpu_busy_gpu_idle, cpu_run(scheduler=None)).action
-        assert action.startswith("Try `DataLoader(num_workers=9)`")
+        assert action.startswith("Use `DataLoader(num_workers=9)`")
 
     def test_abstains_without_the_cpu(self):
         assert isinstance(judged(cpu_busy_gpu_idle, cpu_run(cpu=UNSUPPORTED)), Abstention)

@@ -84,7 +84,7 @@ class TestThrottled:
 class TestInvisible:
     def test_names_the_variable_that_hides_them(self):
         finding = found(gpu_invisible, scenarios.hidden_gpu())
-        assert finding.sentence == "The job holds 4 GPUs on r01g01, and the program can see 1."
+        assert finding.sentence == "The job has 4 GPUs on r01g01, but the program can see only 1."
         assert finding.severity is Severity.CRITICAL
         assert figures(finding)["CUDA_VISIBLE_DEVICES"] == "0"
         assert "`unset CUDA_VISIBLE_DEVICES`" in finding.action
@@ -100,7 +100,7 @@ class TestInvisible:
         given = Allocation(scheduler="grid_engine", gpus_held=1)
         made = scenario(NodePart(allocation=given), environment={"CUDA_VISIBLE_DEVICES": ""})
         finding = found(gpu_invisible, made)
-        assert finding.sentence == "The job holds 1 GPU on r01g01, and the program can see none."
+        assert finding.sentence == "The job has 1 GPU on r01g01, but the program can see none."
         assert figures(finding)["CUDA_VISIBLE_DEVICES"] == "set, and empty"
         assert "leave the GPU out of the request" in finding.action
 
@@ -114,7 +114,7 @@ class TestInvisible:
         made = scenario(*(NodePart(name, gpus=[gpu()], allocation=given) for name in names))
         finding = found(gpu_invisible, made)
         assert finding.sentence == (
-            "The job holds 4 GPUs on r01g01 and r01g02 each, and the program can see 1."
+            "The job has 4 GPUs on r01g01 and r01g02 each, but the program can see only 1."
         )
         assert text in finding.action
 

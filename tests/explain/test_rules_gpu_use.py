@@ -20,6 +20,7 @@ from explain.scenario_parts import (
 )
 from teho.explain.policy import load_policy
 from teho.explain.program_context import ProgramContext
+from teho.explain.rule import kind_of
 from teho.explain.rules.gpu import gpu_low_use, gpu_never_used, gpu_one_idle, gpu_used_only_at_first
 from teho.model.finding import Abstention, Severity, Threshold
 from teho.units import GIB
@@ -64,7 +65,7 @@ class TestNeverUsed:
             "GPUs 0–3 on each of r01g01, r01g02, r01g03 and r01g04 were never used."
         )
         assert figures(finding) == {"GPU busy, highest, each of 16": 0.0}
-        assert "do not ask for one" in finding.action
+        assert "do not request one" in finding.action
 
     def test_unused_nodes_are_not_asked_for(self):
         parts = [NodePart("r01g01", gpus=[gpu(), gpu()])]
@@ -111,7 +112,7 @@ class TestNeverUsed:
 
     def test_without_a_scheduler_and_no_gpu_used(self):
         part = NodePart(gpus=[untouched_gpu()], scheduler=None)
-        assert "nothing need be changed" in found(gpu_never_used, scenario(part)).action
+        assert "change nothing" in found(gpu_never_used, scenario(part)).action
 
 
 class TestUsedOnlyAtFirst:
@@ -150,10 +151,12 @@ class TestUsedOnlyAtFirst:
         assert len(judged(gpu_used_only_at_first, made)) == count
 
     def test_at_the_very_threshold(self):
-        limits = dict(load_policy().of(gpu_used_only_at_first.KIND))
+        limits = dict(load_policy().of(kind_of(gpu_used_only_at_first)))
         limits["idle_share_percent"] = Threshold(40.0, "%", "this test")
-        context = ProgramContext(gpu_used_only_at_first.KIND, *scenarios.used_at_first(), limits)
-        assert len(gpu_used_only_at_first.judge(context)) == 1
+        context = ProgramContext(
+            kind_of(gpu_used_only_at_first), *scenarios.used_at_first(), limits
+        )
+        assert len([*gpu_used_only_at_first.judge(context)]) == 1
 
     @pytest.mark.parametrize(("used", "count"), [(9.99, 0), (10.0, 1), (10.01, 1)])
     def test_threshold_of_having_been_used(self, used, count):
@@ -207,7 +210,7 @@ class TestUsedOnlyAtFirst:
 
     @pytest.mark.parametrize(
         ("scheduler", "text"),
-        [("grid_engine", "`qsub -hold_jid $JOB_ID rest.sh`"), (None, "a program of its own")],
+        [("grid_engine", "`qsub -hold_jid $JOB_ID rest.sh`"), (None, "a separate program")],
     )
     def test_other_schedulers(self, scheduler, text):
         part = NodePart(gpus=[gpu(repeated((94.0, 36), (0.0, 24)))], scheduler=scheduler)
@@ -278,7 +281,7 @@ class TestOneIdle:
         finding = found(gpu_one_idle, scenarios.one_idle_gpu())
         assert finding.sentence == "GPU 1 on r01g01 was idle while 3 other GPUs worked."
         assert finding.severity is Severity.CRITICAL
-        held = "memory that the program held there, GPU 1 on r01g01"
+        held = "memory that the program used there, GPU 1 on r01g01"
         assert figures(finding)[held] == 16.5 * GIB
         assert "`torchrun --nproc-per-node=4`" in finding.action
         assert "`--gpus-per-node=3`" in finding.action

@@ -101,7 +101,10 @@ def test_low_use_of_all():
         (
             memory_overasked,
             {"memory_peak": 100.0 * GIB},
-            f"On {ALL} the job used 100 GiB of the 360 GiB of memory asked for on each node.",
+            (
+                f"On {ALL} the job used 100 GiB of the 360 GiB of memory that it requested "
+                "on each node."
+            ),
         ),
     ],
 )
@@ -114,7 +117,7 @@ def test_hidden_gpus_of_each_node():
     held = Allocation(scheduler="slurm", job_id="4711", cores_asked=40, gpus_held=8)
     parts = [NodePart(host, gpus=[gpu()], allocation=held) for host in HOSTS]
     finding = found(gpu_invisible, scenario(*parts))
-    assert finding.sentence == f"The job holds 8 GPUs on {ALL} each, and the program can see 1."
+    assert finding.sentence == f"The job has 8 GPUs on {ALL} each, but the program can see only 1."
 
 
 @pytest.mark.parametrize(("ranks", "known"), [(range(8), False), (range(7), True)])

@@ -28,12 +28,12 @@ class TestMemoryOverasked:
     def test_the_number_is_the_peak_and_a_margin(self):
         finding = found(memory_overasked, scenarios.memory_overasked())
         assert finding.sentence == (
-            "On r01c01 the job used 12.0 GiB of the 64.0 GiB of memory asked for."
+            "On r01c01 the job used 12.0 GiB of the 64.0 GiB of memory that it requested."
         )
         assert finding.severity is Severity.WARNING
-        assert figures(finding)["memory used of asked, r01c01"] == 18.75
+        assert figures(finding)["memory used, of the request, r01c01"] == 18.75
         assert "`--mem=15G`: the measured peak and 20 %" in finding.action
-        assert "Page cache, here up to 20.0 GiB" in finding.action
+        assert "Page cache (here up to 20.0 GiB)" in finding.action
 
     @pytest.mark.parametrize(("percent", "count"), [(69.99, 1), (70.0, 0), (70.01, 0)])
     def test_threshold_of_the_share(self, percent, count):
@@ -78,7 +78,7 @@ class TestMemoryOverasked:
         part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, gpus=[gpu()])
         finding = found(memory_overasked, scenario(part))
         assert finding.severity is Severity.REMARK
-        assert "Where the site gives memory with each GPU, leave it." in finding.action
+        assert "If the site gives memory with each GPU, keep it." in finding.action
 
     @pytest.mark.parametrize(
         ("cache", "told"), [(UNSUPPORTED, False), (0.99 * GIB, False), (1.0 * GIB, True)]
@@ -97,7 +97,7 @@ class TestMemoryOverasked:
         finding = found(memory_overasked, scenario(*parts))
         assert finding.sentence == (
             "On r01c01 and r01c02 the job used 10.0 GiB to 20.0 GiB of the 64.0 GiB of memory "
-            "asked for on each node."
+            "that it requested on each node."
         )
         assert "`--mem=24G`" in finding.action
 
@@ -115,7 +115,7 @@ class TestMemoryNearLimit:
         finding = found(memory_near_limit, scenarios.memory_near_limit())
         assert finding.sentence == "Memory reached 95 % of its limit on r01c01."
         assert finding.severity is Severity.WARNING
-        assert finding.action.startswith("Ask for `--mem=80G`;")
+        assert finding.action.startswith("Request `--mem=80G`, ")
 
     @pytest.mark.parametrize(("percent", "count"), [(89.99, 0), (90.0, 1), (90.01, 1)])
     def test_threshold(self, percent, count):
@@ -128,7 +128,8 @@ class TestMemoryNearLimit:
 
     def test_without_a_scheduler(self):
         part = NodePart(memory_peak=31.0 * GIB, memory_limit=32.0 * GIB, scheduler=None)
-        assert found(memory_near_limit, scenario(part)).action.startswith("Give it more memory,")
+        action = found(memory_near_limit, scenario(part)).action
+        assert action.startswith("Give the program more memory,")
 
     def test_abstains_without_the_use(self):
         verdict = judged(memory_near_limit, scenario(NodePart(memory_peak=FORBIDDEN)))
@@ -152,7 +153,7 @@ class TestOutOfMemory:
         made = scenario(NodePart(oom_kills=1.0, memory_limit=ABSENT))
         finding = found(out_of_memory, made)
         assert "killed 1 process on r01g01" in finding.sentence
-        assert finding.action.startswith("Give it more memory")
+        assert finding.action.startswith("Give the program more memory")
 
     def test_a_counter_that_was_never_looked_for_is_missing(self):
         run, summary = scenarios.no_gpu_clean()

@@ -21,7 +21,7 @@ class TestJobTooShort:
         finding = found(job_too_short, scenarios.short_job())
         assert finding.severity is Severity.REMARK
         assert finding.sentence == (
-            "The program ran for 20.0 s, too little to judge how well it used what it had."
+            "The program ran for 20.0 s, too little to judge how well it used its resources."
         )
         assert figures(finding) == {"wall time": 20.0, "samples": 20.0}
         assert "instead of an `sbatch` for each" in finding.action

@@ -33,10 +33,10 @@ def made(elapsed_s=3600.0, limit_s=36_000.0, environment=None, **end):
 class TestTimeOverasked:
     def test_the_number_is_what_it_took_and_a_quarter(self):
         finding = found(time_overasked, scenarios.time_overasked())
-        assert finding.sentence == "The job took 1 h of the 8 h that it asked for."
+        assert finding.sentence == "The job took 1 h of the 8 h that it requested."
         assert finding.severity is Severity.REMARK
-        assert figures(finding)["time used of asked"] == 12.5
-        assert "`--time=01:15:00`: 1.25 times what it took" in finding.action
+        assert figures(finding)["time used, of the request"] == 12.5
+        assert "Request `--time=01:15:00` if the job ends after this: 1.25 times" in finding.action
 
     def test_whole_minutes_are_asked_for(self):
         assert "`--time=00:19:00`" in found(time_overasked, made(901.0)).action

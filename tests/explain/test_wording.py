@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explain.scenario_parts import NodePart, gpu, scenario
-from teho.explain.context import NodeGpu, each_of, name_all
+from teho.explain.places import NodeGpu, each_of, name_all
 from teho.explain.wording import capital, joined, listed, numbered, ranks_on, span, the_ranks
 
 

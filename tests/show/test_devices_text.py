@@ -154,10 +154,10 @@ def test_the_documented_page_is_the_true_one() -> None:
 
 
 THREE = (
-    "3 NVIDIA H100 80GB HBM3; 1 more is not this job's; SM activity can be had; energy by counter"
+    "3 NVIDIA H100 80GB HBM3; 1 more is not this job's; SM activity is available; energy by counter"
 )
 SOME = (
-    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB; SM activity of 2 of 3; energy of 1 of 3"
+    "2 NVIDIA A100 MIG 3g.20gb and 1 NVIDIA A100-SXM4-40GB; SM activity on 2 of 3; energy on 1 of 3"
 )
 OTHERS = msgspec.structs.replace(NO_AMD, others=(gpu(0),))
 GONE = Missing(Reason.FAILED, "the GPU is lost")
@@ -168,7 +168,7 @@ LOST = msgspec.structs.replace(
     signals={gpu(0).id: signals(), gpu(1).id: dict.fromkeys(GPU_METRICS, GONE)
              | {"gpu_xid_errors": 1}},
 )  # fmt: skip
-HALF = "SM activity of 1 of 2; energy of 1 of 2"
+HALF = "SM activity on 1 of 2; energy on 1 of 2"
 HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
 
 
@@ -182,7 +182,7 @@ HUNG = msgspec.structs.replace(NO_AMD, state="failed", why="it hangs")
         ([H100, HUNG], f"✗ {THREE.replace(';', '; it hangs;', 1)}."),
         (
             [LOST],
-            f"✗ 2 NVIDIA H100 80GB HBM3; nothing can be read of GPU 1: {GONE.detail}; {HALF}.",
+            f"✗ 2 NVIDIA H100 80GB HBM3; GPU 1 cannot be read: {GONE.detail}; {HALF}.",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_package_is_counted_by_one_of_its_dies() -> None:
     )  # fmt: skip
     assert "energy by counter" in render_devices(survey(answers), width=300, color=False)
     alone = msgspec.structs.replace(answers, devices=(pair[1], pair[2]))
-    assert "energy of 1 of 2" in render_devices(survey(alone), width=300, color=False)
+    assert "energy on 1 of 2" in render_devices(survey(alone), width=300, color=False)
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:

@@ -47,5 +47,12 @@ class Vendor(NamedTuple):
     """Pattern for the device files of its GPUs in `/dev`."""
     short_counters: frozenset[str] = frozenset()
     """Architectures whose energy counter starts again from 0 every few minutes."""
+    index_order: str = ""
+    """Setting with which the runtime numbers GPUs as Teho does, such as `NAME=value`; empty if it
+    always does."""
+    power_windows_s: tuple[tuple[str, float], ...] = ()
+    """Beginning of an architecture, and the time over which it averages power readings, in s."""
+    is_power_of_module: bool = True
+    """Whether the power covers the whole module if the energy counter does."""
     order: int = 100
     """Vendors are asked and listed in this order."""

@@ -1,11 +1,13 @@
-"""Options that can be copied into the batch script, right for the scheduler of the run."""
+"""Options that can be copied into the batch script, for the scheduler of the run."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from teho.explain.context import NodeGpu, allocation_of
+from teho.devices.sources import VENDORS
+from teho.explain.context import allocation_of
+from teho.explain.places import NodeGpu
 from teho.model.allocation import Allocation
 from teho.model.run import Run
 from teho.model.summary import NodeSummary
@@ -23,53 +25,53 @@ __all__ = [
 ]
 
 
-def use_gpus(scheduler: str | None, used: Sequence[NodeGpu], nodes_held: int) -> str:
-    """Say how to hold only as many GPUs as are used.
+def use_gpus(scheduler: str | None, used: Sequence[NodeGpu], node_count: int) -> str:
+    """Return how to request, or to show, only the GPUs that are used.
 
     Args:
         scheduler: of the run's allocation.
         used: the GPUs in use, at least one.
-        nodes_held: nodes that the job holds.
+        node_count: number of nodes of the job.
     """
-    nodes_used = Counter(of.node.name for of in used)
+    nodes_used = Counter(gpu.node.name for gpu in used)
     per_node = max(nodes_used.values())
-    fewer = len(nodes_used) if len(nodes_used) < nodes_held else None
-    if own := scheduler_or_none(scheduler).advice.use_gpus(per_node, fewer):
-        return own
-    if any(of.gpu.device.vendor == "amd" for of in used):
-        return f"set `ROCR_VISIBLE_DEVICES={','.join(str(of.gpu.device.index) for of in used)}`"
-    if any(of.gpu.device.parent_id for of in used):
-        return f"set `CUDA_VISIBLE_DEVICES={','.join(of.gpu.device.id for of in used)}`"
-    # The driver's own index counts by PCI address, CUDA by speed unless it is told otherwise.
-    places = ",".join(str(of.gpu.device.index) for of in used)
-    return f"set `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={places}`"
+    fewer = len(nodes_used) if len(nodes_used) < node_count else None
+    if option := scheduler_or_none(scheduler).advice.use_gpus(per_node, fewer):
+        return option
+    devices = [gpu.gpu.device for gpu in used]
+    vendor = VENDORS.get(devices[0].vendor)
+    if vendor is None or not vendor.visible_variables:
+        return "hide the other GPUs from the program"
+    if any(device.parent_id for device in devices):
+        return f"set `{vendor.visible_variables[0]}={','.join(device.id for device in devices)}`"
+    indices = ",".join(str(device.index) for device in devices)
+    return f"set `{f'{vendor.index_order} {vendor.visible_variables[0]}'.strip()}={indices}`"
 
 
-def process_for_each(scheduler: str | None, node: NodeSummary, nodes_held: int) -> str:
-    """Say how to start one process for each GPU of the run.
+def process_for_each(scheduler: str | None, node: NodeSummary, node_count: int) -> str:
+    """Return how to start one process for each GPU of the run.
 
     Args:
         scheduler: of the run's allocation.
         node: one of its nodes.
-        nodes_held: nodes that the job holds.
+        node_count: number of nodes of the job.
     """
     gpus = len(node.gpus)
-    if nodes_held == 1:
+    if node_count == 1:
         return f"`torchrun --nproc-per-node={gpus}`"
-    if own := scheduler_or_none(scheduler).advice.start_tasks(gpus):
-        return own
-    return f"`torchrun --nnodes={nodes_held} --nproc-per-node={gpus}`"
+    option = scheduler_or_none(scheduler).advice.start_tasks(gpus)
+    return option or f"`torchrun --nnodes={node_count} --nproc-per-node={gpus}`"
 
 
 def ask_cores(run: Run, node: NodeSummary, per_node: int) -> str:
-    """Say how to ask for a number of cores on each node; empty without a scheduler."""
+    """Return how to request a number of cores on each node; empty without a scheduler."""
     allocation = allocation_of(run, node.name)
     tasks = _tasks_per_node(run, allocation.cores_asked)
     return scheduler_or_none(allocation.scheduler).advice.cores(per_node, tasks)
 
 
 def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
-    """Say how to ask for an amount of memory on each node; empty without a scheduler.
+    """Return how to request an amount of memory on each node; empty without a scheduler.
 
     Args:
         allocation: of the node.
@@ -80,34 +82,33 @@ def ask_memory(allocation: Allocation, needed_bytes: float, cores: int) -> str:
 
 
 def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
-    """Say how to get a node's job more memory, or to need less."""
+    """Return how to get more memory for a node's job, or to use less."""
     allocation = allocation_of(run, node.name)
-    less = "fewer loader workers or a smaller batch need less"
+    less = "or use less: fewer loader workers or a smaller batch"
     if needed_bytes is None or allocation.scheduler is None:
-        return f"Give it more memory, or let it need less: {less}."
+        return f"Give the program more memory, {less}."
     more = ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)
     whole_node = " on a node that has it" if node.memory_limit_source == "node" else ""
-    return f"Ask for {more}{whole_node}; or let it need less: {less}."
+    return f"Request {more}{whole_node}, {less}."
 
 
 def later_job(scheduler: str | None) -> str:
-    """Say how to run the rest of the work in a job of its own."""
-    if own := scheduler_or_none(scheduler).advice.later_job():
-        return own
-    return "run the rest as a program of its own, so that others can have the GPU"
+    """Return how to run the rest of the work in a separate job."""
+    option = scheduler_or_none(scheduler).advice.later_job()
+    return option or "run the rest as a separate program, so that others can have the GPU"
 
 
 def loader_workers(cores: int, gpus: int) -> int:
-    """Return how many loader processes fit beside one training process a GPU.
+    """Return the number of loader workers that fit beside one training process per GPU.
 
-    Cores of the node ÷ GPUs, less one for the training process: the formula of
-    Lightning's suggestion (affinity ÷ ranks - 1), and at least 1.
+    Lightning's formula (affinity ÷ ranks - 1): the node's cores ÷ GPUs, minus one for
+    the training process, and at least 1.
     """
     return max(1, cores // max(gpus, 1) - 1)
 
 
 def _tasks_per_node(run: Run, cores_asked: int | None) -> int | None:
-    """Work out Slurm's tasks on each node from the request; None if it tells too little."""
+    """Return Slurm's tasks on each node, by the request; None if the request does not say."""
     nodes = _positive(run, "SLURM_JOB_NUM_NODES") or len(run.nodes)
     tasks = _positive(run, "SLURM_NTASKS")
     if tasks and tasks >= nodes:

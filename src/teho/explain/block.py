@@ -1,4 +1,4 @@
-"""One node's rows of one kind: each device's figures, and its means per time bin."""
+"""The rows of a node's devices of one kind: their figures, and their means per time bin."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["Bins", "Block", "OfDevices"]
 
 
 OfDevices = dict[str, tuple[Union[Stat, float], list[Union[float, None]]]]
-"""By device: what a gauge was or a counter grew by, and its mean or rate per second in each bin,
-to five digits."""
+"""By device: a gauge's figures or a counter's growth, and the mean or the rate per second in each
+bin, to five digits."""
 
 
 class _Draft(NamedTuple):
-    """A metric before its steps from edge to edge are divided by those of its weights."""
+    """Running sums of a metric and of its weights, before the division."""
 
     name: str
     of_devices: Mapping[str, Union[Stat, float]]
@@ -43,12 +43,12 @@ class Bins:
         self.width_s = width_s
 
     def edges(self, middles_s: memoryview[float], place: slice, offset_s: float) -> list[int]:
-        """Return, for each bin, a device's first row whose middle is in it or after (count + 1,).
+        """Return the first row of a device with its middle in or after each bin (count + 1,).
 
         Args:
             middles_s: the middle of each row's span.
-            place: the device's rows among them.
-            offset_s: from the node's time to the run's.
+            place: the device's rows.
+            offset_s: difference between the run's time and the node's.
         """
         first, last = place.start, place.stop
         inner = [
@@ -61,20 +61,20 @@ class Bins:
 class Block:
     """The rows of all devices of one kind on a node.
 
-    Each column is worked on once for all devices, in Arrow: a share of it is the difference of
-    two running sums. The edges of all devices' bins stand one device behind the other.
+    Arrow computes each column once for all devices: the sum in a bin is the difference of two
+    running sums. The edges of the bins are in one array, device after device.
     """
 
     def __init__(
         self, rows: NodeRows, bins: Bins, offset_s: float, figures: Figures | None = None
     ) -> None:
-        """Prepare it.
+        """Compute the edges of the bins.
 
         Args:
             rows: the rows.
-            bins: what to divide them into.
-            offset_s: from the node's time to the run's.
-            figures: those of all rows, where these are an overview.
+            bins: the time bins.
+            offset_s: difference between the run's time and the node's.
+            figures: the figures of all rows, if `rows` is an overview.
         """
         self.table, self.places = rows
         self._figures = figures
@@ -96,11 +96,11 @@ class Block:
         self._covered = self._until_edges(self.span)
 
     def _until_edges(self, values: pa.Array) -> pa.Array:
-        """Return the sums of all rows before each edge (devices * (bins + 1),); null before any."""
+        """Return the sums of the rows before each edge (devices * (bins + 1),); null if none."""
         return pc.cumulative_sum(values).take(self._before)
 
     def figures(self, metrics: Sequence[Metric]) -> dict[str, OfDevices]:
-        """Return each metric's figures of the devices that have any."""
+        """Return the figures of each metric, for the devices that have them."""
         drafts = [
             draft
             for metric in metrics
@@ -114,7 +114,7 @@ class Block:
                 bin_means = next(means)
                 value = draft.of_devices.get(device)
                 if isinstance(value, Stat) and value.covered_s <= 0:
-                    # Only one instant was seen, as in a run shorter than a sample.
+                    # Only one instant was recorded: the run was shorter than a sample.
                     first = self.places[device].start
                     bin_means[bisect_right(self._edges[device], first) - 1] = value.max
                 if value is not None:
@@ -124,10 +124,10 @@ class Block:
     def _steps(
         self, at_edges: Sequence[pa.Array], weights: Sequence[pa.Array]
     ) -> Iterator[list[float | None]]:
-        """Divide the steps between edges, and yield the quotients of one device after the other.
+        """Yield each device's quotients of the steps between edges.
 
-        All of them at once: there are a hundred short arrays, and each call takes as long as
-        its thousands of divisions.
+        All metrics are divided in one call: a call for each of a hundred short arrays would take
+        longer than the divisions.
         """
         if not at_edges:
             return
@@ -139,14 +139,14 @@ class Block:
         )
         quotients = pc.divide(tops, bottoms)
         known = pc.and_(pc.greater(bottoms, 1e-9), pc.is_finite(quotients))
-        # From one device's last edge to the next one's first is no bin.
+        # The step from a device's last edge to the next device's first edge is left out.
         values = floats(_five_digits(pc.if_else(known, quotients, math.nan))).tolist()
         for first in range(0, len(values) + 1, self._bins + 1):
-            own = values[first : first + self._bins]
-            yield [None if math.isnan(one) else one for one in own]
+            of_device = values[first : first + self._bins]
+            yield [None if math.isnan(one) else one for one in of_device]
 
     def _gauge(self, name: str) -> _Draft | None:
-        """Return a gauge's figures, and its sums at the edges."""
+        """Return a gauge's figures, and its running sums at the edges."""
         if self._figures:
             every = self._figures.stats
             stats = {id_: every[id_][name] for id_ in self.places if name in every[id_]}
@@ -162,7 +162,7 @@ class Block:
         return _Draft(name, stats, self._until_edges(pc.multiply(values, self.span)), covered)
 
     def _counter(self, name: str) -> _Draft | None:
-        """Return how much a counter grew, what it showed at the edges, and when that was."""
+        """Return how much a counter grew, its values at the edges, and their times."""
         column = column_of(self.table, name)
         if column.null_count == len(column):
             return None
@@ -170,7 +170,7 @@ class Block:
         if column.null_count:
             of_devices = {device: column[place] for device, place in self.places.items()}
             known = {id_: own for id_, own in of_devices.items() if own.null_count < len(own)}
-            # A gap in a running total stays flat until it is known again.
+            # In a gap, the last known total counts.
             flat = [pc.fill_null(pc.fill_null_forward(own), 0) for own in of_devices.values()]
             column = pa.concat_arrays(flat)
         at_edges = pc.cast(column.take(self._last), pa.float64())
@@ -178,13 +178,13 @@ class Block:
         totals = {
             id_: max(end, 0.0) for id_, end in zip(self.places, ends, strict=True) if id_ in known
         }
-        # What is counted from the program's start covers the time before the first row too.
+        # A counter that starts with the program also covers the time before the first row.
         times = self._times[name.startswith("job_")]
         return _Draft(name, totals, at_edges, times)
 
     @cached_property
     def _last(self) -> pa.Array:
-        """A device's last row before each edge; null if it has none."""
+        """A device's last row before each edge; null if there is none."""
         rows = [
             edge - 1 if edge > edges[0] else None
             for edges in self._edges.values()
@@ -194,7 +194,7 @@ class Block:
 
     @cached_property
     def _times(self) -> tuple[pa.Array, pa.Array]:
-        """The time of `_last`: from where the first row begins, and from the program's start."""
+        """The time of `_last`: since the first row's beginning, and since the program's start."""
         ends_s = column_of(self.table, "elapsed_s").take(self._last)
         begins = [
             self.ends_s[place.start] - self.spans_s[place.start]
@@ -205,13 +205,13 @@ class Block:
 
     @cached_property
     def lowest_unused_w(self) -> dict[str, float]:
-        """The least power of each device while nothing held it or ran on it, where known."""
+        """The lowest known power of each device while it was not used."""
         if self._figures:
             return self._figures.lowest_unused_w
         return lowest_unused_w(self.table, self.places)
 
     def row_count(self, device: str) -> int:
-        """Return how many rows a device has in all."""
+        """Return the number of all rows of a device."""
         if self._figures:
             return self._figures.rows[device]
         place = self.places[device]
@@ -219,11 +219,11 @@ class Block:
 
     @property
     def core_means(self) -> tuple[float, ...]:
-        """Each core's mean share of time at work in %, of the host's rows."""
+        """The mean busy share of each core in %, from the host's rows."""
         return self._figures.core_means if self._figures else core_means(self.table)
 
     def extent_s(self, device: str) -> tuple[float, float]:
-        """Return where a device's first row begins and its last one ends, on the run's time."""
+        """Return when a device's first row begins and its last row ends, in the run's time."""
         place = self.places[device]
         first, last = place.start, place.stop - 1
         begin_s = self.ends_s[first] - self.spans_s[first]
@@ -231,10 +231,10 @@ class Block:
 
 
 def _five_digits(values: pa.Array) -> pa.Array:
-    """Round: more cannot be seen, and would make a report of many nodes three times as large.
+    """Round to five digits: more digits would make a report of many nodes three times as large.
 
-    Arrow has only ten powers of ten exactly: smaller values keep ten decimals, larger ones more
-    digits.
+    Arrow rounds exactly only with ten powers of ten: small values keep ten decimals, large values
+    more digits.
     """
     size = pc.min_element_wise(pc.max_element_wise(pc.abs(values), 1e-6), 1e14)
     digits = pc.subtract(4, pc.floor(pc.log10(size)))

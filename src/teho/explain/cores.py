@@ -1,40 +1,47 @@
-"""How many cores the allocation has on a node, also if a program was bound to fewer of them."""
+"""The number of cores that a job has on a node, also if the program is bound to fewer cores."""
 
 from __future__ import annotations
 
 from teho.model.run import Node, Run
+from teho.model.summary import NodeSummary
 from teho.schedulers.registry import scheduler_or_none
 
-__all__ = ["allocated_cores", "cores_given", "may_be_threads"]
+__all__ = ["allocated_cores", "cores_given", "cores_of_job", "may_be_threads"]
 
 
 def allocated_cores(run: Run, node: Node) -> int:
-    """Return the number of a node's cores that are the job's.
+    """Return the number of a node's cores that the job has.
 
-    The recorded cores are those that the program might run on when the recording began. They can
-    be more than the job's: a scheduler need not bind. They can be fewer: the program or its
-    launcher was faster and bound it to a part. Twice as many CPUs as cores is usual on nodes with
-    two hardware threads a core, and not a binding: there the recorded cores count.
+    The recorded cores are the cores on which the program could run when the recording began. They
+    can be more than the job's: a scheduler need not bind. They can be fewer: the program or its
+    launcher may have bound itself to a part before. Some nodes count two hardware threads per core:
+    if the scheduler reports twice the recorded cores, the recorded number is used.
     """
-    seen, asked = len(node.cores), node.allocation.cores_asked
-    if not asked or asked <= seen:
-        return asked or seen
+    recorded, asked = len(node.cores), node.allocation.cores_asked
+    if not asked or asked <= recorded:
+        return asked or recorded
     given = cores_given(run, node)
-    return given if given and not may_be_threads(seen, given) else seen
+    return given if given and not may_be_threads(recorded, given) else recorded
 
 
 def cores_given(run: Run, node: Node) -> int | None:
-    """Return the cores that a scheduler gave to what is recorded; None if that is not known.
+    """Return the cores that the scheduler gave to the recorded tasks; None if it is not known.
 
-    Of a step of which only one of several tasks is recorded, the task's share is not known.
+    If only one of several tasks of a step is recorded, the share of this task is not known.
     """
     if not scheduler_or_none(node.allocation.scheduler).reports_cores:
         return None
     return None if _tasks_beside(run) and not run.has_tasks else node.allocation.cores_asked
 
 
+def cores_of_job(run: Run, node: NodeSummary) -> int:
+    """Return the number of cores that the job has on a node, by the recording or the scheduler."""
+    given = [cores_given(run, one) for one in run.nodes if one.name == node.name]
+    return max(node.cores, *(cores or 0 for cores in given), 0)
+
+
 def may_be_threads(cores: int, asked: int) -> bool:
-    """Return whether a scheduler may count two hardware threads for each of these cores."""
+    """Return whether the scheduler may count two hardware threads for each of these cores."""
     return asked == 2 * cores
 
 

@@ -1,7 +1,7 @@
-"""What of a run's energy can be told: counters first, power as their witness, and the baseline.
+"""The energy of a run: counters first, power to check them, and the idle power.
 
-A GPU's counter misses nothing between two samples, so it is preferred. Its power, sampled, tells
-whether the counter is to be trusted, and what the GPU draws when it does nothing.
+A GPU's counter loses nothing between two samples, so it is preferred. The sampled power shows
+whether the counter can be trusted, and what the GPU draws when it does nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple, Union
 
 import msgspec
 
+from teho.devices.sources import VENDORS
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure, GpuEnergy, GpuSummary, NodeSummary, Stat
@@ -20,7 +21,7 @@ from teho.model.summary import Figure, GpuEnergy, GpuSummary, NodeSummary, Stat
 __all__ = ["COUNTER", "INTEGRATED", "EnergyReadings", "count_once", "energy_of_node", "weigh"]
 
 COUNTER, INTEGRATED = "counter", "integrated power"
-"""Where an energy comes from."""
+"""Source of an energy."""
 
 _ON_ITS_CARD = Missing(
     Reason.UNSUPPORTED, "counted with the other GPU of its card: one counter serves the whole card"
@@ -30,38 +31,34 @@ Bins = list[Union[float, None]]
 
 _TICK_S = 0.1
 """A counter advances about every 100 ms (NVML's documentation of the energy counter; Cray's
-pm_counters count at 10 Hz). amdgpu's is quicker, but nothing says by how much."""
+pm_counters count at 10 Hz). The interval of amdgpu is shorter, but not documented."""
 _STUCK_S = 1.0
 """Ten ticks without an advance are not chance."""
 _STUCK_SHARE = 0.95
-"""A counter that stood still and has nearly all of the energy in the end had only not been read.
-5 % is what tells agreement from disagreement (rule `energy_disagrees`)."""
+"""If a counter that stopped has nearly all of the energy at the end, it was only not read for some
+time. 5 % is the limit of agreement (rule `energy_disagrees`)."""
 _COVERED_SHARE = 0.95
-"""Power that was seen for less of the time says nothing about the counter."""
+"""Power that was recorded for less of the time cannot check the counter."""
+_LONGEST_WINDOW_S = 1.0
+"""The longest known averaging window of a power reading, of GA10x and Ada."""
 
-_WINDOWS_S = {"6.": 0.01, "7.0": 0.01, "8.0": 0.025, "9.": 0.025}
-"""Over how long a power reading is averaged, by the beginning of the CUDA compute capability: the
-data of "Part-time Power Measurements" for Pascal, Volta, GA100 and GH100 (instant)."""
-_WINDOW_S = 1.0
-"""The same for all others: the longest window that is known, of GA10x and Ada."""
-
-_NOT_LOOKED_AT = Missing(Reason.UNRECORDED, "not among the metrics looked at")
-_NO_POWER_OF_ITS_OWN = Missing(
-    Reason.UNSUPPORTED, "the counter is the whole module's, the power the GPU's alone"
+_NOT_READ = Missing(Reason.UNRECORDED, "not among the metrics looked at")
+_NO_POWER_OF_MODULE = Missing(
+    Reason.UNSUPPORTED, "the counter covers the whole module, the power only the GPU"
 )
 
 
 class EnergyReadings(NamedTuple):
-    """What was recorded of one GPU, as far as it bears on its energy."""
+    """What was recorded about the energy of one GPU."""
 
     counter: Figure
     power: Union[Stat, Missing]
     rows: int
-    """Number of rows that it has."""
+    """Number of rows."""
     elapsed_s: float
-    """Time between the begin of its first row and the end of its last."""
+    """Time from the beginning of the first row to the end of the last."""
     unused_w: float | None
-    """Lowest power while no process of the job held the GPU."""
+    """Lowest power while no process of the job used the GPU."""
     counter_bins: Bins
     """Growth of the counter in W (bins,)."""
     power_bins: Bins
@@ -69,9 +66,9 @@ class EnergyReadings(NamedTuple):
 
 
 def weigh(device: Device, seen: EnergyReadings) -> tuple[Figure, str, GpuEnergy]:
-    """Return a GPU's energy, where it comes from, and what stands behind it."""
+    """Return a GPU's energy, its source, and the figures behind it."""
     if device.energy_of == "package":
-        # Whether the job held the other die of the card is not known here.
+        # It is not known here whether the job used the other die of the card.
         seen = seen._replace(unused_w=None)
     unread_s = _unread_s(seen)
     seen = seen._replace(elapsed_s=seen.elapsed_s - unread_s)
@@ -83,21 +80,26 @@ def weigh(device: Device, seen: EnergyReadings) -> tuple[Figure, str, GpuEnergy]
         energy, source, time_s = integrated, INTEGRATED, power.covered_s
     if isinstance(energy, Missing):
         return energy, "", _nothing(energy, integrated)
-    idle = _idle_power(device, source, power, seen)
+    idle: Figure = _why(seen.power)
+    if source == COUNTER and _is_narrower(device):
+        idle = _NO_POWER_OF_MODULE
+    elif power:
+        idle = power.min if seen.unused_w is None else seen.unused_w
     idle_j: Figure = idle if isinstance(idle, Missing) else idle * time_s
-    net_j: Figure = idle_j if isinstance(idle_j, Missing) else max(0.0, energy - idle_j)
+    sampling_j = _sampling_j(device, power, seen)
+    chance: Figure = _why(seen.power)
+    if power and power.mean > 0 and not isinstance(sampling_j, Missing):
+        chance = 100 * (sampling_j + _tick_j(0.0, power, seen)) / (power.mean * power.covered_s)
     behind = GpuEnergy(
         counter_j=seen.counter,
         integrated_j=integrated,
-        apart_percent=_apart(device, power, seen),
-        chance_percent=_chance(device, power, seen),
-        uncertainty_j=_tick_j(energy, power, seen)
-        if source == COUNTER
-        else _sampling_j(device, power, seen),
+        apart_percent=_difference(device, power, seen),
+        chance_percent=chance,
+        uncertainty_j=_tick_j(energy, power, seen) if source == COUNTER else sampling_j,
         idle_power_w=idle,
         idle_is_unused=seen.unused_w is not None,
         idle_j=idle_j,
-        net_j=net_j,
+        net_j=idle_j if isinstance(idle_j, Missing) else max(0.0, energy - idle_j),
         stuck_s=stuck_s,
         unread_s=unread_s,
     )
@@ -111,39 +113,39 @@ def _why(power: Stat | Missing) -> Missing:
 
 
 def _stuck_s(seen: EnergyReadings, integrated: Figure) -> float:
-    """Return for how long the counter stood still; 0 if it did not, or caught up later."""
+    """Return how long the counter did not advance; 0 if it advanced, or was corrected later."""
     if isinstance(seen.counter, Missing) or isinstance(integrated, Missing):
         return 0.0
     if seen.counter >= _STUCK_SHARE * integrated:
         return 0.0
-    stands = [
+    stuck = [
         grown == 0 and power is not None and power > 0
         for grown, power in zip(seen.counter_bins, seen.power_bins, strict=False)
     ]
-    lengths_s = [seen.bin_s * len(list(run)) for still, run in groupby(stands) if still]
+    lengths_s = [seen.bin_s * len(list(run)) for is_stuck, run in groupby(stuck) if is_stuck]
     return math.fsum(length_s for length_s in lengths_s if length_s >= _STUCK_S)
 
 
 def _unread_s(seen: EnergyReadings) -> float:
-    """Return for how long at the end a GPU told nothing any more, as one that is lost.
+    """Return how long at the end a GPU reported nothing, such as a GPU that was lost.
 
-    Its counter then is in the rows as it was read last.
+    The rows then have the last value of its counter.
     """
-    told = [
+    reported = [
         grown != 0 or power is not None
         for grown, power in zip(seen.counter_bins, seen.power_bins, strict=False)
         if grown is not None
     ]
-    silent_s = seen.bin_s * next((at for at, is_told in enumerate(reversed(told)) if is_told), 0)
+    silent_s = seen.bin_s * next((at for at, one in enumerate(reversed(reported)) if one), 0)
     return silent_s if silent_s >= _STUCK_S else 0.0
 
 
-def _apart(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
+def _difference(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
     """Return by how much the counter's mean power exceeds the sensor's, in %."""
     if isinstance(seen.counter, Missing):
         return seen.counter
     if _is_narrower(device):
-        return _NO_POWER_OF_ITS_OWN
+        return _NO_POWER_OF_MODULE
     if power is None or power.mean <= 0:
         return _why(seen.power)
     if power.covered_s < _COVERED_SHARE * seen.elapsed_s:
@@ -152,57 +154,39 @@ def _apart(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
 
 
 def _is_narrower(device: Device) -> bool:
-    """Return whether power covers less than the counter: on a GH200, NVML counts the module."""
-    return device.energy_of == "module" and device.vendor == "nvidia"
-
-
-def _idle_power(device: Device, source: str, power: Stat | None, seen: EnergyReadings) -> Figure:
-    if source == COUNTER and _is_narrower(device):
-        return _NO_POWER_OF_ITS_OWN
-    if power is None:
-        return _why(seen.power)
-    return power.min if seen.unused_w is None else seen.unused_w
+    """Return whether the power covers less than the counter."""
+    vendor = VENDORS.get(device.vendor)
+    return device.energy_of == "module" and vendor is not None and not vendor.is_power_of_module
 
 
 def _tick_j(energy_j: float, power: Stat | None, seen: EnergyReadings) -> float:
-    """Return what a counter may be wrong by that is a tick late, or early, at its ends."""
+    """Return the error of a counter whose first or last reading is a tick late or early."""
     mean_w = energy_j / seen.elapsed_s if seen.elapsed_s > 0 else 0.0
     return _TICK_S * max(mean_w, power.max if power else 0.0)
 
 
 def _sampling_j(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
-    """Return what power may be wrong by that is known at the samples alone.
+    """Return the error of the energy from sampled power.
 
-    That is twice the standard error of their mean, and one averaging window at the ends.
+    That is twice the standard error of the mean, and one averaging window at the ends.
     """
     if power is None:
         return _why(seen.power)
-    error_w = 2 * power.std / math.sqrt(max(1, seen.rows))
-    return error_w * power.covered_s + _window_s(device) * power.max
-
-
-def _chance(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
-    sampling_j = _sampling_j(device, power, seen)
-    if isinstance(sampling_j, Missing) or power is None or power.mean <= 0:
-        return _why(seen.power)
-    tick_j = _tick_j(0.0, power, seen)
-    return 100 * (sampling_j + tick_j) / (power.mean * power.covered_s)
-
-
-def _window_s(device: Device) -> float:
-    if device.vendor != "nvidia":
-        return _WINDOW_S
-    known = (
-        window for start, window in _WINDOWS_S.items() if device.architecture.startswith(start)
+    vendor = VENDORS.get(device.vendor)
+    windows_s = (
+        window_s
+        for begin, window_s in (vendor.power_windows_s if vendor else ())
+        if device.architecture.startswith(begin)
     )
-    return next(known, _WINDOW_S)
+    error_w = 2 * power.std / math.sqrt(max(1, seen.rows))
+    return error_w * power.covered_s + next(windows_s, _LONGEST_WINDOW_S) * power.max
 
 
 def count_once(gpus: Sequence[GpuSummary]) -> tuple[GpuSummary, ...]:
-    """Let one GPU of each package stand for all: two dies of an MI250X have one counter.
+    """Keep the energy of one GPU per package: two dies of an MI250X have one counter.
 
     Args:
-        gpus: those of one node, all of them the job's.
+        gpus: the job's GPUs on one node.
     """
     packages: dict[str, list[GpuSummary]] = {}
     for gpu in gpus:
@@ -218,12 +202,11 @@ def count_once(gpus: Sequence[GpuSummary]) -> tuple[GpuSummary, ...]:
             first.energy, shares_with=tuple(gpu.position for gpu in others)
         )
         changed[first.position] = msgspec.structs.replace(first, energy=shared)
-        nothing = msgspec.structs.replace(
-            _nothing(_ON_ITS_CARD, _ON_ITS_CARD), counted_with=first.position
-        )
+        nothing = _nothing(_ON_ITS_CARD, _ON_ITS_CARD)
+        counted = msgspec.structs.replace(nothing, counted_with=first.position)
         for gpu in others:
             changed[gpu.position] = msgspec.structs.replace(
-                gpu, energy_j=_ON_ITS_CARD, energy_source="", energy=nothing
+                gpu, energy_j=_ON_ITS_CARD, energy_source="", energy=counted
             )
     return tuple(changed.get(gpu.position, gpu) for gpu in gpus)
 
@@ -242,11 +225,11 @@ def _nothing(why: Missing, integrated_j: Figure) -> GpuEnergy:
 
 
 def energy_of_node(node: NodeSummary) -> tuple[Figure, str]:
-    """Return the whole node's energy, and where it comes from; it is everyone's."""
-    counted = node.totals.get("node_energy_j", _NOT_LOOKED_AT)
+    """Return the energy of the whole node, with all its users, and the source of the energy."""
+    counted = node.totals.get("node_energy_j", _NOT_READ)
     if not isinstance(counted, Missing):
         return counted, COUNTER
-    power = node.stats.get("node_power_w", _NOT_LOOKED_AT)
+    power = node.stats.get("node_power_w", _NOT_READ)
     if isinstance(power, Stat) and power.covered_s > 0:
         return power.mean * power.covered_s, INTEGRATED
     return _why(power), ""

@@ -1,9 +1,9 @@
-"""The exception that ended a Python program: what its process left, or what it printed."""
+"""The exception that ended a Python program, from its process or from its output."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from teho.config.privacy import masked_text
@@ -15,31 +15,31 @@ from teho.store.layout import output_file
 __all__ = ["exception_in", "last_exceptions", "shortened"]
 
 _OF_LAUNCHERS = ("ChildFailedError", "CalledProcessError", "ProcessRaisedException")
-"""They say only that another process failed: its exception is the one to name."""
+"""They report only that another process failed: the exception of that process is named."""
 _SOON_S = 30.0
-"""A process that failed longer than this before the end of its parent did not end it."""
+"""A process that failed earlier before the end of its parent was not the cause."""
 
 _HEAD = "Traceback (most recent call last):"
 _NAMED = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$")
 _LINES_AFTER = 20
-"""If the program printed more lines after an exception, it went on: it had caught the exception."""
+"""If the program printed more lines after an exception, it had caught the exception."""
 _SHOWN = 80
-"""Characters of the line that are kept: a message can be as long as a page."""
+"""Longest line in a sentence: a message can be as long as a page."""
 
 
 def last_exceptions(
     run: Run, recording: Path, processes: Sequence[WatchedProcess]
 ) -> Mapping[int | None, Raised]:
-    """Return what a failed program, or each of its failed tasks, ended with, as far as is known.
+    """Return the known exceptions that ended a failed program, or each of its failed tasks.
 
     Args:
-        run: what the recording says of itself.
-        recording: where it lies. The program's output counts if it was kept (`--keep-output`) and
-            has a traceback: standard error is in it only if the program sends it there.
-        processes: what its Python processes left.
+        run: the description of the run.
+        recording: folder of the recording. The program's output is read if it was kept
+            (`--keep-output`). It has a traceback only if the program prints its errors there.
+        processes: the Python processes.
 
     Returns:
-        rank -> exception; None -> that of a program without ranks.
+        Rank -> exception; for a program without ranks, None -> exception.
     """
     if run.has_tasks:
         tasks = [task for task in run.tasks if task.end is not None and failed(task.end)]
@@ -54,7 +54,7 @@ def last_exceptions(
 def _raised(processes: Sequence[WatchedProcess]) -> Raised | None:
     """Return the exception of the process that started the others and ended last.
 
-    If it has none of its own, the first one of those that ended shortly before it.
+    If this process has none, the first exception of a process that ended shortly before it.
     """
     known = {(one.node, one.pid) for one in processes}
     tops = [one for one in processes if (one.node, one.parent_pid) not in known]
@@ -77,16 +77,13 @@ def _is_of_launcher(raised: Raised) -> bool:
 
 
 def _below(processes: Sequence[WatchedProcess], node: str, pid: int) -> list[WatchedProcess]:
-    """Return a task's process, and those that it started."""
-    found = {pid}
-
-    def family() -> Iterator[WatchedProcess]:
-        for one in sorted(processes, key=lambda process: process.began_s):
-            if one.node == node and (one.pid in found or one.parent_pid in found):
-                found.add(one.pid)
-                yield one
-
-    return list(family())
+    """Return a task's process and the processes that it started."""
+    pids, family = {pid}, []
+    for process in sorted(processes, key=lambda process: process.began_s):
+        if process.node == node and pids & {process.pid, process.parent_pid}:
+            pids.add(process.pid)
+            family.append(process)
+    return family
 
 
 def _printed(recording: Path) -> Raised | None:
@@ -99,7 +96,7 @@ def _printed(recording: Path) -> Raised | None:
 
 
 def exception_in(printed: str) -> str:
-    """Return the line that names the exception of the last traceback; empty if there is none."""
+    """Return the line with the exception of the last traceback; empty if there is none."""
     lines = printed.splitlines()
     heads = [place for place, line in enumerate(lines) if line.strip() == _HEAD]
     if not heads:
@@ -112,5 +109,5 @@ def exception_in(printed: str) -> str:
 
 
 def shortened(line: str) -> str:
-    """Return an exception as it is in a sentence."""
+    """Return an exception for a sentence, shortened if it is long."""
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1].rstrip()}…"

@@ -1,4 +1,4 @@
-"""Judges a run by every rule."""
+"""Judge a run by every rule."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from teho.explain.context import Located, NodeGpu
+from teho.explain.context import Located
+from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.program_context import ProgramContext
 from teho.explain.registry import RULES, in_judging_order, mutes_of, same_loss_as
-from teho.explain.rule import Rule
-from teho.explain.rules.job import run_failed
+from teho.explain.rule import Rule, kind_of
 from teho.model.finding import Abstention, Finding, Severity
 from teho.model.program import Program
 from teho.model.run import Run
@@ -20,12 +20,18 @@ from teho.model.summary import NodeSummary, Summary
 __all__ = ["judge_all", "judge_by"]
 
 _SEVERITIES = tuple(Severity)
-_BY_KIND = {rule.KIND: rule for rule in RULES}
+_BY_KIND = {kind_of(rule): rule for rule in RULES}
 
 
 def judge_by(rule: Rule, run: Run, summary: Summary, policy: Policy) -> list[Finding] | Abstention:
-    """Judge a run by one rule; no other rule mutes it."""
-    return rule.judge(ProgramContext(rule.KIND, run, summary, policy.of(rule.KIND)))
+    """Judge a run by one rule; no other rule mutes it.
+
+    Returns:
+        The findings, or an abstention if there are none and a signal was missing.
+    """
+    kind = kind_of(rule)
+    context = ProgramContext(kind, run, summary, policy.of(kind))
+    return context.outcome(rule.judge(context))
 
 
 def judge_all(
@@ -34,17 +40,17 @@ def judge_all(
     """Judge a run by every rule.
 
     Returns:
-        The findings, in this order: how a failed run ended, then by severity, by the time that
-        could be saved, and by rank. The abstentions, by rank. Muted rules neither find nor abstain.
+        The findings: first how a failed run ended, then by severity, by the time that could be
+        saved, and by rank. The abstentions, by rank. Muted rules make neither.
     """
     findings: list[Finding] = []
     abstentions: list[Abstention] = []
     muted: dict[str, set[str]] = {}
     silent: set[str] = set()
     for rule in in_judging_order():
-        if rule.KIND in silent:
+        if kind_of(rule) in silent:
             continue
-        seen = _without(summary, muted.get(rule.KIND, set()))
+        seen = _without(summary, muted.get(kind_of(rule), set()))
         outcome = judge_by(rule, run, seen, policy)
         if isinstance(outcome, Abstention):
             abstentions.append(outcome)
@@ -58,7 +64,7 @@ def judge_all(
                 silent.add(kind)
     findings.sort(
         key=lambda found: (
-            found.kind != run_failed.KIND,
+            found.kind != "run_failed",
             _SEVERITIES.index(found.severity),
             -_middle(found),
             _BY_KIND[found.kind].RANK,
@@ -74,7 +80,7 @@ def _middle(finding: Finding) -> float:
 
 
 def _within_the_whole(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Let all findings together claim no more than 100 % of the time."""
+    """Yield the findings with their shares limited: all together claim at most 100 %."""
     left = 100.0
     above: set[str] = set()
     for finding in findings:
@@ -98,7 +104,7 @@ def _mutes_others(finding: Finding) -> bool:
 
 
 def _without(summary: Summary, keys: set[str]) -> Summary:
-    """Return the summary without the nodes and GPUs of these keys, and what ran on those nodes."""
+    """Return the summary without these nodes and GPUs, and without the processes of these nodes."""
     if not keys:
         return summary
     nodes = tuple(_without_gpus(node, keys) for node in summary.nodes if node.name not in keys)
@@ -113,6 +119,6 @@ def _without_gpus(node: NodeSummary, keys: set[str]) -> NodeSummary:
 
 
 def _plain(finding: Finding) -> Finding:
-    """Return the finding as reports know it, without its subjects."""
+    """Return the finding without its subjects, which reports do not have."""
     fields = {name: getattr(finding, name) for name in Finding.__struct_fields__}
     return Finding(**fields)

@@ -1,4 +1,4 @@
-"""The time of each of a program's own lines, under the section of the program that it ran in."""
+"""The time of each line of the user's program, by section of the program."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
-from teho.explain.where import doing_of
+from teho.explain.where import doing_in
 from teho.model.program import Doing, OwnLine, Section
 from teho.model.watched import Frame, Seen, WatchedProcess, is_library
 
 __all__ = ["own_lines", "sections_s", "share_interval"]
 
 _Z = 1.96
-"""Standard deviations of a normal distribution that hold 95 % of it."""
+"""Number of standard deviations on each side that include 95 % of a normal distribution."""
 _EVALUATION = re.compile(
     r"(^|[._])(eval|evaluat\w*|validat\w*|validation_step|test_step|test_epoch|predict)(_|$)"
 )
@@ -26,7 +26,7 @@ _CALLBACK = re.compile(
 
 
 class _Sum:
-    """What adds up for one line in one section."""
+    """The times of one line in one section."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -40,15 +40,15 @@ _Key = tuple[Section, str, int]
 
 
 def own_lines(process: WatchedProcess) -> tuple[OwnLine, ...]:
-    """Return the program's own lines, the one with most time of its own first.
+    """Return the lines of the user's program, the line with the most self time first.
 
-    Before its first step a process is set up; from then on a line belongs to the data loader, to
-    callbacks or to an evaluation if functions with their names led to it.
+    The set-up ends with the first step of the process. After it, a line belongs to the data loader,
+    to callbacks or to an evaluation if functions with such names called it.
     """
     sums: dict[_Key, _Sum] = {}
     has_steps = bool(process.progress)
     _add(sums, process, process.stacks, 1.0, in_set_up=False)
-    # The stacks of the set-up are among all of them: they move from where they were put.
+    # The stacks of the set-up are among all stacks: move them to their section.
     _add(sums, process, process.set_up, -1.0, in_set_up=False)
     _add(sums, process, process.set_up, 1.0, in_set_up=has_steps)
     parts = [_own_shares(part) for part in process.parts]
@@ -68,7 +68,7 @@ def own_lines(process: WatchedProcess) -> tuple[OwnLine, ...]:
 
 
 def sections_s(process: WatchedProcess) -> dict[Section, float]:
-    """Return the time of a process in each section, most first; together all of its stacks'."""
+    """Return the whole time of a process by section, most first."""
     found: defaultdict[Section, float] = defaultdict(float)
     for seen in process.stacks:
         found[_section(process, seen)] += seen.wall_s
@@ -79,13 +79,13 @@ def sections_s(process: WatchedProcess) -> dict[Section, float]:
 
 
 def share_interval(share_percent: float, looks: float) -> tuple[float, float] | None:
-    """Return the 95 % interval of a share that was found by sampling; None without any look.
+    """Return the 95 % confidence interval of a sampled share; None without any samples.
 
-    By Wilson's score interval (Wilson 1927), which holds near 0 and 100 % too.
+    By Wilson's score interval (Wilson 1927), which is also valid near 0 and 100 %.
 
     Args:
-        share_percent: what was found.
-        looks: the number of independent looks at all, not only those that found it.
+        share_percent: the sampled share.
+        looks: the number of all independent samples.
     """
     if looks <= 0:
         return None
@@ -104,9 +104,7 @@ def _add(
     in_set_up: bool,
 ) -> None:
     for seen in stacks:
-        doing = doing_of(
-            seen, has_device=process.may_use_device, has_ranks=process.is_one_of_several
-        )
+        doing = doing_in(process, seen)
         section = Section.SET_UP if in_set_up else _section(process, seen)
         wall_s = weight * seen.wall_s
         for place, frame in enumerate(_own(seen)):
@@ -119,7 +117,7 @@ def _add(
 
 
 def _own(seen: Seen) -> Iterator[Frame]:
-    """Yield the program's own lines of a stack, each once, the innermost first."""
+    """Yield each line of the user's program on a stack once, the innermost first."""
     found: set[tuple[str, int]] = set()
     for frame in seen.frames:
         key = frame.file, frame.line

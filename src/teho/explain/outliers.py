@@ -1,4 +1,4 @@
-"""Which of many like figures stand out: the one GPU, node or task that differs."""
+"""Find the GPU, node or task that differs from many others."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ _NORMAL_MAD = 0.6745
 def stand_out(
     values: Sequence[float | None], unit: str, limits: Mapping[str, Threshold]
 ) -> list[float]:
-    """Return how far each value lies from the others (n,); beyond -1 and 1 it stands out.
+    """Return how far each value is from the others (n,); beyond -1 and 1 it is an outlier.
 
-    It is the distance from the median, divided by the larger of two:
+    The result is the distance from the median, divided by the larger of two:
 
     - the distance at which Iglewicz and Hoaglin's modified z-score, 0.6745 × distance ÷ MAD,
-      reaches its limit. Median and MAD (median absolute deviation) do not move for a few wild
-      values, as mean and standard deviation do;
-    - a floor. If all others are alike to the digit, MAD is 0 and any noise would stand out.
+      reaches its limit. A few extreme values change mean and standard deviation, but not the median
+      and the MAD (median absolute deviation);
+    - a minimum distance. If all other values are equal, the MAD is 0 and any noise would count.
 
-    Of two values neither stands out: which of them is the odd one, nobody can say. The same
-    holds where half of them differ from the other half.
+    Of two values, neither is an outlier: it is not known which of them is wrong. The same is true
+    if half of the values differ from the other half.
 
     Args:
-        values: one figure of each; None if it is missing, which does not stand out.
-        unit: their unit, which decides on the floor.
+        values: one figure for each; None if it is missing, which is never an outlier.
+        unit: of the values; it decides on the minimum distance.
         limits: the policy's thresholds of outliers.
     """
-    seen = [value for value in values if value is not None]
-    if not seen:
+    known = [value for value in values if value is not None]
+    if not known:
         return [0.0] * len(values)
-    middle = statistics.median(seen)
-    mad = statistics.median([abs(value - middle) for value in seen])
-    least = max(limits["deviations"].value * mad / _NORMAL_MAD, _floor(unit, middle, limits))
+    middle = statistics.median(known)
+    mad = statistics.median([abs(value - middle) for value in known])
+    least = max(limits["deviations"].value * mad / _NORMAL_MAD, _minimum(unit, middle, limits))
     return [0.0 if value is None or not least else (value - middle) / least for value in values]
 
 
-def _floor(unit: str, middle: float, limits: Mapping[str, Threshold]) -> float:
+def _minimum(unit: str, middle: float, limits: Mapping[str, Threshold]) -> float:
     if unit == "%":
         return limits["points_min"].value
     least = {

@@ -1,4 +1,4 @@
-"""What a device can do at most, by its maker's documents: from `peaks.toml`."""
+"""The peak rates of devices, by the documents of their makers: from `peaks.toml`."""
 
 from __future__ import annotations
 
@@ -18,74 +18,74 @@ __all__ = ["RATES", "TENSOR_RATES", "Peaks", "all_peaks", "no_peaks", "peaks_of"
 TENSOR_RATES = ("tensor_fp64_tflops", "tensor_tf32_tflops", "tensor_16bit_tflops")
 """Rates of tensor cores, by what they multiply."""
 RATES = ("fp64_tflops", "fp32_tflops", "fp16_tflops", *TENSOR_RATES)
-"""Every rate of arithmetic that a device may have."""
+"""Every arithmetic rate that a device may have."""
 
 _FILE = Path(__file__).with_name("peaks.toml")
 _MAKER = re.compile(r"^(nvidia |tesla |amd )+", re.IGNORECASE)
 _SLICE = re.compile(r" MIG (?:(\d)c\.)?(\d)g\.(\d+)gb", re.IGNORECASE)
 _PCIE_LANES = 16
 _PCIE_BITS_PER_S = {3: 8e9, 4: 16e9, 5: 32e9}
-"""Of one lane and direction, by generation (PCI-SIG, base specifications 3.0, 4.0 and 5.0)."""
+"""Rate of one lane and direction, by generation (PCI-SIG, base specifications 3.0 to 5.0)."""
 _PCIE_CODED = 128 / 130
-"""What of the bits on a lane is data, from generation 3 on (the same specifications)."""
+"""Share of the bits on a lane that are data, from generation 3 on (the same specifications)."""
 
 
 class Peaks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One device, or a MIG slice of it; rates are dense, at the highest clock."""
+    """The peaks of a device or a MIG slice; rates are dense, at the highest clock."""
 
     names: tuple[str, ...]
-    """Product names as drivers give them, without the maker's name in front."""
+    """Product names as drivers report them, without the name of the maker."""
     fp64_tflops: Union[float, None] = None
-    """64-bit floating point outside of tensor cores, in 10^12 operations a second."""
+    """64-bit floating point outside tensor cores, in 10^12 operations per second."""
     fp32_tflops: Union[float, None] = None
-    """The same of 32 bit."""
+    """32-bit floating point, likewise."""
     fp16_tflops: Union[float, None] = None
-    """The same of 16 bit."""
+    """16-bit floating point, likewise."""
     tensor_fp64_tflops: Union[float, None] = None
-    """Tensor cores (AMD: matrix cores) on 64 bit."""
+    """Tensor cores (AMD: matrix cores) with 64 bits."""
     tensor_tf32_tflops: Union[float, None] = None
-    """The same on 32-bit numbers that are cut to TF32."""
+    """Tensor cores with 32-bit numbers that are rounded to TF32."""
     tensor_16bit_tflops: Union[float, None] = None
-    """The same on FP16 or BF16."""
+    """Tensor cores with FP16 or BF16."""
     memory_gb_per_s: float
-    """Bandwidth of the device's memory, in 10^9 bytes a second."""
+    """Bandwidth of the device's memory, in 10^9 bytes per second."""
     memory_gb: Union[float, None] = None
-    """Size of the memory that MIG profiles divide; None: it has no MIG."""
+    """Size of the memory that MIG profiles divide; None without MIG."""
     pcie_generation: Union[int, None] = None
-    """Generation of its PCIe x16 link to the CPU."""
+    """Generation of the PCIe x16 link to the CPU."""
     lacks: tuple[str, ...] = ()
-    """Fields that are none because the device does not have such a thing."""
+    """Fields that are None because the device does not have the unit."""
     unknown: tuple[str, ...] = ()
-    """Fields that are none because the documents do not report."""
+    """Fields that are None because the documents do not state them."""
     source: str
     part: str = ""
-    """What of the device this is, for a MIG slice."""
+    """Description of a MIG slice; empty for a whole device."""
 
     def flop_per_s(self, rate: str) -> float | None:
-        """Return one of `RATES` in operations a second."""
+        """Return one of `RATES` in operations per second."""
         tflops: float | None = getattr(self, rate)
         return None if tflops is None else tflops * 1e12
 
     @property
     def memory_bytes_per_s(self) -> float:
-        """Bandwidth of the device's memory."""
+        """Bandwidth of the device's memory, in bytes per second."""
         return self.memory_gb_per_s * 1e9
 
     @property
     def pcie_bytes_per_s(self) -> float | None:
-        """What its link to the CPU carries in one direction, packets' heads included."""
+        """Rate of the link to the CPU in one direction, with packet headers."""
         if self.pcie_generation is None:
             return None
         return _PCIE_BITS_PER_S[self.pcie_generation] * _PCIE_LANES * _PCIE_CODED / 8
 
     @property
     def has_tensor_cores(self) -> bool:
-        """Whether it has tensor cores of any kind."""
+        """Whether the device has tensor cores."""
         return not set(self.lacks) >= set(TENSOR_RATES)
 
 
 def peaks_of(device: Device) -> Peaks | None:
-    """Return what a device can do at most; None if no document of it is at hand."""
+    """Return the peaks of a device; None if they are not known."""
     sliced = _SLICE.search(device.name)
     whole = _by_name().get(_plain(device.name[: sliced.start()] if sliced else device.name))
     if whole is None or sliced is None:
@@ -95,13 +95,13 @@ def peaks_of(device: Device) -> Peaks | None:
 
 
 def no_peaks(device: Device) -> Missing:
-    """Return why there are no peaks of a device."""
-    return Missing(Reason.ABSENT, f"no document of {device.name} is at hand")
+    """Return why the peaks of a device are missing."""
+    return Missing(Reason.ABSENT, f"the peaks of {device.name} are not known")
 
 
 @functools.cache
 def all_peaks() -> tuple[Peaks, ...]:
-    """Return every device of the file, in its order."""
+    """Return every device of the file, in the order of the file."""
     return tuple(msgspec.convert(read_toml(_FILE)["device"], list[Peaks]))
 
 
@@ -115,10 +115,10 @@ def _plain(name: str) -> str:
 
 
 def _slice_of(whole: Peaks, compute: int, slice_gb: int) -> Peaks | None:
-    """Return a MIG slice's part; None of what is no profile of this device.
+    """Return the peaks of a MIG slice; None if this device does not have the profile.
 
-    Sevenths of the multiprocessors and eighths of the memory, as in NVIDIA's MIG user guide under
-    "Supported MIG profiles".
+    A slice has some sevenths of the multiprocessors and eighths of the memory: NVIDIA's MIG user
+    guide, "Supported MIG profiles".
     """
     eighths = round(8 * slice_gb / whole.memory_gb) if whole.memory_gb else 0
     if not eighths:

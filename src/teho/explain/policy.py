@@ -1,4 +1,4 @@
-"""The thresholds of all rules, as they are shipped, and as a file changes them."""
+"""The thresholds of all rules: the shipped values, and the values of a site's file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 from teho.config.toml import did_you_mean, read_toml
 from teho.errors import InputError
 from teho.explain.registry import RULES
+from teho.explain.rule import kind_of
 from teho.explain.shared_thresholds import EVERY_RULE, SHARED
 from teho.model.finding import Threshold
 
@@ -22,22 +23,22 @@ _T = TypeVar("_T")
 
 _VERIFIED_ON = date(2026, 11, 20)
 _META = "meta"
-"""A section without thresholds, which files may have."""
-_NEXT = "mend the file; docs/rules.md lists every rule and threshold"
+"""A section without thresholds that files may have."""
+_NEXT = "correct the file; docs/rules.md lists every rule and threshold"
 
 
 class Policy(msgspec.Struct, frozen=True):
     """All thresholds, rule by rule."""
 
     verified_on: date
-    """Day on which the sources of the shipped values were last read."""
+    """Day on which the sources of the shipped values were last checked."""
     thresholds: dict[str, dict[str, Threshold]]
 
     def of(self, kind: str) -> Mapping[str, Threshold]:
-        """Return the thresholds of one rule, with those of every rule.
+        """Return the thresholds of a rule, and the thresholds that all rules share.
 
         Raises:
-            KeyError: no rule of that kind has thresholds (a mistake in the code).
+            KeyError: the kind is unknown (a mistake in the code).
         """
         return {**self.thresholds[EVERY_RULE], **self.thresholds[kind]}
 
@@ -45,12 +46,12 @@ class Policy(msgspec.Struct, frozen=True):
 SHIPPED = Policy(
     verified_on=_VERIFIED_ON,
     thresholds={name: dict(section) for name, section in SHARED.items()}
-    | {rule.KIND: dict(rule.THRESHOLDS) for rule in RULES},
+    | {kind_of(rule): dict(rule.THRESHOLDS) for rule in RULES},
 )
 
 
 class _Override(msgspec.Struct, frozen=True):
-    """A threshold in an overriding file, in its long form."""
+    """A threshold in a site's file, in its long form."""
 
     value: float
     unit: Union[str, None] = None
@@ -58,15 +59,15 @@ class _Override(msgspec.Struct, frozen=True):
 
 
 def load_policy(override: Path | None = None) -> Policy:
-    """Return the shipped thresholds, with single values replaced by those of a file.
+    """Return the shipped thresholds, with the values of a site's file.
 
     Args:
         override: a TOML file with a section for each rule. A threshold is a bare number, or a
             table with `value` and, if wanted, `source` and `unit`.
 
     Raises:
-        InputError: the file cannot be read, is not TOML, or has an unknown rule,
-            threshold or key, another unit, or something that is not a number.
+        InputError: the file cannot be read or is not TOML; it has an unknown rule, threshold, key
+            or unit, or a value that is not a number.
     """
     if override is None:
         return SHIPPED

@@ -1,14 +1,14 @@
-"""From what the probes saw of all processes to what the program did with its time."""
+"""What a program did with its time, from the samples of all its processes."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from teho.explain.where import doing_of, main_process, most_of, own_frame, spent_by
+from teho.explain.where import LineTimes, doing_of, main_process, spent_by
 from teho.model.program import Doing, Feed, MainProcess, Part, Program
-from teho.model.watched import Frame, Loader, Seen, WatchedProcess
+from teho.model.watched import Seen, WatchedProcess
 
 __all__ = ["program_of"]
 
@@ -18,14 +18,14 @@ _OPENING = re.compile(
 _LOADERS = "torch/utils/data/"
 _STARTING = frozenset(("__init__", "__iter__", "_get_iterator", "_reset", "_shutdown_workers"))
 _SHORTEST = 0.05
-"""Of the longest main process's time: what did less is not a rank, nor a stage of the program."""
+"""A main process has at least this part of the time of the longest one."""
 
 
 def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
-    """Return what a program did; None if no Python process was watched for any time.
+    """Return what a program did; None if no Python process was observed for any time.
 
-    A process that asked for batches or made steps does the program's work: one for each rank.
-    If none is known to, it is the one whose main thread worked most.
+    The processes that requested batches or made steps do the program's work: one for each rank. If
+    there are none, it is the process whose main thread worked most.
     """
     watched = [one for one in processes if one.wall_s > 0]
     mains = [one for one in watched if one.progress or any(own.batches for own in one.loaders)]
@@ -40,7 +40,7 @@ def program_of(processes: Sequence[WatchedProcess]) -> Program | None:
 def _workers_of(
     process: WatchedProcess, processes: Sequence[WatchedProcess]
 ) -> list[WatchedProcess]:
-    """Return those that load for a process: its children, and those of its fork server."""
+    """Return the workers that load data for a process: its children, or its fork server's."""
     children = [
         one for one in processes if (one.node, one.parent_pid) == (process.node, process.pid)
     ]
@@ -58,37 +58,32 @@ def _workers_of(
 def _main(process: WatchedProcess, workers: Sequence[WatchedProcess]) -> MainProcess:
     main_s: dict[Part, float] = defaultdict(float)
     workers_s: dict[Part, float] = defaultdict(float)
-    lines: dict[tuple[str, int], tuple[Frame, float]] = {}
-    for of, stacks in (
-        (main_s, process.stacks),
-        *((workers_s, worker.stacks) for worker in workers),
-    ):
-        for seen in stacks:
+    lines = LineTimes()
+    for parts_s, one in ((main_s, process), *((workers_s, worker) for worker in workers)):
+        for seen in one.stacks:
             if doing_of(seen) is not Doing.LOADING:
                 continue
             part = _part(seen)
-            of[part] += seen.wall_s
-            frame = own_frame(seen.frames)
-            if part in (Part.FETCHING, Part.OPENING) and frame:
-                key = frame.file, frame.line
-                lines[key] = frame, lines.get(key, (frame, 0.0))[1] + seen.wall_s
+            parts_s[part] += seen.wall_s
+            if part in (Part.FETCHING, Part.OPENING):
+                lines.add(seen)
     return MainProcess(
         process=process,
         spent=tuple(spent_by(process)),
         feed=Feed(
-            loader=_loader(process.loaders),
+            loader=max(process.loaders, key=lambda one: (one.wait_s, one.batches), default=None),
             main_s=dict(main_s),
             workers_s=dict(workers_s),
             workers=len(workers),
             workers_without_core_percent=_without_core_percent(workers),
-            lines=most_of(list(lines.values())),
+            lines=lines.slowest(),
         ),
     )
 
 
 def _without_core_percent(workers: Sequence[WatchedProcess]) -> float | None:
-    told = [(one.wait_for_core_s, one.wall_s) for one in workers]
-    known = [(wait_s, wall_s) for wait_s, wall_s in told if wait_s is not None and wall_s > 0]
+    times = [(one.wait_for_core_s, one.wall_s) for one in workers]
+    known = [(wait_s, wall_s) for wait_s, wall_s in times if wait_s is not None and wall_s > 0]
     if not known:
         return None
     return 100 * sum(wait_s for wait_s, _ in known) / sum(wall_s for _, wall_s in known)
@@ -100,13 +95,9 @@ def _is_worker(process: WatchedProcess) -> bool:
     )
 
 
-def _loader(loaders: Iterable[Loader]) -> Loader | None:
-    return max(loaders, key=lambda one: (one.wait_s, one.batches), default=None)
-
-
 def _part(seen: Seen) -> Part:
-    """Return what a stack that waits for data does for them, by the functions on it."""
-    # The innermost that tells counts: a forked worker has all of its parent's stack below its own.
+    """Return which part of loading a stack is in, by the functions on it."""
+    # The innermost match counts: a forked worker has its parent's stack below its own.
     for frame in seen.frames:
         file, function = frame.file.rpartition(_LOADERS)[2], frame.function.rpartition(".")[2]
         if file == "_utils/collate.py":

@@ -1,4 +1,4 @@
-"""Finds every rule: each file in the folders of `teho.explain.rules`."""
+"""Every rule: each file in the folders of `teho.explain.rules`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from typing import cast
 
 from teho.explain import rules
-from teho.explain.rule import Mutes, Rule
+from teho.explain.rule import Mutes, Rule, kind_of
 
 __all__ = ["RULES", "in_judging_order", "mutes_of", "same_loss_as"]
 
@@ -26,7 +26,7 @@ RULES: tuple[Rule, ...] = tuple(sorted(_found(), key=lambda rule: rule.RANK))
 
 
 def mutes_of(rule: Rule) -> Mutes:
-    """Return which rules a finding of this one mutes."""
+    """Return the rules that a finding of this rule mutes."""
     return cast("Mutes", getattr(rule, "MUTES", Mutes((), "")))
 
 
@@ -36,14 +36,14 @@ def same_loss_as(rule: Rule) -> frozenset[str]:
 
 
 def in_judging_order() -> tuple[Rule, ...]:
-    """Return every rule, each after all rules that may mute it.
+    """Return every rule, each rule after the rules that may mute it.
 
     Raises:
         graphlib.CycleError: rules mute each other in a circle.
     """
-    by_kind = {rule.KIND: rule for rule in RULES}
+    by_kind = {kind_of(rule): rule for rule in RULES}
     sorter = TopologicalSorter({kind: set[str]() for kind in by_kind})
     for rule in RULES:
         for kind in mutes_of(rule).kinds:
-            sorter.add(kind, rule.KIND)
+            sorter.add(kind, kind_of(rule))
     return tuple(by_kind[kind] for kind in sorter.static_order())

@@ -1,18 +1,19 @@
-"""Where a run is under its GPUs' own rooflines: arithmetic against memory traffic.
+"""The place of a GPU under its roofline: arithmetic against memory traffic.
 
-How long a pipe was active is known, what it did is not: its activity times its peak is the most
-that it can have calculated. Of the tensor cores not even the precision is known, and with it
-their peak, so that what they did is a span from TF32 to 16 bit.
+The recording has the time for which a pipe was active, not what it computed: the activity times
+the peak is an upper bound. Tensor cores have a different peak for each precision, and the precision
+is not known either. Their arithmetic is therefore a range, from TF32 to 16 bit.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Literal, NamedTuple
 
-from teho.explain.context import NodeGpu, RuleContext
+from teho.explain.context import RuleContext
 from teho.explain.peaks import Peaks, no_peaks, peaks_of
+from teho.explain.places import NodeGpu
 from teho.explain.policy import Policy
 from teho.explain.shared_thresholds import ROOFLINE
 from teho.model.finding import Abstention
@@ -29,19 +30,17 @@ PIPES: Mapping[str, tuple[str, ...]] = {
     "gpu_fp16_percent": ("fp16_tflops",),
     "gpu_tensor_percent": ("tensor_tf32_tflops", "tensor_16bit_tflops"),
 }
-"""Each pipe's metric with the rates that it may have run at."""
-
-_MEMORY = "gpu_dram_percent"
+"""The metric of each pipe, with the rates at which it may have run."""
 
 
 class Place(NamedTuple):
-    """What one GPU, or several of a model in the mean, did while at work."""
+    """The activity of one GPU while at work, or the mean of several GPUs of a model."""
 
     memory_percent: float
-    """Traffic of the memory, of its bandwidth."""
+    """Memory traffic, as a share of the bandwidth."""
     bytes_per_s: float
     pipe_percent: Mapping[str, float]
-    """How much of the time each pipe was active, by its metric; those that it has."""
+    """Share of the time for which each pipe was active, by metric."""
     least_flop_per_s: float
     """Upper bound, if the tensor cores ran at the lowest of their rates."""
     most_flop_per_s: float
@@ -54,7 +53,7 @@ class Place(NamedTuple):
 
     @property
     def most_flop_per_byte(self) -> float:
-        """The same by `most_flop_per_s`."""
+        """Operations for each byte of memory traffic, by `most_flop_per_s`."""
         return self.most_flop_per_s / self.bytes_per_s
 
 
@@ -66,44 +65,44 @@ class Roofline(NamedTuple):
     places: tuple[tuple[NodeGpu, Place], ...]
     mean: Place
     bound: Literal["memory", "arithmetic", "neither"]
-    """What sets the pace, if it is one of the two."""
+    """What limits the speed."""
 
 
 def rooflines_of(
     run: Run, summary: Summary, policy: Policy
 ) -> tuple[tuple[Roofline, ...], Abstention | None]:
-    """Place every GPU that was at work under its model's roofline.
+    """Place every GPU that was at work under the roofline of its model.
 
     Returns:
-        A roofline for each model, and what was lacking for the GPUs that are under none.
+        A roofline for each model, and what was missing for the other GPUs.
     """
     context = RuleContext(ROOFLINE, run, summary, policy.of(ROOFLINE))
     models: dict[str, tuple[Peaks, list[tuple[NodeGpu, Place]]]] = {}
-    for of in context.gpus:
-        peaks = peaks_of(of.gpu.device)
-        place = _place(context, of, peaks)
+    for gpu in context.gpus:
+        peaks = peaks_of(gpu.gpu.device)
+        place = _place(context, gpu, peaks)
         if peaks is not None and place is not None:
-            models.setdefault(of.gpu.device.name, (peaks, []))[1].append((of, place))
+            models.setdefault(gpu.gpu.device.name, (peaks, []))[1].append((gpu, place))
     rooflines = tuple(
         _roofline(context, model, peaks, places) for model, (peaks, places) in models.items()
     )
-    lacking = context.outcome([])
-    return rooflines, lacking if isinstance(lacking, Abstention) else None
+    lacks = context.outcome([])
+    return rooflines, lacks if isinstance(lacks, Abstention) else None
 
 
-def _place(context: RuleContext, of: NodeGpu, peaks: Peaks | None) -> Place | None:
-    """Return where a GPU stands; None if it was not at work, and, noted, where nobody knows."""
-    memory = context.while_working(of, _MEMORY)
+def _place(context: RuleContext, gpu: NodeGpu, peaks: Peaks | None) -> Place | None:
+    """Return a GPU's place; None if it was not at work. None, and noted, if it is not known."""
+    memory = context.at_work(gpu, "gpu_dram_percent")
     if memory is None:
         return None
     if peaks is None:
-        context.figure(of, "peaks", no_peaks(of.gpu.device))
+        context.figure(gpu, "peaks", no_peaks(gpu.gpu.device))
         return None
     percents: dict[str, float] = {}
     for metric, rates in PIPES.items():
         if set(rates) <= set(peaks.lacks):
             continue
-        percent = context.while_working(of, metric)
+        percent = context.at_work(gpu, metric)
         if percent is None:
             return None
         percents[metric] = percent
@@ -111,7 +110,7 @@ def _place(context: RuleContext, of: NodeGpu, peaks: Peaks | None) -> Place | No
     if place.bytes_per_s > 0 and place.least_flop_per_s > 0:
         return place
     nothing = Missing(Reason.UNRECORDED, "none was seen")
-    context.figure(of, "floating-point work with memory traffic", nothing)
+    context.figure(gpu, "floating-point work with memory traffic", nothing)
     return None
 
 
@@ -134,27 +133,19 @@ def _roofline(
     context: RuleContext, model: str, peaks: Peaks, places: Sequence[tuple[NodeGpu, Place]]
 ) -> Roofline:
     found = [place for _, place in places]
-    mean = _at(
-        peaks,
-        _mean([place.memory_percent for place in found]),
-        {pipe: _mean([at.pipe_percent[pipe] for at in found]) for pipe in found[0].pipe_percent},
-    )
-    return Roofline(model, peaks, tuple(places), mean, _bound(context, mean))
-
-
-def _bound(context: RuleContext, mean: Place) -> Literal["memory", "arithmetic", "neither"]:
-    arithmetic = max(mean.pipe_percent.values(), default=0.0)
-    if max(arithmetic, mean.memory_percent) < context.limit("near_percent"):
-        return "neither"
-    return "memory" if mean.memory_percent >= arithmetic else "arithmetic"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    memory = fmean(place.memory_percent for place in found)
+    pipes = {
+        pipe: fmean(place.pipe_percent[pipe] for place in found) for pipe in found[0].pipe_percent
+    }
+    arithmetic = max(pipes.values(), default=0.0)
+    bound: Literal["memory", "arithmetic", "neither"] = "neither"
+    if max(arithmetic, memory) >= context.limit("near_percent"):
+        bound = "memory" if memory >= arithmetic else "arithmetic"
+    return Roofline(model, peaks, tuple(places), _at(peaks, memory, pipes), bound)
 
 
 def uncounted(roofline: Roofline) -> list[str]:
-    """Name the pipes that were active and whose peak nobody knows, for a note."""
+    """Return the labels of pipes that were active and whose peak is not known, for a note."""
     return [
         METRICS_BY_NAME[metric].label
         for metric, percent in roofline.mean.pipe_percent.items()

@@ -6,13 +6,24 @@ by their folder, and docs/rules.md is written from what they declare.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from teho.explain.program_context import ProgramContext
-from teho.model.finding import Abstention, Finding, Threshold
+from teho.model.finding import Finding, Threshold
 
-__all__ = ["INPUT_CAUSES", "STARVED", "Mutes", "Rule", "input_causes_after"]
+__all__ = [
+    "DEEP_GPU",
+    "GPU_PROGRAM",
+    "INPUT_CAUSES",
+    "STARVED",
+    "UNEVEN",
+    "Mutes",
+    "Rule",
+    "chosen",
+    "input_causes_after",
+    "kind_of",
+]
 
 INPUT_CAUSES = (
     "input_read_again",
@@ -26,21 +37,38 @@ INPUT_CAUSES = (
     "input_in_main_process",
     "input_slow",
 )
-"""Why a program waits for its data. Each may be a part of those after it."""
+"""Why a program waits for data. Each cause may be a part of the causes after it."""
 STARVED = ("gpu_low_use", "io_wait_gpu_idle", "cpu_busy_gpu_idle")
-"""What a GPU shows while the program waits for its data."""
+"""What a GPU shows while the program waits for data."""
+GPU_PROGRAM = (
+    "copies_from_pageable_memory",
+    "data_fits_gpu",
+    "waits_for_device",
+    "problem_too_small",
+    "batch_small",
+)
+"""How a program uses its GPU."""
+UNEVEN = ("communication_bound", "rank_imbalance")
+"""How several GPUs share the work."""
+DEEP_GPU = ("gpu_sm_low", "gpu_low_occupancy")
+"""How much of a busy GPU had work."""
+
+
+def chosen(value: float, unit: str, reason: str) -> Threshold:
+    """Return a threshold without an outside source: Teho's own choice, and the reason."""
+    return Threshold(value, unit, f"Teho's own choice: {reason}")
 
 
 def input_causes_after(kind: str) -> tuple[str, ...]:
-    """Return the input causes of which this one may be a part."""
+    """Return the input causes that may include this one."""
     return INPUT_CAUSES[INPUT_CAUSES.index(kind) + 1 :]
 
 
 class Mutes(NamedTuple):
     """The rules that a finding makes pointless.
 
-    It mutes them for the GPUs and nodes that it is about. If it is about the whole run, it mutes
-    them for the whole run.
+    The finding mutes them for its GPUs and nodes. If it is about the whole run, it mutes them for
+    the whole run.
     """
 
     kinds: tuple[str, ...]
@@ -48,29 +76,32 @@ class Mutes(NamedTuple):
 
 
 class Rule(Protocol):
-    """The module of a rule.
+    """The module of a rule. Its docstring says what the finding means, for docs/rules.md.
 
     A module may also have `MUTES`, a `Mutes`, and `SAME_LOSS_AS`, the kinds of rules that claim the
-    same time as this one. If a finding of one of those stands above its own, it claims no time.
+    same time as this one. If the report lists a finding of one of those first, this rule claims no
+    time.
     """
 
-    KIND: str
-    """The name of the file, and the kind of its findings."""
+    __name__: str
+    """Its last part, the name of the file, is the kind of the findings."""
     RANK: int
-    """Where its findings stand among those of equal severity that could save as much time: the
-    smallest comes first. Each rule has its own."""
-    SAYS: str
-    """What its finding says, for docs/rules.md."""
+    """Order among findings of the same severity that could save the same time: the smallest rank
+    comes first. Each rule has a different rank."""
     SEVERITY: str
-    """Of its findings, for docs/rules.md."""
+    """Severity of its findings, for docs/rules.md."""
     THRESHOLDS: Mapping[str, Threshold]
-    """By name, with the shipped values."""
+    """The shipped limits, by name."""
 
-    def judge(self, context: ProgramContext) -> list[Finding] | Abstention:
-        """Judge one run.
+    def judge(self, context: ProgramContext) -> Iterable[Finding]:
+        """Yield findings about a run.
 
-        Returns:
-            Findings; `[]` if all is well or the question does not apply; an `Abstention` if a
-            signal was missing.
+        None if all is well or the question does not apply. The context notes which signals were
+        missing: without a finding, they make an abstention.
         """
         ...
+
+
+def kind_of(rule: Rule) -> str:
+    """Return the kind of a rule's findings: the name of its file."""
+    return rule.__name__.rpartition(".")[2]

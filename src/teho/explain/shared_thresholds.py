@@ -1,4 +1,4 @@
-"""Thresholds that belong to no single rule."""
+"""Thresholds that do not belong to a single rule."""
 
 from __future__ import annotations
 
@@ -7,68 +7,58 @@ from teho.model.finding import Threshold
 __all__ = ["EVERY_RULE", "OUTLIERS", "ROOFLINE", "SHARED"]
 
 EVERY_RULE = "every_rule"
-"""Section of thresholds that every rule sees beside its own."""
+"""Section of thresholds that all rules share."""
 OUTLIERS = "outliers"
-"""Section by which tables of many devices are sorted; no rule reads it."""
+"""Section for sorting tables of many devices; rules do not read it."""
 ROOFLINE = "roofline"
-"""Section of the roofline plot; no rule reads it."""
+"""Section of the roofline plot; rules do not read it."""
 
 _EVERY_RULE = {
     "covered_percent_min": Threshold(
-        50.0, "%", "Teho's own choice: what was seen for less than half of the run is not judged"
+        50.0, "%", "Teho's own choice: a signal must be recorded for half of the run"
     ),
     "at_work_percent": Threshold(
-        50.0, "%", "as gpu_low_use: a GPU that is busy for less of a time bin waits for something"
+        50.0, "%", "as gpu_low_use: a GPU that is less busy in a time bin waits for something"
     ),
     "at_work_time_percent": Threshold(
         50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
     ),
     "lost_percent": Threshold(
-        10.0, "%", "TraceML: waiting for data is worth a warning from 10 % of a step on"
+        10.0, "%", "TraceML: waiting for data gets a warning from 10 % of a step on"
     ),
-    "lost_critical_percent": Threshold(
-        50.0, "%", "Teho's own choice: half of the time that was paid for"
-    ),
+    "lost_critical_percent": Threshold(50.0, "%", "Teho's own choice: half of the run time"),
     "lost_beside_gpus_percent": Threshold(
         20.0, "%", "TraceML and XProf: waiting for data is critical from 20 % of a step on"
     ),
     "lost_min_s": Threshold(
-        2.0, "s", "Teho's own choice: less than this is how any program begins and ends"
+        2.0, "s", "Teho's own choice: the start and end of any program take this long"
     ),
-    "work_min_s": Threshold(
-        60.0, "s", "as job_too_short: of a minute's work or less, shares are chance"
-    ),
+    "work_min_s": Threshold(60.0, "s", "as job_too_short: shares of a minute or less are chance"),
     "batches_min": Threshold(10.0, "batches", "nvbench: at least 10 samples before a verdict"),
 }
 _ROOFLINE = {
     "near_percent": Threshold(
         60.0,
         "%",
-        "Nsight Compute, rule SOLBottleneck: below 60 % of both peaks it is mostly latency",
+        "Nsight Compute, rule SOLBottleneck: below 60 % of both peaks, latency limits",
     ),
 }
 _OUTLIERS = {
     "deviations": Threshold(
         3.5,
         "deviations",
-        "Iglewicz and Hoaglin (1993): modified z-scores above 3.5, from median and MAD",
+        "Iglewicz and Hoaglin (1993): modified z-scores above 3.5, by median and MAD",
     ),
     "points_min": Threshold(
-        10.0,
-        "%",
-        "Teho's own choice: shares that differ by less than 10 points are alike to a reader",
+        10.0, "%", "Teho's own choice: smaller differences do not matter to a reader"
     ),
     "relative_min_percent": Threshold(
-        20.0,
-        "%",
-        "Teho's own choice: chips of one model differ by several per cent at the same work",
+        20.0, "%", "Teho's own choice: GPUs of one model differ by several per cent"
     ),
     "cores_min": Threshold(
-        1.0, "cores", "Teho's own choice: less than one core is what housekeeping takes"
+        1.0, "cores", "Teho's own choice: the system itself may use up to one core"
     ),
-    "memory_min_gib": Threshold(
-        1.0, "GiB", "Teho's own choice: less is what libraries and logs take"
-    ),
+    "memory_min_gib": Threshold(1.0, "GiB", "Teho's own choice: libraries and logs take less"),
     "time_min_s": Threshold(10.0, "s", "Teho's own choice: tasks start and end some seconds apart"),
 }
 SHARED = {EVERY_RULE: _EVERY_RULE, ROOFLINE: _ROOFLINE, OUTLIERS: _OUTLIERS}

@@ -1,6 +1,6 @@
-"""A step of several tasks on several nodes: whose clock, who ended how, and who is missing.
+"""The tasks and nodes of a step: their clocks, how they ended, and which are missing.
 
-What is said here holds for a run of one program too: it has one node and no tasks.
+All functions also work for a run of one program: it has one node and no tasks.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = [
 ]
 
 _LAG_S = 15.0
-"""A recorder writes its rows every 10 s: what is missing at a kill is no more than that."""
+"""A recorder writes its rows every 10 s: a kill loses at most these rows."""
 _LAG_PART = 0.002
-"""A row of a long run stands for up to this part of it, and is written when it is whole."""
+"""A row of a long run covers up to this part of the run, and is written when it is complete."""
 _SILENT_S = 90.0
-"""While a run goes on: rows come late where a file system is slow to show them."""
+"""During a run: on a slow file system, rows appear late."""
 
 
 _JOB_STATES = {
@@ -44,7 +44,7 @@ _JOB_STATES = {
 
 
 def offset_s(run: Run, node: Node) -> float:
-    """Return what is added to a node's `elapsed_s` to make it seconds after the run's start."""
+    """Return the difference between a node's `elapsed_s` and the seconds after the run's start."""
     return run.moment_s(node.name, node.started_at)
 
 
@@ -54,14 +54,14 @@ _FAILED_STATES = frozenset(
 
 
 def failed(end: End) -> bool:
-    """Return whether a program ended in any other way than with exit code 0, or on purpose."""
+    """Return whether a program failed: neither exit code 0 nor ended on purpose."""
     if end.exit_code is None and end.signal is None:
         return not end.on_purpose and end.job_state in _FAILED_STATES
     return not end.on_purpose and (end.exit_code != 0 or end.signal is not None)
 
 
 def ending(end: End) -> str:
-    """Say how a program ended: `exit code 0`, `by SIGKILL`, `the job went on`."""
+    """Return how a program ended: `exit code 0`, `by SIGKILL`, `the job went on`."""
     if end.on_purpose:
         return end.on_purpose
     if end.signal is None and end.exit_code is None:
@@ -75,7 +75,7 @@ def ending(end: End) -> str:
 
 
 def first_failure(run: Run) -> End | None:
-    """Return how the first task that failed ended; None if none is known to have."""
+    """Return how the first failed task ended; None if no task is known to have failed."""
     failures = [
         (run.moment_s(task.node, task.end.at), task.rank, task.end)
         for task in run.tasks
@@ -85,7 +85,7 @@ def first_failure(run: Run) -> End | None:
 
 
 def rank_at(run: Run, node_name: str, position: int) -> int | None:
-    """Return the rank whose place on a node is that of a GPU, where there is one for each GPU."""
+    """Return the rank at the position of a GPU, if the node has one rank for each GPU."""
     node = next((node for node in run.nodes if node.name == node_name), None)
     if node is None or len(node.ranks) != len(node.devices) or position >= len(node.ranks):
         return None
@@ -93,18 +93,18 @@ def rank_at(run: Run, node_name: str, position: int) -> int | None:
 
 
 def silent_ranks(run: Run) -> dict[str, tuple[int, ...]]:
-    """Return the ranks that told no end, by node; those that no node knows are under ``""``."""
+    """Return the ranks without a known end, by node; ranks without a node are under ``""``."""
     if run.step is None or not run.has_tasks:
         return {}
-    told = {task.rank for task in run.tasks if task.end is not None}
-    left = set(range(run.step.task_count)) - told
+    ended = {task.rank for task in run.tasks if task.end is not None}
+    left = set(range(run.step.task_count)) - ended
     silent = {node.name: tuple(sorted(left & set(node.ranks))) for node in run.nodes}
     nowhere = left.difference(*(node.ranks for node in run.nodes))
     return {name: ranks for name, ranks in {**silent, "": tuple(sorted(nowhere))}.items() if ranks}
 
 
 def absent_hosts(run: Run) -> tuple[str, ...]:
-    """Return the step's nodes that left no recording, in the order of their tasks."""
+    """Return the step's nodes without a recording, in the order of their tasks."""
     if run.step is None:
         return ()
     there = {_short(node.name) for node in run.nodes}
@@ -112,14 +112,14 @@ def absent_hosts(run: Run) -> tuple[str, ...]:
 
 
 def _short(host: str) -> str:
-    """Return a host's name without its domain: some give it, some do not."""
+    """Return a host's name without its domain, which is not always given."""
     return host.partition(".")[0]
 
 
 def stopped_early(run: Run, state: RunState, summary: Summary) -> tuple[NodeSummary, ...]:
-    """Return the nodes of several whose rows stop although the run went on.
+    """Return the nodes of a run on several nodes whose rows stop before the end of the run.
 
-    A recorder that came to its end is not among them: its tasks ended before the others.
+    A node whose recorder ended normally is not included: its tasks ended before the others.
     """
     lag_s = _LAG_S + 2 * run.period_s + _LAG_PART * summary.elapsed_s
     if state is RunState.RUNNING:

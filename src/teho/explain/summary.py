@@ -1,4 +1,4 @@
-"""From rows to figures: means weighted by time, exact totals, and means per time bin."""
+"""The figures of a run from its rows: weighted means, exact totals, and means per time bin."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = ["summarise"]
 
 NODE = "node"
 _SERIES_VALUES = 300_000
-"""Values of all series together: bounds the size of a report of many nodes."""
+"""Highest number of values of all series, which limits the size of a report of many nodes."""
 _BINS_MOST, _BINS_LEAST = 600, 40
 _ROWS_PER_BIN = 8
-"""Of an overview at least, so that a bin is not the worse for it."""
+"""Smallest number of rows of an overview per bin: with fewer, bins would be less exact."""
 
 Series = dict[str, list[Union[float, None]]]
 
@@ -50,29 +50,29 @@ def summarise(
 ) -> Summary:
     """Compute the figures of a run from its rows.
 
-    Each node counts its rows' time from its own start, by its own clock; here all of them stand
-    on the run's time, so that what happens at once on two nodes falls into one bin.
+    The rows of a node have times since its own start, by its own clock. They are converted to the
+    run's time: simultaneous events on two nodes are in one bin.
 
     Args:
-        run: what the recording says of itself.
-        directory: where its rows lie.
-        problems: sentences about rows that did not read are appended here.
-        metrics: which metrics to look at; fewer are faster on large recordings.
-        program: what its Python processes did, where they were looked into.
-        processes: all of these.
+        run: the description of the run.
+        directory: folder of the rows.
+        problems: sentences about unreadable rows are appended to it.
+        metrics: the metrics to read; fewer are faster on large recordings.
+        program: what the observed Python processes did.
+        processes: all observed processes.
     """
     elapsed_s = run.end.elapsed_s if run.end else _last_moment(run, directory)
     devices = sum(len(node.devices) + 1 for node in run.nodes)
     count = _bin_count(elapsed_s, run.period_s, devices * len(metrics))
-    # The last sample is taken just after the program's end: its bin must take it in.
+    # The last sample is taken just after the program's end: the last bin includes it.
     bins = Bins(count, max(elapsed_s, 1e-3) / count)
-    # Each node has a list of problems of its own, so that their order is the nodes'.
+    # Each node returns its problems, so that they are in the order of the nodes.
     of_nodes = parallel_map(lambda node: _node(run, node, directory, bins, metrics), run.nodes)
     nodes = tuple(node for node, _ in of_nodes)
-    problems.extend(problem for _, own in of_nodes for problem in own)
+    problems.extend(problem for _, found in of_nodes for problem in found)
     cpu_s = _cpu_seconds(run, nodes)
-    alone = len(nodes) == 1 and not absent_hosts(run)
-    if run.end is not None and alone and not isinstance(cpu_s, Missing):
+    is_single = len(nodes) == 1 and not absent_hosts(run)
+    if run.end is not None and is_single and not isinstance(cpu_s, Missing):
         used = cpu_s / max(elapsed_s, 1e-9)
         nodes = (msgspec.structs.replace(nodes[0], cpu_cores_used=used),)
     return Summary(
@@ -88,12 +88,12 @@ def summarise(
 
 def _bin_count(elapsed_s: float, period_s: float, series: int) -> int:
     most = max(_BINS_LEAST, min(_BINS_MOST, _SERIES_VALUES // max(1, series)))
-    # A bin shorter than a sample would be empty more often than not.
+    # Most bins shorter than a sample would be empty.
     return max(1, min(most, math.floor(elapsed_s / period_s)))
 
 
 def _last_moment(run: Run, directory: Path) -> float:
-    """Return the last row's time, for a run whose end nobody wrote down."""
+    """Return the time of the last row, for a run without a recorded end."""
     last = 0.0
     for node in run.nodes:
         rows = rows_of_node(directory, node.name, NODE, ["elapsed_s"], [])
@@ -108,7 +108,7 @@ def _cpu_seconds(run: Run, nodes: Sequence[NodeSummary]) -> Figure:
     recorded = sum(total for total in totals if isinstance(total, float))
     waited_s = run.end.cpu_s if run.end is not None else None
     if waited_s is not None and (len(nodes) <= 1 or run.has_tasks):
-        # wait4 is exact from the program's first instant; rows also see what it left behind.
+        # wait4 is exact from the first instant; rows include processes that outlived the program.
         return max(waited_s, recorded)
     if reason := lacking(run):
         return reason
@@ -121,7 +121,7 @@ def _node(
     run: Run, node: Node, directory: Path, bins: Bins, metrics: Sequence[Metric]
 ) -> tuple[NodeSummary, list[str]]:
     problems: list[str] = []
-    # Where a bin takes in many rows anyway, few do.
+    # If a bin covers many rows, an overview is exact enough.
     few = bins.count * _ROWS_PER_BIN <= OVERVIEW_ROWS
     overview = read_overview(directory, node.name, metrics) if few else None
     blocks: dict[str, Block] = {}
@@ -135,11 +135,9 @@ def _node(
             blocks[scope] = Block(rows, bins, offset_s(run, node), figures)
     host, block = blocks.get("node"), blocks.get("gpu")
     absences = {(absence.device, absence.metric): absence.missing for absence in node.absences}
-    own = _of_scope("node", metrics)
-    stats, totals, series = _figures(host, [NODE], own, absences)[NODE]
-    of_gpus = _figures(
-        block, [device.id for device in node.devices], _of_scope("gpu", metrics), absences
-    )
+    stats, totals, series = _figures(host, [NODE], _of_scope("node", metrics), absences)[NODE]
+    devices = [device.id for device in node.devices]
+    of_gpus = _figures(block, devices, _of_scope("gpu", metrics), absences)
     allocation = node.allocation
     limit = allocation.memory_limit_bytes
     first_s, last_s = host.extent_s(NODE) if host else (None, None)
@@ -190,7 +188,7 @@ def _figures(
     metrics: Sequence[Metric],
     absences: Mapping[tuple[str, str], Missing],
 ) -> dict[str, _Figures]:
-    """Return each device's gauges, counters, and both per bin; what lacks says why."""
+    """Return each device's gauges, counters, and both per bin; a missing figure has a reason."""
     found: dict[str, _Figures] = {device: ({}, {}, {}) for device in devices}
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
     of_metrics = block.figures(metrics) if block else {}
@@ -201,7 +199,7 @@ def _figures(
             missing = absences.get((device, metric.name), nothing)
             value, bins = of_devices.get(device, (missing, None))
             if not is_gauge and missing is not nothing and missing.reason is Reason.UNRECORDED:
-                value = missing  # what a counter grew by meanwhile nobody knows: no smaller total
+                value = missing  # the growth in the gap is not known: the total would be too small
             target: dict[str, Any] = stats if is_gauge else totals
             target[metric.name] = value
             if bins is not None:
@@ -222,7 +220,7 @@ def _gpu(
 ) -> GpuSummary:
     stats, totals, series = figures
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
-    # A GPU without rows (a run too short to be sampled) has no place.
+    # In a very short run, a GPU may have no rows.
     place = block.places.get(device.id) if block else None
     first_s, last_s = block.extent_s(device.id) if block and place else (0.0, 0.0)
     seen = EnergyReadings(

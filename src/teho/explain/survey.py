@@ -1,4 +1,4 @@
-"""How a machine stands, by a survey: which GPUs a program would use, and what can be measured."""
+"""The verdict about a machine: which GPUs a program would use, and what can be measured."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class SignalRange(NamedTuple):
     low: float
     high: float
     devices: tuple[str, ...]
-    """Those that have it."""
+    """Devices that report the metric."""
 
 
 def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
-    """Return how it stands, and the one sentence that matters first."""
+    """Return the severity and the most important sentence."""
     used = [device for vendor in survey.gpus for device in vendor.devices]
     failed = [vendor.why for vendor in survey.gpus if vendor.state == "failed"]
     hidden = sum(len(hidden_of(vendor)) for vendor in survey.gpus)
@@ -63,7 +63,7 @@ def survey_verdict(survey: Survey) -> tuple[VerdictSeverity, str]:
         parts.append(_had("energy", energy))
     failed += [sentence for vendor in survey.gpus for sentence in _silent(vendor)]
     is_good = not any(map(_lacks, (*activity, *energy)))
-    # A GPU that is lost matters more than what the others report.
+    # A lost GPU is more important than the signals of the others.
     sentence = "; ".join([*parts[:1], *failed, *parts[1:]]) + "."
     return ("critical" if failed else "good" if is_good else "warning"), sentence
 
@@ -74,13 +74,13 @@ def has_used_gpus(survey: Survey) -> bool:
 
 
 def hidden_of(vendor: Answers) -> list[Device]:
-    """Return the GPUs that are here and that a program started here cannot use."""
+    """Return the GPUs of this machine that a program started here cannot use."""
     parents = {device.parent_id for device in vendor.devices}
     return [device for device in vendor.others if device.id not in parents]
 
 
 def names_of(vendor: Answers) -> dict[str, str]:
-    """Return a short name of each device: its index; of a MIG instance, after its GPU's."""
+    """Return a short name of each device: its index; for a MIG instance, behind its GPU's index."""
     index = {device.id: device.index for device in (*vendor.devices, *vendor.others)}
     return {
         device.id: f"{index.get(device.parent_id, '?')}:{device.index}"
@@ -105,7 +105,7 @@ def signal_ranges(signals: Mapping[str, Mapping[str, Signal]]) -> Iterator[Signa
 def lacking_signals(
     signals: Mapping[str, Mapping[str, Signal]],
 ) -> dict[tuple[Missing, tuple[str, ...]], list[str]]:
-    """Return, for each reason and the devices that it concerns, the metrics that are lacking."""
+    """Return the missing metrics, by reason and devices."""
     lacking: dict[tuple[Missing, tuple[str, ...]], list[str]] = {}
     for name in next(iter(signals.values())):
         reasons: dict[Missing, list[str]] = {}
@@ -123,10 +123,10 @@ def is_to_come(signal: Signal) -> bool:
 
 
 def _silent(vendor: Answers) -> Iterator[str]:
-    """Name the GPUs of which no signal can be read, all for the same reason."""
+    """Yield a sentence for each GPU without any readable signal, if there is a single reason."""
     names = names_of(vendor)
     for device in vendor.devices:
-        # Errors are also reported of a GPU that is lost.
+        # A lost GPU still reports errors.
         found = {
             signal
             for metric, signal in vendor.signals[device.id].items()
@@ -134,16 +134,16 @@ def _silent(vendor: Answers) -> Iterator[str]:
         }
         (why, *others) = found
         if not others and isinstance(why, Missing) and why.reason is Reason.FAILED:
-            yield f"nothing can be read of GPU {names[device.id]}: {why.detail}"
+            yield f"GPU {names[device.id]} cannot be read: {why.detail}"
 
 
 def _had(what: str, signals: Sequence[Signal]) -> str:
     lacking = sum(map(_lacks, signals))
     if lacking == len(signals):
-        return f"{what} cannot be had"
+        return f"{what} is not available"
     if lacking:
-        return f"{what} of {len(signals) - lacking} of {len(signals)}"
-    return f"{what} {'is still to come' if any(map(is_to_come, signals)) else 'can be had'}"
+        return f"{what} on {len(signals) - lacking} of {len(signals)}"
+    return f"{what} is {'still to come' if any(map(is_to_come, signals)) else 'available'}"
 
 
 def _lacks(signal: Signal) -> bool:
@@ -151,11 +151,11 @@ def _lacks(signal: Signal) -> bool:
 
 
 def _energy(vendor: Answers, device: Device) -> Signal:
-    """Return what counts its energy: its own counter, or that of another die of its package."""
-    own = vendor.signals[device.id]["gpu_energy_j"]
+    """Return the counter of a device's energy: its own, or another die's of its package."""
+    counter = vendor.signals[device.id]["gpu_energy_j"]
     package = [
         vendor.signals[other.id]["gpu_energy_j"]
         for other in vendor.devices
         if other.package_id == device.package_id is not None
     ]
-    return min((own, *package), key=_lacks)
+    return min((counter, *package), key=_lacks)

@@ -1,6 +1,7 @@
-"""Figures of a whole run, from those of its nodes and GPUs.
+"""Figures of a whole run, from the figures of its nodes and GPUs.
 
-A sum that lacks a part would be wrong, not smaller: it is missing, and says of whom.
+If a part of a sum is missing, the sum is missing too, with the reason. A smaller sum would be
+wrong.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ __all__ = ["cores_used", "energy_of", "lacking", "mean_of"]
 
 
 def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
-    """Return a gauge's mean over GPUs, each weighted by the time for which it was recorded.
+    """Return a gauge's mean over GPUs, weighted by the time for which it was recorded.
 
-    GPUs that did not record it have no part in it; missing if none did.
+    GPUs that did not record it are left out; the mean is missing if no GPU did.
     """
-    nobody = Missing(Reason.UNRECORDED, "not among the metrics looked at")
-    found = [gpu.stats.get(metric, nobody) for gpu in gpus]
+    nothing = Missing(Reason.UNRECORDED, "not among the metrics looked at")
+    found = [gpu.stats.get(metric, nothing) for gpu in gpus]
     stats = [stat for stat in found if isinstance(stat, Stat)]
     if not stats:
-        return next((stat for stat in found if isinstance(stat, Missing)), nobody)
+        return next((stat for stat in found if isinstance(stat, Missing)), nothing)
     covered_s = math.fsum(stat.covered_s for stat in stats)
     if covered_s <= 0:
         return math.fsum(stat.mean for stat in stats) / len(stats)
@@ -34,17 +35,17 @@ def mean_of(gpus: Sequence[GpuSummary], metric: str) -> Figure:
 
 
 def energy_of(gpus: Sequence[GpuSummary]) -> Figure:
-    """Add up the GPUs' energy, in joules; what another one's figure holds is not missing."""
+    """Return the sum of the GPUs' energy, in joules; a GPU counted with another one is left out."""
     return _sum([gpu.energy_j for gpu in gpus if gpu.energy.counted_with is None])
 
 
 def cores_used(run: Run, summary: Summary) -> Figure:
-    """Add up the mean number of cores that the program kept busy on each node."""
+    """Return the sum of the mean numbers of cores that the program kept busy on each node."""
     return lacking(run) or _sum([node.cpu_cores_used for node in summary.nodes])
 
 
 def lacking(run: Run) -> Missing | None:
-    """Return why no sum over all nodes can be had, where some left no recording."""
+    """Return why a sum over all nodes is missing; None if all nodes left a recording."""
     absent = absent_hosts(run)
     return Missing(Reason.UNRECORDED, f"{listed(absent)} left no recording") if absent else None
 

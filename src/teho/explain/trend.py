@@ -1,4 +1,4 @@
-"""How fast a curve rises, by a fit that single odd values do not move."""
+"""How fast a curve rises, by a fit that single extreme values do not change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 __all__ = ["Trend", "TrendPoint", "thinned", "trend_of"]
 
 _MOST = 60
-"""Points of a fit: it compares each with each."""
+"""Highest number of points of a fit, which compares each point with each other."""
 
 
 class TrendPoint(NamedTuple):
@@ -23,13 +23,13 @@ class Trend(NamedTuple):
     """A line through a curve."""
 
     per_s: float
-    """Its slope by Theil and Sen: the median of the slopes between any two points."""
+    """Slope by Theil and Sen: the median of the slopes between any two points."""
     rising_percent: float
-    """Of all pairs of points: how many rise. 100 is monotonic, 50 is noise."""
+    """Share of all pairs of points that rise: 100 is monotonic, 50 is noise."""
 
 
 def thinned(points: Sequence[TrendPoint]) -> list[TrendPoint]:
-    """Return at most 60 points, each the mean of neighbours."""
+    """Return at most 60 points, each the mean of some neighbours."""
     each = -(-len(points) // _MOST)
     groups = [points[start : start + each] for start in range(0, len(points), max(each, 1))]
     return [
@@ -39,7 +39,7 @@ def thinned(points: Sequence[TrendPoint]) -> list[TrendPoint]:
 
 
 def trend_of(points: Sequence[TrendPoint]) -> Trend | None:
-    """Fit a line through these points, which are in order; None if there are fewer than two."""
+    """Return the line through some points in order of time; None for fewer than two points."""
     slopes = [
         (later.value - point.value) / (later.at_s - point.at_s)
         for place, point in enumerate(points)

@@ -1,4 +1,4 @@
-"""Where a Python program's time goes: from stacks to what its main thread was doing."""
+"""What the main thread of a Python program was doing, from its stacks."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from teho.model.program import Doing, Spent
 from teho.model.watched import Frame, Seen, State, WatchedProcess, is_library
 
-__all__ = ["doing_of", "main_process", "most_of", "own_frame", "spent_by"]
+__all__ = ["LineTimes", "doing_in", "doing_of", "main_process", "spent_by"]
 
 _LINES = 3
-"""Lines of the program that are told for each thing it did."""
+"""Number of lines that are named for each activity."""
 
-# What is on a stack tells what for, whoever called it: the first that fits. A stack is looked
-# at from the outside in, so that a file which is imported to save something is still saving.
+# The first pattern that matches a function on the stack counts. A stack is read from the outside
+# in: a file that is imported in order to save something counts as saving.
 _BY_PLACE = (
     (Doing.LOADING, re.compile(r"torch/utils/data/|tensorflow/python/data/|datasets/iterable_")),
     (
         Doing.COMMUNICATING,
-        # Others of its files are on the stack of all that they wrap, `record` for example.
+        # Other files of it are on the stack of everything that they wrap, such as `record`.
         re.compile(
             r"torch/distributed/(distributed_c10d|_functional_coll|rendezvous)|horovod/|mpi4py/"
         ),
@@ -29,7 +29,7 @@ _BY_PLACE = (
         Doing.COMPILING,
         re.compile(
             r"torch/_(dynamo|inductor|functorch)/|jax/_src/compiler|numba/core/|cupy/cuda/compiler"
-            # What was compiled is called, and its arguments are copied, from there too.
+            # Without the functions that call compiled code or copy its arguments.
             r"|jax/_src/interpreters/"
             r"(?!pxla\.py:((\w+\.)?(__)?call(__)?|_?shard_\w+|batched_device_put)\b)"
         ),
@@ -42,7 +42,7 @@ _BY_PLACE = (
         ),
     ),
     (Doing.IMPORTING, re.compile(r"<frozen importlib\._bootstrap")),
-    # These are written in Python: the call into C below them does not show it.
+    # These functions are Python: the call into C below them has no name.
     (
         Doing.COPYING,
         re.compile(
@@ -56,8 +56,8 @@ _BY_PLACE = (
     ),
 )
 _OUTSIDE = "<python>"
-"""Stands for the file of a stack without any function."""
-# Calls into C have no frame of their own: the text of the innermost one names them.
+"""File of a stack without any function."""
+# Calls into C have no frame: the text of the innermost Python line names them.
 _BY_CALL = (
     (
         Doing.DEVICE,
@@ -67,23 +67,8 @@ _BY_CALL = (
     (Doing.COMMUNICATING, re.compile(r"\.(allreduce|all_reduce|bcast|Allreduce|Bcast|barrier)\(")),
     (Doing.SAVING, re.compile(r"\b(torch|np|numpy|jnp)\.save\w*\(|pickle\.dump\(")),
 )
-_OF_DEVICES = frozenset((Doing.DEVICE, Doing.COPYING))
-_BY_STATE = {
-    State.PYTHON: Doing.PYTHON,
-    State.NATIVE: Doing.NATIVE,
-    State.THREADS: Doing.THREADS,
-    State.DEVICE: Doing.DEVICE,
-    State.PROCESS: Doing.PROCESS,
-    State.LOCK: Doing.LOCK,
-    State.DISK: Doing.DISK,
-    State.NETWORK: Doing.NETWORK,
-    State.SLEEPING: Doing.SLEEPING,
-    State.CORE: Doing.CORE,
-    State.WAITING: Doing.WAITING,
-}
-
-
-# A replica's gradients are added up with those of others below these calls, in other threads.
+_DEVICE_DOINGS = frozenset((Doing.DEVICE, Doing.COPYING))
+# Below these calls, other threads add up the gradients of all replicas.
 _ADDING_UP = re.compile(r"\.backward\(|\bbackward\(|\.step\(")
 _WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
 
@@ -91,15 +76,15 @@ _WAITS = frozenset((State.LOCK, State.PROCESS, State.NETWORK))
 def doing_of(seen: Seen, *, has_device: bool = True, has_ranks: bool = False) -> Doing:
     """Return what a stack was doing.
 
+    By the functions of libraries on the stack; then by the innermost call; then by the state of the
+    thread in the kernel and the interpreter.
+
     Args:
         seen: the stack.
-        has_device: whether there is one to wait for; if not, `.item()` is a call like others.
+        has_device: whether there is a device; if not, `.item()` does not wait for one.
         has_ranks: whether there are other ranks, for which `.backward()` may wait.
-
-    By the libraries' functions on it; by the call that was going on; by what the thread did then,
-    as the kernel and the interpreter have it.
     """
-    excluded = frozenset() if has_device else _OF_DEVICES
+    excluded = frozenset() if has_device else _DEVICE_DOINGS
     for frame in reversed(seen.frames):
         place = f"{frame.file}:{frame.function}"
         for doing, pattern in _BY_PLACE:
@@ -115,42 +100,50 @@ def doing_of(seen: Seen, *, has_device: bool = True, has_ranks: bool = False) ->
     adds_up = has_ranks and any(_ADDING_UP.search(frame.text) for frame in seen.frames)
     if adds_up and seen.state in _WAITS:
         return Doing.COMMUNICATING
-    return _BY_STATE[seen.state]
+    return Doing[seen.state.name]
+
+
+def doing_in(process: WatchedProcess, seen: Seen) -> Doing:
+    """Return what a stack of this process was doing."""
+    return doing_of(seen, has_device=process.may_use_device, has_ranks=process.is_one_of_several)
+
+
+class LineTimes:
+    """The time of each line of the user's program."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, int], tuple[Frame, float]] = {}
+
+    def add(self, seen: Seen) -> None:
+        """Add the time of a stack to its innermost line of the user's program."""
+        frame = next((frame for frame in seen.frames if not is_library(frame.file)), None)
+        if frame:
+            key = frame.file, frame.line
+            first, wall_s = self._lines.get(key, (frame, 0.0))
+            self._lines[key] = first, wall_s + seen.wall_s
+
+    def slowest(self) -> tuple[tuple[Frame, float], ...]:
+        """Return the few lines that took the most time, most first."""
+        return tuple(sorted(self._lines.values(), key=lambda pair: -pair[1])[:_LINES])
 
 
 def spent_by(process: WatchedProcess) -> list[Spent]:
-    """Divide the time of a process by what it was doing, most first; it adds up to all of it."""
+    """Return the whole time of a process by what it was doing, most first."""
     walls: dict[Doing, float] = defaultdict(float)
-    lines: dict[Doing, dict[tuple[str, int], tuple[Frame, float]]] = defaultdict(dict)
+    lines: dict[Doing, LineTimes] = defaultdict(LineTimes)
     for seen in process.stacks:
-        doing = doing_of(
-            seen, has_device=process.may_use_device, has_ranks=process.is_one_of_several
-        )
+        doing = doing_in(process, seen)
         walls[doing] += seen.wall_s
-        frame = own_frame(seen.frames)
-        if frame:
-            key = (frame.file, frame.line)
-            first, wall_s = lines[doing].get(key, (frame, 0.0))
-            lines[doing][key] = first, wall_s + seen.wall_s
+        lines[doing].add(seen)
     return [
-        Spent(doing=doing, wall_s=wall_s, lines=most_of(list(lines[doing].values())))
+        Spent(doing=doing, wall_s=wall_s, lines=lines[doing].slowest())
         for doing, wall_s in sorted(walls.items(), key=lambda pair: -pair[1])
     ]
 
 
-def own_frame(frames: Sequence[Frame]) -> Frame | None:
-    """Return the innermost function that is the user's own, and not of a library."""
-    return next((frame for frame in frames if not is_library(frame.file)), None)
-
-
-def most_of(lines: Sequence[tuple[Frame, float]]) -> tuple[tuple[Frame, float], ...]:
-    """Return the few lines that took the most time, most first."""
-    return tuple(sorted(lines, key=lambda pair: -pair[1])[:_LINES])
-
-
 def main_process(processes: Sequence[WatchedProcess]) -> WatchedProcess | None:
-    """Return the process that does the program's work: the one whose main thread worked most.
+    """Return the process that does the program's work: its main thread worked most.
 
-    A launcher such as torchrun waits for its children, and loader workers wait to be asked.
+    A launcher such as torchrun waits for its children, and loader workers wait for requests.
     """
     return max(processes, key=lambda process: process.ran_s, default=None)

@@ -1,4 +1,4 @@
-"""How nodes, ranks and figures are put into a sentence, however many there are."""
+"""Write nodes, ranks and figures in a sentence, for any number of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 MOST_NAMED = 4
-"""How many places a sentence names before it says `and 12 more`."""
+"""Number of places that a sentence names before `and 12 more`."""
 
 
 def joined(names: Sequence[str]) -> str:
@@ -32,11 +32,11 @@ def joined(names: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str], noun: str = "") -> str:
-    """Join names, the first few of many: `a, b, c, d and 12 more`.
+    """Join names, and count the rest of many: `a, b, c, d and 12 more`.
 
     Args:
         names: at least one.
-        noun: what the ones that are not named are, such as `nodes`.
+        noun: a word for the rest, such as `nodes`.
     """
     if len(names) <= MOST_NAMED:
         return joined(names)
@@ -45,26 +45,18 @@ def listed(names: Sequence[str], noun: str = "") -> str:
 
 
 def numbered(numbers: Iterable[int]) -> str:
-    """Join whole numbers, neighbours as a range: `0–7 and 9`, `0, 2, 4, 6 and 12 more`."""
-    parts = [part for run in _runs(numbers) for part in _parts(run)]
-    texts = [str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts]
-    left = sum(map(len, parts[MOST_NAMED:]))
-    return joined([*texts[:MOST_NAMED], *([f"{left} more"] if left else [])])
-
-
-def _runs(numbers: Iterable[int]) -> list[list[int]]:
+    """Join whole numbers, three or more neighbours as a range: `0–7 and 9`, `0, 2 and 12 more`."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return runs
-
-
-def _parts(run: list[int]) -> list[list[int]]:
-    # Two neighbours are no range: `0 and 1` reads better than `0–1`.
-    return [run] if len(run) > 2 else [[number] for number in run]
+    # `0 and 1` reads better than `0–1`.
+    parts = [part for run in runs for part in ([run] if len(run) > 2 else [[one] for one in run])]
+    texts = [str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts]
+    left = sum(map(len, parts[MOST_NAMED:]))
+    return joined([*texts[:MOST_NAMED], *([f"{left} more"] if left else [])])
 
 
 def the_ranks(ranks: Iterable[int]) -> str:
@@ -74,13 +66,13 @@ def the_ranks(ranks: Iterable[int]) -> str:
 
 
 def ranks_on(ranks: Iterable[int], nodes: Iterable[str]) -> str:
-    """Name ranks with their nodes: `ranks 8–15 on r01g02`; without, where no node is known."""
+    """Name ranks and their nodes, if these are known: `ranks 8–15 on r01g02`."""
     places = [node for node in dict.fromkeys(nodes) if node]
     return f"{the_ranks(ranks)} on {listed(places)}" if places else the_ranks(ranks)
 
 
 def capital(words: str) -> str:
-    """Begin a sentence with these words."""
+    """Return the words with a capital first letter."""
     return words[:1].upper() + words[1:]
 
 
@@ -92,23 +84,23 @@ def span(values: Iterable[float], unit: str) -> str:
 
 
 def counted(values: Iterable[float], noun: str) -> str:
-    """Write how many of something there are: `1 core`, `8 cores`, `4 to 8 cores`."""
+    """Write a number with its noun: `1 core`, `8 cores`, `4 to 8 cores`."""
     numbers = set(values)
     return f"{span(numbers, '')} {noun}{'' if numbers == {1} else 's'}"
 
 
 def blind_tensorflow(facts: Mapping[str, Any]) -> str:
-    """Say that a TensorFlow is built for CPUs; empty if it is not, or that is not known."""
+    """Return that a TensorFlow is built for CPUs; empty if it is not, or if it is not known."""
     if is_for_cpus(facts):
         return f"its TensorFlow {facts.get('version', '')} is built for CPUs only"
     return ""
 
 
 def blind_torch(facts: Mapping[str, Any]) -> str:
-    """Say what a PyTorch is built for that has neither CUDA nor ROCm.
+    """Return what a PyTorch without CUDA and ROCm is built for.
 
     Args:
-        facts: what the probe noted of it; recordings before 2026-11-22 have no `xpu`.
+        facts: what the probe recorded; recordings before 2026-11-22 have no `xpu`.
     """
     version = str(facts["version"])
     made_for = "Intel's GPUs" if facts.get("xpu") or "+xpu" in version else "CPUs"

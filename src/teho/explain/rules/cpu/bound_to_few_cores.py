@@ -1,28 +1,22 @@
-"""The program bound itself, or was bound, to a part of its cores."""
+"""The program is bound to a part of the job's cores, and keeps these busy."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from teho.explain.context import cores_of_job
-from teho.explain.cores import may_be_threads
+from teho.explain.cores import cores_of_job, may_be_threads
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes
+from teho.explain.rule import Mutes, chosen
 from teho.explain.wording import numbered
-from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.summary import NodeSummary
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "bound_to_few_cores"
 RANK = 100
-SAYS = "the program is bound to a part of the job's cores, and keeps these busy"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "used_percent": Threshold(
-        80.0, "%", "Teho's own choice: a program that leaves a fifth of its cores idle lacks none"
-    ),
+    "used_percent": chosen(80.0, "%", "a program that leaves a fifth of its cores idle has enough"),
     "threads_per_core": Threshold(1.25, "threads", "as too_many_threads"),
 }
 MUTES = Mutes(
@@ -36,90 +30,91 @@ MUTES = Mutes(
         "cores_unused",
         "python_bound",
     ),
-    because="with all its cores it may be another program",
+    because="with all its cores the program may behave differently",
 )
 
 
-class _Bound(NamedTuple):
+class _Binding(NamedTuple):
     """A node on which the program may run on a part of the job's cores."""
 
     node: NodeSummary
     cores: frozenset[int]
-    of: int
+    job_cores: int
     mains: tuple[MainProcess, ...]
-    """Those that are known to be bound; empty if the program was not watched."""
+    """Main processes that are known to be bound; empty without a probe."""
     used: float
 
     @property
     def lost_percent(self) -> float:
-        return 100 * (1 - len(self.cores) / self.of)
+        return 100 * (1 - len(self.cores) / self.job_cores)
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
-    """Compare the cores that its processes might run on with those of the job."""
+def judge(context: ProgramContext) -> Iterator[Finding]:
+    """Compare the cores on which the processes may run with the job's cores."""
     for node in context.summary.nodes:
-        bound = _bound(context, node)
-        if bound and _in_want(context, bound) and _is_loss(context, bound):
-            return context.outcome([_finding(context, bound)])
-    return context.outcome([])
+        binding = _binding(context, node)
+        if not binding or not _needs_more(context, binding) or not _is_loss(context, binding):
+            continue
+        doings = (Doing.NATIVE, Doing.THREADS, Doing.LOADING, Doing.PYTHON)
+        yield context.lost(
+            f"On {node.name} the program may run on only {len(binding.cores)} of the job's "
+            f"{binding.job_cores} cores, and needs more.",
+            share_percent=binding.lost_percent,
+            evidence=(
+                Evidence("cores it may run on", numbered(sorted(binding.cores))),
+                Evidence("cores used, mean", binding.used, "cores"),
+                Evidence("cores of the job", float(binding.job_cores), "cores"),
+            ),
+            judged_by=["used_percent"],
+            action=(
+                "Find what binds the program: `os.sched_setaffinity`, `taskset` or `numactl` in "
+                "the script, `OMP_PROC_BIND`, `GOMP_CPU_AFFINITY`, `KMP_AFFINITY`, or the "
+                "launcher. `taskset -cp $$` shows the binding; `srun --cpu-bind=none` turns off "
+                "Slurm's."
+            ),
+            regain_percent=(0.0, binding.lost_percent),
+            lines=binding.mains[0].lines(*doings) if binding.mains else (),
+        )
+        return
 
 
-def _bound(context: ProgramContext, node: NodeSummary) -> _Bound | None:
+def _binding(context: ProgramContext, node: NodeSummary) -> _Binding | None:
     mains = tuple(main for main in context.mains if main.process.node == node.name)
     if any(main.process.cores is None for main in mains):
         return None
-    told = {core for main in mains for core in main.process.cores or ()}
-    cores = frozenset(told if mains else _seen(context, node))
-    of, used = cores_of_job(context.run, node), node.cpu_cores_used
-    if not 0 < len(cores) < of or not isinstance(used, float):
+    by_process = {core for main in mains for core in main.process.cores or ()}
+    cores = frozenset(by_process if mains else _recorded_cores(context, node))
+    job_cores, used = cores_of_job(context.run, node), node.cpu_cores_used
+    if not 0 < len(cores) < job_cores or not isinstance(used, float):
         return None
-    return _Bound(node, cores, of, mains, used)
+    return _Binding(node, cores, job_cores, mains, used)
 
 
-def _seen(context: ProgramContext, node: NodeSummary) -> tuple[int, ...]:
-    """Return the cores on which the program might run when the recording began."""
-    return next((one.cores for one in context.run.nodes if one.name == node.name), ())
+def _recorded_cores(context: ProgramContext, node: NodeSummary) -> tuple[int, ...]:
+    """Return the cores on which the program could run when the recording began."""
+    recorded = context.node(node.name)
+    return recorded.cores if recorded else ()
 
 
-def _in_want(context: ProgramContext, bound: _Bound) -> bool:
+def _needs_more(context: ProgramContext, binding: _Binding) -> bool:
     """Return whether the program could use more cores than it may run on."""
-    count = len(bound.cores)
-    if count == len(_seen(context, bound.node)) and may_be_threads(count, bound.of):
-        # It has no more than one hardware thread of each of its cores, as some sites want it:
-        # that is enough, unless more threads want to run.
-        threads = context.stat(bound.node, "job_runnable_threads")
-        return threads is not None and threads.mean > context.limit("threads_per_core") * count
+    count = len(binding.cores)
+    if count == len(_recorded_cores(context, binding.node)) and may_be_threads(
+        count, binding.job_cores
+    ):
+        # The program may have one hardware thread of each of its cores, as some sites want it.
+        # That is enough, unless more threads want to run.
+        threads = context.mean(binding.node, "job_runnable_threads")
+        return threads is not None and threads > context.limit("threads_per_core") * count
     # If other processes run there too, the program waits for the cores instead of using them.
-    waits = (main for main in bound.mains if main.process.wait_for_core_s)
-    in_line = any(context.is_loss(main.process.wait_for_core_s or 0.0, main) for main in waits)
-    return in_line or bound.used >= context.limit("used_percent") / 100 * count
+    waits = (main for main in binding.mains if main.process.wait_for_core_s)
+    is_waiting = any(context.is_loss(main.process.wait_for_core_s or 0.0, main) for main in waits)
+    return is_waiting or binding.used >= context.limit("used_percent") / 100 * count
 
 
-def _is_loss(context: ProgramContext, bound: _Bound) -> bool:
-    share = bound.lost_percent / 100
-    if bound.mains:
-        return context.is_loss(share * context.work_s(bound.mains[0]), bound.mains[0])
-    enough = bound.lost_percent >= context.limit("lost_percent")
+def _is_loss(context: ProgramContext, binding: _Binding) -> bool:
+    share = binding.lost_percent / 100
+    if binding.mains:
+        return context.is_loss(share * context.work_s(binding.mains[0]), binding.mains[0])
+    enough = binding.lost_percent >= context.limit("lost_percent")
     return enough and share * context.summary.elapsed_s >= context.limit("lost_min_s")
-
-
-def _finding(context: ProgramContext, bound: _Bound) -> Finding:
-    doings = (Doing.NATIVE, Doing.THREADS, Doing.LOADING, Doing.PYTHON)
-    return context.lost(
-        f"On {bound.node.name} the program may run on {len(bound.cores)} of the job's {bound.of} "
-        "cores, and needs more.",
-        share_percent=bound.lost_percent,
-        evidence=(
-            Evidence("cores it may run on", numbered(sorted(bound.cores))),
-            Evidence("cores used, mean", bound.used, "cores"),
-            Evidence("cores of the job", float(bound.of), "cores"),
-        ),
-        judged_by=["used_percent"],
-        action=(
-            "Find what binds it: `os.sched_setaffinity`, `taskset` or `numactl` in the script, "
-            "`OMP_PROC_BIND`, `GOMP_CPU_AFFINITY`, `KMP_AFFINITY`, or the launcher. "
-            "`taskset -cp $$` shows the binding; `srun --cpu-bind=none` turns Slurm's off."
-        ),
-        regain_percent=(0.0, bound.lost_percent),
-        lines=bound.mains[0].lines(*doings) if bound.mains else (),
-    )

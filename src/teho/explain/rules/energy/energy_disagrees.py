@@ -1,87 +1,72 @@
-"""A GPU's energy counter and its power do not agree."""
+"""A GPU's energy counter stopped, or does not agree with its power."""
 
 from __future__ import annotations
 
-from teho.explain.context import NodeGpu, RuleContext, name_all, per_place, span
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from collections.abc import Iterator
+
+from teho.explain.context import RuleContext
+from teho.explain.places import NodeGpu, name_all, per_place
+from teho.explain.rule import chosen
+from teho.explain.wording import span
+from teho.model.finding import Evidence, Finding, Severity
 from teho.model.missing import Missing
 
-__all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "energy_disagrees"
 RANK = 560
-SAYS = "a GPU's energy counter stood still, or does not agree with its power"
 SEVERITY = "remark"
 THRESHOLDS = {
-    "apart_percent": Threshold(
-        5.0,
-        "%",
-        "Teho's own choice: two sensors of one board that differ by more are not both right",
-    ),
+    "apart_percent": chosen(5.0, "%", "if two sensors of a board differ by more, one is wrong"),
 }
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Find counters that stood still, or that power does not bear out.
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Find counters that stopped, or that do not agree with the power.
 
-    If there is no counter, or no power to hold against it, the question does not arise.
+    If the counter or the power is missing, the question does not arise.
     """
-    stuck: list[tuple[NodeGpu, float]] = []
-    apart: list[tuple[NodeGpu, float]] = []
-    for of in context.gpus:
-        energy = of.gpu.energy
-        off, chance = energy.apart_percent, energy.chance_percent
+    stopped: list[tuple[NodeGpu, float]] = []
+    differing: list[tuple[NodeGpu, float]] = []
+    for gpu in context.gpus:
+        energy = gpu.gpu.energy
+        difference, chance = energy.apart_percent, energy.chance_percent
         if energy.stuck_s:
-            stuck.append((of, energy.stuck_s))
-        elif isinstance(off, Missing) or isinstance(chance, Missing):
+            stopped.append((gpu, energy.stuck_s))
+        elif isinstance(difference, Missing) or isinstance(chance, Missing):
             continue
-        elif abs(off) > max(context.limit("apart_percent"), chance):
-            apart.append((of, off))
-    findings = []
-    if stuck:
-        findings.append(_stuck(context, stuck))
-    if apart:
-        findings.append(_apart(context, apart))
-    return context.outcome(findings)
+        elif abs(difference) > max(context.limit("apart_percent"), chance):
+            differing.append((gpu, difference))
+    if stopped:
+        gpus = [gpu for gpu, _ in stopped]
+        yield context.finding(
+            Severity.REMARK,
+            f"The energy counter{'' if len(gpus) == 1 else 's'} of {name_all(gpus)} did not "
+            f"advance for {span([time_s for _, time_s in stopped], 's')} although power was drawn; "
+            "the energy is computed as power times time instead.",
+            evidence=(*per_place("counter stopped", "s", stopped), *_both(gpus)),
+            judged_by=["apart_percent"],
+            action="Report it to the site: the site's accounts may use the same counter.",
+            subjects=gpus,
+        )
+    if differing:
+        gpus = [gpu for gpu, _ in differing]
+        yield context.finding(
+            Severity.REMARK,
+            f"The energy counter{'' if len(gpus) == 1 else 's'} and the power of {name_all(gpus)} "
+            f"disagree by {span([abs(percent) for _, percent in differing], '%')}.",
+            evidence=(*per_place("counter above power times time", "%", differing), *_both(gpus)),
+            judged_by=["apart_percent"],
+            action=(
+                "Use the energy with care. Power is only sampled: `--every 200ms` samples more "
+                "often. If the two still disagree, one of the sensors is wrong."
+            ),
+            subjects=gpus,
+        )
 
 
-def _stuck(context: RuleContext, stuck: list[tuple[NodeGpu, float]]) -> Finding:
-    places = [of for of, _ in stuck]
-    one = len(places) == 1
-    return context.finding(
-        Severity.REMARK,
-        f"The energy counter{'' if one else 's'} of {name_all(places)} stood still for "
-        f"{span([time_s for _, time_s in stuck], 's')} while power was drawn; "
-        "energy is power times time instead.",
-        evidence=(*per_place("counter stood still", "s", stuck), *_both(places)),
-        judged_by=["apart_percent"],
-        action="Report it to the site: such a counter is wrong in the site's accounts as well.",
-        subjects=places,
-    )
-
-
-def _apart(context: RuleContext, apart: list[tuple[NodeGpu, float]]) -> Finding:
-    places = [of for of, _ in apart]
-    one = len(places) == 1
-    return context.finding(
-        Severity.REMARK,
-        f"The energy counter{'' if one else 's'} and the power of {name_all(places)} disagree by "
-        f"{span([abs(off) for _, off in apart], '%')}.",
-        evidence=(*per_place("counter above power times time", "%", apart), *_both(places)),
-        judged_by=["apart_percent"],
-        action=(
-            "Take the energy with care. Power is looked at now and then only: `--every 200ms` "
-            "looks more often, and if they still disagree, one of the two sensors is wrong."
-        ),
-        subjects=places,
-    )
-
-
-def _both(places: list[NodeGpu]) -> tuple[Evidence, ...]:
+def _both(gpus: list[NodeGpu]) -> tuple[Evidence, ...]:
     return tuple(
         evidence
         for label, figure in (("by the counter", "counter_j"), ("by power", "integrated_j"))
         for evidence in per_place(
-            label, "J", [(of, getattr(of.gpu.energy, figure)) for of in places]
+            label, "J", [(gpu, getattr(gpu.gpu.energy, figure)) for gpu in gpus]
         )
     )

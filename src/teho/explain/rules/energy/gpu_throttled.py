@@ -1,76 +1,62 @@
-"""A GPU's clocks were held down by heat."""
+"""Heat slowed a GPU, or the GPU was too hot."""
 
 from __future__ import annotations
 
-from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
-from teho.model.finding import Abstention, Finding, Severity, Threshold
+from collections.abc import Iterator
+from operator import ge
 
-__all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
+from teho.explain.context import RuleContext
+from teho.explain.limits import Level, compare_with_limits
+from teho.explain.places import NodeGpu, gauges
+from teho.explain.rule import chosen
+from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_throttled"
 RANK = 510
-SAYS = "a GPU was slowed by heat, or was too hot"
 SEVERITY = "warning"
 THRESHOLDS = {
     "temperature_c": Threshold(90.0, "°C", "Omnistat: 90 °C"),
-    "thermal_percent": Threshold(5.0, "%", "Teho's own choice: a few samples may be chance"),
+    "thermal_percent": chosen(5.0, "%", "a few samples may be chance"),
 }
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Find GPUs slowed by heat, or too hot.
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Find GPUs that heat slowed, or that were too hot.
 
-    Each of the two is found from its own signal, whether or not the other is there.
+    The two signals are judged separately: one of them is enough.
     """
     slowed: list[tuple[NodeGpu, float]] = []
-    hot: list[tuple[NodeGpu, float]] = []
-    for of in context.gpus:
-        heat = context.stat(of, "gpu_thermal_throttle_percent")
-        temperature = context.stat(of, "gpu_temperature_c")
-        if heat and heat.mean >= context.limit("thermal_percent"):
-            slowed.append((of, heat.mean))
-        elif temperature and temperature.max >= context.limit("temperature_c"):
-            hot.append((of, temperature.max))
-    findings = []
-    if slowed:
-        findings.append(_by_heat(context, slowed))
-    if hot:
-        findings.append(_too_hot(context, hot))
-    return context.outcome(findings)
-
-
-def _by_heat(context: RuleContext, slowed: list[tuple[NodeGpu, float]]) -> Finding:
-    places = [of for of, _ in slowed]
-    return context.finding(
-        Severity.WARNING,
-        f"{name_all(places)} {'was' if len(places) == 1 else 'were'} slowed by heat in "
-        f"{span([share for _, share in slowed], '%')} of the samples.",
-        evidence=(
-            *per_place("slowed by heat", "%", slowed),
-            *per_place("GPU temperature, highest", "°C", known(places, "gpu_temperature_c", "max")),
-        ),
-        judged_by=["thermal_percent"],
-        action=_cooling(context, places),
-        subjects=places,
+    others: list[tuple[NodeGpu, float | None]] = []
+    for gpu in context.gpus:
+        share = context.mean(gpu, "gpu_thermal_throttle_percent")
+        temperature = context.stat(gpu, "gpu_temperature_c")
+        if share is not None and share >= context.limit("thermal_percent"):
+            slowed.append((gpu, share))
+        else:
+            others.append((gpu, temperature.max if temperature else None))
+    yield from compare_with_limits(
+        context,
+        slowed,
+        [Level(Severity.WARNING, ge, "thermal_percent")],
+        sentence="{places} {was} slowed by heat in {figures} of the samples.",
+        label="slowed by heat",
+        further=lambda gpus: gauges(gpus, "gpu_temperature_c", "max"),
+        action=lambda gpus: _cooling(context, gpus),
+    )
+    yield from compare_with_limits(
+        context,
+        others,
+        [Level(Severity.WARNING, ge, "temperature_c")],
+        sentence="{places} reached {figures}.",
+        label="GPU temperature, highest",
+        unit="°C",
+        action=lambda gpus: _cooling(context, gpus),
     )
 
 
-def _too_hot(context: RuleContext, hot: list[tuple[NodeGpu, float]]) -> Finding:
-    places = [of for of, _ in hot]
-    return context.finding(
-        Severity.WARNING,
-        f"{name_all(places)} reached {span([degrees for _, degrees in hot], '°C')}.",
-        evidence=per_place("GPU temperature, highest", "°C", hot),
-        judged_by=["temperature_c"],
-        action=_cooling(context, places),
-        subjects=places,
-    )
-
-
-def _cooling(context: RuleContext, places: list[NodeGpu]) -> str:
-    nodes = ",".join(dict.fromkeys(of.node.name for of in places))
+def _cooling(context: RuleContext, gpus: list[NodeGpu]) -> str:
+    nodes = ",".join(dict.fromkeys(gpu.node.name for gpu in gpus))
     if context.scheduler is None:
         return "Clear the air inlets and check the fans with `nvidia-smi -q -d TEMPERATURE`."
     option = context.scheduler_advice.leave_out(nodes)
-    avoid = f" and leave the node out for now: {option}" if option else ""
-    return f"Cooling is the site's matter: report {nodes} to its support{avoid}."
+    avoid = f", and do not use the node until it is repaired: {option}" if option else ""
+    return f"Report {nodes} to the site's support, which is responsible for cooling{avoid}."

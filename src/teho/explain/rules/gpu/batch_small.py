@@ -1,36 +1,31 @@
-"""The batches are small for the GPU: it has room for larger ones, and too little to do."""
+"""Batches leave most of a GPU's memory free, and the GPU has too little work."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
-from teho.explain.context import NodeGpu, known
+from teho.explain.places import NodeGpu, recorded
 from teho.explain.program_context import ProgramContext, is_on_gpu
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.units import format_bytes
 
-__all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "batch_small"
 RANK = 260
-SAYS = "batches leave most of a GPU's memory free, and the GPU has too little to do"
 SEVERITY = "remark"
 THRESHOLDS = {
     "memory_percent": Threshold(
-        50.0,
-        "%",
-        "SageMaker's profiler rules, BatchSize: 70 %; Teho: half, so that twice as much fits",
+        50.0, "%", "SageMaker's profiler rules, BatchSize: 70 %; Teho: half, so that twice fits"
     ),
     "sm_active_percent": Threshold(80.0, "%", "as gpu_sm_low"),
     "busy_percent": Threshold(50.0, "%", "as gpu_low_use"),
 }
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
-    """Look at the memory and the use of GPUs that do not wait for data."""
-    # One that waits holds up those that wait for it.
+def judge(context: ProgramContext) -> Iterator[Finding]:
+    """Check the memory and the use of GPUs that do not wait for data."""
+    # A rank that waits for data delays the ranks that wait for it.
     if any(context.is_loss(main.feed.wait_s, main) for main in context.mains):
-        return []
+        return
     for main in context.mains:
         loader = context.loader_of(main)
         if loader is None or not is_on_gpu(main):
@@ -44,41 +39,42 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
         used, total = memory
         if used >= total * context.limit("memory_percent") / 100:
             continue
-        seen = [_use(context, of) for of in context.gpus_beside(main)]
-        uses = [use for use in seen if use is not None]
-        if len(uses) < len(seen) or not all(percent < limit for _, percent, limit in uses):
+        uses = [_low_use(context, gpu) for gpu in context.gpus_beside(main)]
+        low = [use for use in uses if use is not None]
+        if len(low) < len(uses):
             continue
-        label, percent, _ = max(uses, key=lambda use: use[1])
-        return [
-            context.finding(
-                Severity.REMARK,
-                f"Batches of {batch} leave {format_bytes(total - used)} of the GPU's "
-                f"{format_bytes(total)} free, and it has too little to do.",
-                evidence=(
-                    Evidence("batch", float(batch), "samples"),
-                    Evidence("GPU memory used, highest", used, "bytes"),
-                    Evidence("GPU memory used, highest share", 100 * used / total, "%"),
-                    Evidence(label, percent, "%"),
-                ),
-                judged_by=["memory_percent", "sm_active_percent", "busy_percent"],
-                action=(
-                    "`teho tune --allow batch-size -- …` tries batches of two, four and eight "
-                    "times the size, and says what they gain. They change what is learnt: the "
-                    "learning rate may have to follow."
-                ),
-            )
-        ]
-    return context.outcome([])
+        label, percent = max(low, key=lambda use: use[1])
+        context.forget_lacks()
+        yield context.finding(
+            Severity.REMARK,
+            f"Batches of {batch} leave {format_bytes(total - used)} of the GPU's "
+            f"{format_bytes(total)} free, and the GPU has too little work.",
+            evidence=(
+                Evidence("batch", float(batch), "samples"),
+                Evidence("GPU memory used, highest", used, "bytes"),
+                Evidence("GPU memory used, highest share", 100 * used / total, "%"),
+                Evidence(label, percent, "%"),
+            ),
+            judged_by=["memory_percent", "sm_active_percent", "busy_percent"],
+            action=(
+                "Try batches of two, four and eight times the size: "
+                "`teho tune --allow batch-size -- …` measures the gain. Larger batches change the "
+                "training: the learning rate may have to change too."
+            ),
+        )
+        return
 
 
-def _use(context: ProgramContext, of: NodeGpu) -> tuple[str, float, float] | None:
-    """Return how much of a GPU had work while it was at work, or else for how long it had any.
+def _low_use(context: ProgramContext, gpu: NodeGpu) -> tuple[str, float] | None:
+    """Return how much of a GPU had work, or how long it was busy: a label and a share in %.
 
-    A label, a share in % and the limit of that share; None, and noted, where neither is known.
+    None if the share is not low. None, and noted, if neither is known.
     """
-    if known([of], "gpu_sm_active_percent", "mean"):
-        active = context.while_working(of, "gpu_sm_active_percent")
+    if recorded([gpu], "gpu_sm_active_percent"):
+        active = context.at_work(gpu, "gpu_sm_active_percent")
         if active is not None:
-            return "SM activity while at work", active, context.limit("sm_active_percent")
-    busy = context.stat(of, "gpu_busy_percent")
-    return ("GPU busy, mean", busy.mean, context.limit("busy_percent")) if busy else None
+            low = active < context.limit("sm_active_percent")
+            return ("SM activity while at work", active) if low else None
+    busy = context.mean(gpu, "gpu_busy_percent")
+    low = busy is not None and busy < context.limit("busy_percent")
+    return ("GPU busy, mean", busy) if busy is not None and low else None

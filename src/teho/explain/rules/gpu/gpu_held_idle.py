@@ -1,98 +1,55 @@
-"""The program held a GPU's memory and computed nothing on it."""
+"""The program used a GPU's memory and computed nothing on it."""
 
 from __future__ import annotations
 
-from teho.explain.context import (
-    GpuUse,
-    NodeGpu,
-    RuleContext,
-    ever,
-    highest_use,
-    known,
-    name_all,
-    per_place,
-)
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Abstention, Finding, Severity, Threshold
-from teho.model.missing import Missing, Reason
+from collections.abc import Iterator
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
+from teho.explain.context import RuleContext, highest_use
+from teho.explain.places import ever_above_zero, gauges, name_all
+from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
+from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_held_idle"
 RANK = 70
-SAYS = "the program used a GPU's memory and computed nothing on it"
 SEVERITY = "critical"
 THRESHOLDS = {
     "busy_max_percent": Threshold(
-        1.0, "%", "as gpu_never_used; a process of the job that sits there is all the difference"
+        1.0, "%", "as gpu_never_used; the difference is that the job has a process on the GPU"
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
 MUTES = Mutes(
-    (
-        *STARVED,
-        "communication_bound",
-        "rank_imbalance",
-        "gpu_sm_low",
-        "gpu_low_occupancy",
-        "copies_from_pageable_memory",
-        "data_fits_gpu",
-        "waits_for_device",
-        "problem_too_small",
-        "batch_small",
-    ),
-    because="a GPU that the program computes nothing on waits for nothing",
+    (*STARVED, *UNEVEN, *DEEP_GPU, *GPU_PROGRAM),
+    because="a GPU without work of the program does not wait for anything",
 )
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Find GPUs that a process of the job sat on and that nothing ever ran on."""
-    held: list[tuple[NodeGpu, GpuUse]] = []
-    for of in context.gpus:
-        use = context.use(of)
-        if (
-            use is None
-            or not use.was_none(context.limit("busy_max_percent"))
-            or not _sat_on(context, of)
-        ):
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Find GPUs with a process of the job on which nothing ever ran."""
+    idle = []
+    for gpu in context.gpus:
+        use = context.use(gpu)
+        if use is None or not use.is_none(context.limit("busy_max_percent")):
             continue
-        samples = use.stat.covered_s / context.period_s(of.node.name)
-        if samples >= context.limit("samples_min"):
-            held.append((of, use))
-        else:
-            too_few = Missing(Reason.UNRECORDED, f"only {samples:.0f} samples")
-            context.figure(of, use.label, too_few)
-    return context.outcome([_finding(context, held)] if held else [])
-
-
-def _sat_on(context: RuleContext, of: NodeGpu) -> bool:
-    """Return whether a process of the job held the GPU; noted where nobody knows."""
-    if ever(of, "gpu_job_processes") or ever(of, "gpu_job_memory_bytes"):
-        return True
-    context.stat(of, "gpu_job_processes")
-    return False
-
-
-def _finding(context: RuleContext, held: list[tuple[NodeGpu, GpuUse]]) -> Finding:
-    places = [of for of, _ in held]
-    them = "it" if len(places) == 1 else "them"
-    return context.finding(
+        if not ever_above_zero(gpu, "gpu_job_processes", "gpu_job_memory_bytes"):
+            # Notes if it is not known.
+            context.stat(gpu, "gpu_job_processes")
+        elif context.has_enough_samples(gpu, use):
+            idle.append((gpu, use))
+    if not idle:
+        return
+    gpus = [gpu for gpu, _ in idle]
+    yield context.finding(
         Severity.CRITICAL,
-        f"The program held {name_all(places)} and computed nothing on {them}.",
+        f"The program used memory of {name_all(gpus)} and computed nothing there.",
         evidence=(
-            *highest_use(held),
-            *per_place(
-                "memory that the program held there",
-                "bytes",
-                known(places, "gpu_job_memory_bytes", "max"),
-            ),
+            *highest_use(idle),
+            *gauges(gpus, "gpu_job_memory_bytes", "max", "memory that the program used there"),
         ),
         judged_by=["busy_max_percent"],
         action=(
-            "See that the work goes to the GPU, not only its memory: PyTorch needs "
-            "`model.to('cuda')` and the batches there as well; TensorFlow and JAX take the memory "
-            "of every GPU that they see, and name those they compute on with "
-            '`python -c "import jax; print(jax.devices())"`.'
+            "Move the work to the GPU, not only its memory. PyTorch: `model.to('cuda')`, and the "
+            "batches as well. TensorFlow and JAX take the memory of every GPU that they see; "
+            '`python -c "import jax; print(jax.devices())"` names the GPUs on which they compute.'
         ),
-        subjects=places,
+        subjects=gpus,
     )

@@ -1,80 +1,74 @@
-"""The job holds GPUs that the program cannot see."""
+"""The job has more GPUs than the program can see."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from teho.explain import advice
-from teho.explain.context import NodeGpu, RuleContext, allocation_of, name_all, per_place
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.explain.context import RuleContext, allocation_of
+from teho.explain.places import gpus_of, name_all, per_place
+from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
-__all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "gpu_invisible"
 RANK = 30
-SAYS = "the job has more GPUs than the program can see"
 SEVERITY = "critical"
 THRESHOLDS = {
-    "hidden_min": Threshold(
-        1.0, "GPUs", "none needed: a GPU that the job holds and the program cannot see is lost"
-    ),
+    "hidden_min": Threshold(1.0, "GPUs", "none needed: a GPU that the program cannot see is lost"),
 }
 
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Compare the GPUs that the scheduler gave with those that the program sees.
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Compare the GPUs that the scheduler gave with the GPUs that the program sees.
 
-    Of several tasks on a node the recorder sees with the eyes of one: where each may see as many
-    others, nothing is known to be hidden.
+    If a node has several tasks, the recorder sees the GPUs of one task. The other tasks may see the
+    rest: then the rule does not judge.
     """
     alike: dict[tuple[int, int], list[NodeSummary]] = {}
     tasks = {node.name: max(1, len(node.ranks)) for node in context.run.nodes}
     for node in context.summary.nodes:
         allocation = allocation_of(context.run, node.name)
-        held, seen = allocation.gpus_held, len(node.gpus)
+        given, seen = allocation.gpus_held, len(node.gpus)
         if allocation.scheduler is None:
             continue
-        if held is None:
+        if given is None:
             if seen:
-                context.figure(node, "number of GPUs held", Missing(Reason.UNRECORDED))
-        elif seen < held <= seen * tasks[node.name]:
+                context.figure(node, "number of allocated GPUs", Missing(Reason.UNRECORDED))
+        elif seen < given <= seen * tasks[node.name]:
             context.figure(node, "GPUs that its other tasks see", Missing(Reason.UNRECORDED))
-        elif held - seen >= context.limit("hidden_min"):
-            alike.setdefault((held, seen), []).append(node)
-    return context.outcome(
-        [_finding(context, held, seen, nodes) for (held, seen), nodes in alike.items()]
-    )
+        elif given - seen >= context.limit("hidden_min"):
+            alike.setdefault((given, seen), []).append(node)
+    for (given, seen), nodes in alike.items():
+        yield _finding(context, given, seen, nodes)
 
 
-def _finding(context: RuleContext, held: int, seen: int, nodes: list[NodeSummary]) -> Finding:
+def _finding(context: RuleContext, given: int, seen: int, nodes: list[NodeSummary]) -> Finding:
     environment = context.run.environment
-    given = {name: environment[name] for name in _VARIABLES if name in environment}
-    visible = [NodeGpu(nodes[0], gpu) for gpu in nodes[0].gpus]
-    fewer = (
-        advice.use_gpus(context.scheduler, visible, 1)
-        if seen
-        else "leave the GPU out of the request"
-    )
+    variables = {name: environment[name] for name in _VARIABLES if name in environment}
+    fewer = "leave the GPU out of the request"
+    if seen:
+        fewer = advice.use_gpus(context.scheduler, gpus_of(nodes[0]), 1)
     return context.finding(
         Severity.CRITICAL,
-        f"The job holds {held} GPU{'s' if held > 1 else ''} on {name_all(nodes)}"
-        f"{' each' if len(nodes) > 1 else ''}, and the program can see {seen or 'none'}.",
+        f"The job has {given} GPU{'s' if given > 1 else ''} on {name_all(nodes)}"
+        f"{' each' if len(nodes) > 1 else ''}, but the program can see "
+        f"{f'only {seen}' if seen else 'none'}.",
         evidence=(
-            *per_place("GPUs held", "", [(node, float(held)) for node in nodes]),
+            *per_place("GPUs of the job", "", [(node, float(given)) for node in nodes]),
             *per_place("GPUs visible", "", [(node, float(seen)) for node in nodes]),
-            *(Evidence(name, value or "set, and empty") for name, value in given.items()),
+            *(Evidence(name, value or "set, and empty") for name, value in variables.items()),
         ),
         judged_by=["hidden_min"],
-        action=f"{_reveal(context, list(given))}; or {fewer}.",
+        action=f"{_reveal(context, list(variables))}; or {fewer}.",
         subjects=nodes,
     )
 
 
-def _reveal(context: RuleContext, given: list[str]) -> str:
-    if given:
-        return f"See whether `unset {' '.join(given)}` before the program shows them all"
+def _reveal(context: RuleContext, variables: list[str]) -> str:
+    if variables:
+        return f"Try `unset {' '.join(variables)}` before the program starts"
     return (
         context.scheduler_advice.show_gpus() or "Find what hides them: `env | grep VISIBLE_DEVICES`"
     )

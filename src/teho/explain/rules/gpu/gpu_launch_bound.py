@@ -1,16 +1,16 @@
-"""A GPU always had a kernel running, and kernels too small to fill it."""
+"""A GPU was busy with kernels too small to fill it."""
 
 from __future__ import annotations
 
-from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
-from teho.explain.rule import Mutes
-from teho.model.finding import Abstention, Finding, Severity, Threshold
+from collections.abc import Iterator
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
+from teho.explain.context import RuleContext
+from teho.explain.places import NodeGpu, gauges, name_all, per_place, recorded
+from teho.explain.rule import DEEP_GPU, Mutes
+from teho.explain.wording import span
+from teho.model.finding import Finding, Severity, Threshold
 
-KIND = "gpu_launch_bound"
 RANK = 390
-SAYS = "a GPU was busy with kernels too small to fill it"
 SEVERITY = "warning"
 THRESHOLDS = {
     "busy_percent": Threshold(
@@ -23,67 +23,62 @@ THRESHOLDS = {
         50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
     ),
 }
-MUTES = Mutes(
-    ("gpu_sm_low", "gpu_low_occupancy"),
-    because="it says why few multiprocessors had work",
-)
+MUTES = Mutes(DEEP_GPU, because="it says why few multiprocessors had work")
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
+def judge(context: RuleContext) -> Iterator[Finding]:
     """Find GPUs that were busy with few of their multiprocessors, most of the time.
 
-    Only the launches themselves would prove it: what is seen is that kernels follow each other
-    and that none of them fills the GPU.
+    Only a trace of the kernel launches would prove it. The recording shows that kernels follow each
+    other and that none of them fills the GPU.
     """
-    found: list[tuple[NodeGpu, float]] = []
-    for of in context.gpus:
-        share = _share(context, of)
-        if share is not None and share > context.limit("time_percent"):
-            found.append((of, share))
-    return context.outcome([_finding(context, found)] if found else [])
+    shares = [
+        (gpu, share)
+        for gpu in context.gpus
+        if (share := _share(context, gpu)) is not None and share > context.limit("time_percent")
+    ]
+    if not shares:
+        return
+    gpus = [gpu for gpu, _ in shares]
+    active = [mean for _, mean in recorded(gpus, "gpu_sm_active_percent")]
+    waits = (
+        " A GPU that waits for others in a communication kernel looks the same: measure a step on "
+        "one GPU."
+        if len(context.gpus) > 1
+        else ""
+    )
+    yield context.finding(
+        Severity.WARNING,
+        f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} busy with small kernels: "
+        f"{span(active, '%')} of the multiprocessors had work.",
+        evidence=(
+            *per_place("time busy with few multiprocessors", "%", shares),
+            *gauges(gpus, "gpu_busy_percent"),
+            *gauges(gpus, "gpu_sm_active_percent"),
+        ),
+        judged_by=["time_percent", "busy_percent", "sm_active_percent"],
+        action=(
+            "Give each kernel more work, with a larger `batch_size`, and launch fewer kernels: "
+            '`torch.compile(model, mode="reduce-overhead")` joins kernels and replays them as a '
+            f"CUDA graph; `jax.jit` around the whole step does the same for JAX.{waits}"
+        ),
+        subjects=gpus,
+    )
 
 
-def _share(context: RuleContext, of: NodeGpu) -> float | None:
-    """Return the share of the recorded bins, in %, that were busy with few multiprocessors."""
-    busy = context.series(of, "gpu_busy_percent")
+def _share(context: RuleContext, gpu: NodeGpu) -> float | None:
+    """Return the share of the recorded bins that were busy with few multiprocessors, in %."""
+    busy = context.series(gpu, "gpu_busy_percent")
     if busy is None:
         return None
     least, below = context.limit("busy_percent"), context.limit("sm_active_percent")
-    seen = [share for share in busy if share is not None]
-    if 100 * sum(share >= least for share in seen) <= context.limit("time_percent") * len(seen):
+    known = [share for share in busy if share is not None]
+    if 100 * sum(share >= least for share in known) <= context.limit("time_percent") * len(known):
         return None
-    active = context.series(of, "gpu_sm_active_percent")
+    active = context.series(gpu, "gpu_sm_active_percent")
     verdicts = [
         share >= least and part < below
         for share, part in zip(busy, active or (), strict=False)
         if share is not None and part is not None
     ]
     return 100 * sum(verdicts) / len(verdicts) if verdicts else None
-
-
-def _finding(context: RuleContext, found: list[tuple[NodeGpu, float]]) -> Finding:
-    places = [of for of, _ in found]
-    active = known(places, "gpu_sm_active_percent", "mean")
-    waits = (
-        " A GPU that waits for others in a communication kernel looks the same: time a step on one "
-        "GPU."
-        if len(context.gpus) > 1
-        else ""
-    )
-    return context.finding(
-        Severity.WARNING,
-        f"{name_all(places)} {'was' if len(places) == 1 else 'were'} busy with small kernels: "
-        f"{span([mean for _, mean in active], '%')} of the multiprocessors had work.",
-        evidence=(
-            *per_place("time busy with few multiprocessors", "%", found),
-            *per_place("GPU busy, mean", "%", known(places, "gpu_busy_percent", "mean")),
-            *per_place("SM activity, mean", "%", active),
-        ),
-        judged_by=["time_percent", "busy_percent", "sm_active_percent"],
-        action=(
-            "Give each kernel more to do, with a larger `batch_size`, and launch fewer of them: "
-            '`torch.compile(model, mode="reduce-overhead")` joins kernels and replays them as a '
-            f"CUDA graph; `jax.jit` around the whole step does the same for JAX.{waits}"
-        ),
-        subjects=places,
-    )

@@ -1,24 +1,20 @@
-"""A GPU was held and never used."""
+"""Nothing ran on a GPU, and no process of the job was seen on it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from teho.explain import advice
-from teho.explain.context import GpuUse, NodeGpu, RuleContext, ever, highest_use, name_all
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Abstention, Finding, Severity, Threshold
-from teho.model.missing import Missing, Reason
+from teho.explain.context import RuleContext, highest_use
+from teho.explain.places import NodeGpu, ever_above_zero, name_all
+from teho.explain.rule import DEEP_GPU, GPU_PROGRAM, STARVED, UNEVEN, Mutes
+from teho.model.finding import Finding, Severity, Threshold
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "gpu_never_used"
 RANK = 50
-SAYS = "nothing ran on a GPU, and no process of the job was seen on it"
 SEVERITY = "critical"
 THRESHOLDS = {
     "busy_max_percent": Threshold(
-        1.0,
-        "%",
-        "Jobstats marks a GPU at exactly 0 %; Teho allows for less than 1 % of others' work",
+        1.0, "%", "Jobstats marks a GPU at exactly 0 %; Teho allows less than 1 %, by other users"
     ),
     "samples_min": Threshold(10.0, "samples", "nvbench: at least 10 samples before a verdict"),
 }
@@ -28,74 +24,54 @@ MUTES = Mutes(
         "gpu_one_idle",
         "gpu_held_idle",
         *STARVED,
-        "communication_bound",
-        "rank_imbalance",
-        "gpu_sm_low",
-        "gpu_low_occupancy",
-        "copies_from_pageable_memory",
-        "data_fits_gpu",
-        "waits_for_device",
-        "problem_too_small",
-        "batch_small",
+        *UNEVEN,
+        *DEEP_GPU,
+        *GPU_PROGRAM,
     ),
     because="never is less than low, and a GPU that the program does not use waits for nothing",
 )
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Find GPUs that nothing ever ran on and that no process of the job sat on.
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Find GPUs on which nothing ever ran, and without a process of the job.
 
-    A process on an idle GPU (TensorFlow takes the memory of all) leaves the case to
-    the rules of GPUs that are used too little.
+    A process on an idle GPU (TensorFlow takes the memory of all GPUs) is a case for other rules.
     """
-    unused: list[tuple[NodeGpu, GpuUse]] = []
-    for of in context.gpus:
-        use = context.use(of)
-        if use is None or not _enough_samples(context, of, use):
-            continue
-        if use.was_none(context.limit("busy_max_percent")) and not _held_by_job(of):
-            unused.append((of, use))
-    return context.outcome([_finding(context, unused)] if unused else [])
-
-
-def _held_by_job(of: NodeGpu) -> bool:
-    return ever(of, "gpu_job_processes") or ever(of, "gpu_job_memory_bytes")
-
-
-def _enough_samples(context: RuleContext, of: NodeGpu, use: GpuUse) -> bool:
-    samples = use.stat.covered_s / context.period_s(of.node.name)
-    if samples >= context.limit("samples_min"):
-        return True
-    too_few = Missing(Reason.UNRECORDED, f"only {samples:.0f} samples")
-    return context.figure(of, use.label, too_few) is not None
-
-
-def _finding(context: RuleContext, unused: list[tuple[NodeGpu, GpuUse]]) -> Finding:
-    idle = [of for of, _ in unused]
-    return context.finding(
-        Severity.CRITICAL,
-        f"{name_all(idle)} {'was' if len(idle) == 1 else 'were'} never used.",
-        evidence=highest_use(unused),
-        judged_by=["busy_max_percent"],
-        action=_action(context, idle),
-        subjects=idle,
-    )
-
-
-def _action(context: RuleContext, idle: list[NodeGpu]) -> str:
-    scheduler = context.scheduler
-    names = {of.key for of in idle}
-    used = [of for of in context.gpus if of.key not in names]
-    if not used:
-        ask = "do not ask for one" if scheduler else "nothing need be changed"
-        return (
-            "Check that the program finds a GPU: "
-            '`python -c "import torch; print(torch.cuda.is_available())"`, and that it moves its '
-            f"work there, as `model.to('cuda')`. If it is not meant to use a GPU, {ask}."
+    limit = context.limit("busy_max_percent")
+    unused = [
+        (gpu, use)
+        for gpu in context.gpus
+        if (use := context.use(gpu))
+        and context.has_enough_samples(gpu, use)
+        and use.is_none(limit)
+        and not ever_above_zero(gpu, "gpu_job_processes", "gpu_job_memory_bytes")
+    ]
+    if unused:
+        gpus = [gpu for gpu, _ in unused]
+        yield context.finding(
+            Severity.CRITICAL,
+            f"{name_all(gpus)} {'was' if len(gpus) == 1 else 'were'} never used.",
+            evidence=highest_use(unused),
+            judged_by=["busy_max_percent"],
+            action=_action(context, gpus),
+            subjects=gpus,
         )
-    asked = advice.use_gpus(scheduler, used, len(context.run.nodes))
-    each = advice.process_for_each(scheduler, idle[0].node, len(context.run.nodes))
+
+
+def _action(context: RuleContext, unused: list[NodeGpu]) -> str:
+    keys = {gpu.key for gpu in unused}
+    used = [gpu for gpu in context.gpus if gpu.key not in keys]
+    if not used:
+        otherwise = "do not request one" if context.scheduler else "change nothing"
+        return (
+            "Check that the program finds a GPU, "
+            '`python -c "import torch; print(torch.cuda.is_available())"`, and that it moves its '
+            f"work there: `model.to('cuda')`. If it needs no GPU, {otherwise}."
+        )
+    nodes = len(context.run.nodes)
+    fewer = advice.use_gpus(context.scheduler, used, nodes)
+    each = advice.process_for_each(context.scheduler, unused[0].node, nodes)
     return (
-        f"Request only the GPUs that you use: {asked}. Or use all of them, with one process per "
+        f"Request only the GPUs that you use: {fewer}. Or use all of them, with one process per "
         f"GPU: {each} and DistributedDataParallel."
     )

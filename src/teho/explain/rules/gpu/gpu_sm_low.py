@@ -1,70 +1,57 @@
-"""A GPU was busy, and much of it had no work."""
+"""A GPU was busy, but many of its multiprocessors had no work."""
 
 from __future__ import annotations
 
-from teho.explain.context import NodeGpu, RuleContext, known, name_all, per_place, span
+from collections.abc import Iterator
+from operator import lt
+
+from teho.explain.context import RuleContext
+from teho.explain.limits import Level, compare_with_limits
+from teho.explain.places import NodeGpu, gauges, recorded
 from teho.explain.rule import Mutes
-from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.model.finding import Finding, Severity, Threshold
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "gpu_sm_low"
 RANK = 420
-SAYS = "a GPU was busy, but many of its multiprocessors had no work"
 SEVERITY = "warning, remark"
 THRESHOLDS = {
     "sm_active_percent": Threshold(
-        80.0,
-        "%",
-        "Alliance, best practices: keep SM activity above 80 %; DCGM's manual: 80 % is necessary",
+        80.0, "%", "Alliance, best practices: keep SM activity above 80 %; DCGM's manual: the same"
     ),
     "warning_percent": Threshold(
         50.0, "%", "DCGM's manual: SM activity below 50 % is likely ineffective use of the GPU"
     ),
 }
-MUTES = Mutes(
-    ("gpu_low_occupancy",),
-    because="multiprocessors without work hold no warps either",
-)
+MUTES = Mutes(("gpu_low_occupancy",), because="multiprocessors without work have no warps either")
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Find GPUs whose multiprocessors were without work while the GPU counted as busy."""
-    bands: dict[Severity, list[tuple[NodeGpu, float]]] = {severity: [] for severity in Severity}
-    for of in context.gpus:
-        active = context.while_working(of, "gpu_sm_active_percent")
-        if active is None or active >= context.limit("sm_active_percent"):
-            continue
-        grave = active < context.limit("warning_percent")
-        bands[Severity.WARNING if grave else Severity.REMARK].append((of, active))
-    return context.outcome(
-        [_finding(context, severity, band) for severity, band in bands.items() if band]
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Find GPUs with multiprocessors without work while the GPU counted as busy."""
+    yield from compare_with_limits(
+        context,
+        [(gpu, context.at_work(gpu, "gpu_sm_active_percent")) for gpu in context.gpus],
+        [
+            Level(Severity.WARNING, lt, "warning_percent"),
+            Level(Severity.REMARK, lt, "sm_active_percent"),
+        ],
+        sentence=lambda gpus: (
+            f"{{places}} used {{figures}} of {{its}} multiprocessors{_when(gpus)}."
+        ),
+        label=lambda gpus: f"SM activity{_when(gpus)}",
+        further=lambda gpus: gauges(gpus, "gpu_busy_percent"),
+        judged_by=["at_work_percent"],
+        action=_action,
     )
 
 
-def _finding(
-    context: RuleContext, severity: Severity, found: list[tuple[NodeGpu, float]]
-) -> Finding:
-    places = [of for of, _ in found]
-    its = "its" if len(places) == 1 else "their"
-    busy = known(places, "gpu_busy_percent", "mean")
-    when = " while at work" if busy else ""
-    limits = ["sm_active_percent", "at_work_percent"]
-    is_slice = all(of.gpu.device.parent_id for of in places)
-    one, smaller = ("slice", "") if is_slice else ("GPU", ", or a MIG slice,")
-    return context.finding(
-        severity,
-        f"{name_all(places)} used {span([active for _, active in found], '%')} of {its} "
-        f"multiprocessors{when}.",
-        evidence=(
-            *per_place(f"SM activity{when}", "%", found),
-            *(per_place("GPU busy, mean", "%", busy) if busy else ()),
-        ),
-        judged_by=["warning_percent", *limits] if severity is Severity.WARNING else limits,
-        action=(
-            "Give the GPU more at a time, with a larger `batch_size`, and fewer, larger kernels: "
-            f"`torch.compile(model)`. If it does not fill this {one}, a smaller one{smaller} "
-            "may do the same for less."
-        ),
-        subjects=places,
+def _when(gpus: list[NodeGpu]) -> str:
+    """Return when the activity was measured: without a busy share, over the whole run."""
+    return " while at work" if recorded(gpus, "gpu_busy_percent") else ""
+
+
+def _action(gpus: list[NodeGpu]) -> str:
+    is_slice = all(gpu.gpu.device.parent_id for gpu in gpus)
+    smaller = "slice, a smaller one" if is_slice else "GPU, a smaller one, or a MIG slice,"
+    return (
+        "Give the GPU more work at a time, with a larger `batch_size`, and fewer, larger kernels: "
+        f"`torch.compile(model)`. If it does not fill this {smaller} may do the same for less."
     )

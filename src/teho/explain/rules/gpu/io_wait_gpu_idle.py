@@ -1,18 +1,19 @@
-"""The GPUs idled while the program waited for storage."""
+"""All GPUs of a node were idle while the program waited for storage."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import gt
+
 from teho.explain import advice
-from teho.explain.context import RuleContext, Series, known, per_place, span, the_gpus
-from teho.explain.rule import Mutes
-from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.explain.context import RuleContext, Series
+from teho.explain.limits import Level, compare_with_limits
+from teho.explain.places import gauges, the_gpus
+from teho.explain.rule import Mutes, chosen
+from teho.model.finding import Finding, Severity, Threshold
 from teho.model.summary import NodeSummary
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "io_wait_gpu_idle"
 RANK = 330
-SAYS = "all GPUs of a node were idle while the program waited for storage"
 SEVERITY = "warning"
 THRESHOLDS = {
     "gpu_below_percent": Threshold(
@@ -24,31 +25,31 @@ THRESHOLDS = {
     "time_percent": Threshold(
         50.0, "%", "SageMaker's profiler rules: for more than 50 % of the time"
     ),
-    "waiting_cores_min": Threshold(
-        0.5,
-        "cores",
-        "Teho's own choice: with few threads on many cores, compare with the threads that run",
+    "waiting_cores_min": chosen(
+        0.5, "cores", "few threads on many cores count by the running threads"
     ),
 }
-MUTES = Mutes(
-    ("communication_bound", "batch_small"),
-    because="storage explains the waiting",
-)
+MUTES = Mutes(("communication_bound", "batch_small"), because="storage explains the waiting")
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Find nodes that spent most of their time with idle GPUs and cores waiting for I/O.
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Find nodes with idle GPUs and cores that wait for I/O, for most of the time.
 
-    SageMaker's condition asks for half of the cores to wait. A single reading thread
-    on many cores never reaches that, so a bin also counts where at least half a core
-    waits and more cores wait than threads want to run.
+    SageMaker's condition is that half of the cores wait. One reading thread on many cores never
+    meets it. So a bin also counts if at least half a core waits and more cores wait than threads
+    want to run.
     """
-    shares: list[tuple[NodeSummary, float]] = []
-    for node in context.summary.nodes:
-        share = _share(context, node) if node.gpus else None
-        if share is not None and share > context.limit("time_percent"):
-            shares.append((node, share))
-    return context.outcome([_finding(context, shares)] if shares else [])
+    yield from compare_with_limits(
+        context,
+        [(node, _share(context, node)) for node in context.summary.nodes if node.gpus],
+        [Level(Severity.WARNING, gt, "time_percent")],
+        name=the_gpus,
+        sentence="{places} idled {figures} of the time while the program waited for storage.",
+        label="time with idle GPUs and I/O wait",
+        further=lambda nodes: gauges(nodes, "cpu_iowait_percent"),
+        judged_by=["gpu_below_percent", "iowait_percent", "waiting_cores_min"],
+        action=_action,
+    )
 
 
 def _share(context: RuleContext, node: NodeSummary) -> float | None:
@@ -57,7 +58,7 @@ def _share(context: RuleContext, node: NodeSummary) -> float | None:
     iowait = context.series(node, "cpu_iowait_percent")
     if gpu is None or iowait is None:
         return None
-    # Helps where it is known; SageMaker's own condition does without.
+    # SageMaker's condition does not need it.
     runnable: Series = node.series.get("job_runnable_threads", [])
     if len(runnable) != len(iowait):
         runnable = [None] * len(iowait)
@@ -80,23 +81,11 @@ def _waits(context: RuleContext, cores: int, iowait_percent: float, runnable: fl
     )
 
 
-def _finding(context: RuleContext, shares: list[tuple[NodeSummary, float]]) -> Finding:
-    nodes = [node for node, _ in shares]
+def _action(nodes: list[NodeSummary]) -> str:
     workers = advice.loader_workers(nodes[0].cores, len(nodes[0].gpus))
-    return context.finding(
-        Severity.WARNING,
-        f"{the_gpus(nodes)} idled while the program waited for storage, "
-        f"{span([share for _, share in shares], '%')} of the time.",
-        evidence=(
-            *per_place("time with idle GPUs and I/O wait", "%", shares),
-            *per_place("I/O wait, mean", "%", known(nodes, "cpu_iowait_percent", "mean")),
-        ),
-        judged_by=["time_percent", "gpu_below_percent", "iowait_percent", "waiting_cores_min"],
-        action=(
-            "Copy the data to the node's own disk at the start of the job, "
-            '`cp data.tar "$TMPDIR"` (or the site\'s `$LOCAL_SCRATCH`, `$SLURM_TMPDIR`), keep many '
-            "small files in one (tar, WebDataset, HDF5), and "
-            f"read ahead in parallel: `DataLoader(num_workers={workers}, prefetch_factor=4)`."
-        ),
-        subjects=nodes,
+    return (
+        "Copy the data to the node's own disk at the start of the job: "
+        '`cp data.tar "$TMPDIR"` (or the site\'s `$LOCAL_SCRATCH`, `$SLURM_TMPDIR`). Pack small '
+        "files into one (tar, WebDataset, HDF5), and "
+        f"read in parallel: `DataLoader(num_workers={workers}, prefetch_factor=4)`."
     )

@@ -1,24 +1,19 @@
-"""The steps are so small that a GPU gains nothing by them."""
+"""Steps of a small model are so short that a GPU has little work."""
 
 from __future__ import annotations
 
-from teho.explain.context import in_lines
-from teho.explain.program_context import ProgramContext
-from teho.explain.rule import Mutes
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from collections.abc import Iterator
+
+from teho.explain.program_context import ProgramContext, in_lines
+from teho.explain.rule import Mutes, chosen
+from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import Doing
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "problem_too_small"
 RANK = 250
-SAYS = "steps of a small model are so short that a GPU has little to do"
 SEVERITY = "warning"
 THRESHOLDS = {
-    "step_ms": Threshold(
-        5.0, "ms", "Teho's own choice: some 500 kernels of 10 µs, the time that starting them takes"
-    ),
-    "model_mib": Threshold(10.0, "MiB", "Teho's own choice: it fits into the caches of a CPU"),
+    "step_ms": chosen(5.0, "ms", "some 500 kernels of 10 µs, the time that starting them takes"),
+    "model_mib": chosen(10.0, "MiB", "it fits into the caches of a CPU"),
     "busy_percent": Threshold(50.0, "%", "as gpu_low_use"),
 }
 MUTES = Mutes(
@@ -27,15 +22,13 @@ MUTES = Mutes(
 )
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
-    """Look at short steps of a small model on a GPU that has little to do."""
+def judge(context: ProgramContext) -> Iterator[Finding]:
+    """Find short steps of a small model on a GPU with little work."""
     for main in context.mains if context.gpus else ():
         progress = main.process.progress[-1] if main.process.progress else None
         size = main.library.get("parameter_bytes")
         pace = progress.steps_per_s if progress else None
-        if not pace or not isinstance(size, int):
-            continue
-        if main.library.get("devices") == ["cpu"]:
+        if not pace or not isinstance(size, int) or main.library.get("devices") == ["cpu"]:
             continue
         step_ms = 1000 / pace
         if size > context.limit("model_mib") * 1024**2 or step_ms > context.limit("step_ms"):
@@ -43,23 +36,22 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
         busy = context.gpu_busy_percent(main)
         if busy is None or busy >= context.limit("busy_percent"):
             continue
-        return [
-            context.finding(
-                Severity.WARNING,
-                f"Each step takes {step_ms:.2g} ms, and the GPU is busy for {busy:.0f} % of the "
-                "time: there is too little to do for it.",
-                evidence=(
-                    Evidence("step, mean", step_ms / 1000, "s"),
-                    Evidence("model's parameters", float(size), "bytes"),
-                    Evidence("GPU busy, mean", busy, "%"),
-                    *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),
-                ),
-                judged_by=["step_ms", "model_mib", "busy_percent"],
-                action=(
-                    "Run it on a few CPU cores and compare the time: they may be as fast. To use "
-                    "the GPU, do more in a step: a larger batch, several models at once, or "
-                    "several steps in one call with `torch.compile` or CUDA graphs."
-                ),
-            )
-        ]
-    return context.outcome([])
+        context.forget_lacks()
+        yield context.finding(
+            Severity.WARNING,
+            f"A step takes only {step_ms:.2g} ms, and the GPU is busy {busy:.0f} % of the time: "
+            "the problem is too small for it.",
+            evidence=(
+                Evidence("step, mean", step_ms / 1000, "s"),
+                Evidence("model's parameters", float(size), "bytes"),
+                Evidence("GPU busy, mean", busy, "%"),
+                *in_lines(main.lines(Doing.NATIVE, Doing.THREADS, Doing.PYTHON, Doing.DEVICE)),
+            ),
+            judged_by=["step_ms", "model_mib", "busy_percent"],
+            action=(
+                "Run it on a few CPU cores and compare the time: it may be as fast. To use the "
+                "GPU, do more work per step: a larger batch, several models at once, or several "
+                "steps in one call with `torch.compile` or CUDA graphs."
+            ),
+        )
+        return

@@ -1,52 +1,38 @@
-"""The first steps were slow because their data came from storage, and not from memory yet."""
+"""The first steps were slower than the last, and much more was read from storage."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from teho.explain.program_context import ProgramContext
+from teho.explain.rule import chosen
 from teho.explain.step import offset_s
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Doing
 from teho.model.summary import NodeSummary
 from teho.model.watched import Progress
 from teho.units import format_duration
 
-__all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "cold_cache"
 RANK = 210
-SAYS = (
-    "steps were slower in the first third of their time than in the last, and much more was read "
-    "from storage"
-)
 SEVERITY = "remark"
 THRESHOLDS = {
     "pace_times": Threshold(
-        1.3,
-        "times",
-        "gpuprof: a step of the last third is 1.3 times as fast as one of the first, or more",
+        1.3, "times", "gpuprof: steps of the last third are 1.3 times as fast as of the first"
     ),
     "read_times": Threshold(
-        3.0,
-        "times",
-        "gpuprof: the first third reads 3 times as much from disk as the last, or more",
+        3.0, "times", "gpuprof: the first third reads 3 times as much from disk as the last"
     ),
-    "read_min_mb_per_s": Threshold(
-        1.0,
-        "MB/s",
-        "Teho's own choice: 250 pieces of 4 kB a second; who reads less hardly waits for it",
+    "read_min_mb_per_s": chosen(
+        1.0, "MB/s", "250 blocks of 4 kB a second; waits for less are short"
     ),
-    "stepping_min_s": Threshold(
-        60.0, "s", "as job_too_short: what goes on for less cannot be judged"
-    ),
+    "stepping_min_s": Threshold(60.0, "s", "as job_too_short: less time cannot be judged"),
 }
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
+def judge(context: ProgramContext) -> Iterator[Finding]:
     """Compare the first third of the time in which a program made steps with the last third."""
     for main in context.mains:
         node = context.node_of(main)
@@ -61,7 +47,7 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
         ):
             continue
         lost_s = stepping_s - (steps.steps - 1) / fast if fast > 0 else 0.0
-        # Waiting for data must account for it, where that is known, and compiling must not.
+        # Waiting for data must explain the loss, if the wait is known; compiling must not.
         waited_s = main.feed.wait_s if main.feed.loader else lost_s
         if lost_s <= 0 or min(waited_s, lost_s - main.seconds(Doing.COMPILING)) < lost_s / 2:
             continue
@@ -71,36 +57,34 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
             continue
         if read < context.limit("read_min_mb_per_s") * 1e6:
             continue
-        return [
-            context.finding(
-                Severity.REMARK,
-                f"The program made {slow:.3g} steps a second in its first "
-                f"{format_duration(stepping_s / 3)}, and {fast:.3g} in its last: at first the data "
-                "came from storage, later from memory.",
-                evidence=(
-                    Evidence("pace, first third", slow, "step/s"),
-                    Evidence("pace, last third", fast, "step/s"),
-                    Evidence("read from storage, first third", read, "bytes/s"),
-                    Evidence("read from storage, last third", later, "bytes/s"),
-                ),
-                judged_by=["pace_times", "read_times", "read_min_mb_per_s", "stepping_min_s"],
-                action=(
-                    "Take the time of a step after the first epoch. If runs are short, copy the "
-                    "data to the node's own disk or `/dev/shm` at the job's start, as few large "
-                    "files, and read them there."
-                ),
-                regain_percent=(0.0, min(100.0, 100 * lost_s / main.process.wall_s)),
-            )
-        ]
-    return context.outcome([])
+        context.forget_lacks()
+        yield context.finding(
+            Severity.REMARK,
+            f"The program made {slow:.3g} steps/s in its first {format_duration(stepping_s / 3)} "
+            f"and {fast:.3g} in its last: at first the data came from storage, later from memory.",
+            evidence=(
+                Evidence("pace, first third", slow, "step/s"),
+                Evidence("pace, last third", fast, "step/s"),
+                Evidence("read from storage, first third", read, "bytes/s"),
+                Evidence("read from storage, last third", later, "bytes/s"),
+            ),
+            judged_by=["pace_times", "read_times", "read_min_mb_per_s", "stepping_min_s"],
+            action=(
+                "Measure the time of a step after the first epoch. If runs are short, copy the "
+                "data to the node's own disk or `/dev/shm` at the start of the job, as few large "
+                "files, and read them there."
+            ),
+            regain_percent=(0.0, min(100.0, 100 * lost_s / main.process.wall_s)),
+        )
+        return
 
 
 def _paces(progress: Sequence[Progress]) -> tuple[float, float]:
-    """Return the steps a second of the first and of the last third of their time."""
+    """Return the steps per second in the first and in the last third of their time."""
     last = progress[-1]
-    # A program that tells its steps itself begins to count again.
-    told = [one for one in progress if one.first_s == last.first_s]
-    points = [(last.first_s, 1), *((one.last_s, one.steps) for one in told)]
+    # If a program reports its steps itself, the count starts again.
+    same = [one for one in progress if one.first_s == last.first_s]
+    points = [(last.first_s, 1), *((one.last_s, one.steps) for one in same)]
     third_s = (last.last_s - last.first_s) / 3
     early = _steps_at(last.first_s + third_s, points)
     late = _steps_at(last.last_s - third_s, points)
@@ -108,7 +92,7 @@ def _paces(progress: Sequence[Progress]) -> tuple[float, float]:
 
 
 def _steps_at(at_s: float, points: Sequence[tuple[float, int]]) -> float:
-    """Return how many steps were done, by the moments at which that was written down."""
+    """Return the number of steps at a time, interpolated between the recorded times."""
     for (from_s, before), (until_s, after) in pairwise(points):
         if from_s < at_s <= until_s:
             return before + (after - before) * (at_s - from_s) / (until_s - from_s)
@@ -116,20 +100,20 @@ def _steps_at(at_s: float, points: Sequence[tuple[float, int]]) -> float:
 
 
 def _read(context: ProgramContext, node: NodeSummary, from_s: float, span_s: float) -> float | None:
-    """Return the bytes read a second from a monotonic time on; None, and noted, where unknown."""
-    own = context.series(node, "job_read_bytes")
-    of_run = next(one for one in context.run.nodes if one.name == node.name)
+    """Return the bytes read per second from a monotonic time on; None, and noted, if unknown."""
+    of_job = context.series(node, "job_read_bytes")
+    recorded = next(one for one in context.run.nodes if one.name == node.name)
     unknown = Missing(Reason.UNRECORDED)
-    clock_s = unknown if of_run.started_s is None else of_run.started_s
+    clock_s = unknown if recorded.started_s is None else recorded.started_s
     began_s = context.figure(node, "monotonic time", clock_s)
-    if own is None or began_s is None:
+    if of_job is None or began_s is None:
         return None
-    from_s += offset_s(context.run, of_run) - began_s
-    # What NFS brings is in both.
-    shared = node.series.get("netfs_read_bytes", [None] * len(own))
+    from_s += offset_s(context.run, recorded) - began_s
+    # Both count what is read from NFS.
+    network = node.series.get("netfs_read_bytes", [None] * len(of_job))
     rates = [
         max(rate, more or 0.0)
-        for number, (rate, more) in enumerate(zip(own, shared, strict=True))
+        for number, (rate, more) in enumerate(zip(of_job, network, strict=True))
         if rate is not None and from_s <= (number + 0.5) * context.summary.bin_s < from_s + span_s
     ]
     return context.figure(node, "read from storage", statistics.fmean(rates) if rates else unknown)

@@ -1,36 +1,25 @@
-"""One rank waits for its data, and all others wait for it."""
+"""One rank waited for its data, and the other ranks waited for this rank."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 
 from teho.explain.program_context import ProgramContext
-from teho.explain.rule import INPUT_CAUSES, STARVED, Mutes
-from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.explain.rule import INPUT_CAUSES, STARVED, UNEVEN, Mutes
+from teho.model.finding import Evidence, Finding, Threshold
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "input_of_one_rank_slower"
 RANK = 90
-SAYS = "one rank waited for its data, and the other ranks waited for this rank"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "apart_percent": Threshold(
-        10.0, "%", "TraceML: a rank that is 10 % of a step behind is worth a warning"
+        10.0, "%", "TraceML: a rank that is 10 % of a step behind gets a warning"
     ),
 }
-MUTES = Mutes(
-    (
-        *INPUT_CAUSES,
-        *STARVED,
-        "rank_imbalance",
-        "communication_bound",
-    ),
-    because="the other ranks wait for this one",
-)
+MUTES = Mutes((*INPUT_CAUSES, *STARVED, *UNEVEN), because="the other ranks wait for this one")
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
+def judge(context: ProgramContext) -> Iterator[Finding]:
     """Compare how long the ranks waited for their data."""
     ranks = [
         main for main in context.mains if main.process.wall_s >= context.mains[0].process.wall_s / 2
@@ -38,33 +27,31 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
     known = {(main.library.get("world_size"), main.library.get("rank")) for main in ranks}
     size = ranks[0].library.get("world_size") if ranks else None
     if len(ranks) < 2 or not isinstance(size, int) or size < len(ranks):
-        return []
-    # Programs beside each other, or one after the other, do not wait for each other.
+        return
+    # Separate programs on a node do not wait for each other.
     if len(known) < len(ranks) or {one for one, _ in known} != {size}:
-        return []
+        return
     shares = [100 * main.feed.wait_s / main.process.wall_s for main in ranks]
     worst = max(range(len(ranks)), key=lambda index: shares[index])
     slow, median = ranks[worst], statistics.median_low(shares)
-    apart = shares[worst] - median
-    if apart < context.limit("apart_percent") or not context.is_loss(slow.feed.wait_s, slow):
-        return []
-    return [
-        context.lost(
-            f"Rank {slow.library.get('rank')} on {slow.process.node} waited for its data for "
-            f"{shares[worst]:.0f} % of the time, and the others, which waited for {median:.0f} %, "
-            "for it.",
-            share_percent=apart,
-            evidence=(
-                Evidence("waiting for data, slowest rank", shares[worst], "%"),
-                Evidence("waiting for data, median rank", median, "%"),
-                Evidence("ranks", float(len(ranks))),
-            ),
-            judged_by=["apart_percent"],
-            action=(
-                "Look at what this rank alone does: its part of the data, its node's disk, work in "
-                "`if rank == 0:`; give all ranks equal parts with `DistributedSampler`."
-            ),
-            regain_percent=(apart / 2, apart),
-            lines=slow.feed.lines,
-        )
-    ]
+    difference = shares[worst] - median
+    if difference < context.limit("apart_percent") or not context.is_loss(slow.feed.wait_s, slow):
+        return
+    yield context.lost(
+        f"Rank {slow.library.get('rank')} on {slow.process.node} waited for data "
+        f"{shares[worst]:.0f} % of the time, the other ranks only {median:.0f} %: they waited for "
+        "this rank.",
+        share_percent=difference,
+        evidence=(
+            Evidence("waiting for data, slowest rank", shares[worst], "%"),
+            Evidence("waiting for data, median rank", median, "%"),
+            Evidence("ranks", float(len(ranks))),
+        ),
+        judged_by=["apart_percent"],
+        action=(
+            "Check what only this rank does: its part of the data, its node's disk, work in "
+            "`if rank == 0:`. Give all ranks equal parts with `DistributedSampler`."
+        ),
+        regain_percent=(difference / 2, difference),
+        lines=slow.feed.lines,
+    )

@@ -1,72 +1,68 @@
-"""The data are many small files, and opening them takes the time."""
+"""Loading spends its time opening and reading small files."""
 
 from __future__ import annotations
 
-from teho.explain.program_context import ProgramContext, Waiting, waited
-from teho.explain.rule import STARVED, Mutes, input_causes_after
-from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from collections.abc import Iterator
+
+from teho.explain.program_context import ProgramContext, Waiting
+from teho.explain.rule import STARVED, Mutes, chosen, input_causes_after
+from teho.model.finding import Evidence, Finding, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.program import Part
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "input_small_files"
 RANK = 120
-SAYS = "loading spends its time opening and reading small files"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "opening_percent": Threshold(50.0, "%", "Teho's own choice: most of the loading"),
+    "opening_percent": chosen(50.0, "%", "most of the loading"),
     "small_kib": Threshold(
         1024.0, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on only one server"
     ),
 }
 MUTES = Mutes(
-    (
-        *input_causes_after(KIND),
-        *STARVED,
-    ),
-    because="the files set the pace",
+    (*input_causes_after("input_small_files"), *STARVED), because="the files limit the speed"
 )
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
-    """Look at loading that spends its time in opening and reading files."""
+def judge(context: ProgramContext) -> Iterator[Finding]:
+    """Find loading that spends its time opening and reading files."""
     waiting = context.waiting()
     if waiting is None:
-        return []
+        return
     share = waiting.worked_percent(Part.OPENING)
     if share < context.limit("opening_percent"):
-        return []
+        return
     sample = _sample_bytes(context, waiting)
     if sample is None or sample > context.limit("small_kib") * 1024:
-        return context.outcome([])
+        return
     lost_percent = waiting.share_percent * share / 100
-    return [
-        context.lost(
-            f"{waited(waiting)}, most of it in opening and reading small files.",
-            share_percent=waiting.share_percent,
-            evidence=(
-                Evidence("waiting for data", waiting.share_percent, "%"),
-                Evidence("of loading, opening and reading files", share, "%"),
-                Evidence("read for each sample", sample, "bytes"),
-                *_from_network(context, waiting),
+    node = context.node_of(waiting.main)
+    network = node.totals.get("netfs_read_bytes", 0.0) if node else 0.0
+    yield context.lost_waiting(
+        waiting,
+        ", mostly for opening and reading small files.",
+        evidence=(
+            Evidence("of loading, opening and reading files", share, "%"),
+            Evidence("read for each sample", sample, "bytes"),
+            *(
+                ()
+                if isinstance(network, Missing) or network == 0
+                else [Evidence("read from NFS and Lustre", network, "bytes")]
             ),
-            judged_by=["opening_percent", "small_kib"],
-            action=(
-                "Unpack an archive of them to the node's own disk at the job's start; or pack them "
-                "into few large files before the job, and read those: `tar` with WebDataset, HDF5, "
-                "LMDB or one NumPy array."
-            ),
-            regain_percent=(lost_percent / 2, lost_percent),
-            lines=waiting.main.feed.lines,
-        )
-    ]
+        ),
+        judged_by=["opening_percent", "small_kib"],
+        action=(
+            "Unpack an archive of the files to the node's own disk at the start of the job. Or "
+            "pack them into few large files before the job, and read those: `tar` with WebDataset, "
+            "HDF5, LMDB or one NumPy array."
+        ),
+        regain_percent=(lost_percent / 2, lost_percent),
+    )
 
 
 def _sample_bytes(context: ProgramContext, waiting: Waiting) -> float | None:
-    """Return what was read on the node for each sample of all its ranks.
+    """Return the bytes read on the node per sample of all its ranks.
 
-    None if that is not known, which is noted where it was to be recorded.
+    None, and noted if it should have been recorded, if it is not known.
     """
     node, loader = context.node_of(waiting.main), waiting.main.feed.loader
     batch_size = waiting.settings.get("batch_size")
@@ -76,12 +72,3 @@ def _sample_bytes(context: ProgramContext, waiting: Waiting) -> float | None:
     read = context.figure(node, "job read calls", found)
     samples = max(1, loader.batches) * batch_size * context.ranks_beside(waiting.main)
     return None if read is None else read / samples
-
-
-def _from_network(context: ProgramContext, waiting: Waiting) -> tuple[Evidence, ...]:
-    """Return what the node read from file systems of the network, where it is known to have."""
-    node = context.node_of(waiting.main)
-    read = node.totals.get("netfs_read_bytes", 0.0) if node else 0.0
-    if isinstance(read, Missing) or read == 0:
-        return ()
-    return (Evidence("read from NFS and Lustre", read, "bytes"),)

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from teho.explain.program_context import ProgramContext, Waiting, in_loader
+from collections.abc import Iterator
+
+from teho.explain.program_context import ProgramContext, loader_call
 from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from teho.model.finding import Evidence, Finding, Threshold
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "input_too_many_workers"
 RANK = 170
-SAYS = "more workers load the data than there are cores"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
     "without_core_percent": Threshold(
-        10.0, "%", "as lost_percent: a tenth of the time is worth a word"
+        10.0, "%", "as lost_percent: a tenth of the time is worth a warning"
     ),
     "mostly_waiting_percent": Threshold(
         50.0, "%", "as SageMaker's profiler rules: more than 50 % of the time"
     ),
 }
 MUTES = Mutes(
-    (
-        "input_too_few_workers",
-        "input_slow",
-        "too_many_threads",
-        *STARVED,
-    ),
+    ("input_too_few_workers", "input_slow", "too_many_threads", *STARVED),
     because="it says which threads are too many",
 )
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
-    """Look at workers beyond the cores, where the program waits for its data or for a core."""
+def judge(context: ProgramContext) -> Iterator[Finding]:
+    """Find more workers than cores, if the program waits for data or for a core."""
     for main in context.mains:
         loader, cores = main.feed.loader, context.cores_of(main)
         workers = loader.settings.get("num_workers") or 0 if loader else 0
@@ -40,34 +33,31 @@ def judge(context: ProgramContext) -> list[Finding] | Abstention:
         lost_s = max(without_core_s, main.feed.wait_s)
         if loader is None or workers <= cores or not context.is_loss(lost_s, main):
             continue
-        # Workers that wait for a network may well be more than the cores.
+        # Workers that wait for a network may be more than the cores.
         crowded = main.feed.workers_without_core_percent or 0.0
-        in_want = crowded >= context.limit("without_core_percent")
-        if not in_want and not context.is_loss(without_core_s, main):
+        lack_cores = crowded >= context.limit("without_core_percent")
+        if not lack_cores and not context.is_loss(without_core_s, main):
             continue
         wall_s = main.process.wall_s
-        waiting = Waiting(main, 100 * main.feed.wait_s / wall_s, loader.settings, cores)
-        # A program that mostly waits for its data leaves its core to those who load them.
+        waiting = context.waiting_of(main, loader)
+        # If a program mostly waits for data, the workers can use its core.
         is_waiting = waiting.share_percent >= context.limit("mostly_waiting_percent")
         few = cores if is_waiting else max(1, cores - 1)
-        advice = "Have no more workers than cores" if is_waiting else "Leave a core to the program"
-        return [
-            context.lost(
-                f"The data are loaded by {workers} workers on {cores} "
-                f"core{'s' if cores > 1 else ''}: they take turns with each other and with the "
-                "program.",
-                share_percent=100 * lost_s / wall_s,
-                evidence=(
-                    Evidence("waiting for data", waiting.share_percent, "%"),
-                    Evidence("waiting for a core", 100 * without_core_s / wall_s, "%"),
-                    Evidence("workers waiting for a core", crowded, "%"),
-                    Evidence("workers", float(workers)),
-                    Evidence("cores", float(cores), "cores"),
-                ),
-                action=f"{advice}: {in_loader(waiting, f'num_workers={few}')}.",
-                judged_by=["without_core_percent", "mostly_waiting_percent"],
-                regain_percent=(0.0, 100 * lost_s / wall_s),
-                lines=main.feed.lines,
-            )
-        ]
-    return []
+        advice = "Use at most one worker per core" if is_waiting else "Leave a core to the program"
+        yield context.lost(
+            f"The data loader has {workers} workers on {cores} core{'s' if cores > 1 else ''}: "
+            "they take turns with each other and with the program.",
+            share_percent=100 * lost_s / wall_s,
+            evidence=(
+                Evidence("waiting for data", waiting.share_percent, "%"),
+                Evidence("waiting for a core", 100 * without_core_s / wall_s, "%"),
+                Evidence("workers waiting for a core", crowded, "%"),
+                Evidence("workers", float(workers)),
+                Evidence("cores", float(cores), "cores"),
+            ),
+            action=f"{advice}: {loader_call(waiting, f'num_workers={few}')}.",
+            judged_by=["without_core_percent", "mostly_waiting_percent"],
+            regain_percent=(0.0, 100 * lost_s / wall_s),
+            lines=main.feed.lines,
+        )
+        return

@@ -1,25 +1,19 @@
-"""Workers are started again for each epoch."""
+"""Workers are started again for each short epoch."""
 
 from __future__ import annotations
 
-from teho.explain.program_context import ProgramContext, in_loader, waited
-from teho.explain.rule import STARVED, Mutes
-from teho.model.finding import Abstention, Evidence, Finding, Threshold
+from collections.abc import Iterator
+
+from teho.explain.program_context import ProgramContext, loader_call
+from teho.explain.rule import STARVED, Mutes, chosen
+from teho.model.finding import Evidence, Finding
 from teho.model.program import Doing
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "input_workers_restarted"
 RANK = 140
-SAYS = "workers are started again for each short epoch"
 SEVERITY = "critical, warning"
 THRESHOLDS = {
-    "epochs_min": Threshold(
-        3.0,
-        "epochs",
-        "Teho's own choice: the first start is not a fault, and one more may be a test",
-    ),
-    "first_batches_percent": Threshold(50.0, "%", "Teho's own choice: most of the waiting"),
+    "epochs_min": chosen(3.0, "epochs", "the first start is needed, and one more may be a test"),
+    "first_batches_percent": chosen(50.0, "%", "most of the waiting"),
 }
 MUTES = Mutes(
     (
@@ -29,42 +23,39 @@ MUTES = Mutes(
         "input_slow",
         *STARVED,
     ),
-    because="the waiting is for their start",
+    because="the program waits for the workers to start",
 )
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
-    """Look at loaders whose first batches, one an epoch, are what is waited for."""
+def judge(context: ProgramContext) -> Iterator[Finding]:
+    """Find loaders whose first batches, one per epoch, take most of the waiting."""
     waiting = context.waiting()
     loader = waiting.main.feed.loader if waiting else None
     if waiting is None or loader is None or waiting.workers == 0:
-        return []
-    # A loader that keeps its workers starts them again where it is itself made again.
+        return
+    # A loader that keeps its workers starts them again only if the loader is created again.
     kept = waiting.settings.get("persistent_workers")
     starts = min(loader.made, loader.epochs) if kept else loader.epochs
     if starts < max(1, context.limit("epochs_min")):
-        return []
-    # The first batch of an epoch has to be loaded, too, whoever does.
+        return
+    # The first batch of an epoch has to be loaded in any case.
     loading_s = loader.epochs * waiting.work_s / max(1, loader.batches)
     first = 100 * min(1.0, max(0.0, loader.first_s - loading_s) / waiting.wait_s)
     if first < context.limit("first_batches_percent"):
-        return []
+        return
     lost_percent = waiting.share_percent * first / 100
-    return [
-        context.lost(
-            f"{waited(waiting)}, most of it for workers to start, {starts} times.",
-            share_percent=waiting.share_percent,
-            evidence=(
-                Evidence("waiting for data", waiting.share_percent, "%"),
-                Evidence("of that, until workers had started", first, "%"),
-                Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
-            ),
-            judged_by=["epochs_min", "first_batches_percent"],
-            action=(
-                f"Keep them: {in_loader(waiting, 'persistent_workers=True')}, and make the loader "
-                "once, before the epochs."
-            ),
-            regain_percent=(lost_percent / 2, lost_percent),
-            lines=waiting.main.lines(Doing.LOADING),
-        )
-    ]
+    yield context.lost_waiting(
+        waiting,
+        f", mostly because workers were started {starts} times.",
+        evidence=(
+            Evidence("of that, until workers had started", first, "%"),
+            Evidence("first batch of an epoch, mean", loader.first_s / loader.epochs, "s"),
+        ),
+        judged_by=["epochs_min", "first_batches_percent"],
+        action=(
+            f"Keep the workers, {loader_call(waiting, 'persistent_workers=True')}, and create the "
+            "loader once, before the epochs."
+        ),
+        regain_percent=(lost_percent / 2, lost_percent),
+        lines=waiting.main.lines(Doing.LOADING),
+    )

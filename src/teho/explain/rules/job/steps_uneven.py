@@ -1,86 +1,75 @@
-"""A few steps take far longer than the others."""
+"""A few steps took far longer; neither saving nor waiting for data explains it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from teho.explain.program_context import ProgramContext, median_place
-from teho.model.finding import Abstention, Evidence, Finding, Severity, Threshold
+from teho.explain.rule import chosen
+from teho.model.finding import Evidence, Finding, Severity, Threshold
 from teho.model.program import Doing, MainProcess
 from teho.model.watched import Wait
 
-__all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "steps_uneven"
 RANK = 280
-SAYS = (
-    "a few steps took far longer than the others, and neither saving nor waiting for data "
-    "explains it"
-)
 SEVERITY = "remark"
 THRESHOLDS = {
-    "times_longer": Threshold(
-        4.0, "times", "Teho's own choice: two doublings above the median, apart from any jitter"
-    ),
+    "times_longer": chosen(4.0, "times", "two doublings above the median are not jitter"),
     "long_steps": Threshold(
         10.0, "steps", "SageMaker's profiler rules, StepOutlier: more than 10 times"
     ),
     "rare_percent": Threshold(
         20.0, "%", "as input_skewed: more than a fifth of the steps are not an exception"
     ),
-    "cost_percent": Threshold(
-        5.0, "%", "XProf: waiting for data is worth a word from 5 % of a step on"
-    ),
+    "cost_percent": Threshold(5.0, "%", "XProf: waiting for data counts from 5 % of a step on"),
 }
 
 
-def judge(context: ProgramContext) -> list[Finding] | Abstention:
-    """Look at how unevenly long it is from one step to the next."""
+def judge(context: ProgramContext) -> Iterator[Finding]:
+    """Compare the long steps with the usual ones."""
     for main in context.mains:
         between = main.process.progress[-1].between if main.process.progress else {}
         usual_s = _usual_s(between)
         if not usual_s:
             continue
         least_s = context.limit("times_longer") * usual_s
-        long = [wait for wait in between.values() if wait.total_s >= least_s * wait.count > 0]
-        rare, count = (sum(wait.count for wait in of) for of in (long, between.values()))
+        steps = between.values()
+        long = [wait for wait in steps if wait.total_s >= least_s * wait.count > 0]
+        rare, count = (sum(wait.count for wait in waits) for waits in (long, steps))
         if not context.limit("long_steps") < rare <= context.limit("rare_percent") / 100 * count:
             continue
-        long_s, all_s = (sum(wait.total_s for wait in of) for of in (long, between.values()))
+        long_s, all_s = (sum(wait.total_s for wait in waits) for waits in (long, steps))
         more_s = long_s - rare * usual_s - _explained_s(main, least_s - usual_s)
         share = 100 * more_s / all_s
         if share < context.limit("cost_percent") or more_s < context.limit("lost_min_s"):
             continue
-        return [
-            context.finding(
-                Severity.REMARK,
-                f"Of {count:,} steps {rare:,} took {long_s / rare / usual_s:.0f} times as long as "
-                f"usual, which cost {share:.0f} % of the time of all steps.",
-                evidence=(
-                    Evidence("step, usual", usual_s, "s"),
-                    Evidence("step, mean of the long ones", long_s / rare, "s"),
-                    Evidence("what they took longer", more_s, "s"),
-                ),
-                judged_by=["times_longer", "long_steps", "rare_percent", "cost_percent"],
-                action=(
-                    "See what the program does at these steps: evaluation, writing, collecting "
-                    "garbage, compiling for new shapes. Name such parts with `teho.phase`, and the "
-                    "report shows what each of them takes."
-                ),
-                regain_percent=(0.0, min(100.0, 100 * more_s / main.process.wall_s)),
-            )
-        ]
-    return []
+        yield context.finding(
+            Severity.REMARK,
+            f"A few steps ({rare:,} of {count:,}) took {long_s / rare / usual_s:.0f} times as "
+            f"long as usual, which cost {share:.0f} % of the time of all steps.",
+            evidence=(
+                Evidence("step, usual", usual_s, "s"),
+                Evidence("step, mean of the long ones", long_s / rare, "s"),
+                Evidence("additional time of the long ones", more_s, "s"),
+            ),
+            judged_by=["times_longer", "long_steps", "rare_percent", "cost_percent"],
+            action=(
+                "Check what the program does at these steps: evaluation, writing, garbage "
+                "collection, compiling for new shapes. Name these parts with `teho.phase`: the "
+                "report then shows the time of each part."
+            ),
+            regain_percent=(0.0, min(100.0, 100 * more_s / main.process.wall_s)),
+        )
+        return
 
 
 def _usual_s(between: Mapping[int, Wait]) -> float:
-    """Return the mean of the steps about as long as the median; 0 if there were none."""
+    """Return the mean of the steps about as long as the median; 0 without any steps."""
     median = between.get(median_place(between))
     return median.total_s / median.count if median and median.count else 0.0
 
 
 def _explained_s(main: MainProcess, least_s: float) -> float:
-    """Return what saving took, and waits for data that alone make a step a long one."""
+    """Return the time of saving, and of waits for data that are long enough for a long step."""
     loader = main.feed.loader
     waits = loader.waits.values() if loader else ()
     waited_s = sum(wait.total_s for wait in waits if wait.total_s >= least_s * wait.count)

@@ -1,93 +1,56 @@
-"""Memory in use grew in a straight line: something keeps what it no longer needs."""
+"""The memory in use of a node or a GPU grew at a steady rate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from teho.explain.context import (
-    NodeGpu,
-    Place,
-    RuleContext,
-    allocation_of,
-    each_of,
-    name_all,
-    per_place,
-    span,
-)
-from teho.explain.rule import Mutes
+from teho.explain.context import RuleContext, allocation_of
+from teho.explain.places import NodeGpu, Place, each_of, name_all, per_place
+from teho.explain.rule import Mutes, chosen
 from teho.explain.trend import TrendPoint, thinned, trend_of
-from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.explain.wording import span
+from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary, Stat
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "memory_grows"
 RANK = 440
-SAYS = "the memory in use of a node or a GPU rose in a straight line"
 SEVERITY = "critical, warning, remark"
 THRESHOLDS = {
     "elapsed_min_s": Threshold(
         60.0, "s", "as job_too_short: in a shorter run a program still loads what it needs"
     ),
-    "warm_up_percent": Threshold(
-        20.0, "%", "Teho's own choice: a program imports, loads and allocates for the first fifth"
+    "warm_up_percent": chosen(
+        20.0, "%", "a program imports, loads and allocates for the first fifth"
     ),
-    "ending_percent": Threshold(
-        5.0, "%", "Teho's own choice: a program gives memory back as it ends"
-    ),
-    "points_min": Threshold(
-        20.0,
-        "points",
-        "Teho's own choice: five points in each quarter, the fewest with a robust slope",
-    ),
+    "ending_percent": chosen(5.0, "%", "a program frees memory as it ends"),
+    "points_min": chosen(20.0, "points", "five points in each quarter, enough for a robust slope"),
     "rising_percent": Threshold(
-        90.0,
-        "%",
-        "Mann-Kendall: of all pairs of values, so many rise; 50 % is chance, 90 % is tau = 0.8",
+        90.0, "%", "Mann-Kendall: share of pairs of values that rise; 50 % is chance"
     ),
-    "part_percent": Threshold(
-        50.0,
-        "%",
-        "Teho's own choice: each quarter rises at half the whole's rate or more: no jump, no "
-        "plateau",
+    "part_percent": chosen(
+        50.0, "%", "each quarter rises at half the mean rate: no jump or plateau"
     ),
-    "growth_percent": Threshold(
-        5.0,
-        "%",
-        "Teho's own choice: what takes less of the limit than this does not fill it in 14 "
-        "such runs",
-    ),
-    "critical_times": Threshold(1.0, "runs", "Teho's own choice: a run twice as long does not end"),
-    "warning_times": Threshold(
-        4.0, "runs", "Teho's own choice: a run five times as long does not end"
-    ),
-    "usual_hours": Threshold(
-        24.0,
-        "hours",
-        "Teho's own choice: outside a job, and if the time limit is not known, runs take up "
-        "to a day",
-    ),
+    "growth_percent": chosen(5.0, "%", "slower growth does not fill the limit in 14 such runs"),
+    "critical_times": chosen(1.0, "runs", "a run twice as long fails"),
+    "warning_times": chosen(4.0, "runs", "a run five times as long fails"),
+    "usual_hours": chosen(24.0, "hours", "without a known time limit, runs take up to a day"),
 }
 MUTES = Mutes(
     ("memory_near_limit", "memory_overasked", "batch_small"),
-    because="the next run may need more or less, by how long it is",
+    because="the next run may need more or less memory, depending on its length",
 )
 
 _QUARTERS = 4
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _KEPT = (
-    "Look for what the training loop keeps: add `loss.item()` to sums and lists, not `loss`; use "
+    "Find what the training loop keeps: add `loss.item()` to sums and lists, not `loss`; use "
     "`.detach()` for outputs that you keep; limit lists and caches."
 )
 
 
-_LAST = {True: "last sample", False: "end of this run"}
-
-
 class _Growth(NamedTuple):
-    of: Place
+    place: Place
     per_s: float
     first: float
     last: float
@@ -96,72 +59,68 @@ class _Growth(NamedTuple):
     """From the end of the run until the memory is full at this rate."""
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Find nodes and GPUs whose used memory rose at one rate from the warm-up to the end.
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Find nodes and GPUs whose used memory grew steadily from the warm-up to the end.
 
-    A curve that levels off, falls back, jumps once or is noisy is not one. Page cache is not
-    counted: the kernel gives it back.
+    A curve that becomes flat, falls, jumps once or is noisy is not steady growth. Page cache is not
+    counted: the kernel frees it.
     """
     if context.summary.elapsed_s < context.limit("elapsed_min_s"):
-        return []
+        return
     nodes = [growth for node in context.summary.nodes if (growth := _of_node(context, node))]
-    gpus = [growth for of in context.gpus if (growth := _of_gpu(context, of))]
-    return context.outcome(
-        [
-            _finding(context, severity, band)
-            for severity in Severity
-            for alike in (nodes, gpus)
-            if (band := [one for one in alike if _severity(context, one) is severity])
-        ]
-    )
+    gpus = [growth for gpu in context.gpus if (growth := _of_gpu(context, gpu))]
+    for severity in Severity:
+        for alike in (nodes, gpus):
+            if band := [one for one in alike if _severity(context, one) is severity]:
+                yield _finding(context, severity, band)
 
 
 def _of_node(context: RuleContext, node: NodeSummary) -> _Growth | None:
     return _growth(context, node, "job_memory_bytes", "memory limit", node.memory_limit_bytes)
 
 
-def _of_gpu(context: RuleContext, of: NodeGpu) -> _Growth | None:
-    # Other people's memory on the GPU is not the program's; which is whose is not always known.
-    own = isinstance(of.gpu.stats.get("gpu_job_memory_bytes"), Stat)
-    metric = "gpu_job_memory_bytes" if own else "gpu_memory_used_bytes"
-    size = of.gpu.device.memory_bytes or Missing(Reason.UNSUPPORTED)
-    return _growth(context, of, metric, "GPU memory, total", size)
+def _of_gpu(context: RuleContext, gpu: NodeGpu) -> _Growth | None:
+    # Other users may have memory on the GPU; not every GPU reports whose memory it is.
+    by_job = isinstance(gpu.gpu.stats.get("gpu_job_memory_bytes"), Stat)
+    metric = "gpu_job_memory_bytes" if by_job else "gpu_memory_used_bytes"
+    size = gpu.gpu.device.memory_bytes or Missing(Reason.UNSUPPORTED)
+    return _growth(context, gpu, metric, "GPU memory, total", size)
 
 
 def _growth(
-    context: RuleContext, of: Place, metric: str, limit_label: str, limit: float | Missing
+    context: RuleContext, place: Place, metric: str, limit_label: str, limit: float | Missing
 ) -> _Growth | None:
-    series = context.series(of, metric)
+    series = context.series(place, metric)
     if series is None:
         return None
     count, bin_s = len(series), context.summary.bin_s
     begin = context.limit("warm_up_percent") / 100 * count
     end = (1 - context.limit("ending_percent") / 100) * count
-    seen = [
-        TrendPoint((place + 0.5) * bin_s, value)
-        for place, value in enumerate(series)
-        if value is not None and begin <= place < end
+    points = [
+        TrendPoint((number + 0.5) * bin_s, value)
+        for number, value in enumerate(series)
+        if value is not None and begin <= number < end
     ]
-    per_s = _slope(context, thinned(seen)) if len(seen) >= context.limit("points_min") else None
-    most = context.figure(of, limit_label, limit) if per_s else None
+    per_s = _slope(context, thinned(points)) if len(points) >= context.limit("points_min") else None
+    most = context.figure(place, limit_label, limit) if per_s else None
     if not per_s or not most:
         return None
-    gained = per_s * (seen[-1].at_s - seen[0].at_s)
+    gained = per_s * (points[-1].at_s - points[0].at_s)
     if gained < context.limit("growth_percent") / 100 * most:
         return None
-    full_s = seen[-1].at_s + (most - seen[-1].value) / per_s
+    full_s = points[-1].at_s + (most - points[-1].value) / per_s
     left_s = max(0.0, full_s - context.summary.elapsed_s)
-    return _Growth(of, per_s, seen[0].value, seen[-1].value, most, left_s)
+    return _Growth(place, per_s, points[0].value, points[-1].value, most, left_s)
 
 
 def _slope(context: RuleContext, points: Sequence[TrendPoint]) -> float | None:
-    """Return by how much a second a curve rises; None if it does not do so all the time."""
+    """Return how much a curve rises per second; None if it does not rise steadily."""
     whole = trend_of(points) if points[-1].value > points[0].value else None
     if whole is None or whole.rising_percent < context.limit("rising_percent") or whole.per_s <= 0:
         return None
     least = context.limit("part_percent") / 100 * whole.per_s
     for quarter in range(_QUARTERS):
-        first, last = (len(points) * (quarter + place) // _QUARTERS for place in (0, 1))
+        first, last = (len(points) * (quarter + end) // _QUARTERS for end in (0, 1))
         part = trend_of(points[first:last])
         if part is None or part.per_s < least:
             return None
@@ -170,7 +129,8 @@ def _slope(context: RuleContext, points: Sequence[TrendPoint]) -> float | None:
 
 def _severity(context: RuleContext, growth: _Growth) -> Severity:
     elapsed_s, left_s = context.summary.elapsed_s, growth.left_s
-    node = growth.of.node.name if isinstance(growth.of, NodeGpu) else growth.of.name
+    place = growth.place
+    node = place.node.name if isinstance(place, NodeGpu) else place.name
     given_s = allocation_of(context.run, node).time_limit_s
     in_time = elapsed_s + left_s <= (given_s or context.limit("usual_hours") * _HOUR_S)
     in_danger = given_s is not None and in_time and context.run.end is None
@@ -182,18 +142,19 @@ def _severity(context: RuleContext, growth: _Growth) -> Severity:
 
 
 def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth]) -> Finding:
-    places = [growth.of for growth in growths]
-    nodes = [of for of in places if isinstance(of, NodeSummary)]
+    places = [growth.place for growth in growths]
+    nodes = [place for place in places if isinstance(place, NodeSummary)]
     rate = span([_MINUTE_S * growth.per_s for growth in growths], "bytes")
     left = span([growth.left_s for growth in growths], "s")
+    last = "last sample" if context.run.end is None else "end of this run"
     return context.finding(
         severity,
         f"Memory use on {each_of(nodes) if nodes else name_all(places)} grew by {rate} per minute: "
-        f"at this rate it reaches the limit {left} after the {_LAST[context.run.end is None]}.",
+        f"at this rate it reaches the limit {left} after the {last}.",
         evidence=(
-            *per_place("after the warm-up", "bytes", [(one.of, one.first) for one in growths]),
-            *per_place("near the end", "bytes", [(one.of, one.last) for one in growths]),
-            *per_place("limit", "bytes", [(one.of, one.limit) for one in growths]),
+            *per_place("after the warm-up", "bytes", [(one.place, one.first) for one in growths]),
+            *per_place("near the end", "bytes", [(one.place, one.last) for one in growths]),
+            *per_place("limit", "bytes", [(one.place, one.limit) for one in growths]),
         ),
         judged_by=[
             "growth_percent", "rising_percent", "part_percent", "critical_times", "warning_times",
@@ -207,13 +168,13 @@ def _finding(context: RuleContext, severity: Severity, growths: Sequence[_Growth
 def _action(*, on_gpu: bool) -> str:
     if on_gpu:
         return (
-            f"{_KEPT} Move what you must keep to the host: `.cpu()`. To see whether tensors "
-            "accumulate, print `torch.cuda.memory_allocated()` every 100 steps."
+            f"{_KEPT} Move what you must keep to the host: `.cpu()`. Print "
+            "`torch.cuda.memory_allocated()` every 100 steps to see whether tensors accumulate."
         )
     return (
         f"{_KEPT} If loader workers read Python lists, keep these data in NumPy arrays: each "
-        "worker gets a copy of the lists that it reads. For Python objects and NumPy arrays of "
-        "the main process (not tensors), `tracemalloc.start()` and, every 100 steps, "
-        "`tracemalloc.take_snapshot().statistics('lineno')[:10]` name the lines; the program is "
-        "slower meanwhile."
+        "worker gets a copy of the lists that it reads. To find the lines that allocate Python "
+        "objects and NumPy arrays (not tensors) in the main process, call `tracemalloc.start()` "
+        "and, every 100 steps, `tracemalloc.take_snapshot().statistics('lineno')[:10]`. This slows "
+        "the program."
     )

@@ -1,76 +1,88 @@
-"""The job asked for much more memory than it used."""
+"""The job requested more memory than it used."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from teho.explain import advice
-from teho.explain.context import RuleContext, allocation_of, known, name_all, per_place, span
-from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.explain.context import RuleContext, allocation_of
+from teho.explain.places import gauges, name_all, per_place, recorded
+from teho.explain.rule import chosen
+from teho.explain.wording import span
+from teho.model.finding import Finding, Severity, Threshold
 from teho.model.run import Run
 from teho.model.summary import NodeSummary
 from teho.units import GIB, format_bytes
 
-__all__ = ["KIND", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "memory_overasked"
 RANK = 490
-SAYS = "the job requested more memory than it used"
 SEVERITY = "warning; beside GPUs remark"
 THRESHOLDS = {
-    "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the memory asked for"),
-    "unused_min_gib": Threshold(
-        4.0,
-        "GiB",
-        "Teho's own choice: about one core's share of a usual node, so it keeps others out",
+    "used_percent": Threshold(70.0, "%", "Jobstats: less than 70 % of the requested memory"),
+    "unused_min_gib": chosen(
+        4.0, "GiB", "about one core's share of a node, which others could use"
     ),
-    "margin_percent": Threshold(
-        20.0, "%", "Teho's own choice: room over the measured peak, which samples may have missed"
-    ),
+    "margin_percent": chosen(20.0, "%", "room above the peak, which samples may have missed"),
 }
 
-_ASKED = frozenset({"cgroup", "scheduler"})
-"""Sources of a limit that somebody asked for; a whole node's memory is not."""
+_REQUESTED = frozenset({"cgroup", "scheduler"})
+"""Sources of a limit that was requested; the memory of a whole node was not."""
 
 
-class _Use(NamedTuple):
-    node: NodeSummary
-    used_bytes: float
-    asked_bytes: float
-
-    @property
-    def percent(self) -> float:
-        return 100 * self.used_bytes / self.asked_bytes
-
-
-def judge(context: RuleContext) -> list[Finding] | Abstention:
-    """Compare the highest memory use on a node with what was asked for there."""
-    roomy: list[_Use] = []
+def judge(context: RuleContext) -> Iterator[Finding]:
+    """Compare the highest memory use on a node with the request."""
+    peaks: list[tuple[NodeSummary, float]] = []
+    requests: list[tuple[NodeSummary, float]] = []
+    shares: list[tuple[NodeSummary, float]] = []
     for node in context.summary.nodes:
-        use = _use(context, node)
+        used, requested = _use(context, node)
         if (
-            use is not None
-            and use.percent < context.limit("used_percent")
-            and use.asked_bytes - use.used_bytes >= context.limit("unused_min_gib") * GIB
+            used is None
+            or not requested
+            or 100 * used / requested >= context.limit("used_percent")
+            or requested - used < context.limit("unused_min_gib") * GIB
         ):
-            roomy.append(use)
-    return context.outcome([_finding(context, roomy)] if roomy else [])
+            continue
+        peaks.append((node, used))
+        requests.append((node, requested))
+        shares.append((node, 100 * used / requested))
+    if not peaks:
+        return
+    nodes = [node for node, _ in peaks]
+    most = max(used for _, used in peaks)
+    needed_bytes = most * (1 + context.limit("margin_percent") / 100)
+    yield context.finding(
+        Severity.REMARK if context.gpus else Severity.WARNING,
+        f"On {name_all(nodes)} the job used {span([used for _, used in peaks], 'bytes')} of the "
+        f"{span([requested for _, requested in requests], 'bytes')} of memory that it requested"
+        f"{'' if len(nodes) == 1 else ' on each node'}.",
+        evidence=(
+            *per_place("memory used, highest", "bytes", peaks),
+            *per_place("memory requested", "bytes", requests),
+            *per_place("memory used, of the request", "%", shares),
+            *gauges(nodes, "job_cache_bytes", "max", "page cache, highest"),
+        ),
+        judged_by=["used_percent", "unused_min_gib", "margin_percent"],
+        action=_action(context, nodes[0], needed_bytes),
+        subjects=nodes,
+    )
 
 
-def _use(context: RuleContext, node: NodeSummary) -> _Use | None:
+def _use(context: RuleContext, node: NodeSummary) -> tuple[float | None, float | None]:
+    """Return the memory that a job used and requested on a node, in bytes; None if not known."""
     in_job = allocation_of(context.run, node.name).scheduler is not None
-    if node.memory_limit_source not in _ASKED and not (in_job and not node.memory_limit_source):
-        return None
-    asked = context.figure(node, "memory limit", node.memory_limit_bytes)
+    source = node.memory_limit_source
+    if source not in _REQUESTED and not (in_job and not source):
+        return None, None
+    requested = context.figure(node, "memory limit", node.memory_limit_bytes)
     used = context.figure(node, "memory used, highest", node.memory_peak_bytes)
-    if not asked or used is None:
-        return None
-    # The kernel saw the peak of the largest process, also between two samples.
-    return _Use(node, max([used, *_process_peaks(context.run, node.name)]), asked)
+    if used is None:
+        return None, requested
+    # The kernel knows the peak of the largest process, also between two samples.
+    return max([used, *_process_peaks(context.run, node.name)]), requested
 
 
 def _process_peaks(run: Run, node_name: str) -> list[int]:
-    """Return the largest resident sets that are known of a node's own processes."""
+    """Return the known peaks of resident memory of a node's processes."""
     if run.has_tasks:
         ends = [task.end for task in run.tasks if task.node == node_name]
     else:
@@ -79,40 +91,17 @@ def _process_peaks(run: Run, node_name: str) -> list[int]:
     return [peak for peak in peaks if peak is not None]
 
 
-def _finding(context: RuleContext, roomy: list[_Use]) -> Finding:
-    nodes = [use.node for use in roomy]
-    needed_bytes = max(use.used_bytes for use in roomy) * (
-        1 + context.limit("margin_percent") / 100
-    )
-    return context.finding(
-        Severity.REMARK if context.gpus else Severity.WARNING,
-        f"On {name_all(nodes)} the job used {span([use.used_bytes for use in roomy], 'bytes')} of "
-        f"the {span([use.asked_bytes for use in roomy], 'bytes')} of memory asked for"
-        f"{'' if len(nodes) == 1 else ' on each node'}.",
-        evidence=(
-            *per_place("memory used, highest", "bytes", [(at.node, at.used_bytes) for at in roomy]),
-            *per_place("memory asked for", "bytes", [(at.node, at.asked_bytes) for at in roomy]),
-            *per_place("memory used of asked", "%", [(at.node, at.percent) for at in roomy]),
-            *per_place("page cache, highest", "bytes", known(nodes, "job_cache_bytes", "max")),
-        ),
-        judged_by=["used_percent", "unused_min_gib", "margin_percent"],
-        action=_action(context, nodes[0], needed_bytes),
-        subjects=nodes,
-    )
-
-
 def _action(context: RuleContext, node: NodeSummary, needed_bytes: float) -> str:
     allocation = allocation_of(context.run, node.name)
-    cores = allocation.cores_asked or node.cores
-    less = advice.ask_memory(allocation, needed_bytes, cores)
+    less = advice.ask_memory(allocation, needed_bytes, allocation.cores_asked or node.cores)
     if not less:
         return f"Lower the limit of the container or cgroup to {span([needed_bytes], 'bytes')}."
     margin = f"the measured peak and {context.limit('margin_percent'):g} %"
-    kept = " Where the site gives memory with each GPU, leave it." if context.gpus else ""
-    cache = known([node], "job_cache_bytes", "max")
+    further = " If the site gives memory with each GPU, keep it." if context.gpus else ""
+    cache = recorded([node], "job_cache_bytes", "max")
     if cache and cache[0][1] >= GIB:
-        kept += (
-            f" Page cache, here up to {format_bytes(cache[0][1])}, shares that limit: leave more "
-            "where the program reads its data again and again."
+        further += (
+            f" Page cache (here up to {format_bytes(cache[0][1])}) counts in that limit: request "
+            "more if the program reads its data again and again."
         )
-    return f"Ask for {less}: {margin}.{kept}"
+    return f"Request less, {less}: {margin}.{further}"

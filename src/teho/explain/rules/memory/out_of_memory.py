@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from teho.explain import advice
-from teho.explain.context import RuleContext, name_all, per_place, span
-from teho.explain.rule import Mutes
-from teho.model.finding import Abstention, Finding, Severity, Threshold
+from teho.explain.context import RuleContext
+from teho.explain.places import name_all, per_place
+from teho.explain.rule import Mutes, chosen
+from teho.explain.wording import span
+from teho.model.finding import Finding, Severity, Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.summary import NodeSummary
 
-__all__ = ["KIND", "MUTES", "RANK", "SAYS", "SEVERITY", "THRESHOLDS", "judge"]
-
-KIND = "out_of_memory"
 RANK = 20
-SAYS = "the kernel killed processes of the job because memory ran out"
 SEVERITY = "critical"
 THRESHOLDS = {
     "kills_min": Threshold(1.0, "kills", "none needed: the kernel counts them"),
-    "margin_percent": Threshold(
-        50.0,
-        "%",
-        "Teho's own choice: how much was really needed is not known; lower it after a good run",
-    ),
+    "margin_percent": chosen(50.0, "%", "the real need is not known; lower it after a good run"),
 }
-MUTES = Mutes(
-    ("memory_near_limit",),
-    because="the limit was reached",
-)
+MUTES = Mutes(("memory_near_limit",), because="the limit was reached")
 
 
-def judge(context: RuleContext) -> list[Finding] | Abstention:
+def judge(context: RuleContext) -> Iterator[Finding]:
     """Find nodes on which the kernel counted out-of-memory kills in the job's cgroup."""
     killed: list[tuple[NodeSummary, float]] = []
     for node in context.summary.nodes:
@@ -37,12 +30,9 @@ def judge(context: RuleContext) -> list[Finding] | Abstention:
         kills = context.figure(node, "out-of-memory kills", total)
         if kills is not None and kills >= context.limit("kills_min"):
             killed.append((node, kills))
-    return context.outcome([_finding(context, killed)] if killed else [])
-
-
-def _finding(context: RuleContext, killed: list[tuple[NodeSummary, float]]) -> Finding:
-    nodes = [node for node, _ in killed]
-    kills = [count for _, count in killed]
+    if not killed:
+        return
+    nodes, counts = [node for node, _ in killed], [count for _, count in killed]
     limits = [
         (node, node.memory_limit_bytes)
         for node in nodes
@@ -50,9 +40,9 @@ def _finding(context: RuleContext, killed: list[tuple[NodeSummary, float]]) -> F
     ]
     margin = 1 + context.limit("margin_percent") / 100
     needed_bytes = max(limit for _, limit in limits) * margin if limits else None
-    return context.finding(
+    yield context.finding(
         Severity.CRITICAL,
-        f"The kernel killed {span(kills, '')} process{'' if kills == [1] else 'es'} on "
+        f"The kernel killed {span(counts, '')} process{'' if counts == [1] else 'es'} on "
         f"{name_all(nodes)} because memory ran out.",
         evidence=(
             *per_place("out-of-memory kills", "", killed),
