@@ -316,10 +316,8 @@ def _ask(query: Query) -> tuple[Job, ...]:
     try:
         return query.read(answer)
     except ValueError as error:
-        if query.otherwise is not None:
-            return _ask(query.otherwise)
         raise NoAnswerError(
-            f"the answer of {query.argv[0]} makes no sense: {error}",
+            f"the answer of {query.argv[0]} cannot be read: {error}",
             "the columns that were asked for",
             "report this with the scheduler's version",
         ) from None

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import TypedDict
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState, Submission
 from teho.units import parse_bytes, parse_duration
 
 __all__ = [
-    "Resources",
     "count",
     "cpu_seconds",
     "ending",
@@ -22,7 +19,6 @@ __all__ = [
     "job_id",
     "limit_seconds",
     "moment",
-    "resources",
     "size",
     "state",
     "tres",
@@ -160,28 +156,6 @@ def tres(text: str) -> dict[str, str]:
     if typed and "gres/gpu" not in found:
         found["gres/gpu"] = str(sum(number or 0 for number in typed))
     return found
-
-
-class Resources(TypedDict):
-    """The fields of a Job that trackable resources tell."""
-
-    nodes: int | None
-    cores: int | None
-    gpus: int | None
-    memory_bytes: int | None
-    billing: float | None
-
-
-def resources(found: Mapping[str, str]) -> Resources:
-    """Return what trackable resources say, memory in any of Slurm's units."""
-    return Resources(
-        nodes=count(found.get("node", "")),
-        cores=count(found.get("cpu", "")),
-        # A list of resources without GPUs is a job without GPUs; no list at all says nothing.
-        gpus=count(found.get("gres/gpu", "0")) if found else None,
-        memory_bytes=size(found.get("mem", "")),
-        billing=count(found.get("billing", "")),
-    )
 
 
 def ending(
