@@ -46,6 +46,8 @@ MISTAKES = [
     ('site = "CSC"', 'site = "CSC"\nsties = 1', "unknown key 'sties', did you mean 'site'?"),
     ('max_time = "3d"', 'max_tim = "3d"',
      "partitions[1] (gpu): unknown key 'max_tim', did you mean 'max_time'?"),
+    ('scheduler = "slurm"', 'scheduler = "slrum"', "scheduler 'slrum', did you mean 'slurm'?"),
+    ('scheduler = "slurm"', 'scheduler = "local"', "scheduler 'local'; known are"),
     ('vendor = "nvidia"', 'vendr = "nvidia"',
      "nodes[6] (gpu).gpu: unknown key 'vendr', did you mean 'vendor'?"),
     ('{ of = "cores", times = 1 }', '{ of = "cores", tims = 1 }', "did you mean 'times'?"),

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import teho.schedulers
-from teho.clusters.catalogue import load_cluster
+from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.errors import RefusedError
 from teho.model.job import JobState, Submission
 from teho.model.request import Request
@@ -164,7 +164,11 @@ def pocket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_folder_is_a_scheduler(pocket: Path) -> None:
-    cluster = msgspec.structs.replace(load_cluster("mahti"), scheduler="pocket")
+    text = cluster_files({})["mahti"].read_text(encoding="utf-8")
+    assert 'scheduler = "slurm"' in text
+    path = pocket / "mahti.toml"
+    path.write_text(text.replace('scheduler = "slurm"', 'scheduler = "pocket"'), encoding="utf-8")
+    cluster = read_cluster(path)
     request = Request(command=("echo", "$HOME is text"), account="project_1")
     found = answer(request, [cluster], even_if_retired=True)
     assert found.options, found.unfit

@@ -10,6 +10,7 @@ from pathlib import Path
 from teho.config.toml import did_you_mean, read_toml, to_noun
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Partition
+from teho.schedulers.registry import cluster_schedulers
 from teho.units import parse_duration, parse_mib
 
 __all__ = ["cluster_files", "load_catalogue", "load_cluster", "read_cluster"]
@@ -80,6 +81,9 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     """Yield what a file says that cannot be, each with what was expected."""
     if cluster.name != stem:
         yield f"name {cluster.name!r}", f"the file's own, {stem!r}"
+    known = cluster_schedulers()
+    if cluster.scheduler not in known:
+        yield f"scheduler {cluster.scheduler!r}{did_you_mean(cluster.scheduler, known)}", ""
     if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
         yield "status retired without retired_on", "a date, or a note on its absence"
     for kind in cluster.nodes:

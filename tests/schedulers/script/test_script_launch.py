@@ -17,9 +17,9 @@ from schedulers.script.script_parts import environment, option_of, put_stubs, sc
 from support import TEHO
 from teho.cli.group import teho as command_line
 from teho.clusters.catalogue import cluster_files, load_cluster
-from teho.clusters.launch_site import launch_site
 from teho.launch.binding import physical_cores
 from teho.launch.site import find_site
+from teho.schedulers.script.launch_site import launch_site
 from teho.schedulers.script.write import ScriptOptions, write_script
 
 ROOT = Path(__file__).parents[3]

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from teho.clusters.launch_site import is_known_by_name, launch_site
 from teho.config.toml import did_you_mean
 from teho.errors import InputError
 from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Container, Software
 from teho.model.plan import Option
 from teho.schedulers.registry import scheduler_of, schedulers
+from teho.schedulers.script.launch_site import is_known_by_name, launch_site
 from teho.schedulers.script.options import ScriptOptions
 from teho.schedulers.script.quoting import bash_command, bash_word
 
