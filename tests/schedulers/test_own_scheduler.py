@@ -33,8 +33,7 @@ FILES = {
 
 
         class PocketAdvice(Advice):
-            def time(self):
-                return "`--minutes=N`"
+            time = "`--minutes=N`"
 
 
         class PocketScheduler(Scheduler):
@@ -222,7 +221,7 @@ def test_its_jobs_are_known_by_their_variables(pocket: Path) -> None:
         {"POCKET_JOB": "41", "POCKET_CORES": "3"}, frozenset(range(3)), None, None
     )
     assert (found.scheduler, found.job_id, found.cores_asked) == ("pocket", "41", 3)
-    assert scheduler_of("pocket").advice.time() == "`--minutes=N`"
+    assert scheduler_of("pocket").advice.time == "`--minutes=N`"
 
 
 def test_every_folder_says_what_it_is() -> None:

@@ -92,7 +92,7 @@ def more_memory(run: Run, node: NodeSummary, needed_bytes: float | None) -> str:
 
 def later_job(scheduler: str | None) -> str:
     """Say how to run the rest of the work in a job of its own."""
-    if own := scheduler_or_none(scheduler).advice.later_job():
+    if own := scheduler_or_none(scheduler).advice.later_job:
         return own
     return "run the rest as a program of its own, so that others can have the GPU"
 

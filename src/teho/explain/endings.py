@@ -175,7 +175,7 @@ def _more_memory() -> str:
 
 
 def _more_time(seen: EndEvidence) -> str:
-    option = scheduler_or_none(seen.scheduler).advice.time()
+    option = scheduler_or_none(seen.scheduler).advice.time
     return (
         f"Request more time{f': {option}' if option else ''}. Save checkpoints, so that the "
         "next job can continue from the last one."

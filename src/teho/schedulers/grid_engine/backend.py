@@ -59,7 +59,7 @@ class GridEngine:
             *("-wd", submission.directory, submission.script),
         )
 
-    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002 - Slurm's has it
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
         """Return none: qsub's are files."""
         return ()
 

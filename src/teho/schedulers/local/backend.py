@@ -43,7 +43,7 @@ class Local:
         """Return the command that starts a runner."""
         return self._runner("submit", msgspec.json.encode(submission).decode())
 
-    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002 - Slurm's has it
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
         """Return none: here no variable changes a script's options."""
         return ()
 
@@ -66,7 +66,7 @@ class Local:
         """Ask the same: what a job used stands beside its state."""
         return self.queue(numbers)
 
-    def recent(self, back_s: float) -> tuple[Query, ...]:  # noqa: ARG002 - Slurm's has it
+    def recent(self, back_s: float) -> tuple[Query, ...]:
         """Ask for all jobs."""
         return (Query(self._runner("show", "all"), (), _read),)
 
@@ -78,11 +78,11 @@ class Local:
         """Accept whatever succeeded."""
         accepted(answer)
 
-    def estimate(self, script: Path) -> None:  # noqa: ARG002 - Slurm's has it
+    def estimate(self, script: Path) -> None:
         """Return None: a job starts when it is submitted."""
         return
 
-    def read_estimate(self, answer: Completed) -> datetime | None:  # noqa: ARG002 - Slurm's has it
+    def read_estimate(self, answer: Completed) -> datetime | None:
         """Return None."""
         return None
 

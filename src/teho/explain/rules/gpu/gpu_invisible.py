@@ -76,5 +76,5 @@ def _reveal(context: RuleContext, given: list[str]) -> str:
     if given:
         return f"See whether `unset {' '.join(given)}` before the program shows them all"
     return (
-        context.scheduler_advice.show_gpus() or "Find what hides them: `env | grep VISIBLE_DEVICES`"
+        context.scheduler_advice.show_gpus or "Find what hides them: `env | grep VISIBLE_DEVICES`"
     )

@@ -87,7 +87,7 @@ def _action(context: RuleContext, *, brief: bool) -> str:
     if not brief:
         return "Sample more often: `teho run --every 1s -- CMD`."
     least = format_duration(context.limit("elapsed_min_s"))
-    together = context.scheduler_advice.many_in_one_job()
+    together = context.scheduler_advice.many_in_one_job
     return (
         f"To judge it, let it work for longer than {least}. If all your runs are this short, put "
         f"many into one job{f': {together}' if together else ''}."

@@ -216,7 +216,7 @@ def _others(count: int, well: int, ill: int) -> str:
 def _action(context: RuleContext, first: _Failure, meaning: Meaning) -> str:
     if number_of(first.end) is not None or first.rank in context.summary.exceptions:
         return meaning.action
-    own_log = context.scheduler_advice.log_of_each_task()
+    own_log = context.scheduler_advice.log_of_each_task
     return (
         f"Read what rank {first.rank} printed last: the errors of other tasks are probably "
         f"consequences.{f' {own_log}' if own_log else ''}"
