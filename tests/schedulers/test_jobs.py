@@ -73,7 +73,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     directory = tmp_path / "a site"
     directory.mkdir()
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-    monkeypatch.setattr(command, "_PAUSES_S", (0.01,))
+    monkeypatch.setattr(command, "_PAUSE_S", 0.01)
     monkeypatch.setattr(jobs, "_LOOKS_S", (0.0, 0.02, 0.05))
     return Site(directory)
 
