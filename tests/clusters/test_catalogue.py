@@ -33,7 +33,7 @@ def test_a_users_file_hides_a_sites_and_a_sites_hides_tehos_own(tmp_path: Path):
     assert (found["puhti"].parent, found["mahti"].parent) == (site, user)
     assert found["fir"] == own["fir"]
     assert set(found) == {*own, "ours"}
-    with pytest.raises(InputError, match="name 'fir'; expected the file's own, 'ours'"):
+    with pytest.raises(InputError, match="name 'fir'; expected the name of the file, 'ours'"):
         read_cluster(found["ours"])
 
 

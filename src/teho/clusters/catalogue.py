@@ -1,4 +1,4 @@
-"""Finding and reading the catalogue's files: Teho's own, a site's, the user's."""
+"""Find and read the catalogue's files: Teho's, a site's and the user's."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MEMORIES_OF_PARTITION = (
 
 
 def cluster_files(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
-    """Return every cluster's file by name; a site's hides Teho's own, and a user's hides both.
+    """Return every cluster's file by name. A site's file replaces Teho's, a user's replaces both.
 
-    A site's files are in the directories of `TEHO_CLUSTERS` (separated by colons), a
-    user's in `clusters/` beside her settings.
+    A site's files are in the directories of `TEHO_CLUSTERS` (separated by colons), and a user's in
+    `clusters/` beside the settings.
     """
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"
     folders = [
@@ -43,7 +43,7 @@ def load_catalogue(environment: Mapping[str, str] = os.environ) -> dict[str, Clu
     """Read every cluster, by name.
 
     Raises:
-        InputError: a file does not read, or is not sound in itself.
+        InputError: a file cannot be read, or has a mistake.
     """
     files = cluster_files(environment)
     return {name: read_cluster(path) for name, path in sorted(files.items())}
@@ -53,7 +53,7 @@ def load_cluster(name: str, environment: Mapping[str, str] = os.environ) -> Clus
     """Read one cluster by name.
 
     Raises:
-        InputError: there is none of that name, or its file does not read.
+        InputError: the catalogue does not have it, or its file cannot be read.
     """
     files = cluster_files(environment)
     if name not in files:
@@ -65,11 +65,11 @@ def load_cluster(name: str, environment: Mapping[str, str] = os.environ) -> Clus
 
 
 def read_cluster(path: Path) -> Cluster:
-    """Read a cluster's file and check that it is sound in itself.
+    """Read a cluster's file and check it.
 
     Raises:
-        InputError: it does not read, has an unknown key, contradicts itself, or names
-            what it does not define.
+        InputError: it cannot be read, has an unknown key, contradicts itself, or uses a name that
+            it does not define.
     """
     cluster = to_noun(read_toml(path), Cluster, path)
     for found, expected in _contradictions(cluster, path.stem):
@@ -78,9 +78,9 @@ def read_cluster(path: Path) -> Cluster:
 
 
 def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
-    """Yield what a file says that cannot be, each with what was expected."""
+    """Yield each contradiction in a file, with what was expected."""
     if cluster.name != stem:
-        yield f"name {cluster.name!r}", f"the file's own, {stem!r}"
+        yield f"name {cluster.name!r}", f"the name of the file, {stem!r}"
     known = cluster_schedulers()
     if cluster.scheduler not in known:
         yield f"scheduler {cluster.scheduler!r}{did_you_mean(cluster.scheduler, known)}", ""
@@ -108,7 +108,7 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str, str]]:
     kinds = {kind.name for kind in cluster.nodes}
     if not partition.title:
-        yield "neither name nor label", "a label, which is shown where jobs name no partition"
+        yield "neither name nor label", "a label, which is shown if jobs name no partition"
     for kind in partition.kinds:
         if kind not in kinds:
             yield f"node kind {kind!r}{did_you_mean(kind, kinds)}", ""

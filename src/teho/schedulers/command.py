@@ -87,7 +87,7 @@ def run(
         wanted: variables that it gets although they override a script.
 
     Raises:
-        MissingCommandError: there is no such command.
+        MissingCommandError: the command does not exist.
         NoAnswerError: it did not end in time; with `repeat` also: the scheduler is down.
     """
     variables = {**(_plain() if repeat else _unchanged(wanted)), **(environment or {})}

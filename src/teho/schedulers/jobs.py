@@ -66,7 +66,7 @@ def submit(
     Raises:
         RefusedError: the scheduler did not take the job.
         MissingCommandError: it has no command here.
-        NotSubmittedError: the answer was lost, and there is no job: submitting again is safe.
+        NotSubmittedError: the answer was lost, but the job was not submitted: submit it again.
         LostSubmissionError: the answer was lost, and it is not known if there is a job.
     """
     keep(submission)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from teho.errors import UnitError
-from teho.schedulers.hostlist import qrsh_host
+from teho.schedulers.hostlist import is_number, qrsh_host
 from teho.units import parse_bytes
 
 __all__ = ["TOO_LARGE", "Variables"]
@@ -14,8 +14,6 @@ __all__ = ["TOO_LARGE", "Variables"]
 _MIB = 1024**2
 TOO_LARGE = 1 << 60
 """1 EiB: no node has it, and integers of file formats are limited."""
-# A job does not have a larger number of any resource.
-_COUNT = re.compile(r"\d{1,15}", re.ASCII)
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 
 
@@ -67,12 +65,12 @@ class Variables:
 
 
 def _count(text: str) -> int | None:
-    return int(text) if _COUNT.fullmatch(text) else None
+    return int(text) if is_number(text) else None
 
 
 def _mebibytes(text: str) -> int | None:
     try:
-        amount = int(text) * _MIB if _COUNT.fullmatch(text) else parse_bytes(text[:20])
+        amount = int(text) * _MIB if is_number(text) else parse_bytes(text[:20])
     except (UnitError, ValueError, OverflowError):
         return None
     return amount if amount < TOO_LARGE else None

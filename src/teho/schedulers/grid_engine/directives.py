@@ -31,7 +31,7 @@ def grid_engine_directives(
         InputError: Grid Engine cannot express something.
     """
     dialect, cores = cluster.dialect, option.tasks_per_node * option.cpus_per_task
-    # By default the name is that of the script's file, and names such as `1.sh` are refused.
+    # By default, the name is the file name of the script, and names such as `1.sh` are refused.
     yield f"-N {grid_engine_name(option.request.name or 'job')}"
     if option.account:
         yield f"{cluster.account.option} {grid_engine_value(option.account, '--account')}"

@@ -13,7 +13,7 @@ __all__ = ["grid_engine_name", "grid_engine_value"]
 def grid_engine_value(text: str, what: str) -> str:
     """Return a value for a `#$` line, in quotes if it has spaces.
 
-    There is no way to write a quote, `#` or a comma (tried on 8.1.9).
+    A quote, `#` or a comma cannot be written (tried on 8.1.9).
 
     Raises:
         InputError: a line cannot contain the value.

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState
+from teho.schedulers.hostlist import is_number
 from teho.units import parse_bytes
 
 __all__ = ["read_accounting", "read_contexts", "read_queue"]
@@ -252,7 +253,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _count(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"\d{1,15}", text, re.ASCII) else None
+    return int(text) if is_number(text) else None
 
 
 def _word(text: str) -> str:

@@ -40,7 +40,7 @@ _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGH
 
 
 class _Process(msgspec.Struct, frozen=True):
-    """A process. The stamp of its start differs from that of a later process with the same pid."""
+    """A process. The stamp of its start differs if a later process has the same pid."""
 
     pid: int
     stamp: str

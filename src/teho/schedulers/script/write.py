@@ -159,7 +159,8 @@ def _values(
         tasks_per_node=option.tasks_per_node,
         processes=processes,
         cores_named="cores" not in option.automatic,
-        threads=_threads(option, processes),
+        # `teho launch` sets the number of threads itself. Otherwise it is the number of cores.
+        threads="" if launcher.through_teho else scheduler.threads(option, processes),
         meets=launcher.meets(option.nodes, option.nodes * option.tasks_per_node * processes),
         masks=_masks(option, cluster),
         check=_check(option, options, software),
@@ -242,13 +243,6 @@ def _script_words(option: Option) -> tuple[str, ...]:
     if words[0].endswith(".py") and not words[0].startswith("-"):
         return words
     return (launcher_of(option.request.launcher).other_program, *words)
-
-
-def _threads(option: Option, processes: int) -> str:
-    """Return the number of threads of each process: the number of its cores."""
-    if launcher_of(option.request.launcher).through_teho:
-        return ""
-    return scheduler_of(option.scheduler).threads(option, processes)
 
 
 def _masks(option: Option, cluster: Cluster) -> str:

@@ -39,26 +39,10 @@ _QUEUE = {
 }
 # sacct(1), --format; 20.11 has all of them.
 _ACCOUNTING = (
-    "JobID",
-    "State",
-    "ExitCode",
-    "Partition",
-    "Account",
-    "NodeList",
-    "AllocTRES",
-    "ReqTRES",
-    "Submit",
-    "Start",
-    "End",
-    "ElapsedRaw",
-    "TimelimitRaw",
-    "TotalCPU",
-    "MaxRSS",
-    "ConsumedEnergyRaw",
-    "Reason",
-    "JobName",
-    "Comment",
+    "JobID,State,ExitCode,Partition,Account,NodeList,AllocTRES,ReqTRES,Submit,Start,End,ElapsedRaw,"
+    "TimelimitRaw,TotalCPU,MaxRSS,ConsumedEnergyRaw,Reason,JobName,Comment"
 )
+_ACCOUNTING_COLUMNS = _ACCOUNTING.split(",")
 _ID = r"[\d_+,%:\[\]-]+"
 # A name may contain the mark too, so a row only starts before an id.
 _QUEUE_ROW = re.compile(rf"{_ROW}(?={_ID}{_COLUMN})")
@@ -70,7 +54,7 @@ ACCOUNTING_OPTIONS = (
     "--noheader",
     "--parsable",
     f"--delimiter={_COLUMN}",
-    f"--format={','.join(_ACCOUNTING)}",
+    f"--format={_ACCOUNTING}",
 )
 ENVIRONMENT = {
     # Seconds since 1970: a local time without an offset is ambiguous for one hour each year.
@@ -154,10 +138,12 @@ def read_accounting(text: str) -> tuple[Job, ...]:
     # Before the first row there may be a greeting of the site.
     before, *rows = _ACCOUNTING_ROW.split(text)
     if _COLUMN in before:
-        raise ValueError(f"sacct: not rows of {len(_ACCOUNTING)} columns: {before[-100:]!r}")
+        raise ValueError(
+            f"sacct: not rows of {len(_ACCOUNTING_COLUMNS)} columns: {before[-100:]!r}"
+        )
     runs: list[list[dict[str, str]]] = []
     for text_of_row in rows:
-        row = _row("sacct", text_of_row.rstrip("\n"), [*_ACCOUNTING, ""], "JobName")
+        row = _row("sacct", text_of_row.rstrip("\n"), [*_ACCOUNTING_COLUMNS, ""], "JobName")
         if runs and "." in row["JobID"]:
             runs[-1].append(row)
         else:
