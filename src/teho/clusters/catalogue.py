@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from teho.config.toml import did_you_mean, read_toml, to_noun
 from teho.errors import InputError
@@ -100,7 +103,7 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     for partition in cluster.partitions:
         for found, expected in _of_partition(cluster, partition):
             yield f"partition {partition.title!r}: {found}", expected
-    for source in _sources(cluster):
+    for source in _sources(msgspec.to_builtins(cluster)):
         if source.split(" ", 1)[0].rstrip(":;") not in cluster.sources:
             yield f"source {source!r}", f"to begin with one of {sorted(cluster.sources)}"
 
@@ -132,20 +135,14 @@ def _check_memory(text: str | None, what: str) -> None:
         parse_mib(text, what)
 
 
-def _sources(cluster: Cluster) -> Iterator[str]:
+def _sources(part: Any) -> Iterator[str]:
     """Yield the source of every table."""
-    yield cluster.dialect.source
-    yield cluster.account.source
-    for part in (cluster.local_disk, cluster.binding, cluster.driver, cluster.environments):
-        if part is not None:
-            yield part.source
-    for parts in (
-        cluster.nodes,
-        cluster.partitions,
-        cluster.shares,
-        cluster.billing.values(),
-        cluster.qos.values(),
-        cluster.software,
-        cluster.environment,
-    ):
-        yield from (part.source for part in parts)
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key == "source":
+                yield value
+            else:
+                yield from _sources(value)
+    elif isinstance(part, list | tuple):
+        for item in part:
+            yield from _sources(item)

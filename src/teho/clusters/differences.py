@@ -179,7 +179,7 @@ def _of_limits(ours: Sequence[Partition], theirs: Sequence[Partition]) -> Iterat
 
 
 def _laxest(fact: str, partitions: Sequence[Partition]) -> Any:
-    """Return the laxest limit of several partitions; None: one of them has none, or may not."""
+    """Return the laxest limit of several partitions; None: one has none, or it is not known."""
     values = [getattr(one, fact) for one in partitions if fact not in one.unknown]
     known: list[Any] = [value for value in values if value is not None]
     if len(known) != len(partitions):

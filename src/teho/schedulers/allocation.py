@@ -47,18 +47,14 @@ def read_allocation(
             facts |= found[0]
         elif not facts:
             facts, requested_bytes = found
-    limits = [
-        (limit, -rank, source)
-        for rank, (limit, source) in enumerate(
-            (
-                (node_memory_bytes, "node"),
-                (requested_bytes, "scheduler"),
-                (cgroup_limit_bytes, "cgroup"),
-            )
-        )
-        if limit is not None
-    ]
-    limit, _, source = min(limits, default=(None, 0, ""))
+    sources = (
+        ("cgroup", cgroup_limit_bytes),
+        ("scheduler", requested_bytes),
+        ("node", node_memory_bytes),
+    )
+    limits = {source: limit for source, limit in sources if limit is not None}
+    # If two limits are equal, the first source counts.
+    source = min(limits, key=limits.__getitem__, default="")
     asked = facts.get("cores_asked")
     if cpu_quota is not None and cpu_quota < min(len(cores), asked or len(cores)):
         facts["cores_asked"] = math.ceil(cpu_quota)
@@ -74,7 +70,7 @@ def read_allocation(
     return Allocation(
         **facts,
         cores=tuple(sorted(cores)),
-        memory_limit_bytes=limit,
+        memory_limit_bytes=limits.get(source),
         memory_limit_source=source,
         notes=tuple(variables.notes),
     )

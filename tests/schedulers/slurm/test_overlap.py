@@ -136,7 +136,7 @@ def test_a_job_that_waits_has_no_nodes(squeue) -> None:
 )
 def test_a_job_that_nobody_knows(squeue, answer: tuple) -> None:
     squeue(*answer)
-    with pytest.raises(InputError, match="knows no job 12"):
+    with pytest.raises(InputError, match="does not know job 12"):
         look_up("12")
 
 

@@ -161,5 +161,5 @@ def look_up(job: str) -> tuple[RunningJob, JobState]:
 
 def _unknown(job: str) -> InputError:
     return InputError(
-        f"Slurm knows no job {job}", "the number of a job of yours", "`squeue --me` lists them"
+        f"Slurm does not know job {job}", "the number of a job of yours", "`squeue --me` lists them"
     )

@@ -16,8 +16,8 @@
 
 # 90 s before the time limit, a timer sends SIGUSR1 to all processes of this job.
 # The program should then write its checkpoint and end.
-told=
-trap 'told=yes' USR1
+signalled=
+trap 'signalled=yes' USR1
 trap 'trap "" TERM; kill 0' EXIT # ends the timer
 (sleep 3510 && kill -USR1 0) &
 
@@ -39,8 +39,8 @@ tar -xf data.tar -C "$TMPDIR" || exit 1
 cp -r labels.csv "$TMPDIR" || exit 1
 
 # torchrun ignores the signal. The processes that it starts get it.
-teho run -- bash -c 'trap "" USR1; exec "$@"' deaf torchrun --standalone --nnodes=1 --nproc_per_node=4 train.py
+teho run -- bash -c 'trap "" USR1; exec "$@"' launcher torchrun --standalone --nnodes=1 --nproc_per_node=4 train.py
 status=$?
 # Exit code 99 queues the job again.
-[ -z "$told" ] || exit 99
+[ -z "$signalled" ] || exit 99
 exit "$status"
