@@ -196,12 +196,10 @@ def _same(fact: str, ours: Any, theirs: Any) -> bool:
         return parse_duration(ours) == parse_duration(theirs)
     if fact in {"memory", "max_memory"}:
         return abs(parse_mib(ours) - parse_mib(theirs)) <= _MEMORY_TOLERANCE_GIB * 1024
-    if fact.endswith("_gib"):
-        return bool(abs(ours - theirs) <= _MEMORY_TOLERANCE_GIB)
     return bool(ours == theirs)
 
 
 def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from teho.launchers.task_variables import TaskVariables
 
-__all__ = ["Task", "at_rank", "is_batch_script", "is_step", "rank_places", "read_task"]
+__all__ = ["Task", "at_rank", "is_batch_script", "is_step", "rank_places", "read_task", "step_key"]
 
 _PORTS = range(10_000, 30_000)
 """Below 32768, from which Linux takes ports for outgoing connections (ip_local_port_range)."""
@@ -88,6 +88,14 @@ def is_step(task: Task) -> bool:
 def is_batch_script(environment: Mapping[str, str]) -> bool:
     """Return whether this is a job's script or a shell of it, and not a task of a step."""
     return bool(_slurm_job(environment)) and not _slurm_step(environment)
+
+
+def step_key(environment: Mapping[str, str], step: str) -> str:
+    """Return an id of a step of this Slurm job, which no other step or earlier run has."""
+    cluster = environment.get("SLURM_CLUSTER_NAME") or "cluster"
+    restart = environment.get("SLURM_RESTART_COUNT", "0")
+    again = f"-r{restart}" if restart != "0" else ""
+    return f"slurm-{cluster}-{_slurm_job(environment)}.{step}{again}"
 
 
 def read_task(environment: Mapping[str, str], host: str) -> Task:
@@ -183,8 +191,6 @@ def _slurm(environment: Mapping[str, str]) -> Task:
             "the same number in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
         )
     job, step = _slurm_job(environment), _slurm_step(environment)
-    restart = get("SLURM_RESTART_COUNT", "0")
-    again = f"-r{restart}" if restart != "0" else ""
     return Task(
         started_by="Slurm",
         rank=_number(environment, "SLURM_PROCID"),
@@ -196,7 +202,7 @@ def _slurm(environment: Mapping[str, str]) -> Task:
         tasks_per_node=tasks_per_node,
         distribution=get("SLURM_DISTRIBUTION", "block").partition(":")[0].partition(",")[0],
         job=_job(environment),
-        key=f"slurm-{get('SLURM_CLUSTER_NAME') or 'cluster'}-{job}.{step}{again}",
+        key=step_key(environment, step),
         port=_port(job, step),
         rank_name="SLURM_PROCID",
     )

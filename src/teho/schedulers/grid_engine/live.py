@@ -14,8 +14,7 @@ __all__ = ["grid_engine_live"]
 
 _AT_ONCE = 8
 # qstat(1), -f: disabled, disabled by a calendar, error, unreachable, orphaned, in conflict.
-_STARTS_NOTHING = frozenset("dDEuoc")
-_SUSPENDED = frozenset("sSC")
+_LETTERS = {"DISABLED": frozenset("dDEuoc"), "SUSPENDED": frozenset("sSC")}
 _STATES_COLUMN = 5
 
 
@@ -101,13 +100,7 @@ def _states(ask: Ask) -> dict[str, str] | None:
         if len(words) < _STATES_COLUMN or "@" not in words[0] or words[2].count("/") != 2:
             continue
         letters = {*words[_STATES_COLUMN]} if len(words) > _STATES_COLUMN else set[str]()
-        state = (
-            "DISABLED"
-            if letters & _STARTS_NOTHING
-            else "SUSPENDED"
-            if letters & _SUSPENDED
-            else "UP"
-        )
+        state = next((state for state, own in _LETTERS.items() if letters & own), "UP")
         found.setdefault(words[0].partition("@")[0], set()).add(state)
     return {
         queue: "UP" if "UP" in states else min(states) for queue, states in found.items()

@@ -16,7 +16,7 @@ from pathlib import Path
 from teho.errors import UnitError
 from teho.model.job import Job, JobState
 from teho.schedulers.hostlist import is_number
-from teho.units import parse_bytes
+from teho.units import parse_bytes, parse_duration
 
 __all__ = ["read_accounting", "read_contexts", "read_queue"]
 
@@ -245,11 +245,10 @@ def _resident_bytes(text: str) -> int | None:
 
 def _seconds(text: str) -> float | None:
     """Return seconds of `1800`, `0.007s` or `1:00:00`."""
-    match = re.fullmatch(r"(?:(\d+):(\d+):)?(\d+(?:\.\d+)?)s?", text.strip(), re.ASCII)
-    if match is None:
+    try:
+        return parse_duration(text, bare_is_s=True)
+    except (UnitError, ValueError, OverflowError):
         return None
-    hours, minutes, seconds = match.groups()
-    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(seconds)
 
 
 def _count(text: str) -> int | None:

@@ -385,8 +385,8 @@ def _notes(
     types = sorted({gpu_type for host in hosts for gpu_type, _ in host.gpus})
     if types:
         yield (
-            f"The product names of the GPUs ({', '.join(types)}) are not known. Their memory is only "
-            "known if the type's name has it. The vendor is taken from the type's name."
+            f"The product names of the GPUs ({', '.join(types)}) are not known. Their memory is "
+            "only known if the type's name has it. The vendor is taken from the type's name."
         )
     items = {item for row in nodes for item in _gres_items(row.get("Gres", ""))}
     others = sorted({item.partition(":")[0] for item in items} - {"gpu"})

@@ -18,7 +18,7 @@ from teho.model.job import JobState
 from teho.schedulers.command import accepted, run
 from teho.schedulers.hostlist import expand_hosts
 from teho.schedulers.slurm import values
-from teho.schedulers.task import is_batch_script
+from teho.schedulers.task import is_batch_script, step_key
 
 __all__ = ["RunningJob", "job_of_script", "look_up", "step_beside"]
 
@@ -74,12 +74,9 @@ def job_of_script(environment: Mapping[str, str], machine: str) -> RunningJob | 
         return None
     hosts = expand_hosts(listed)
     short = (get("SLURMD_NODENAME") or machine).partition(".")[0]
-    number = get("SLURM_JOB_ID") or get("SLURM_JOBID", "")
-    restart = get("SLURM_RESTART_COUNT", "0")
-    again = f"-r{restart}" if restart != "0" else ""
     return RunningJob(
-        number=number,
-        key=f"slurm-{get('SLURM_CLUSTER_NAME') or 'cluster'}-{number}.batch{again}",
+        number=get("SLURM_JOB_ID") or get("SLURM_JOBID", ""),
+        key=step_key(environment, "batch"),
         hosts=hosts,
         host=next((host for host in hosts if host.partition(".")[0] == short), ""),
         name=get("SLURM_JOB_NAME", ""),

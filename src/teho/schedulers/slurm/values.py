@@ -54,7 +54,6 @@ _NO_NUMBER = frozenset(
     number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
 )
 _NO_WORD = frozenset({"", "N/A", "(null)", "None", "None assigned", "Unknown", "n/a"})
-_CLOCK_WITH_FRACTION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
 
 
 def state(written: str, reason: str = "") -> JobState:
@@ -108,17 +107,17 @@ def limit_seconds(text: str) -> float | None:
     """Return seconds of `1-02:00:00`, `30:00`; None for `UNLIMITED` and other words."""
     try:
         return parse_duration(text) if ":" in text else None
-    except UnitError:
+    except (UnitError, ValueError, OverflowError):
         return None
 
 
 def cpu_seconds(text: str) -> float | None:
     """Return seconds of sacct's TotalCPU: `[D-[HH:]]MM:SS[.mmm]`."""
-    match = _CLOCK_WITH_FRACTION.fullmatch(text.strip())
-    if match is None:
+    clock, _, fraction = text.strip().partition(".")
+    seconds = limit_seconds(clock)
+    if seconds is None or not re.fullmatch(r"\d*", fraction, re.ASCII):
         return None
-    days, hours, minutes, seconds = match.groups()
-    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+    return seconds + float(f"0.{fraction or 0}")
 
 
 def size(text: str) -> int | None:
