@@ -19,7 +19,6 @@ import msgspec
 from teho.cli import COMMANDS
 from teho.cli.group import teho
 from teho.clusters.catalogue import load_catalogue
-from teho.clusters.launch_site import launch_site
 from teho.config.settings import Settings
 from teho.explain.peaks import RATES, all_peaks
 from teho.explain.policy import load_policy
@@ -35,6 +34,8 @@ from teho.model.metric import METRICS
 from teho.model.scaled import Scaled
 from teho.model.software import Checked, EnvironmentPlan
 from teho.model.tuned import Tuned
+from teho.schedulers.registry import cluster_schedulers
+from teho.schedulers.script.launch_site import launch_site
 from teho.show.json import plan as plan_json
 from teho.show.json.noun import schema_of
 
@@ -139,6 +140,7 @@ def _helps(command: click.Command, name: str, parent: click.Context, group: str 
 def cluster_schema() -> dict[str, Any]:
     """Return the JSON schema of a cluster's file, with what each field means."""
     schema = msgspec.json.schema(Cluster)
+    schema["$defs"]["Cluster"]["properties"]["scheduler"]["enum"] = sorted(cluster_schedulers())
     for name, definition in schema["$defs"].items():
         for field, meaning in meanings_of(getattr(cluster_nouns, name)).items():
             definition["properties"][field]["description"] = meaning

@@ -33,7 +33,7 @@ def test_a_users_file_hides_a_sites_and_a_sites_hides_tehos_own(tmp_path: Path):
     assert (found["puhti"].parent, found["mahti"].parent) == (site, user)
     assert found["fir"] == own["fir"]
     assert set(found) == {*own, "ours"}
-    with pytest.raises(InputError, match="name 'fir'; expected the file's own, 'ours'"):
+    with pytest.raises(InputError, match="name 'fir'; expected the name of the file, 'ours'"):
         read_cluster(found["ours"])
 
 
@@ -46,6 +46,8 @@ MISTAKES = [
     ('site = "CSC"', 'site = "CSC"\nsties = 1', "unknown key 'sties', did you mean 'site'?"),
     ('max_time = "3d"', 'max_tim = "3d"',
      "partitions[1] (gpu): unknown key 'max_tim', did you mean 'max_time'?"),
+    ('scheduler = "slurm"', 'scheduler = "slrum"', "scheduler 'slrum', did you mean 'slurm'?"),
+    ('scheduler = "slurm"', 'scheduler = "local"', "scheduler 'local'; known are"),
     ('vendor = "nvidia"', 'vendr = "nvidia"',
      "nodes[6] (gpu).gpu: unknown key 'vendr', did you mean 'vendor'?"),
     ('{ of = "cores", times = 1 }', '{ of = "cores", tims = 1 }', "did you mean 'times'?"),

@@ -34,7 +34,7 @@ def task(local_rank: int = 0, local_size: int = 8, started_by: str = "Slurm") ->
         local_size=local_size,
         hosts=("n1",),
         tasks_per_node=(local_size,),
-        dealt="block",
+        distribution="block",
     )
 
 

@@ -23,6 +23,8 @@ TEHO_OWN = {
     "teho.launch.site",
     "teho.launch.sites",
     "teho.launch.variables",
+    "teho.launchers",
+    "teho.launchers.task_variables",
     "teho.process",
     "teho.process.exec_program",
     "teho.schedulers",

@@ -11,10 +11,10 @@ from launch_trees import lumi
 
 from teho.clusters.catalogue import load_catalogue
 from teho.clusters.current import current_cluster
-from teho.clusters.launch_site import launch_site
 from teho.errors import InputError
 from teho.launch.site import find_generation, find_site
 from teho.launch.sites import SITES
+from teho.schedulers.script.launch_site import launch_site
 
 CLUSTERS = load_catalogue({"XDG_CONFIG_HOME": "/nonexistent"})
 PATTERNS = sorted({pattern for cluster in CLUSTERS.values() for pattern in cluster.hosts})

@@ -20,25 +20,25 @@ from teho.launch.variables import (
     thread_variables,
     torchrun_variables,
 )
-from teho.schedulers.task import Task, deal_ranks
+from teho.schedulers.task import Task, rank_places
 
 NONE = Gpus("", [], [])
 FOUR = Gpus("CUDA_VISIBLE_DEVICES", ["0", "1", "2", "3"], [None] * 4)
 
 
-def of_step(rank: int = 5, counts: tuple[int, ...] = (4, 4), dealt: str = "block") -> Task:
+def of_step(rank: int = 5, counts: tuple[int, ...] = (4, 4), distribution: str = "block") -> Task:
     found = Task(
         started_by="Slurm",
         rank=rank,
         size=sum(counts),
         hosts=tuple(f"n{number}" for number in range(1, len(counts) + 1)),
         tasks_per_node=counts,
-        dealt=dealt,
+        distribution=distribution,
         port=14242,
     )
     blocks = [(node, local) for node, count in enumerate(counts) for local in range(count)]
     turns = sorted(blocks, key=lambda place: place[1])
-    found.node_rank, found.local_rank = (turns if dealt == "cyclic" else blocks)[rank]
+    found.node_rank, found.local_rank = (turns if distribution == "cyclic" else blocks)[rank]
     found.local_size = counts[found.node_rank]
     return found
 
@@ -85,9 +85,9 @@ def test_across_uneven_nodes_horovod_counts_those_that_have_the_local_rank():
     st.sampled_from(["block", "cyclic"]),
     st.data(),
 )
-def test_tensorflow_finds_each_worker_where_it_runs(counts, dealt, data):
+def test_tensorflow_finds_each_worker_where_it_runs(counts, distribution, data):
     ranks = range(sum(counts))
-    steps = [of_step(rank, tuple(counts), dealt) for rank in ranks]
+    steps = [of_step(rank, tuple(counts), distribution) for rank in ranks]
     configs = [json.loads(rank_variables(step, "n1", "14242")["TF_CONFIG"]) for step in steps]
     assert all(config["cluster"] == configs[0]["cluster"] for config in configs)
     workers = configs[0]["cluster"]["worker"]
@@ -102,7 +102,7 @@ def test_tensorflow_finds_each_worker_where_it_runs(counts, dealt, data):
     "step",
     [
         of_step(0, (1,)),
-        of_step(dealt="plane"),
+        of_step(distribution="plane"),
         Task(started_by="PMI", rank=1, size=4, local_size=2),
         # More than Linux lets one variable hold.
         of_step(0, (4,) * 2500),
@@ -116,7 +116,7 @@ def test_where_tensorflow_cannot_be_told(step: Task):
 def test_the_longest_that_tensorflow_is_told():
     found = rank_variables(of_step(0, (4,) * 1500), "n1", "14242")["TF_CONFIG"]
     assert 60_000 < len(found) < 100_000
-    assert len(deal_ranks(of_step(0, (4,) * 1500))) == 6000
+    assert len(rank_places(of_step(0, (4,) * 1500))) == 6000
 
 
 @pytest.mark.parametrize(

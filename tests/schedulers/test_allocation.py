@@ -154,7 +154,7 @@ def test_a_quota_below_what_was_asked_for_counts(quota: float | None, asked: int
 def test_more_cores_than_asked_for_are_said():
     allocation = slurm(SLURM_CPUS_ON_NODE="2")
     assert (len(allocation.cores), allocation.cores_asked) == (4, 2)
-    assert "asked for 2 CPUs on this node but may run on 4" in allocation.notes[0]
+    assert "requested 2 CPUs on this node but may run on 4" in allocation.notes[0]
     assert slurm(SLURM_CPUS_ON_NODE="8").notes == ()
 
 

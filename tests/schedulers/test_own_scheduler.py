@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import teho.schedulers
-from teho.clusters.catalogue import load_cluster
+from teho.clusters.catalogue import cluster_files, read_cluster
 from teho.errors import RefusedError
 from teho.model.job import JobState, Submission
 from teho.model.request import Request
@@ -33,8 +33,7 @@ FILES = {
 
 
         class PocketAdvice(Advice):
-            def time(self):
-                return "`--minutes=N`"
+            time = "`--minutes=N`"
 
 
         class PocketScheduler(Scheduler):
@@ -164,7 +163,11 @@ def pocket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_folder_is_a_scheduler(pocket: Path) -> None:
-    cluster = msgspec.structs.replace(load_cluster("mahti"), scheduler="pocket")
+    text = cluster_files({})["mahti"].read_text(encoding="utf-8")
+    assert 'scheduler = "slurm"' in text
+    path = pocket / "mahti.toml"
+    path.write_text(text.replace('scheduler = "slurm"', 'scheduler = "pocket"'), encoding="utf-8")
+    cluster = read_cluster(path)
     request = Request(command=("echo", "$HOME is text"), account="project_1")
     found = answer(request, [cluster], even_if_retired=True)
     assert found.options, found.unfit
@@ -218,7 +221,7 @@ def test_its_jobs_are_known_by_their_variables(pocket: Path) -> None:
         {"POCKET_JOB": "41", "POCKET_CORES": "3"}, frozenset(range(3)), None, None
     )
     assert (found.scheduler, found.job_id, found.cores_asked) == ("pocket", "41", 3)
-    assert scheduler_of("pocket").advice.time() == "`--minutes=N`"
+    assert scheduler_of("pocket").advice.time == "`--minutes=N`"
 
 
 def test_every_folder_says_what_it_is() -> None:

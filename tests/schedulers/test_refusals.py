@@ -237,4 +237,4 @@ def test_any_words_are_read(words, code):
 
 def test_a_runner_that_was_killed_may_have_started_its_job(tmp_path: Path):
     assert not refuses(Local(tmp_path), "", -signal.SIGKILL)
-    assert refuses(Local(tmp_path), "there is no script /nowhere\n")
+    assert refuses(Local(tmp_path), "script /nowhere does not exist\n")

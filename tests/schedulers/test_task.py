@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teho.errors import InputError
-from teho.schedulers.task import Task, deal_ranks, is_batch_script, is_step, read_task
+from teho.schedulers.task import Task, is_batch_script, is_step, rank_places, read_task
 
 JOB = {
     "SLURM_JOB_ID": "1234",
@@ -245,21 +245,21 @@ def test_uneven_tasks_are_dealt_as_slurm_says(distribution: str, places: list[tu
         environment |= {"SLURM_STEP_NUM_TASKS": "6", "SLURM_DISTRIBUTION": distribution}
         task = read_task(environment, HOST)
         assert task.local_size == (3, 1, 2)[node]
-        assert deal_ranks(task) == places
+        assert rank_places(task) == places
 
 
 def test_ranks_that_mpirun_deals_to_nodes_in_turn():
     by_node = {**JOB, **OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_RANK": "2"}
-    assert deal_ranks(read_task(by_node, HOST)) == []
+    assert rank_places(read_task(by_node, HOST)) == []
     task = read_task({**by_node, "OMPI_MCA_rmaps_base_mapping_policy": "node:OVERSUBSCRIBE"}, HOST)
-    assert deal_ranks(task)[:4] == [(0, 0), (1, 0), (0, 1), (1, 1)]
-    assert deal_ranks(task)[5] == (1, 2)
+    assert rank_places(task)[:4] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert rank_places(task)[5] == (1, 2)
 
 
 def test_ranks_that_are_dealt_otherwise_are_not_guessed():
     task = read_task({**STEP, "SLURM_NODEID": "0", "SLURM_LOCALID": "2"}, HOST)
-    assert deal_ranks(task) == []
-    assert deal_ranks(Task(started_by="Slurm")) == []
+    assert rank_places(task) == []
+    assert rank_places(Task(started_by="Slurm")) == []
 
 
 def test_the_key_is_the_steps_alone():
@@ -312,7 +312,7 @@ def test_launches_of_one_job_have_keys_of_their_own():
         ({**STEP, "SLURM_LOCALID": ""}, ["SLURM_LOCALID is not set"]),
         ({**STEP, "SLURM_NODEID": " 1"}, ["SLURM_NODEID is ' 1'"]),
         ({**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": ""}, ["OMPI_COMM_WORLD_SIZE is not set"]),
-        ({**OPEN_MPI, "OMPI_COMM_WORLD_RANK": "8"}, ["Open MPI says rank 8 of 8"]),
+        ({**OPEN_MPI, "OMPI_COMM_WORLD_RANK": "8"}, ["Open MPI reports rank 8 of 8"]),
         ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "9"}, ["9 tasks on this node, and 8 in all"]),
         ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "0"}, ["local rank 1 of 0"]),
         ({**OPEN_MPI, "SLURM_JOB_NODELIST": "n[1"}, ["rank 5 on n2", "'n[1'"]),
@@ -321,7 +321,7 @@ def test_launches_of_one_job_have_keys_of_their_own():
         ({**BY_HAND, "WORLD_SIZE": "4"}, ["rank 5 of 4"]),
         ({**BY_HAND, "WORLD_SIZE": "1000000"}, ["WORLD_SIZE is '1000000'", "below 1000000"]),
         ({"RANK": "5", "WORLD_SIZE": "8", "NODE_RANK": "1"}, ["node number 1 of 1"]),
-        ({"PMIX_RANK": "3"}, ["rank 3 on n2", "no number of tasks", "export RANK"]),
+        ({"PMIX_RANK": "3"}, ["rank 3 on n2", "not the number of tasks", "export RANK"]),
     ],
 )  # fmt: skip
 def test_numbers_that_cannot_be_are_said(environment: dict[str, str], words: list[str]):
@@ -369,7 +369,7 @@ def test_any_environment_is_a_task_or_an_error_that_names_it(changes, base):
     assert len(task.tasks_per_node) in {0, len(task.hosts)}
     assert not task.hosts or task.node_rank < len(task.hosts)
     assert 10_000 <= task.port < 30_000
-    places = deal_ranks(task)
+    places = rank_places(task)
     assert not places or places[task.rank] == (task.node_rank, task.local_rank)
 
 

@@ -1,8 +1,9 @@
-"""What a job costs, in the site's own units, with the sum written out."""
+"""Compute what a job costs in the site's unit, and write the formula."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -14,7 +15,7 @@ __all__ = ["BilledUse", "bill"]
 
 
 class BilledUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job holds, on all its nodes together."""
+    """What a job uses, on all its nodes together."""
 
     nodes: int
     gpus: tuple[tuple[str, int], ...] = ()
@@ -22,7 +23,7 @@ class BilledUse(msgspec.Struct, frozen=True, kw_only=True):
     gpu_weight: float = 1.0
     cores: int = 0
     cpus: int = 0
-    """As the scheduler counts them."""
+    """CPUs as the scheduler counts them."""
     memory_gib: float = 0.0
     local_disk_gib: float = 0.0
     hours: float
@@ -42,27 +43,30 @@ _WORDS = {
 def bill(billing: Billing, use: BilledUse) -> Cost:
     """Compute the bill of a job that runs for `use.hours`.
 
-    `scale × (the sum of the terms + the largest of the others) × hours`, as the
-    site's own page gives it (`billing.source`).
+    The formula is `scale × (the sum of the terms + the largest of the others) × hours`, as on the
+    site's page (`billing.source`).
     """
-    summed = [(term, _value(term, use)) for term in billing.sum]
-    rivals = [(term, _value(term, use)) for term in billing.largest]
-    largest = max((value for _, value in rivals), default=0.0)
-    hourly = billing.scale * (sum(value for _, value in summed) + largest)
+    values = {term: _value(term, use) for term in (*billing.sum, *billing.largest)}
+    largest = max((values[term] for term in billing.largest), default=0.0)
+    hourly = billing.scale * (sum(values[term] for term in billing.sum) + largest)
     amount = hourly * use.hours
+    formula = _written(billing, use, values)
+    # The GPUs' part of a largest-of list is their term, even if it is not the largest: the rest of
+    # the bill is what other requests add.
+    parts = [values[term] for term in (*billing.sum, *billing.largest) if term.gpu_part]
+    gpu_share = min(1.0, billing.scale * sum(parts) / hourly) if parts and hourly > 0 else None
     return Cost(
         amount=amount,
         unit=billing.unit,
-        sum=_written(billing, use, summed, rivals)
-        + f" = {_number(amount)} {plural(billing.unit, amount)}",
-        gpu_share=_gpu_share(billing, summed, rivals, hourly),
+        sum=f"{formula} = {_number(amount)} {plural(billing.unit, amount)}",
+        gpu_share=gpu_share,
         source=billing.source,
     )
 
 
 def _quantity(term: Term, use: BilledUse) -> float:
     if term.of == "gpus":
-        # Slurm writes the types that it counts in small letters.
+        # Slurm writes the types that it counts in lower case.
         own = (n for name, n in use.gpus if term.gpu_type.lower() in {"", name.lower()})
         return float(sum(own))
     if term.of == "weighted_gpus":
@@ -75,32 +79,10 @@ def _value(term: Term, use: BilledUse) -> float:
     return term.times * (math.ceil(share) if term.up else share)
 
 
-def _gpu_share(
-    billing: Billing,
-    summed: list[tuple[Term, float]],
-    rivals: list[tuple[Term, float]],
-    hourly: float,
-) -> float | None:
-    """Return the part that the GPUs are; None if no term says that it is theirs.
-
-    Of a largest-of list the GPUs' part is their own term, whichever is largest: the
-    rest of the bill is what other requests add to it.
-    """
-    parts = [value for term, value in (*summed, *rivals) if term.gpu_part]
-    if not parts or hourly <= 0:
-        return None
-    return min(1.0, billing.scale * sum(parts) / hourly)
-
-
-def _written(
-    billing: Billing,
-    use: BilledUse,
-    summed: list[tuple[Term, float]],
-    rivals: list[tuple[Term, float]],
-) -> str:
-    parts = [_term(term, use) for term, value in summed if value]
-    if rivals:
-        terms = [_term(term, use) for term, value in rivals if value] or ["0"]
+def _written(billing: Billing, use: BilledUse, values: Mapping[Term, float]) -> str:
+    parts = [_term(term, use) for term in billing.sum if values[term]]
+    if billing.largest:
+        terms = [_term(term, use) for term in billing.largest if values[term]] or ["0"]
         parts.append(f"max({', '.join(terms)})" if len(terms) > 1 else terms[0])
     inner = " + ".join(parts) or "0"
     scale = "" if billing.scale == 1 else f"{_number(billing.scale)} × "

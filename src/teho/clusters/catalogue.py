@@ -1,4 +1,4 @@
-"""Finding and reading the catalogue's files: Teho's own, a site's, the user's."""
+"""Find and read the catalogue's files: Teho's, a site's and the user's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from teho.config.toml import did_you_mean, read_toml, to_noun
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Partition
+from teho.schedulers.registry import cluster_schedulers
 from teho.units import parse_duration, parse_mib
 
 __all__ = ["cluster_files", "load_catalogue", "load_cluster", "read_cluster"]
@@ -24,10 +28,10 @@ _MEMORIES_OF_PARTITION = (
 
 
 def cluster_files(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
-    """Return every cluster's file by name; a site's hides Teho's own, and a user's hides both.
+    """Return every cluster's file by name. A site's file replaces Teho's, a user's replaces both.
 
-    A site's files are in the directories of `TEHO_CLUSTERS` (separated by colons), a
-    user's in `clusters/` beside her settings.
+    A site's files are in the directories of `TEHO_CLUSTERS` (separated by colons), and a user's in
+    `clusters/` beside the settings.
     """
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"
     folders = [
@@ -42,7 +46,7 @@ def load_catalogue(environment: Mapping[str, str] = os.environ) -> dict[str, Clu
     """Read every cluster, by name.
 
     Raises:
-        InputError: a file does not read, or is not sound in itself.
+        InputError: a file cannot be read, or has a mistake.
     """
     files = cluster_files(environment)
     return {name: read_cluster(path) for name, path in sorted(files.items())}
@@ -52,7 +56,7 @@ def load_cluster(name: str, environment: Mapping[str, str] = os.environ) -> Clus
     """Read one cluster by name.
 
     Raises:
-        InputError: there is none of that name, or its file does not read.
+        InputError: the catalogue does not have it, or its file cannot be read.
     """
     files = cluster_files(environment)
     if name not in files:
@@ -64,11 +68,11 @@ def load_cluster(name: str, environment: Mapping[str, str] = os.environ) -> Clus
 
 
 def read_cluster(path: Path) -> Cluster:
-    """Read a cluster's file and check that it is sound in itself.
+    """Read a cluster's file and check it.
 
     Raises:
-        InputError: it does not read, has an unknown key, contradicts itself, or names
-            what it does not define.
+        InputError: it cannot be read, has an unknown key, contradicts itself, or uses a name that
+            it does not define.
     """
     cluster = to_noun(read_toml(path), Cluster, path)
     for found, expected in _contradictions(cluster, path.stem):
@@ -77,9 +81,12 @@ def read_cluster(path: Path) -> Cluster:
 
 
 def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
-    """Yield what a file says that cannot be, each with what was expected."""
+    """Yield each contradiction in a file, with what was expected."""
     if cluster.name != stem:
-        yield f"name {cluster.name!r}", f"the file's own, {stem!r}"
+        yield f"name {cluster.name!r}", f"the name of the file, {stem!r}"
+    known = cluster_schedulers()
+    if cluster.scheduler not in known:
+        yield f"scheduler {cluster.scheduler!r}{did_you_mean(cluster.scheduler, known)}", ""
     if cluster.status == "retired" and cluster.retired_on is None and not cluster.notes:
         yield "status retired without retired_on", "a date, or a note on its absence"
     for kind in cluster.nodes:
@@ -96,7 +103,7 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     for partition in cluster.partitions:
         for found, expected in _of_partition(cluster, partition):
             yield f"partition {partition.title!r}: {found}", expected
-    for source in _sources(cluster):
+    for source in _sources(msgspec.to_builtins(cluster)):
         if source.split(" ", 1)[0].rstrip(":;") not in cluster.sources:
             yield f"source {source!r}", f"to begin with one of {sorted(cluster.sources)}"
 
@@ -104,7 +111,7 @@ def _contradictions(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
 def _of_partition(cluster: Cluster, partition: Partition) -> Iterator[tuple[str, str]]:
     kinds = {kind.name for kind in cluster.nodes}
     if not partition.title:
-        yield "neither name nor label", "a label, which is shown where jobs name no partition"
+        yield "neither name nor label", "a label, which is shown if jobs name no partition"
     for kind in partition.kinds:
         if kind not in kinds:
             yield f"node kind {kind!r}{did_you_mean(kind, kinds)}", ""
@@ -128,20 +135,14 @@ def _check_memory(text: str | None, what: str) -> None:
         parse_mib(text, what)
 
 
-def _sources(cluster: Cluster) -> Iterator[str]:
+def _sources(part: Any) -> Iterator[str]:
     """Yield the source of every table."""
-    yield cluster.dialect.source
-    yield cluster.account.source
-    for part in (cluster.local_disk, cluster.binding, cluster.driver, cluster.environments):
-        if part is not None:
-            yield part.source
-    for parts in (
-        cluster.nodes,
-        cluster.partitions,
-        cluster.shares,
-        cluster.billing.values(),
-        cluster.qos.values(),
-        cluster.software,
-        cluster.environment,
-    ):
-        yield from (part.source for part in parts)
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key == "source":
+                yield value
+            else:
+                yield from _sources(value)
+    elif isinstance(part, list | tuple):
+        for item in part:
+            yield from _sources(item)

@@ -1,4 +1,4 @@
-"""Every mistake of a cluster's file at once, for whoever writes one."""
+"""Find all mistakes of a cluster's file at once, for its author."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["mistakes_in"]
 
 
 def mistakes_in(path: Path) -> list[str]:
-    """Return a line for each mistake of a file, with its place in it; empty if it is sound.
+    """Return a line for each mistake of a file, with its place in the file; empty: no mistake.
 
-    What a file says that cannot be is looked for once every key and value is one.
+    Contradictions are only looked for if all keys and values are valid.
     """
     try:
         found = list(mistakes(read_toml(path), Cluster))

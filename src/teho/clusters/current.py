@@ -1,4 +1,4 @@
-"""Which cluster of the catalogue this machine belongs to."""
+"""Find the cluster of the catalogue that this machine belongs to."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["current_cluster"]
 def current_cluster(
     environment: Mapping[str, str], host: str, clusters: Iterable[Cluster]
 ) -> Cluster | None:
-    """Return the cluster that this machine belongs to; None if none is recognised.
+    """Return the cluster that this machine belongs to; None: not known.
 
-    A cluster's environment variables count for more than its host names, which may be
-    as common as `login1`. Where several clusters fit it is none of them.
+    Environment variables count more than host names, which may be as common as `login1`. If
+    several clusters fit, the result is None.
 
     Args:
-        environment: variables, compared with `recognised_by`; all must have their value.
-        host: name of this machine, with its domain or without, compared with `hosts`.
-        clusters: those that it may be.
+        environment: variables, compared with `recognised_by`. All values must be equal.
+        host: name of this machine, with or without its domain, compared with `hosts`.
+        clusters: the possible clusters.
     """
     known = tuple(clusters)
     by_variables = [one for one in known if _has_variables(one, environment)]

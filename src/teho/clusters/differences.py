@@ -1,4 +1,4 @@
-"""Where a file of the catalogue and the live cluster differ. Pure."""
+"""Compare a file of the catalogue with the live cluster. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NONE_THERE = "none"
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One fact that is not as the catalogue says."""
+    """One fact that is different in the catalogue."""
 
     place: str
     """Such as `partition gpu`."""
@@ -39,16 +39,16 @@ class Difference(msgspec.Struct, frozen=True):
     catalogue: str
     live: str
     source: str
-    """Where the catalogue has it from; empty if it says nothing."""
+    """Source of the catalogue's fact; empty: the catalogue does not have the fact."""
 
 
 def differences(catalogue: Cluster, live: Cluster) -> tuple[Difference, ...]:
-    """Compare what a live scheduler can tell, and nothing else.
+    """Compare the facts that a live scheduler can report.
 
-    A limit that the live partition does not have says nothing: a plugin of the site, or
-    a user's own account, may still hold it. Partitions are compared by name; those that
-    jobs do not name, with the laxest limits of the live partitions that have their
-    GPUs. Kinds of nodes are compared by their GPU type, or by their cores and memory.
+    A limit that the live partition lacks is not a difference: a plugin of the site, or the user's
+    account, may still have it. Partitions are compared by name. A partition that jobs do not name
+    is compared with the laxest limits of the live partitions that have its GPUs. Kinds of nodes
+    are compared by their GPU type, or by their cores and memory.
     """
     return (*_of_nodes(catalogue, live), *_of_partitions(catalogue, live))
 
@@ -73,20 +73,21 @@ def _of_nodes(catalogue: Cluster, live: Cluster) -> Iterator[Difference]:
 
 def _nearest(kind: NodeKind, among: Sequence[NodeKind]) -> NodeKind | None:
     """Return the live kind that has most in common with a kind of the catalogue."""
-    alike = [one for one in among if _gpu_type(one) == _gpu_type(kind)]
-    return max(alike, key=lambda one: _likeness(kind, one), default=None)
+
+    def likeness(one: NodeKind) -> int:
+        return sum(_same(*facts) for facts in _facts(kind, one))
+
+    return max(
+        (one for one in among if _gpu_type(one) == _gpu_type(kind)), key=likeness, default=None
+    )
 
 
 def _gpu_type(kind: NodeKind) -> str:
     return kind.gpu.type if kind.gpu else ""
 
 
-def _likeness(kind: NodeKind, one: NodeKind) -> int:
-    return sum(_same(*pair) for pair in _facts(kind, one))
-
-
 def _facts(kind: NodeKind, one: NodeKind) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what both kinds of node tell, theirs behind ours."""
+    """Yield the facts that both kinds have: name, the catalogue's value, the live value."""
     yield "usable_cores", kind.cores_for_jobs, one.cores_for_jobs
     if kind.memory is not None and one.memory is not None:
         yield "memory", kind.memory, one.memory
@@ -95,7 +96,7 @@ def _facts(kind: NodeKind, one: NodeKind) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _of_counts(catalogue: Cluster, live: Cluster) -> Iterator[Difference]:
-    """Compare how many nodes of each hardware there are; files may tell them apart by more."""
+    """Compare the number of nodes with the same hardware. A file may split them into more kinds."""
     there = _by_hardware(live)
     for hardware, kinds in _by_hardware(catalogue).items():
         ours, theirs = _total(kinds), _total(there.get(hardware, ()))
@@ -115,7 +116,7 @@ def _by_hardware(cluster: Cluster) -> dict[tuple[Any, ...], list[NodeKind]]:
 
 
 def _total(kinds: Sequence[NodeKind]) -> int | None:
-    """Return the number of nodes; None if one kind's is not known."""
+    """Return the number of nodes; None: the number of one kind is not known."""
     counts = [kind.count for kind in kinds if kind.count is not None]
     return sum(counts) if len(counts) == len(kinds) else None
 
@@ -143,10 +144,9 @@ def _of_partitions(catalogue: Cluster, live: Cluster) -> Iterator[Difference]:
 
 
 def _covering(name: str, gpu_types: frozenset[str], live: Cluster) -> list[Partition]:
-    """Return the live partitions for everyone behind one whose name is not enough to know it.
+    """Return the live partitions for all users that fit a partition without a unique name.
 
-    They have its GPUs, and its name where it has one: a site may have two clusters that
-    share names.
+    They have its GPUs, and its name if it has one. A site may have two clusters with equal names.
     """
     return [
         one
@@ -158,7 +158,7 @@ def _covering(name: str, gpu_types: frozenset[str], live: Cluster) -> list[Parti
 
 
 def _gpu_types(cluster: Cluster, partition: Partition) -> frozenset[str]:
-    """Return the GPU types of a partition's nodes; empty text stands for nodes without."""
+    """Return the GPU types of a partition's nodes. An empty text means nodes without GPUs."""
     return frozenset(_gpu_type(kind) for kind in cluster.nodes if kind.name in partition.kinds)
 
 
@@ -170,16 +170,16 @@ def _of_limits(ours: Sequence[Partition], theirs: Sequence[Partition]) -> Iterat
     for fact in ("max_time", *_UPPER, *_LOWER):
         said, found = _laxest(fact, ours), _laxest(fact, theirs)
         if found is not None and (said is None or not _same(fact, said, found)):
-            told = _NOT_SAID if said is None else _written(said)
-            yield Difference(place, fact, told, _written(found), source)
+            ours_written = _NOT_SAID if said is None else _written(said)
+            yield Difference(place, fact, ours_written, _written(found), source)
     whole, theirs_whole = ({one.exclusive for one in parts} for parts in (ours, theirs))
     if len(whole) == len(theirs_whole) == 1 and whole != theirs_whole:
-        told, found = (_written(value) for (value,) in (whole, theirs_whole))
-        yield Difference(place, "exclusive", told, found, source)
+        ours_written, found = (_written(value) for (value,) in (whole, theirs_whole))
+        yield Difference(place, "exclusive", ours_written, found, source)
 
 
 def _laxest(fact: str, partitions: Sequence[Partition]) -> Any:
-    """Return the laxest limit of several partitions; None if one has none, or may have."""
+    """Return the laxest limit of several partitions; None: one has none, or it is not known."""
     values = [getattr(one, fact) for one in partitions if fact not in one.unknown]
     known: list[Any] = [value for value in values if value is not None]
     if len(known) != len(partitions):
@@ -196,12 +196,10 @@ def _same(fact: str, ours: Any, theirs: Any) -> bool:
         return parse_duration(ours) == parse_duration(theirs)
     if fact in {"memory", "max_memory"}:
         return abs(parse_mib(ours) - parse_mib(theirs)) <= _MEMORY_TOLERANCE_GIB * 1024
-    if fact.endswith("_gib"):
-        return bool(abs(ours - theirs) <= _MEMORY_TOLERANCE_GIB)
     return bool(ours == theirs)
 
 
 def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value)

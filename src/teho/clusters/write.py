@@ -1,4 +1,4 @@
-"""Writing a cluster as a file of the catalogue."""
+"""Write a cluster as a file of the catalogue."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from teho.model.cluster import Cluster
 
 __all__ = ["cluster_text"]
 
-# From here on a float no longer holds every whole number.
+# From here on, not every whole number is a float.
 _WHOLE_BELOW = float(2**53)
 
 
 def cluster_text(cluster: Cluster, header: Iterable[str] = ()) -> str:
-    """Write a cluster as TOML; what is as by default is left out.
+    """Write a cluster as TOML, without the values that are defaults.
 
     Args:
-        cluster: what to write; reading it back gives an equal one.
-        header: lines of the comment at the top, without line breaks in them.
+        cluster: the cluster. Reading the text again gives an equal cluster.
+        header: lines of the comment at the top, without line breaks.
     """
     comment = "".join(f"# {line}".rstrip() + "\n" for line in header)
     return comment + ("\n" if comment else "") + tomli_w.dumps(_table(cluster))

@@ -171,7 +171,7 @@ def _read_log(known: EndEvidence) -> str:
 
 
 def _more_time(known: EndEvidence) -> str:
-    option = known.advice.time()
+    option = known.advice.time
     return (
         f"Request more time{f': {option}' if option else ''}. Save checkpoints, so that the "
         "next job can continue from the last one."

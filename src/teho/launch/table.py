@@ -12,7 +12,7 @@ from teho.launch.binding import step_masks
 from teho.launch.options import Options
 from teho.launch.prepare import Launch, prepare, prepare_task
 from teho.schedulers.hostlist import expand_counts
-from teho.schedulers.task import Task, deal_ranks, is_batch_script
+from teho.schedulers.task import Task, is_batch_script, rank_places
 
 __all__ = ["print_table"]
 
@@ -54,7 +54,7 @@ def _as_step(environment: Mapping[str, str]) -> dict[str, str]:
 def _tasks(task: Task) -> list[Task]:
     """Return every task of the step by rank; this one alone, where nobody tells of the others."""
     tasks = []
-    for rank, (node, local) in enumerate(deal_ranks(task)):
+    for rank, (node, local) in enumerate(rank_places(task)):
         other = copy.copy(task)
         other.rank, other.node_rank, other.local_rank = rank, node, local
         other.local_size = task.tasks_per_node[node]

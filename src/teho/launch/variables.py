@@ -7,7 +7,7 @@ default: what the user has set stays.
 from __future__ import annotations
 
 from teho.schedulers.hostlist import is_number
-from teho.schedulers.task import deal_ranks
+from teho.schedulers.task import rank_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def rank_variables(task: Task, address: str, port: str) -> dict[str, str]:
 def _tf_config(task: Task, address: str, port: int) -> str:
     """Return TF_CONFIG: every task a worker, with a port of its own; empty: it cannot be known."""
     # The shortest worker, `"a:10000", `, has 11 characters.
-    places = deal_ranks(task) if task.size * 11 < _TF_CONFIG_BYTES else []
+    places = rank_places(task) if task.size * 11 < _TF_CONFIG_BYTES else []
     if not places:
         return ""
     hosts = (address,) if task.local_size == task.size else task.hosts

@@ -1,1 +1,1 @@
-"""Slurm, Grid Engine, or nothing: what they tell a job about itself."""
+"""Schedulers: a folder for each, and modules that all of them use."""

@@ -1,8 +1,7 @@
-"""What the scheduler says of this job on this node, read from its environment.
+"""Read this job's share of this node from its environment.
 
-Nothing is asked of the scheduler itself: the environment is there on every node of
-every job, at once, and costs nothing. A value that is not as documented becomes a
-note of the allocation, never an error.
+The scheduler is not asked: the environment is available on every node of every job. A value that
+is not as documented becomes a note of the allocation, never an error.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ def read_allocation(
 ) -> Allocation:
     """Read the job's share of this node.
 
-    Each scheduler's folder knows its variables; outside of a job the scheduler is None. The
-    memory limit is the smallest of the cgroup's, the request's and the node's. It never raises.
+    Each scheduler's folder reads its variables. Outside a job the scheduler is None. The memory
+    limit is the smallest of three: cgroup, request and node. The function does not raise errors.
 
     Args:
         environment: the program's environment.
         cores: logical CPUs of the affinity.
-        cgroup_limit_bytes: None for no limit, or none known.
-        node_memory_bytes: memory of the whole node, None if not known.
-        cpu_quota: how many CPUs' time the cgroup gives, None for no limit.
+        cgroup_limit_bytes: None: no limit, or not known.
+        node_memory_bytes: memory of the whole node. None: not known.
+        cpu_quota: CPU time of the cgroup, in CPUs. None: no limit.
     """
     variables = Variables(environment)
     facts: dict[str, Any] = {}
@@ -44,38 +43,34 @@ def read_allocation(
         if (found := scheduler.allocation(variables)) is None:
             continue
         if scheduler.is_this_machine:
-            # It may run inside a scheduler's job, whose share of the node it then has.
+            # It may run inside a scheduler's job, and then has that job's share of the node.
             facts |= found[0]
         elif not facts:
             facts, requested_bytes = found
-    limits = [
-        (limit, -rank, source)
-        for rank, (limit, source) in enumerate(
-            (
-                (node_memory_bytes, "node"),
-                (requested_bytes, "scheduler"),
-                (cgroup_limit_bytes, "cgroup"),
-            )
-        )
-        if limit is not None
-    ]
-    limit, _, source = min(limits, default=(None, 0, ""))
+    sources = (
+        ("cgroup", cgroup_limit_bytes),
+        ("scheduler", requested_bytes),
+        ("node", node_memory_bytes),
+    )
+    limits = {source: limit for source, limit in sources if limit is not None}
+    # If two limits are equal, the first source counts.
+    source = min(limits, key=limits.__getitem__, default="")
     asked = facts.get("cores_asked")
     if cpu_quota is not None and cpu_quota < min(len(cores), asked or len(cores)):
         facts["cores_asked"] = math.ceil(cpu_quota)
         variables.notes.append(
             f"The container or cgroup has the time of {cpu_quota:g} CPUs and may run on "
-            f"{len(cores)}, so CPU figures per core include others' work."
+            f"{len(cores)}, so CPU figures per core include the work of other programs."
         )
     elif asked is not None and len(cores) > asked:
         variables.notes.append(
-            f"The job asked for {asked} CPUs on this node but may run on {len(cores)}: it is not "
-            "bound to its own, so CPU figures per core include other jobs' work."
+            f"The job requested {asked} CPUs on this node but may run on {len(cores)}: it is not "
+            "bound to its CPUs, so CPU figures per core include the work of other jobs."
         )
     return Allocation(
         **facts,
         cores=tuple(sorted(cores)),
-        memory_limit_bytes=limit,
+        memory_limit_bytes=limits.get(source),
         memory_limit_source=source,
         notes=tuple(variables.notes),
     )

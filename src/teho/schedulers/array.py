@@ -1,4 +1,4 @@
-"""Job arrays: the indices of their tasks, and the tasks that no list of a scheduler's has."""
+"""Job arrays: the indices of their tasks, and the tasks that no list of the scheduler has."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["NOWHERE", "count_tasks", "tasks_of", "with_missing"]
 _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 _MOST_TASKS = 100_000
 NOWHERE = "neither in the queue nor (yet) in the accounting"
-"""Why a job, or a task, is not known."""
+"""Why the state of a job, or of a task, is not known."""
 
 
 def tasks_of(array: str) -> tuple[str | None, ...]:
-    """Return the indices of `1-10:3,15%2`; one None for a job that is not an array.
+    """Return the indices of `1-10:3,15%2`; a single None if the job is not an array.
 
     Raises:
         ValueError: not a list of indices.
@@ -37,7 +37,7 @@ def tasks_of(array: str) -> tuple[str | None, ...]:
 
 
 def count_tasks(job: Job) -> int:
-    """Return how many tasks an entry stands for: `123_[5-9]` waits as one; 1 if not to be read."""
+    """Return the number of tasks of an entry, such as `123_[5-9]`; 1 if it cannot be read."""
     try:
         return len(tasks_of(job.task or ""))
     except ValueError:
@@ -45,11 +45,11 @@ def count_tasks(job: Job) -> int:
 
 
 def with_missing(submission: Submission, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Return an array's entries, and one UNKNOWN for the tasks that are in no list.
+    """Return an array's entries, and one UNKNOWN entry for the tasks that no list has.
 
-    Grid Engine's tasks leave the queue before the accounting has them, each at its own time:
-    an array of which every known task has ended may have another one that failed. If a
-    task still waits or runs, or the scheduler's indices cannot be read, nothing is added.
+    Tasks of Grid Engine leave the queue before the accounting has them, each at another time. So
+    if all known tasks have ended, another task may still have failed. If a task waits or runs, or
+    if the scheduler's indices cannot be read, no entry is added.
     """
     if not submission.array or not all(job.state.ended for job in jobs):
         return tuple(jobs)

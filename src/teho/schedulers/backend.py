@@ -1,4 +1,4 @@
-"""What Teho asks of a scheduler, whichever it is: argv to run, and how to read the answer."""
+"""The interface to a scheduler's commands: argv to run, and functions that read the answers."""
 
 from __future__ import annotations
 
@@ -16,72 +16,69 @@ __all__ = ["Backend", "Query"]
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A question that may be repeated."""
+    """A command that only asks, so it may be repeated."""
 
     argv: tuple[str, ...]
     numbers: tuple[str, ...]
-    """The jobs that it is about, as they were asked for; none: whatever there is."""
+    """The jobs that it asks about, as the caller named them; empty: all jobs."""
     read: Callable[[Completed], tuple[Job, ...]]
-    """Raises RefusedError where the scheduler says no, ValueError where the answer makes no
-    sense."""
+    """Raises RefusedError if the scheduler refuses, ValueError if the answer cannot be read."""
     environment: Mapping[str, str] = {}
     """Variables that the command needs."""
     timeout_s: float = 60.0
     """For each attempt."""
     again_if_late: bool = True
-    """Whether it is asked again if it did not end in time."""
-    otherwise: Query | None = None
-    """The same question in a form that is dearer, for an answer that made no sense."""
+    """Whether the command is repeated if it did not end in time."""
 
 
 class Backend(Protocol):
-    """One kind of scheduler. Nothing here runs a command."""
+    """The commands of one scheduler. A backend does not run them."""
 
     name: str
-    """The folder's, such as `slurm`, as in the catalogue."""
+    """Name of the scheduler's folder, such as `slurm`, as in the catalogue."""
 
     def submit(self, submission: Submission) -> tuple[str, ...]:
-        """Return the command that submits, once and for all."""
+        """Return the command that submits. It must run only once."""
 
     def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
-        """Return those of the user's variables that may add to a script; others change it.
+        """Return the user's variables that the command may see although they add options.
 
         Args:
-            script: what is submitted.
-            account: whom it is charged to by the plan; empty: the plan names none.
+            script: the script that is submitted.
+            account: the account in the plan; empty: the plan names none.
         """
 
     def job_name(self, submission: Submission) -> str:
         """Return the name under which the scheduler lists the job."""
 
     def read_submitted(self, answer: Completed) -> str | None:
-        """Return the job's number; None: the answer names none.
+        """Return the job's number; None: the answer has no number.
 
         Raises:
-            RefusedError: it is certain, from its words, that the scheduler did not take the job.
+            RefusedError: the answer shows that the scheduler certainly did not take the job.
         """
 
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask for jobs that wait, run, or ended just now; a job that is not there is left out."""
+        """Ask for jobs that wait, run, or have just ended. Unknown jobs are left out."""
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask for what jobs used, each run of one that ran again; none of one not there (yet)."""
+        """Ask what jobs used, for each run of a job. Jobs without a record are left out."""
 
     def recent(self, back_s: float) -> tuple[Query, ...]:
-        """Ask for this user's jobs of the last `back_s` seconds, everywhere they can be."""
+        """Ask queue and accounting for this user's jobs of the last `back_s` seconds."""
 
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the commands that cancel jobs, or tasks of arrays, by their ids."""
 
     def read_cancelled(self, answer: Completed) -> None:
-        """Return where the jobs are cancelled or had ended.
+        """Return if the jobs are cancelled or had already ended.
 
         Raises:
-            RefusedError: the scheduler says no.
+            RefusedError: the scheduler refuses.
         """
 
     def estimate(self, script: Path) -> tuple[str, ...] | None:
-        """Return the command that asks when a script would start; None: cannot be asked."""
+        """Return the command that asks when a script would start; None: there is none."""
 
     def read_estimate(self, answer: Completed) -> datetime | None:
         """Return the time, UTC; None: the scheduler cannot report.
@@ -91,4 +88,4 @@ class Backend(Protocol):
         """
 
     def log_path(self, submission: Submission, job: Job) -> Path:
-        """Return where the job, or this task of it, writes its output."""
+        """Return the file to which the job, or this task of an array, writes its output."""

@@ -1,4 +1,4 @@
-"""The one place where a scheduler's command is run."""
+"""Run a scheduler's command. No other module does."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Completed", "accepted", "reached", "run", "said", "unreachable"]
 
 # Longer than Slurm tries to reach a busy controller (MessageTimeout, 10 s, a few times).
 _TIMEOUT_S = 60.0
-# Slurm's commands try for 18 s themselves before they say that nobody answers.
-_PAUSES_S = (2.0,)
-# Words of errors that pass by themselves: the scheduler was busy or away.
+# Slurm's commands already try for 18 s before they report that the controller does not answer.
+_PAUSE_S = 2.0
+# Errors that disappear without an action: the scheduler was busy or down.
 _TRANSIENT = (
     "Socket timed out",
     "Unable to contact slurm controller",
@@ -43,11 +43,11 @@ _TRANSIENT = (
     "failed receiving gdi request",
     "got communication error",
 )
-# They would filter or change answers; Teho's questions say all that they mean.
+# Variables that would filter or change answers. Teho's questions name all their options.
 _PREFERENCES = ("SQUEUE_", "SACCT_", "SCANCEL_")
-# sbatch(1), INPUT ENVIRONMENT VARIABLES: they win over what the script says, so that another
-# job would run, and be charged, than was announced. SBATCH_EXPORT is among them: with NONE
-# srun's tasks would not see what the script exports.
+# sbatch(1), INPUT ENVIRONMENT VARIABLES: they override the script, so the job and its cost would
+# not be as announced. One of them is SBATCH_EXPORT: with NONE, the tasks of srun would not get the
+# variables that the script exports.
 _OVERRIDES = "SBATCH_"
 _PLAIN = {"LC_ALL": "C", "LANGUAGE": "C"}
 
@@ -71,59 +71,45 @@ def run(
     environment: Mapping[str, str] | None = None,
     wanted: Collection[str] = (),
 ) -> Completed:
-    """Run a scheduler's command and return what it said, whatever its exit code.
+    """Run a scheduler's command and return what it printed, with any exit code.
 
-    It runs in a session of its own, so that an interrupt from the keyboard does not
-    tear it apart unseen; when Teho gives it up, its whole process group is killed.
+    It runs in a new session, so Ctrl-C in the terminal does not interrupt it. If it takes too
+    long, its whole process group is killed.
 
     Args:
-        argv: command and arguments; no shell is involved.
+        argv: command and arguments. They do not pass through a shell.
         timeout_s: for each attempt.
-        repeat: whether asking twice does no harm. Such a command is tried again when
-            the scheduler is away, and asked in plain English, without the user's
-            preferences. Any other sees the user's environment, because schedulers hand
-            it on to the job, without the variables that win over a script.
-        again_if_late: whether such a command is also tried again if it did not end in time.
-        environment: variables that this command sees beside the others.
-        wanted: variables that it sees although they win over a script.
+        repeat: whether the command only asks. It then runs again if the scheduler is down, in
+            English, without the user's preferences. Other commands get the user's environment,
+            because schedulers pass it on to the job, but no variables that override a script.
+        again_if_late: with `repeat`: whether it also runs again if it did not end in time.
+        environment: additional variables for this command.
+        wanted: variables that it gets although they override a script.
 
     Raises:
-        MissingCommandError: there is no such command.
-        NoAnswerError: it did not end in time; of a repeatable one also: the scheduler
-            could not be reached.
+        MissingCommandError: the command does not exist.
+        NoAnswerError: it did not end in time; with `repeat` also: the scheduler is down.
     """
     variables = {**(_plain() if repeat else _unchanged(wanted)), **(environment or {})}
-    pauses = _PAUSES_S if repeat else ()
-    for pause_s in pauses:
+    if repeat:
         try:
             answer = _once(argv, timeout_s, variables)
-        except _TimedOutError:
+        except _LateError:
             if not again_if_late:
-                raise _late(argv, timeout_s) from None
+                raise
         else:
             if not unreachable(answer):
                 return answer
-        time.sleep(pause_s)
-    try:
-        answer = _once(argv, timeout_s, variables)
-    except _TimedOutError:
-        raise _late(argv, timeout_s) from None
+        time.sleep(_PAUSE_S)
+    answer = _once(argv, timeout_s, variables)
     return reached(answer) if repeat else answer
 
 
-def _late(argv: Sequence[str], timeout_s: float) -> NoAnswerError:
-    return NoAnswerError(
-        f"{argv[0]} did not answer within {timeout_s:.0f} s",
-        "an answer of the scheduler",
-        "try again later; the site's status page may say more",
-    )
-
-
 def reached(answer: Completed) -> Completed:
-    """Return an answer that is the scheduler's own.
+    """Return the answer if it came from the scheduler.
 
     Raises:
-        NoAnswerError: the scheduler was busy or away.
+        NoAnswerError: the scheduler was busy or down.
     """
     if unreachable(answer):
         raise NoAnswerError(
@@ -135,13 +121,13 @@ def reached(answer: Completed) -> Completed:
 
 
 def unreachable(answer: Completed) -> bool:
-    """Return whether a command failed because the scheduler was busy or away."""
+    """Return whether a command failed because the scheduler was busy or down."""
     text = answer.stderr + answer.stdout
     return answer.exit_code != 0 and any(words in text for words in _TRANSIENT)
 
 
 def said(answer: Completed) -> str:
-    """Return the command's own words, on errors first, as they stand, for a message."""
+    """Return what the command printed, unchanged, for a message: errors first."""
     text = answer.stderr.strip() or answer.stdout.strip()
     if text:
         return text
@@ -151,28 +137,28 @@ def said(answer: Completed) -> str:
 
 
 def accepted(answer: Completed) -> Completed:
-    """Return an answer whose command succeeded.
+    """Return the answer if the command succeeded.
 
     Raises:
-        RefusedError: it failed; its words are kept as they are.
+        RefusedError: it failed; the message has what it printed, unchanged.
     """
     if answer.exit_code != 0:
         raise RefusedError(f"{answer.argv[0]} says: {said(answer)}")
     return answer
 
 
-class _TimedOutError(Exception):
+class _LateError(NoAnswerError):
     """One attempt took too long."""
 
 
 def _plain() -> dict[str, str]:
-    """Return the environment without preferences, in plain English."""
+    """Return the environment without preferences, for messages in English."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_PREFERENCES)}
     return kept | _PLAIN
 
 
 def _unchanged(wanted: Collection[str]) -> dict[str, str]:
-    """Return the environment in which a script means what it says."""
+    """Return the environment without the variables that override a script."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -195,7 +181,7 @@ def _once(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str])
             f"{argv[0]} cannot be started: {error.strerror}",
             "a machine with the scheduler's commands, such as a login node",
             "log in there, or `module load` them; `command -v "
-            f"{shlex.quote(argv[0])}` then shows where it is",
+            f"{shlex.quote(argv[0])}` then shows its path",
         ) from None
     with process:
         try:
@@ -204,7 +190,11 @@ def _once(argv: Sequence[str], timeout_s: float, environment: Mapping[str, str])
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise _TimedOutError from None
+                raise _LateError(
+                    f"{argv[0]} did not answer within {timeout_s:.0f} s",
+                    "an answer of the scheduler",
+                    "try again later; the site's status page may say more",
+                ) from None
             raise
     return Completed(tuple(argv), process.returncode, _text(out), _text(errors))
 

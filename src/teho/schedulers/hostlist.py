@@ -1,6 +1,6 @@
-"""Names of nodes as schedulers write them: Slurm's `r01g[01-04,7]` and Grid Engine's host file.
+"""Read lists of nodes: Slurm's `r01g[01-04,7]` and Grid Engine's host file.
 
-`teho launch` reads them on every rank: the standard library's quickest part is all that is loaded.
+`teho launch` reads them on every rank, so this file only imports small modules.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = [
 ]
 
 _MOST = 100_000
-"""Names or nodes; a longer list is a slip of the pen, and no cluster."""
+"""Maximum number of names or nodes. A longer list is a typing error."""
 _MOST_DIGITS = 15
 
 
 def expand_hosts(text: str) -> tuple[str, ...]:
-    """Return the names that a host list of Slurm's stands for, in its order.
+    """Return the names in a Slurm host list such as `rack[1-2]n[01-03,9],login1`, in its order.
 
-    `rack[1-2]n[01-03,9],login1` has one number or range between commas in each pair of
-    brackets, several pairs multiply, and leading zeros stay.
+    Brackets contain numbers and ranges. Several pairs of brackets in a name multiply. Leading
+    zeros are kept.
 
     Raises:
-        InputError: it does not parse.
+        InputError: it cannot be read.
     """
     names: list[str] = []
     for part in _split(text):
@@ -42,14 +42,14 @@ def expand_hosts(text: str) -> tuple[str, ...]:
         for literal, ranges in _pieces(part, text):
             numbers = _numbers(ranges, text) if ranges is not None else [""]
             if len(names) + len(found) * len(numbers) > _MOST:
-                raise _unreadable(text, f"it stands for more than {_MOST} names")
+                raise _unreadable(text, f"it has more than {_MOST} names")
             found = [f"{name}{literal}{number}" for name in found for number in numbers]
         names += found
     return tuple(names)
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas outside of brackets."""
+    """Split at the commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for place, sign in enumerate(text):
         depth += (sign == "[") - (sign == "]")
@@ -67,7 +67,7 @@ def _split(text: str) -> list[str]:
 
 
 def _pieces(part: str, whole: str) -> list[tuple[str, str | None]]:
-    """Return what stands before each pair of brackets, with what stands inside; None: no pair."""
+    """Return the text before each pair of brackets, and the text inside; None: no brackets."""
     pieces: list[tuple[str, str | None]] = []
     rest = part
     while rest:
@@ -90,16 +90,16 @@ def _numbers(ranges: str, whole: str) -> list[str]:
         if not is_number(first) or not is_number(last) or int(last) < int(first):
             raise _unreadable(whole, f"{item[:40]!r} is not a number or a range such as 01-04")
         if len(numbers) + int(last) - int(first) >= _MOST:
-            raise _unreadable(whole, f"it stands for more than {_MOST} names")
+            raise _unreadable(whole, f"it has more than {_MOST} names")
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
 
 
 def expand_counts(text: str) -> tuple[int, ...]:
-    """Return the numbers that a list such as `4(x2),3` stands for: 4, 4, 3.
+    """Return the numbers in a list such as `4(x2),3`: 4, 4, 3.
 
     Raises:
-        InputError: it does not parse.
+        InputError: it cannot be read.
     """
     counts: list[int] = []
     for item in text.split(","):
@@ -112,9 +112,9 @@ def expand_counts(text: str) -> tuple[int, ...]:
 
 
 def parse_pe_hostfile(text: str) -> tuple[dict[str, int], list[str]]:
-    """Return `(slots by host, the lines that do not read)` of Grid Engine's PE_HOSTFILE.
+    """Return `(slots by host, lines that cannot be read)` of Grid Engine's PE_HOSTFILE.
 
-    Its lines are host, slots, queue, processors (sge_pe(5)); a host has one for each queue.
+    Its lines are host, slots, queue, processors (sge_pe(5)). A host has a line for each queue.
     """
     slots: dict[str, int] = {}
     strange: list[str] = []
@@ -127,10 +127,10 @@ def parse_pe_hostfile(text: str) -> tuple[dict[str, int], list[str]]:
 
 
 def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return `(the job's nodes, its slots on each)`, as Slurm or Grid Engine tell them.
+    """Return `(the job's nodes, its slots on each)` from Slurm's or Grid Engine's variables.
 
     Raises:
-        InputError: the list does not parse, or Grid Engine's file does not read.
+        InputError: the list or Grid Engine's file cannot be read.
     """
     get = environment.get
     if listed := get("SLURM_JOB_NODELIST") or get("SLURM_NODELIST"):
@@ -145,11 +145,11 @@ def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[in
             found, strange = parse_pe_hostfile(file.read(1 << 20))
     except OSError as error:
         if get("MASTER_ADDR") or qrsh_host(environment):
-            # The file may be on the job's first node alone.
+            # The file may only exist on the job's first node.
             return (), ()
         raise InputError(
             f"PE_HOSTFILE {name}: {error.strerror}",
-            "a file to read, or MASTER_ADDR, the host of rank 0",
+            "a file that can be read, or MASTER_ADDR, the host of rank 0",
             "export MASTER_ADDR before the launch (`mpirun -x MASTER_ADDR …`)",
         ) from None
     if strange:
@@ -160,23 +160,23 @@ def job_hosts(environment: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[in
 
 
 def qrsh_host(environment: Mapping[str, str]) -> str:
-    """Return the job's first node as Grid Engine tells it on the others, by QRSH_PORT.
+    """Return the job's first node from QRSH_PORT, which Grid Engine sets on the other nodes.
 
-    There `qrsh -inherit` starts the launcher's daemons, and PE_HOSTFILE is the name of a file on
-    the first node. Empty: this is the first node, or nobody tells.
+    `qrsh -inherit` starts the launcher's daemons there, and PE_HOSTFILE names a file of the first
+    node. Empty: this is the first node, or the first node is not known.
     """
     get = environment.get
     host, name = get("QRSH_PORT", "").rpartition(":")[0], get("PE_HOSTFILE")
-    # The first node may have it too: it is where the user typed the `qrsh` that began the job.
+    # If `qrsh` started the job, the first node has the variable too, with the user's host.
     if not host or not name or os.access(name, os.R_OK):
         return ""
-    # In a large job, Open MPI's daemons start each other: it may be the host of one of them.
+    # In a large job, Open MPI's daemons start each other, so this may be the host of a daemon.
     daemon = get("OMPI_MCA_orte_parent_uri", "").partition(";")[0]
     return "" if daemon and not daemon.endswith(".0") else host
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a whole number from 0, and none too long to be a count or an id."""
+    """Return whether a text is a whole number from 0, and short enough for a count or an id."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 

@@ -1,9 +1,9 @@
-"""What the inventories of all schedulers share: asking, and GPUs, kinds and times in words."""
+"""Functions for the inventories of all schedulers: questions, GPU types, node kinds, times."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from teho.schedulers.command import Completed, said
 from teho.units import mib_text
 
 __all__ = [
+    "HOSTS_NOTE",
     "PATIENCE_S",
     "UNTYPED",
     "Ask",
@@ -22,6 +23,7 @@ __all__ = [
     "asked",
     "gpu_of",
     "is_product",
+    "kinds_in",
     "kinds_of",
     "length",
     "size_gib",
@@ -36,28 +38,28 @@ _WHOLE = re.compile(
     r"(?:[_-](?:sxm\d?|pcie|nvl|\d+gb?|hbm\w*|ti|super|ada|pro|\d{4}\w*)*)*",
     re.IGNORECASE,
 )
-"""Names of whole products; what is not one of these may be a slice."""
+"""Names of whole products. Any other name may be a slice."""
 _AMD = re.compile(r"mi\d{2,3}|amd|gfx\d+|radeon|instinct", re.IGNORECASE)
 _LENGTHS = ((86400, "d"), (3600, "h"), (60, "min"))
 _TIMEOUT_S = 60.0
-"""A busy scheduler takes its time over thousands of nodes."""
-
+"""A busy scheduler needs time to list thousands of nodes."""
 
 PATIENCE_S = 5.0
-"""A plan is asked for at a terminal, and goes without what is not known by then."""
+"""A user waits for a plan. Answers that come later are not used."""
 UNTYPED = "gpu"
-"""Type of GPUs for which the scheduler has no name."""
+"""Type of GPUs if the scheduler has no name for it."""
+HOSTS_NOTE = "hosts names only this machine; a pattern such as login* matches all login nodes."
 
 
 class Ask(Protocol):
-    """Runs a command that only asks, so that it may be repeated."""
+    """Runs a command that only asks, so it may be repeated."""
 
     def __call__(self, argv: Sequence[str], /, *, timeout_s: float, repeat: bool) -> Completed:
-        """Run it; raises a TehoError where it is not there or does not answer in time."""
+        """Run the command; raises a TehoError if it does not exist or does not end in time."""
 
 
 def answer_now(ask: Ask, *argv: str) -> str | None:
-    """Ask what a plan waits for. None: no answer came in time, or the scheduler refused."""
+    """Ask while a user waits for a plan. None: no answer in time, or the scheduler refused."""
     try:
         done = ask(argv, timeout_s=PATIENCE_S, repeat=False)
     except SchedulerError:
@@ -73,7 +75,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     usable_cores: int
     reserved_cores: tuple[int, ...] = ()
     cpus_per_core: int = 1
-    """CPUs that the scheduler counts for a core."""
+    """Number of CPUs that the scheduler counts for a core."""
     sockets: int | None = None
     memory_mib: int | None = None
     memory_is_named: bool = True
@@ -89,7 +91,7 @@ def asked(ask: Ask, *argv: str) -> str:
     """Ask a scheduler and return its answer.
 
     Raises:
-        SchedulerError: the command is not there, does not answer, or refuses.
+        SchedulerError: the command does not exist, does not answer, or refuses.
     """
     answer = ask(argv, timeout_s=_TIMEOUT_S, repeat=True)
     if answer.exit_code:
@@ -101,11 +103,10 @@ def asked(ask: Ask, *argv: str) -> str:
 
 
 def gpu_of(gpu_type: str, count: int | None) -> Gpu:
-    """Return the GPUs of a node, with what their type's name says.
+    """Return the GPUs of a node, with the facts that the name of their type contains.
 
-    The vendor is AMD where the name says so (`mi250`), else NVIDIA; a slice (MIG) has
-    its memory and the GPU that it is a part of in its name: `a100_1g.5gb`, `h100_1g`. A name that
-    is no known product's may be a slice's.
+    The vendor is AMD if the name shows it (`mi250`), else NVIDIA. The name of a slice (MIG) has
+    the memory and the whole GPU: `a100_1g.5gb`, `h100_1g`. An unknown name may be a slice.
     """
     part = _SLICE.fullmatch(gpu_type)
     vendor: Literal["nvidia", "amd"] = "amd" if _AMD.match(gpu_type) else "nvidia"
@@ -122,33 +123,28 @@ def gpu_of(gpu_type: str, count: int | None) -> Gpu:
 
 
 def is_product(gpu_type: str) -> bool:
-    """Return whether a name is that of a GPU's model, not of a slice."""
+    """Return whether a name is a GPU model, not a slice."""
     return bool(_WHOLE.fullmatch(gpu_type) or _AMD.match(gpu_type) or gpu_type == UNTYPED)
 
 
 def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, ...]]:
-    """Group nodes that are alike; each kind with its nodes.
+    """Group nodes with the same hardware, and return each kind with its nodes.
 
-    A node with GPUs of several types is of several kinds, one a type, as a request
-    names one type. Nodes that differ in their features alone are alike: a job has what it
-    asks for on any of them.
+    A request names one GPU type, so a node with several types belongs to several kinds. Nodes that
+    only differ in their features are of one kind: a job gets the same on each of them.
     """
     alike: dict[Host, list[Host]] = {}
     for host in hosts:
         bare = msgspec.structs.replace(host, name="", partitions=(), features=frozenset())
         alike.setdefault(bare, []).append(host)
-    groups = [
-        (members[0], members, frozenset.intersection(*(host.features for host in members)))
-        for members in alike.values()
-    ]
     parts = [
-        (host, members, features, gpu, len(host.gpus) > 1)
-        for host, members, features in groups
-        for gpu in (host.gpus or (None,))
+        (members[0], members, frozenset.intersection(*(host.features for host in members)), gpu)
+        for members in alike.values()
+        for gpu in (members[0].gpus or (None,))
     ]
-    names = _names([(host, gpu, features) for host, _, features, gpu, _ in parts])
+    names = _names([(host, gpu, features) for host, _, features, gpu in parts])
     found = {}
-    for name, (host, members, features, gpu, mixed) in zip(names, parts, strict=True):
+    for name, (host, members, features, gpu) in zip(names, parts, strict=True):
         kind = NodeKind(
             name=name,
             count=len({member.name for member in members}),
@@ -168,24 +164,35 @@ def kinds_of(hosts: Sequence[Host], source: str) -> dict[NodeKind, tuple[Host, .
             ),
             arch=host.arch,
             source=source,
-            notes=_notes(host, features, mixed=mixed),
+            notes=_notes(host, features),
         )
         found[kind] = tuple(members)
     return found
 
 
-def _notes(host: Host, features: frozenset[str], *, mixed: bool) -> str:
+def kinds_in(
+    partition: str, kinds: Mapping[NodeKind, tuple[Host, ...]]
+) -> dict[NodeKind, list[Host]]:
+    """Return the kinds that a partition has, each with its nodes in the partition."""
+    own = {
+        kind: [host for host in members if partition in host.partitions]
+        for kind, members in kinds.items()
+    }
+    return {kind: members for kind, members in own.items() if members}
+
+
+def _notes(host: Host, features: frozenset[str]) -> str:
     notes = []
     if features:
         notes.append(f"Features: {', '.join(sorted(features))}.")
-    if mixed:
+    if len(host.gpus) > 1:
         types = ", ".join(f"{count} × {gpu_type}" for gpu_type, count in host.gpus)
-        notes.append(f"The same nodes have {types}; each type is a kind of its own here.")
+        notes.append(f"The same nodes have {types}; each type is a separate kind here.")
     return " ".join(notes)
 
 
 def _names(parts: list[tuple[Host, tuple[str, int] | None, frozenset[str]]]) -> list[str]:
-    """Name each kind by what it has, no longer than it takes to tell them apart."""
+    """Name each kind by its hardware, with as few words as needed for unique names."""
     forms = []
     for host, gpu, features in parts:
         memory = f"-{host.memory_mib / 1024:.0f}g" if host.memory_mib else ""
@@ -203,7 +210,7 @@ def _names(parts: list[tuple[Host, tuple[str, int] | None, frozenset[str]]]) -> 
 
 
 def length(seconds: float) -> str:
-    """Write a limit of time as the catalogue's files do: `15min`, `36h`, `3d`."""
+    """Write a time limit as in the catalogue's files: `15min`, `36h`, `3d`."""
     whole = round(seconds)
     for size, unit in _LENGTHS:
         # 36 h, not 1.5 d; but 3 d, not 72 h.
@@ -213,5 +220,5 @@ def length(seconds: float) -> str:
 
 
 def size_gib(mib: float) -> float:
-    """Return GiB from MiB, to the hundredth."""
+    """Return GiB from MiB, with two decimals."""
     return round(mib / 1024, 2)

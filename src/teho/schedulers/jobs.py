@@ -1,16 +1,14 @@
-"""What can be done with jobs, on any scheduler: submit, follow, account for, cancel.
+"""Submit jobs, ask for their states and their use, and cancel them, with any scheduler.
 
-A submission is the one command that must not be repeated: had the scheduler taken the
-job before its answer was lost, a second command would run the program twice. So each
-job carries a mark that nobody else has, the submission is kept before the scheduler is
-asked, and when the answer is lost the mark is looked up.
+A submission must not be repeated. If the scheduler took the job but its answer was lost, a second
+command would run the program twice. So each job has a unique mark, and the submission is stored
+before the command runs. If the answer is lost, Teho looks for a job with the mark.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -33,20 +31,20 @@ from teho.schedulers.command import reached, run, said
 __all__ = ["accounting", "cancel", "estimate", "find", "new_mark", "states", "submit"]
 
 _SUBMIT_TIMEOUT_S = 180.0
-# A controller that was busy enough to lose an answer takes a while to list the job.
+# A busy controller, which lost an answer, may also list the job late.
 _LOOKS_S = (1.0, 4.0, 10.0, 15.0, 30.0)
 _MARK = "teho="
-# Until then the command of a Teho that was killed may still be at work.
+# Until then, the command of a killed Teho may still run.
 _SETTLED = timedelta(seconds=_SUBMIT_TIMEOUT_S + 120)
-# The clocks of two machines of one cluster.
+# Allowed difference between the clocks of two machines of one cluster.
 _SKEW = timedelta(minutes=2)
-# Numbers begin again after days at least. Grid Engine's local times may be an hour off when
-# the clocks are set back.
-_OTHERS = timedelta(hours=2)
+# Job numbers only repeat after days. Grid Engine's local times may be wrong by one hour when the
+# clocks are set back.
+_OLDER = timedelta(hours=2)
 
 
 def new_mark() -> str:
-    """Return a mark that no other job carries."""
+    """Return a mark that no other job has."""
     return f"{_MARK}{uuid.uuid4()}"
 
 
@@ -61,15 +59,15 @@ def submit(
 
     Args:
         backend: the scheduler.
-        submission: its script lies where it says.
-        keep: called before the scheduler is asked, and again once the number is known.
-        looks_s: pauses before each look for the job, after the answer was lost.
+        submission: its script must exist.
+        keep: called before the scheduler is asked, and again when the number is known.
+        looks_s: pauses before each look for the job, if the answer was lost.
 
     Raises:
         RefusedError: the scheduler did not take the job.
         MissingCommandError: it has no command here.
-        NotSubmittedError: the answer was lost; the job is not there: submitting again is safe.
-        LostSubmissionError: the answer was lost, and so far nobody can tell.
+        NotSubmittedError: the answer was lost, but the job was not submitted: submit it again.
+        LostSubmissionError: the answer was lost, and it is not known if there is a job.
     """
     keep(submission)
     account = submission.option.account if submission.option is not None else ""
@@ -77,12 +75,12 @@ def submit(
     try:
         answer = run(backend.submit(submission), timeout_s=_SUBMIT_TIMEOUT_S, wanted=wanted)
     except NoAnswerError as error:
-        number, heard = None, error.found
+        number, problem = None, error.found
     else:
         number = backend.read_submitted(answer)
-        heard = f"{answer.argv[0]} says: {said(answer)}"
+        problem = f"{answer.argv[0]} says: {said(answer)}"
     if number is None:
-        submitted = _look_up(backend, submission, heard, looks_s)
+        submitted = _look_up(backend, submission, problem, looks_s)
     else:
         submitted = msgspec.structs.replace(submission, job=number)
     keep(submitted)
@@ -90,12 +88,12 @@ def submit(
 
 
 def find(backend: Backend, submission: Submission) -> Submission:
-    """Look once for the job of a submission whose answer was lost; return it with the number.
+    """Look once for the job of a submission without an answer, and return it with the number.
 
     Raises:
         NotSubmittedError: queue and accounting answered, and neither has the job.
-        LostSubmissionError: one of them did not answer, or has a job that may be it, or it is
-            too early to tell.
+        LostSubmissionError: one of them did not answer or has a job that may be this one, or the
+            job may still appear.
     """
     try:
         return _look_up(backend, submission, "its answer was lost", (0.0,))
@@ -111,58 +109,56 @@ def find(backend: Backend, submission: Submission) -> Submission:
 
 
 def _look_up(
-    backend: Backend, submission: Submission, heard: str, looks_s: Sequence[float]
+    backend: Backend, submission: Submission, problem: str, looks_s: Sequence[float]
 ) -> Submission:
-    """Look for the job several times; `heard`: what came instead of its number."""
+    """Look for the job several times. `problem` says why its number is not known."""
     trouble, doubtful = "", None
+    name, since = backend.job_name(submission), submission.submitted_at - _SKEW
     for pause_s in looks_s:
         time.sleep(pause_s)
         jobs, trouble = _recent(backend, submission)
         number = _first(job for job in jobs if _is_of(job, submission))
         if number is not None:
             return msgspec.structs.replace(submission, job=number)
-        # The queue may know what the accounting does not keep.
+        # The queue may have a mark or a script that the accounting does not have.
         others = {job.number for job in jobs if _is_of_another(job, submission)}
         doubtful = _first(
             job
             for job in jobs
-            if job.number not in others
-            and job.name == backend.job_name(submission)
-            and _may_be_of(job, submission)
+            if job.number not in others and job.name == name and _is_since(job, since)
         )
-    unknown = f"it is not known whether the job was submitted: {heard}"
+    unknown = f"it is not known whether the job was submitted: {problem}"
     if trouble:
         raise LostSubmissionError(
-            f"{unknown}; and it cannot be looked up: {trouble}",
+            f"{unknown}; and Teho cannot look for it: {trouble}",
             f"a job marked {submission.mark}",
-            "`teho status` looks again; do not submit again before it has found out",
+            "run `teho status`, which looks again; do not submit again before it knows",
         )
     if doubtful:
         raise LostSubmissionError(
             f"{unknown}; job {doubtful} has its name and its time, but not its mark",
             f"a job marked {submission.mark}",
-            f"look at job {doubtful}; if it is another one, submit again",
+            f"look at job {doubtful}; if it is another job, submit again",
         )
     raise NotSubmittedError(
-        f"the job was not submitted: {heard}; neither queue nor accounting has it",
+        f"the job was not submitted: {problem}; neither queue nor accounting has it",
         "",
-        "submit again, or change the request where these words refuse it; nothing was started",
+        "submit again; if this message refuses the request, change it first",
     )
 
 
 def states(
     backend: Backend, numbers: Sequence[str], since: Mapping[str, datetime] = MappingProxyType({})
 ) -> dict[str, tuple[Job, ...]]:
-    """Return what jobs are doing: of an array, one entry for each task that the scheduler lists.
+    """Return the states of jobs: for an array, one entry for each task that the scheduler lists.
 
-    A job that is nowhere (not yet, or no longer) is there too, as UNKNOWN; so are, in one
-    entry, the tasks that may have left the queue while the accounting does not answer.
+    A job that no list has (not yet, or no longer) gets an UNKNOWN entry. If the accounting does
+    not answer, one UNKNOWN entry stands for the tasks that may have left the queue.
 
     Args:
         backend: the scheduler.
-        numbers: the jobs, each as its submission was answered, such as `123` or `123;puhti`.
-        since: when each was submitted, where that is known: an older job of the same number
-            is another one.
+        numbers: the jobs, as the submission returned them, such as `123` or `123;puhti`.
+        since: the known times of submission. An older job of the same number is another job.
 
     Raises:
         SchedulerError: the queue cannot be asked.
@@ -170,40 +166,40 @@ def states(
     queued, away = _ask_each(backend.queue(numbers) if numbers else (), since)
     if away and not queued:
         raise next(iter(away.values()))
-    # Tasks of an array leave the queue one by one.
+    # The tasks of an array leave the queue at different times.
     asked = [number for number in queued if all(job.task is not None for job in queued[number])]
     ended, failed = _ask_each(backend.accounting(asked) if asked else (), since)
     troubles = {
-        **{number: f"the queue cannot be asked: {error.found}" for number, error in away.items()},
-        **{
-            number: f"the accounting cannot be asked: {error.found}"
-            for number, error in failed.items()
-        },
+        number: f"the {place} cannot be asked: {error.found}"
+        for place, errors in (("queue", away), ("accounting", failed))
+        for number, error in errors.items()
     }
     found = {}
     for number in numbers:
-        jobs = _merged(queued.get(number, []), _runs_in_one(ended.get(number, [])))
+        jobs = _merged(queued.get(number, []), _merge_runs(ended.get(number, [])))
         if number in failed and not isinstance(failed[number], NoAnswerError):
-            # This site has no accounting: there is nothing to wait for.
+            # This site has no accounting, so the reason will not change.
             jobs = [
                 msgspec.structs.replace(job, reason=job.reason or troubles[number]) for job in jobs
             ]
         if not jobs or isinstance(failed.get(number), NoAnswerError):
-            jobs.append(_unknown(number, troubles.get(number, NOWHERE)))
+            bare = _bare(number)
+            reason = troubles.get(number, NOWHERE)
+            jobs.append(Job(id=bare, number=bare, state=JobState.UNKNOWN, reason=reason))
         found[number] = tuple(jobs)
     return found
 
 
 def accounting(backend: Backend, number: str, since: datetime | None = None) -> tuple[Job, ...]:
-    """Return what a job used, an entry for each task; empty while the accounting has nothing.
+    """Return what a job used, with an entry for each task; empty: no record yet.
 
-    Of one that was queued again the entry has the use of all runs, from the first one's
-    start to the last one's end, and the last one's state.
+    If a job was queued again, the entry has the use of all runs, from the first start to the last
+    end, and the state of the last run.
 
     Args:
         backend: the scheduler.
-        number: as its submission was answered, such as `123` or `123;puhti`.
-        since: when it was submitted: an older job of the same number is another one.
+        number: the job, as the submission returned it, such as `123` or `123;puhti`.
+        since: time of its submission. An older job of the same number is another job.
 
     Raises:
         SchedulerError: the accounting cannot be asked.
@@ -213,11 +209,11 @@ def accounting(backend: Backend, number: str, since: datetime | None = None) -> 
     )
     if failed:
         raise failed[number]
-    return tuple(_runs_in_one(found[number]))
+    return tuple(_merge_runs(found[number]))
 
 
 def cancel(backend: Backend, jobs: Sequence[str]) -> None:
-    """Cancel jobs, or tasks by ids such as `123_4`; one that has ended is not an error.
+    """Cancel jobs, or tasks by ids such as `123_4`. A job that has ended is not an error.
 
     Raises:
         SchedulerError: the scheduler refuses, or cannot be asked.
@@ -227,12 +223,12 @@ def cancel(backend: Backend, jobs: Sequence[str]) -> None:
 
 
 def estimate(backend: Backend, script: Path, *, timeout_s: float) -> datetime | None:
-    """Return when a script would start if it were submitted now; None: the scheduler cannot report.
+    """Return when a script would start if it were submitted now; None: not known.
 
-    It is asked once, in the user's own environment, as a submission would be.
+    The command runs once, with the user's environment, as a submission does.
 
     Raises:
-        RefusedError: the scheduler would not take it.
+        RefusedError: the scheduler would refuse it.
         SchedulerError: the scheduler cannot be asked.
     """
     argv = backend.estimate(script)
@@ -245,62 +241,69 @@ def estimate(backend: Backend, script: Path, *, timeout_s: float) -> datetime | 
 def _ask_each(
     queries: Iterable[Query], since: Mapping[str, datetime]
 ) -> tuple[dict[str, list[Job]], dict[str, SchedulerError]]:
-    """Return the jobs by the numbers that were asked for, and what went wrong, by them too.
+    """Return the jobs, and the errors, by the numbers that were asked for.
 
-    A question without an answer leaves the others theirs.
+    If one question fails, the others are asked all the same.
     """
     found: dict[str, list[Job]] = {}
     failed: dict[str, SchedulerError] = {}
     for query in queries:
         try:
-            jobs = _by_number(_ask(query))
+            jobs = _ask(query)
         except SchedulerError as error:
             failed.update(dict.fromkeys(query.numbers, error))
             continue
+        by_number = _grouped(jobs, lambda job: job.number)
         for number in query.numbers:
-            begin = since[number] - _OTHERS if number in since else None
-            found[number] = [job for job in jobs[_bare(number)] if _is_since(job, begin)]
+            begin = since[number] - _OLDER if number in since else None
+            found[number] = [
+                job for job in by_number.get(_bare(number), ()) if _is_since(job, begin)
+            ]
     return found, failed
 
 
+def _grouped(jobs: Iterable[Job], key: Callable[[Job], str]) -> dict[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        found.setdefault(key(job), []).append(job)
+    return found
+
+
 def _is_since(job: Job, begin: datetime | None) -> bool:
-    """Return whether a job is not an older one of the same number."""
+    """Return whether a job was not submitted earlier."""
     return begin is None or job.submitted_at is None or job.submitted_at >= begin
 
 
-def _runs_in_one(runs: Iterable[Job]) -> list[Job]:
-    """Return each job, or task, once: with the use of all its runs, and the last one's state."""
-    by_id: defaultdict[str, list[Job]] = defaultdict(list)
-    for run_ in runs:
-        by_id[run_.id].append(run_)
-    return [_in_one(of_job) for of_job in by_id.values()]
+def _merge_runs(records: Iterable[Job]) -> list[Job]:
+    """Return each job, or task, once: with the use of all its runs and the state of the last."""
+    return [_merged_runs(own) for own in _grouped(records, lambda job: job.id).values()]
 
 
-def _in_one(runs: Sequence[Job]) -> Job:
-    last = runs[-1]
-    apart = [last]
-    for earlier in reversed(runs[:-1]):
-        # One that overlaps is no run of its own: Grid Engine may write a record for each host.
-        begin = apart[-1].started_at
+def _merged_runs(records: Sequence[Job]) -> Job:
+    last = records[-1]
+    runs = [last]
+    for earlier in reversed(records[:-1]):
+        # A record that overlaps is not another run: Grid Engine may write one for each host.
+        begin = runs[-1].started_at
         if earlier.ended_at is not None and (begin is None or earlier.ended_at <= begin):
-            apart.append(earlier)
-    began = [job for job in apart if job.elapsed_s]
+            runs.append(earlier)
+    began = [job for job in runs if job.elapsed_s]
     return msgspec.structs.replace(
         last,
-        submitted_at=apart[-1].submitted_at or last.submitted_at,
-        started_at=min((job.started_at for job in apart if job.started_at), default=None),
+        submitted_at=runs[-1].submitted_at or last.submitted_at,
+        started_at=min((job.started_at for job in runs if job.started_at), default=None),
         ended_at=last.ended_at if last.state.ended else None,
         elapsed_s=_sum(job.elapsed_s for job in began) if began else last.elapsed_s,
         cpu_s=_sum(job.cpu_s for job in began) if began else last.cpu_s,
         energy_j=_sum(job.energy_j for job in began) if began else last.energy_j,
         memory_peak_bytes=max(
-            (job.memory_peak_bytes for job in apart if job.memory_peak_bytes), default=None
+            (job.memory_peak_bytes for job in runs if job.memory_peak_bytes), default=None
         ),
     )
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """Return the sum; None if a part of it is not known."""
+    """Return the sum; None if one amount is not known."""
     known = list(amounts)
     return None if None in known else sum(amount for amount in known if amount is not None)
 
@@ -316,17 +319,15 @@ def _ask(query: Query) -> tuple[Job, ...]:
     try:
         return query.read(answer)
     except ValueError as error:
-        if query.otherwise is not None:
-            return _ask(query.otherwise)
         raise NoAnswerError(
-            f"the answer of {query.argv[0]} makes no sense: {error}",
+            f"the answer of {query.argv[0]} cannot be read: {error}",
             "the columns that were asked for",
             "report this with the scheduler's version",
         ) from None
 
 
 def _recent(backend: Backend, submission: Submission) -> tuple[list[Job], str]:
-    """Return the jobs since a submission, and what went wrong where not all could be asked."""
+    """Return the jobs since a submission, and the last error if a question failed."""
     back_s = (datetime.now(timezone.utc) - submission.submitted_at + _SKEW).total_seconds()
     jobs: list[Job] = []
     trouble = ""
@@ -339,17 +340,9 @@ def _recent(backend: Backend, submission: Submission) -> tuple[list[Job], str]:
 
 
 def _is_of(job: Job, submission: Submission) -> bool:
-    """Return whether a job carries the mark; its script's path may too, where comments are lost."""
+    """Return whether a job has the mark, in its comment or in the path of its script."""
     unique = submission.mark.rpartition("=")[2]
     return unique in job.comment or unique in job.script
-
-
-def _may_be_of(job: Job, submission: Submission) -> bool:
-    """Return whether a job that carries nobody's mark could be the one."""
-    since = submission.submitted_at - _SKEW
-    return not _is_of_another(job, submission) and (
-        job.submitted_at is None or job.submitted_at >= since
-    )
 
 
 def _is_of_another(job: Job, submission: Submission) -> bool:
@@ -361,25 +354,13 @@ def _first(jobs: Iterable[Job]) -> str | None:
     return min((job.number for job in jobs), key=int, default=None)
 
 
-def _by_number(jobs: Iterable[Job]) -> defaultdict[str, list[Job]]:
-    found: defaultdict[str, list[Job]] = defaultdict(list)
-    for job in jobs:
-        found[job.number].append(job)
-    return found
-
-
 def _bare(number: str) -> str:
-    """Return a number without the cluster that Slurm wrote behind it."""
+    """Return a number without the cluster that Slurm may append."""
     return number.partition(";")[0]
 
 
-def _unknown(number: str, reason: str) -> Job:
-    bare = _bare(number)
-    return Job(id=bare, number=bare, state=JobState.UNKNOWN, reason=reason)
-
-
 def _merged(queued: list[Job], accounted: list[Job]) -> list[Job]:
-    """Return the queue's entries, and those ended ones that it no longer lists."""
+    """Return the queue's entries, and the ended ones that it no longer lists."""
     listed = {job.id for job in queued}
     return [
         *(job for job in accounted if not queued or (job.state.ended and job.id not in listed)),

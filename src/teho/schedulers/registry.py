@@ -1,7 +1,7 @@
-"""Finds the schedulers: each is one folder beside this file, and no list names it.
+"""Find the schedulers: each is one folder beside this file. Their names are not in a list.
 
-The `__init__.py` of such a folder has one row, `SCHEDULER`: the module and the class that say
-what the scheduler can do. The folder's name is the scheduler's, as in a cluster's file.
+The `__init__.py` of such a folder has one row, `SCHEDULER`: the module and the class that describe
+the scheduler. The folder's name is the scheduler's name, as in a cluster's file.
 """
 
 from __future__ import annotations
@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
     from teho.schedulers.backend import Backend
 
-__all__ = ["backend_for", "scheduler_of", "scheduler_or_none", "schedulers"]
+__all__ = [
+    "backend_for",
+    "cluster_schedulers",
+    "scheduler_of",
+    "scheduler_or_none",
+    "schedulers",
+]
 
 
 @cache
 def schedulers() -> dict[str, Scheduler]:
-    """Return every scheduler by its name; the one whose variables count first comes first."""
+    """Return every scheduler by its name, in the order in which their variables are read."""
     found: list[Scheduler] = []
     for module in iter_modules(teho.schedulers.__path__):
         if not module.ispkg:
@@ -39,8 +45,13 @@ def schedulers() -> dict[str, Scheduler]:
     return {one.name: one for one in found}
 
 
+def cluster_schedulers() -> list[str]:
+    """Return the names of the schedulers that a cluster's file may name."""
+    return [name for name, one in schedulers().items() if not one.is_this_machine]
+
+
 def scheduler_of(name: str) -> Scheduler:
-    """Return what Teho knows of a scheduler.
+    """Return the description of a scheduler.
 
     Raises:
         InputError: it has no folder here.
@@ -52,10 +63,9 @@ def scheduler_of(name: str) -> Scheduler:
 
 
 def scheduler_or_none(name: str | None) -> Scheduler:
-    """Return what Teho knows of a run's scheduler.
+    """Return the description of a run's scheduler.
 
-    If the run had none, or if this Teho does not know it, the result can do nothing and gives no
-    advice.
+    If the run had no scheduler, or an unknown one, the description has no abilities and no advice.
     """
     return schedulers().get(name or "") or Scheduler()
 
@@ -65,9 +75,9 @@ def backend_for(scheduler: str, home: Path) -> Backend:
 
     Args:
         scheduler: its name, such as `slurm`.
-        home: where Teho keeps its own things, and so the jobs of `local`.
+        home: Teho's own directory, which also has the jobs of `local`.
 
     Raises:
-        InputError: Teho knows no such scheduler.
+        InputError: Teho does not know this scheduler.
     """
     return scheduler_of(scheduler).backend(home)

@@ -1,7 +1,7 @@
-"""What Teho knows of a scheduler without asking it; each scheduler's folder has a class of it.
+"""The description of a scheduler: its abilities, variables and words. Each folder has a subclass.
 
-The planner, the checks and the screens ask this class instead of comparing names. A method that a
-folder does not have means: the scheduler cannot do it, and there is nothing to say about it.
+The planner, the checks and the screens ask this class. They do not compare names. The class itself
+describes a scheduler that has none of the abilities.
 """
 
 from __future__ import annotations
@@ -23,62 +23,70 @@ if TYPE_CHECKING:
     from teho.schedulers.script.options import ScriptOptions
     from teho.schedulers.variables import Variables
 
-__all__ = ["Scheduler"]
+__all__ = ["Scheduler", "part_of"]
+
+
+def part_of(variable: str, shares: int) -> str:
+    """Return a variable's value divided by a number of shares, as an expression of bash.
+
+    It is rounded up, so it is never 0: how many cores a job gets depends on the site.
+    """
+    return f"${variable}" if shares == 1 else f"$((({variable} + {shares - 1}) / {shares}))"
 
 
 class Scheduler:
-    """One kind of scheduler. Nothing here runs a command, except through an `Ask`."""
+    """One scheduler. Its methods only run commands through an `Ask`."""
 
     name: str = ""
-    """The folder's, as in a cluster's file."""
+    """Name of its folder, as in a cluster's file."""
     title: str = ""
-    """On screens and in sentences, such as `Grid Engine`."""
+    """Name on screens and in sentences, such as `Grid Engine`."""
     precedence: int = 100
-    """If the variables of several schedulers are in one environment, the job is of the lowest."""
+    """If an environment has variables of several schedulers, the lowest number counts."""
     advice: Advice = Advice()
-    """What to do about it, in this scheduler's options and commands."""
+    """Advice in this scheduler's options and commands."""
 
-    # What it can do.
+    # Its abilities.
 
     starts_tasks: bool = False
-    """Whether it starts the tasks of a job, on several nodes too, as `srun` does."""
+    """Whether it starts the tasks of a job, also on several nodes, as `srun` does."""
     is_this_machine: bool = False
-    """Whether jobs run on this machine, whichever cluster they are planned for: without its
-    modules, its disks and its bill."""
+    """Whether jobs run on this machine, for any cluster that they are planned for. The modules,
+    disks and bills of that cluster then do not apply."""
     has_associations: bool = False
-    """Whether accounts and QOS decide who may use a partition, and how much of it."""
+    """Whether accounts and QOS limit who may use a partition, and how much of it."""
     has_slots: bool = False
-    """Whether cores are slots, which parallel environments give and resource quotas count."""
+    """Whether cores are slots, with parallel environments and resource quotas."""
     request_options: frozenset[str] = frozenset()
-    """Those of `qos`, `reservation`, `licenses` and `exclusive` that it has."""
+    """Which of `qos`, `reservation`, `licenses` and `exclusive` it has."""
     partition_word: str = "partition"
-    """What it calls a partition."""
+    """Its word for a partition."""
     reports_cores: bool = False
-    """Whether it reports how many cores of a node a job was given."""
+    """Whether it reports how many cores of a node a job got."""
     shows_comments: bool = False
-    """Whether its queue shows the comment of every job, by which a submission is found again."""
+    """Whether its queue shows the comment of every job, so a submission can be found again."""
     tells_gpus: bool = False
-    """Whether a job without GPUs is known by the absence of their variables."""
+    """Whether a job without variables for GPUs has no GPUs."""
 
     # Its variables.
 
     job_variables: str = ""
-    """How the variables begin that it sets in each job, such as `SLURM_`."""
+    """Prefix of the variables that it sets in each job, such as `SLURM_`."""
     account_variable: str = ""
-    """The user's own variable that names the account if the script names none."""
+    """The user's variable that names the account if the script names none."""
 
-    # Where its things are.
+    # Its commands.
 
     estimate_source: str = "the scheduler, asked now"
-    """What it was asked for a plan, as a source."""
+    """Source of the facts that it was asked for a plan."""
     inventory_command: str = ""
-    """The command by which `teho clusters discover` knows that it is here."""
+    """If this command exists, `teho clusters discover` asks this scheduler."""
 
     def backend(self, home: Path) -> Backend:
-        """Return what builds its commands and reads its answers.
+        """Return the object that builds its commands and reads its answers.
 
         Args:
-            home: where Teho keeps its own things.
+            home: Teho's own directory.
         """
         raise NotImplementedError
 
@@ -90,69 +98,62 @@ class Scheduler:
         cluster: Cluster,
         options: ScriptOptions,
     ) -> tuple[str, ...]:
-        """Return the options that a script begins with.
+        """Return the options at the beginning of a script.
 
         Raises:
-            InputError: something cannot be said to this scheduler.
+            InputError: this scheduler cannot express something.
         """
-        del option, cluster, options
         return ()
 
     def job_name(self, name: str) -> str:
-        """Return the nearest name that it can hold."""
+        """Return the most similar name that it accepts."""
         return name
 
     def threads(self, option: Option, processes: int) -> str:
-        """Return how many threads each process should have, as an expression of bash.
+        """Return the number of threads of each process, as an expression of bash.
 
         Args:
-            option: what to ask for.
-            processes: how many share the cores of a task.
+            option: the request.
+            processes: number of processes that share the cores of a task.
         """
         return str(max(1, option.cpus_per_task // processes))
 
     def remarks(self, option: Option, options: ScriptOptions) -> Iterator[str]:
-        """Yield what it cannot do as it was asked for, one sentence each."""
-        del option, options
+        """Yield a sentence for each wish that it cannot fulfil exactly."""
         yield from ()
 
     # Jobs.
 
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
-        """Return the job's share of this node, and the memory asked for; None: not in its job."""
-        del variables
+        """Return the job's share of this node, and the memory it requested; None: not its job."""
         return None
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
-        """Say why only one of a job's nodes is recorded; empty: all of them can be.
+        """Say why only one of a job's nodes is recorded; empty: all can be recorded.
 
         Args:
-            node: the one.
-            nodes: how many the job has.
+            node: the recorded node.
+            nodes: number of nodes of the job.
             node_list: their names.
         """
-        del node, nodes, node_list
         return ""
 
     def unused_variables(self, environment: Mapping[str, str]) -> str:
-        """Say which variables would change a job and are left out; empty: none."""
-        del environment
+        """Say which variables are ignored because they would change a job; empty: none."""
         return ""
 
     # The running scheduler.
 
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live | None:
-        """Ask for partitions and the user's rights; None: it has no such answers."""
-        del ask, user, groups
+        """Ask for partitions and the user's rights; None: it has no such command."""
         return None
 
     def discover(
         self, ask: Ask, environment: Mapping[str, str], host: str, today: date, name: str
     ) -> Cluster:
-        """Ask for everything that a cluster's file holds.
+        """Ask for all facts of a cluster's file.
 
         Raises:
             SchedulerError: it does not answer.
         """
-        del ask, environment, host, today, name
         raise NotImplementedError

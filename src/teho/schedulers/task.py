@@ -1,7 +1,7 @@
-"""Which task of which job step this process is, told by the environment alone.
+"""Read from the environment which task of which job step this process is.
 
-Nothing is asked of anybody: ten thousand tasks read this at once, in `teho launch` and in
-`teho run`. The standard library's quickest part is all that is loaded.
+The scheduler is not asked, because ten thousand tasks call this at once, in `teho launch` and in
+`teho run`. For the same reason this file only imports small modules.
 """
 
 from __future__ import annotations
@@ -9,88 +9,30 @@ from __future__ import annotations
 import os
 
 from teho.errors import InputError
+from teho.launchers.task_variables import INNERMOST_FIRST
 from teho.schedulers.hostlist import expand_counts, expand_hosts, is_number, job_hosts, qrsh_host
 
 TYPE_CHECKING = False  # type checkers take it for true; importing it from `typing` costs 3 ms
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Task", "at_rank", "deal_ranks", "is_batch_script", "is_step", "read_task"]
+    from teho.launchers.task_variables import TaskVariables
+
+__all__ = ["Task", "at_rank", "is_batch_script", "is_step", "rank_places", "read_task", "step_key"]
 
 _PORTS = range(10_000, 30_000)
-"""Below 32768, where Linux takes its ports for outgoing connections (ip_local_port_range)."""
+"""Below 32768, from which Linux takes ports for outgoing connections (ip_local_port_range)."""
 _PORTS_A_JOB, _PORTS_A_STEP = 7649, 2027
-"""How far apart jobs and steps are: within 8 steps of 100 jobs in a row, no two ports are nearer
-than 16, of which TensorFlow takes one a task. Coprime to the ports: none repeats before all."""
+"""Distance between the ports of two jobs, and of two steps. Within 8 steps of 100 jobs in a row,
+two ports differ by at least 16: TensorFlow takes one for each task. Both numbers are coprime to
+the number of ports, so all ports are used before one repeats."""
 _TOO_MANY = 1_000_000
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
-"""From here on, Slurm's numbers stand for the batch script, the shell of salloc and the like."""
-
-_NAMES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    # Who started the tasks, and its variables: rank, size, local rank, local size, node's rank.
-    # The innermost comes first: mpirun runs its daemons through srun, torchrun runs in tasks.
-    (
-        "torchrun",
-        "TORCHELASTIC_RUN_ID",
-        ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"),
-    ),
-    (
-        "horovodrun",
-        "HOROVOD_GLOO_RENDEZVOUS_PORT",
-        (
-            "HOROVOD_RANK",
-            "HOROVOD_SIZE",
-            "HOROVOD_LOCAL_RANK",
-            "HOROVOD_LOCAL_SIZE",
-            "HOROVOD_CROSS_RANK",
-        ),
-    ),
-    (
-        "Open MPI",
-        "OMPI_COMM_WORLD_RANK",
-        (
-            "OMPI_COMM_WORLD_RANK",
-            "OMPI_COMM_WORLD_SIZE",
-            "OMPI_COMM_WORLD_LOCAL_RANK",
-            "OMPI_COMM_WORLD_LOCAL_SIZE",
-            "",  # OMPI_COMM_WORLD_NODE_RANK counts processes on a node, not nodes.
-        ),
-    ),
-    (
-        "MPI (Hydra)",
-        "MPI_LOCALNRANKS",
-        ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""),
-    ),
-    ("Slurm", "SLURM_STEP_ID", ()),
-    ("PMI", "PMI_RANK", ("PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "")),
-    (
-        "RANK and WORLD_SIZE",
-        "WORLD_SIZE",
-        ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"),
-    ),
-)
+"""Slurm's step numbers from here on mean the batch script, the shell of salloc and similar."""
 
 
 class Task:
-    """One task among those that were started together; counts from 0."""
-
-    __slots__ = (
-        "dealt",
-        "first_host",
-        "hosts",
-        "job",
-        "key",
-        "local_rank",
-        "local_size",
-        "node_count",
-        "node_rank",
-        "port",
-        "rank",
-        "rank_name",
-        "size",
-        "started_by",
-        "tasks_per_node",
-    )
+    """One of the tasks that were started together. Ranks count from 0."""
 
     def __init__(
         self,
@@ -103,7 +45,7 @@ class Task:
         node_rank: int = 0,
         hosts: tuple[str, ...] = (),
         tasks_per_node: tuple[int, ...] = (),
-        dealt: str = "",
+        distribution: str = "",
         first_host: str = "",
         job: str = "",
         key: str = "",
@@ -111,97 +53,106 @@ class Task:
         rank_name: str = "",
     ) -> None:
         self.started_by = started_by
-        """Who started the tasks, such as `Slurm`; empty: nobody, this is a program alone."""
+        """The program that started the tasks, such as `Slurm`; empty: this is a single program."""
         self.rank = rank
         self.size = size
         self.local_rank = local_rank
         self.local_size = local_size
         self.node_rank = node_rank
         self.hosts = hosts
-        """The step's nodes in the order of their ranks; empty if nobody tells."""
+        """The step's nodes in the order of their ranks; empty: not known."""
         self.tasks_per_node = tasks_per_node
-        """How many tasks each of those nodes has; empty if nobody tells."""
-        self.dealt = dealt
-        """How ranks are dealt to nodes, as Slurm calls it; empty if nobody tells."""
+        """Number of tasks on each of those nodes; empty: not known."""
+        self.distribution = distribution
+        """How ranks are distributed to nodes, as Slurm calls it; empty: not known."""
         self.first_host = first_host or (hosts[0] if hosts else "")
-        """The node of rank 0, known in places where the others are not; empty: nobody tells."""
+        """The node of rank 0, which may be known if `hosts` is not; empty: not known."""
         self.node_count = len(hosts) or None
-        """None if nobody tells."""
+        """None: not known."""
         self.job = job
-        """The job's id, with its array's task; empty outside of a job."""
+        """The job's id, with the index of its array task; empty: not in a job."""
         self.key = key
-        """The same for all tasks of the step, and for no other step; empty for a program alone, and
-        where nobody tells."""
+        """An id that all tasks of this step have, and no other step; empty: a single program, or
+        not known."""
         self.port = port
-        """A port to meet at: the same on every rank, another for each step of a node's jobs."""
+        """A port for the tasks to connect to: the same on every rank, different for each step."""
         self.rank_name = rank_name
-        """Variable that holds the rank, by which other processes of this task are known."""
+        """Variable with the rank. Other processes of this task have the same value of it."""
 
 
 def is_step(task: Task) -> bool:
-    """Return whether a task is one of several, of a step that all of them know by its key."""
+    """Return whether the task is one of several and all of them know the same key."""
     return task.size > 1 and task.key != ""
 
 
 def is_batch_script(environment: Mapping[str, str]) -> bool:
-    """Return whether this is a job's own script, or a shell in it, and none of its steps."""
+    """Return whether this is a job's script or a shell of it, and not a task of a step."""
     return bool(_slurm_job(environment)) and not _slurm_step(environment)
 
 
+def step_key(environment: Mapping[str, str], step: str) -> str:
+    """Return an id of a step of this Slurm job, which no other step or earlier run has."""
+    cluster = environment.get("SLURM_CLUSTER_NAME") or "cluster"
+    restart = environment.get("SLURM_RESTART_COUNT", "0")
+    again = f"-r{restart}" if restart != "0" else ""
+    return f"slurm-{cluster}-{_slurm_job(environment)}.{step}{again}"
+
+
 def read_task(environment: Mapping[str, str], host: str) -> Task:
-    """Return which task this process is: of torchrun, horovodrun, MPI, Slurm, or a program alone.
+    """Return the task of torchrun, horovodrun, MPI or Slurm that this process is; or a single one.
 
     Args:
-        environment: of this process.
+        environment: variables of this process.
         host: name of this machine.
 
     Raises:
-        InputError: variables contradict each other or do not parse; the message names this
+        InputError: variables contradict each other or cannot be read; the message names this
             task and this host.
     """
-    started_by, names = _starter(environment)
+    variables = _starter(environment)
     try:
-        if not started_by:
-            return _alone(environment)
-        if started_by == "Slurm":
+        if variables is None:
+            return _single(environment)
+        if variables.title == "Slurm":
             task = _slurm(environment)
         else:
-            task = _by_names(environment, host, started_by, names)
+            task = _by_names(environment, host, variables)
         _check(task)
     except InputError as error:
-        told = (environment.get(name, "") for name in (*names[:1], "SLURM_PROCID", "PMIX_RANK"))
-        raise at_rank(error, next(filter(is_number, told), "?"), host) from None
+        names = (variables.rank if variables else "", "SLURM_PROCID", "PMIX_RANK")
+        ranks = (environment.get(name, "") for name in names)
+        raise at_rank(error, next(filter(is_number, ranks), "?"), host) from None
     return task
 
 
 def at_rank(error: InputError, rank: int | str, host: str) -> InputError:
-    """Return the same mistake, with the task that found it: thousands may speak at once."""
+    """Return the same error with the task that found it: thousands of tasks may print at once."""
     return InputError(f"rank {rank} on {host}: {error.found}", error.expected, error.next_step)
 
 
-def deal_ranks(task: Task) -> list[tuple[int, int]]:
-    """Return `(node's rank, local rank)` of every rank of the step; empty if nobody tells."""
+def rank_places(task: Task) -> list[tuple[int, int]]:
+    """Return `(node's rank, local rank)` of every rank of the step; empty: not known."""
     counts = task.tasks_per_node
-    if task.dealt == "block":
+    if task.distribution == "block":
         places = [(node, local) for node, count in enumerate(counts) for local in range(count)]
-    elif task.dealt == "cyclic" and counts:
+    elif task.distribution == "cyclic" and counts:
         turns = range(max(counts))
         places = [(n, local) for local in turns for n, count in enumerate(counts) if local < count]
     else:
         return []
-    # Where this very task is elsewhere, they were dealt in another way than was told.
+    # If this task is at another place, the ranks are distributed in another way.
     here = places[task.rank : task.rank + 1]
     return places if here == [(task.node_rank, task.local_rank)] else []
 
 
-def _starter(environment: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    for started_by, sign, names in _NAMES:
-        if started_by == "Slurm":
+def _starter(environment: Mapping[str, str]) -> TaskVariables | None:
+    for variables in INNERMOST_FIRST:
+        if variables.title == "Slurm":
             if _slurm_step(environment):
-                return started_by, names
-        elif environment.get(sign) and environment.get(names[0]):
-            return started_by, names
-    return "", ()
+                return variables
+        elif variables.started(environment):
+            return variables
+    return None
 
 
 def _slurm_job(environment: Mapping[str, str]) -> str:
@@ -209,14 +160,14 @@ def _slurm_job(environment: Mapping[str, str]) -> str:
 
 
 def _slurm_step(environment: Mapping[str, str]) -> str:
-    """Return the number of the step that this is a task of; empty: of none."""
+    """Return the number of the Slurm step of which this is a task; empty: not in a step."""
     step = environment.get("SLURM_STEP_ID") or environment.get("SLURM_STEPID", "")
     special = is_number(step) and int(step) >= _FIRST_SPECIAL_STEP
     return "" if special or not environment.get("SLURM_PROCID") else step
 
 
 def _job(environment: Mapping[str, str]) -> str:
-    """Return the job's id as its scheduler shows it, with its array's task."""
+    """Return the job's id as its scheduler shows it, with the index of its array task."""
     get = environment.get
     if job := _slurm_job(environment):
         array, index = get("SLURM_ARRAY_JOB_ID"), get("SLURM_ARRAY_TASK_ID")
@@ -237,11 +188,9 @@ def _slurm(environment: Mapping[str, str]) -> Task:
         raise InputError(
             f"{len(hosts)} nodes, {len(tasks_per_node)} counts of tasks, and this node is "
             f"number {node_rank}",
-            "as many of each in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
+            "the same number in SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE",
         )
     job, step = _slurm_job(environment), _slurm_step(environment)
-    restart = get("SLURM_RESTART_COUNT", "0")
-    again = f"-r{restart}" if restart != "0" else ""
     return Task(
         started_by="Slurm",
         rank=_number(environment, "SLURM_PROCID"),
@@ -251,78 +200,77 @@ def _slurm(environment: Mapping[str, str]) -> Task:
         node_rank=node_rank,
         hosts=hosts,
         tasks_per_node=tasks_per_node,
-        dealt=get("SLURM_DISTRIBUTION", "block").partition(":")[0].partition(",")[0],
+        distribution=get("SLURM_DISTRIBUTION", "block").partition(":")[0].partition(",")[0],
         job=_job(environment),
-        key=f"slurm-{get('SLURM_CLUSTER_NAME') or 'cluster'}-{job}.{step}{again}",
+        key=step_key(environment, step),
         port=_port(job, step),
         rank_name="SLURM_PROCID",
     )
 
 
-def _by_names(
-    environment: Mapping[str, str], host: str, started_by: str, names: tuple[str, ...]
-) -> Task:
-    """Read a task of a launcher that tells its numbers by name, and its nodes not at all."""
-    rank_name, size_name, local_rank_name, local_size_name, node_rank_name = names
-    rank, size = _number(environment, rank_name), _number(environment, size_name)
-    local_rank = _number(environment, local_rank_name, default=rank)
-    local_size = _number(environment, local_size_name, default=size)
+def _by_names(environment: Mapping[str, str], host: str, variables: TaskVariables) -> Task:
+    """Read a task of a launcher that sets numbers and does not name the nodes."""
+    rank, size = _number(environment, variables.rank), _number(environment, variables.size)
+    local_rank = _number(environment, variables.local_rank, default=rank)
+    local_size = _number(environment, variables.local_size, default=size)
     hosts: tuple[str, ...] = (host,)
     tasks_per_node: tuple[int, ...] = (size,)
-    node_rank = 0
+    computed_node_rank = 0
     first_host = ""
     if local_size != size:
-        # Otherwise all are here, however many nodes the job has.
+        # Otherwise all tasks are on this node, even if the job has several nodes.
         hosts, tasks_per_node = _nodes(environment, host, size, local_size)
         here = _position(host, hosts)
-        node_rank = rank // max(local_size, 1) if here is None else here
+        computed_node_rank = rank // max(local_size, 1) if here is None else here
         first_host = hosts[0] if hosts else qrsh_host(environment)
         if rank == 0 and (here if hosts else _position(host, (first_host,)) is None):
-            # Some of the job's nodes alone, or in another order: it starts elsewhere.
+            # The launcher uses only some of the job's nodes, or another order of them.
             hosts, tasks_per_node, first_host = (), (), ""
-    told = _number(environment, node_rank_name, default=node_rank)
-    if told != node_rank and local_size < size:
-        # It counts its nodes as they came, and not as the job lists them.
+    node_rank = _number(environment, variables.node_rank, default=computed_node_rank)
+    if node_rank != computed_node_rank and local_size < size:
+        # The launcher numbers the nodes in another order than the job lists them.
         hosts, tasks_per_node, first_host = (), (), ""
-    job, step = _job(environment), _namespace(environment, started_by)
-    # What `mpirun --map-by` was told.
+    job, launch_id = _job(environment), variables.launch_id(environment)
+    # The value of `mpirun --map-by`.
     policy = environment.get("OMPI_MCA_rmaps_base_mapping_policy", "")
+    program = variables.title.partition(" ")[0].lower()
     return Task(
-        started_by=started_by,
+        started_by=variables.title,
         rank=rank,
         size=size,
         local_rank=local_rank,
         local_size=local_size,
-        node_rank=told,
+        node_rank=node_rank,
         hosts=hosts,
         tasks_per_node=tasks_per_node,
-        dealt="cyclic" if policy.startswith("node") else "block",
+        distribution="cyclic" if policy.startswith("node") else "block",
         first_host=first_host,
         job=job,
-        key=f"{started_by.partition(' ')[0].lower()}-{job or 'nojob'}-{step}" if step else "",
-        port=_port(_slurm_job(environment) or job, step),
-        rank_name=rank_name,
+        key=f"{program}-{job or 'nojob'}-{launch_id}" if launch_id else "",
+        port=_port(_slurm_job(environment) or job, launch_id),
+        rank_name=variables.rank,
     )
 
 
-def _alone(environment: Mapping[str, str]) -> Task:
+def _single(environment: Mapping[str, str]) -> Task:
+    """Return the only task of a program that no launcher started."""
     if environment.get("PMIX_RANK"):
         raise InputError(
-            "PMIX_RANK is there, and no number of tasks",
+            "PMIX_RANK is set, but not the number of tasks",
             "OMPI_COMM_WORLD_SIZE beside it, or SLURM_STEP_NUM_TASKS",
             "export RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE before `teho launch`",
         )
     job = _slurm_job(environment) or _job(environment)
-    # Nobody else needs to find the port: the process's number keeps programs apart.
+    # No other process has to find this port. The process id gives each program another port.
     return Task(started_by="", job=_job(environment), port=_port(job, str(os.getpid())))
 
 
 def _nodes(
     environment: Mapping[str, str], host: str, size: int, local_size: int
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return `(nodes, tasks on each)` where the job's own fit what the launcher tells; else none.
+    """Return `(nodes, tasks on each)` if the job's nodes fit the launcher's numbers; else empty.
 
-    A launcher may have been told to use some of the job's nodes alone.
+    A launcher may use only some of the job's nodes.
     """
     hosts, slots = job_hosts(environment)
     here = _position(host, hosts)
@@ -332,34 +280,20 @@ def _nodes(
         return hosts, (local_size,) * len(hosts)
     first = qrsh_host(environment)
     if first and environment.get("OMPI_MCA_orte_num_nodes") == "2":
-        # Of two, the one without the list knows itself and the other.
+        # Of two nodes, the second one has no list, but it knows the first one and itself.
         return (first, host), (size - local_size, local_size)
     return (), ()
 
 
 def _position(host: str, hosts: tuple[str, ...]) -> int | None:
-    """Return a host's place among others, whichever of them has its domain; None: it has none."""
+    """Return the index of a host among others, with or without domains; None: it is not there."""
     names = [name.partition(".")[0] for name in hosts]
     name = host.partition(".")[0]
     return names.index(name) if name in names else None
 
 
-def _namespace(environment: Mapping[str, str], started_by: str) -> str:
-    """Return what tells this launch from others of the same job; empty: nothing does."""
-    if started_by == "torchrun":
-        restarts = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-        run_id = environment["TORCHELASTIC_RUN_ID"]
-        # `none` is the name of every run that got no other.
-        known = run_id if run_id != "none" else environment.get("MASTER_PORT", "")
-        return f"{known}.{restarts}"
-    if started_by == "horovodrun":
-        return environment["HOROVOD_GLOO_RENDEZVOUS_PORT"]
-    names = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid", "PMI_JOBID")
-    return next((environment[name] for name in names if environment.get(name)), "")
-
-
 def _port(job: str, step: str) -> int:
-    """Return a port of `_PORTS`: apart for jobs that follow each other, and for their steps."""
+    """Return a port of `_PORTS`. Jobs and steps that follow each other get distant ports."""
     place = _PORTS_A_JOB * _as_number(job) + _PORTS_A_STEP * _as_number(step)
     return _PORTS[place % len(_PORTS)]
 
@@ -377,7 +311,7 @@ def _number(environment: Mapping[str, str], *names: str, default: int | None = N
     """Return the first of these variables that is set, as a number from 0.
 
     Raises:
-        InputError: it is none, or no variable is set and there is no default.
+        InputError: it is not a number, or no variable is set and no default is given.
     """
     for name in names:
         text = environment.get(name)
@@ -391,11 +325,11 @@ def _number(environment: Mapping[str, str], *names: str, default: int | None = N
 
 
 def _check(task: Task) -> None:
-    """Refuse numbers that cannot be."""
+    """Raise an InputError if the numbers contradict each other."""
     if task.rank >= task.size:
-        found = f"{task.started_by} says rank {task.rank} of {task.size}"
+        found = f"{task.started_by} reports rank {task.rank} of {task.size}"
     elif task.local_rank >= task.local_size:
-        found = f"{task.started_by} says local rank {task.local_rank} of {task.local_size}"
+        found = f"{task.started_by} reports local rank {task.local_rank} of {task.local_size}"
     elif task.local_size > task.size:
         found = f"{task.local_size} tasks on this node, and {task.size} in all"
     elif task.tasks_per_node and sum(task.tasks_per_node) != task.size:

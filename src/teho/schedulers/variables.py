@@ -1,4 +1,4 @@
-"""The environment of a job as its schedulers' folders read it."""
+"""Read variables of a job's environment."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 
 from teho.errors import UnitError
-from teho.schedulers.hostlist import qrsh_host
+from teho.schedulers.hostlist import is_number, qrsh_host
 from teho.units import parse_bytes
 
 __all__ = ["TOO_LARGE", "Variables"]
 
 _MIB = 1024**2
 TOO_LARGE = 1 << 60
-"""No node has an exbibyte, and no file format integers without end."""
-# A larger number is no count of anything that a job has.
-_COUNT = re.compile(r"\d{1,15}", re.ASCII)
+"""1 EiB: no node has it, and integers of file formats are limited."""
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 
 
@@ -27,12 +25,12 @@ class Variables:
         self.notes: list[str] = []
 
     def named(self, prefix: str) -> list[str]:
-        """Return the names that begin so."""
+        """Return the names that begin with a prefix."""
         return sorted(name for name in self._environment if name.startswith(prefix))
 
     @property
     def is_inherited(self) -> bool:
-        """Whether `qrsh -inherit` began this on another node than the job's first."""
+        """Whether `qrsh -inherit` started this on a node other than the job's first."""
         return qrsh_host(self._environment) != ""
 
     def text(self, *names: str) -> str | None:
@@ -41,15 +39,15 @@ class Variables:
         return next((text for text in found if text), None)
 
     def count(self, *names: str) -> int | None:
-        """Return the first that is set, a whole number from 0."""
+        """Return the first variable that is set, as a whole number from 0."""
         return self._read(names, "a whole number", _count)
 
     def memory_bytes(self, *names: str) -> int | None:
-        """Return the first that is set, an amount of memory; Slurm writes bare numbers of MiB."""
+        """Return the first variable that is set, in bytes. A number without a unit is MiB."""
         return self._read(names, "a number of MiB", _mebibytes)
 
     def items(self, *names: str) -> int | None:
-        """Return how many things the first that is set lists, such as `0,1` or `0-3`."""
+        """Return the length of the list in the first variable that is set: `0,1`, `0-3`."""
         return self._read(names, "a list of GPUs such as 0,1 or 0-3", _list_length)
 
     def _read(
@@ -67,22 +65,19 @@ class Variables:
 
 
 def _count(text: str) -> int | None:
-    return int(text) if _COUNT.fullmatch(text) else None
+    return int(text) if is_number(text) else None
 
 
 def _mebibytes(text: str) -> int | None:
-    if _COUNT.fullmatch(text):
-        amount = int(text) * _MIB
-        return amount if amount < TOO_LARGE else None
     try:
-        amount = parse_bytes(text[:20])
+        amount = int(text) * _MIB if is_number(text) else parse_bytes(text[:20])
     except (UnitError, ValueError, OverflowError):
         return None
     return amount if amount < TOO_LARGE else None
 
 
 def _list_length(text: str) -> int | None:
-    """Count the items of a comma-separated list, with ranges; names count one each."""
+    """Return the length of a comma-separated list with names and ranges; None: not a list."""
     total = 0
     for item in text.split(","):
         if match := _RANGE.fullmatch(item.strip()):

@@ -1,4 +1,4 @@
-"""What the scheduler of this cluster says of a plan's options: when it would start them, or no."""
+"""Ask the scheduler of this cluster when it would start the options of a plan."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from teho.errors import InputError, RefusedError, SchedulerError
 from teho.model.cluster import Cluster
 from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.schedulers.backend import Backend
+from teho.schedulers.inventory import PATIENCE_S
 from teho.schedulers.jobs import estimate
 from teho.schedulers.registry import scheduler_of
 from teho.schedulers.script.write import write_script
 
 __all__ = ["as_the_scheduler_says"]
 
-# A plan is asked for at a terminal: what is not known by then is left out.
-_PATIENCE_S = 5.0
 _MOST_ASKED = 8
-"""All at once, so that a scheduler that hangs costs its patience once."""
+"""All questions run in parallel, so a scheduler that does not answer costs the time only once."""
 
 
 def as_the_scheduler_says(found: Answer, cluster: Cluster, backend: Backend) -> Answer:
-    """Return the answer with what the scheduler says of each option of its cluster.
+    """Return the plan's answer with the scheduler's answer for each option of its cluster.
 
-    An option that it refuses does not fit. Nothing is submitted. If the scheduler cannot be
-    asked, the options stay as they are.
+    An option that the scheduler refuses does not fit. No job is submitted. If the scheduler does
+    not answer, the options stay unchanged.
     """
     own = [option for option in found.options if option.cluster == cluster.name][:_MOST_ASKED]
     with TemporaryDirectory(prefix="teho-") as folder, ThreadPoolExecutor(_MOST_ASKED) as pool:
         paths = [Path(folder) / f"{number}.sh" for number in range(len(own))]
-        told = list(
+        answers = list(
             pool.map(lambda option, path: _asked(option, cluster, backend, path), own, paths)
         )
-    by_option = dict(zip(own, told, strict=True))
+    by_option = dict(zip(own, answers, strict=True))
     options: list[Option] = []
     refused: dict[tuple[str, str], dict[Refusal, None]] = {}
     for option in found.options:
@@ -59,13 +58,13 @@ def _asked(option: Option, cluster: Cluster, backend: Backend, path: Path) -> Op
     request, scheduler = option.request, scheduler_of(option.scheduler)
     missing = any(advice.kind == "account_missing" for advice in option.advice)
     if missing and not os.environ.get(scheduler.account_variable):
-        return option  # the scheduler would say no more than that
+        return option  # The scheduler would report the same.
     if not request.command:
         request = msgspec.structs.replace(request, command=("true",))
     try:
         script = write_script(msgspec.structs.replace(option, request=request), cluster)
         path.write_bytes(script.text.encode("utf-8", "surrogateescape"))
-        start = estimate(backend, path, timeout_s=_PATIENCE_S)
+        start = estimate(backend, path, timeout_s=PATIENCE_S)
     except RefusedError as error:
         return Refusal(
             kind="scheduler",

@@ -298,11 +298,11 @@ def test_what_lies_in_the_current_directory_is_not_imported(
 
 def test_mistakes_are_told(machine: Machine):
     of = machine.submission("true")
-    with pytest.raises(RefusedError, match="there is no script /nowhere"):
+    with pytest.raises(RefusedError, match="script /nowhere.* does not exist"):
         jobs.submit(machine.backend, msgspec.structs.replace(of, script="/nowhere"), lambda _: None)
     with pytest.raises(RefusedError, match="not a list of indices"):
         jobs.submit(machine.backend, msgspec.structs.replace(of, array="1-"), lambda _: None)
-    with pytest.raises(RefusedError, match="there is no job 99"):
+    with pytest.raises(RefusedError, match="job 99 does not exist"):
         jobs.cancel(machine.backend, ["99"])
     assert jobs.states(machine.backend, ["99"])["99"][0].state is JobState.UNKNOWN
 

@@ -257,7 +257,7 @@ def test_staging_needs_a_disk() -> None:
     for name in ("lumi", "trillium"):
         script = script_of(name, staged)
         assert "a.tar" not in script.text
-        assert "no disk of their own" in " ".join(script.remarks)
+        assert "no local disk" in " ".join(script.remarks)
     assert '-C "$SLURM_TMPDIR"' in script_of("narval", staged).text
 
 
@@ -353,7 +353,7 @@ def test_a_mistake_in_a_template_is_named_with_its_line(
 
 def test_a_template_that_is_no_text_is_refused(site: Path) -> None:
     (site / "slurm.sh.j2").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="no UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8"):
         script_of("lumi")
 
 

@@ -17,9 +17,9 @@ from schedulers.script.script_parts import environment, option_of, put_stubs, sc
 from support import TEHO
 from teho.cli.group import teho as command_line
 from teho.clusters.catalogue import cluster_files, load_cluster
-from teho.clusters.launch_site import launch_site
 from teho.launch.binding import physical_cores
 from teho.launch.site import find_site
+from teho.schedulers.script.launch_site import launch_site
 from teho.schedulers.script.write import ScriptOptions, write_script
 
 ROOT = Path(__file__).parents[3]
@@ -113,8 +113,8 @@ def test_on_this_machine_it_is_launch_and_the_command() -> None:
     )
     (remark,) = script.remarks
     assert remark == (
-        "the program is started once, and sees all 2 GPUs: this machine has nothing that starts "
-        "a task for each; `-- torchrun train.py` does"
+        "the program starts once and sees all 2 GPUs. To start a process for each GPU on this "
+        "machine, use `-- torchrun train.py`"
     )
     one = msgspec.structs.replace(option_of("puhti", launcher="launch"), scheduler="local")
     assert write_script(one, load_cluster("puhti")).remarks == ()

@@ -178,7 +178,7 @@ def test_grid_engine_gets_a_name_of_plain_characters(name: str) -> None:
 def test_a_changed_name_is_said() -> None:
     script = script_of("lumi", name="a\nb", account="p")
     assert "#SBATCH --job-name=a_b\n" in script.text
-    assert script.remarks == ("the job's name is written 'a_b': the scheduler cannot hold 'a\\nb'",)
+    assert script.remarks == ("the job's name is 'a_b': the scheduler does not accept 'a\\nb'",)
     assert script_of("lumi", name='a b"#', account="p").remarks == ()
     script = script_of("arc4", name="5/x")
     assert "#$ -N _5_x\n" in script.text

@@ -136,20 +136,20 @@ def test_a_job_that_waits_has_no_nodes(squeue) -> None:
 )
 def test_a_job_that_nobody_knows(squeue, answer: tuple) -> None:
     squeue(*answer)
-    with pytest.raises(InputError, match="knows no job 12"):
+    with pytest.raises(InputError, match="does not know job 12"):
         look_up("12")
 
 
 def test_an_array_is_no_job(squeue) -> None:
     squeue(row(number="12") + row(number="13"))
-    with pytest.raises(InputError, match="job 12 is 2 jobs"):
+    with pytest.raises(InputError, match="job 12 has 2 tasks"):
         look_up("12")
 
 
 def test_another_users_job(squeue, monkeypatch: pytest.MonkeyPatch) -> None:
     squeue(row(uid="1001", user="alice"))
     monkeypatch.setattr(os, "getuid", lambda: 1000)
-    with pytest.raises(InputError, match="job 12 is alice's"):
+    with pytest.raises(InputError, match="job 12 belongs to alice"):
         look_up("12")
 
 

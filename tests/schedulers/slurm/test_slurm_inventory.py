@@ -292,7 +292,7 @@ def test_every_row_reads_back(row: dict[str, str]) -> None:
 def test_no_text_is_an_exception(text: str) -> None:
     text_rows(text)
     settings(text)
-    columns(text, ("a", "b"))
+    columns(text, "a,b")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def check(snapshot: Snapshot) -> Outcome:
                 ID,
                 Severity.WARNING,
                 f"A program started here may run on {bound} of the {own} cores that it was given.",
-                advice.more_cores_of_job() or "Look at what binds it: `taskset -cp $$`.",
+                advice.more_cores_of_job or "Look at what binds it: `taskset -cp $$`.",
                 *evidence,
             )
         ]

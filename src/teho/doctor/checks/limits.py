@@ -73,7 +73,7 @@ def _address_space(snapshot: Snapshot) -> list[Symptom]:
             Severity.WARNING,
             f"The address space is limited to {format_bytes(limit)}: CUDA reserves as much of it "
             "as the node and its GPUs have memory, and may not start.",
-            advice.more_address_space() or "`ulimit -v unlimited` in the job script.",
+            advice.more_address_space or "`ulimit -v unlimited` in the job script.",
             ("limit", limit, "bytes"),
             ("of node and GPUs", needed, "bytes"),
             thresholds=(

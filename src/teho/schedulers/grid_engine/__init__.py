@@ -1,4 +1,4 @@
-"""Grid Engine, 8.1 and its relatives: what it can do, its commands and answers, its scripts."""
+"""Grid Engine 8.1 and its relatives: abilities, commands, answers and scripts."""
 
 SCHEDULER = "teho.schedulers.grid_engine.scheduler:GridEngineScheduler"
-"""The class that says so, by which this folder is a scheduler."""
+"""The class that describes it. With this row, the folder is a scheduler."""

@@ -1,6 +1,6 @@
-"""What Grid Engine's variables say of a job on this node.
+"""Read a job's share of this node from Grid Engine's variables.
 
-They are in qsub(1) and submit(1), ENVIRONMENTAL VARIABLES.
+qsub(1) and submit(1) document them under ENVIRONMENTAL VARIABLES.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _PE_HOSTFILE_BYTES = 1 << 20
 
 
 def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
-    """Return what Grid Engine tells, of memory nothing; None: this is no job."""
+    """Return the facts of the job, and None for its memory; None: not in a Grid Engine job."""
     if not (variables.text("JOB_ID") and variables.named("SGE_")):
         return None
     job, task = variables.text("JOB_ID"), variables.text("SGE_TASK_ID")
     inherited = variables.is_inherited
-    # There NSLOTS and NHOSTS count what is on that node alone, and the job's name is `petask`.
+    # On an inherited node, NSLOTS and NHOSTS only count this node, and the job's name is `petask`.
     slots = {} if inherited else _slots_by_host(variables)
     cores = _slots_here(variables, slots)
     nodes = None if inherited else len(slots) or variables.count("NHOSTS")
@@ -44,7 +44,7 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
 
 
 def _slots_here(variables: Variables, slots: dict[str, int]) -> int | None:
-    """Return the slots on this host: of the host file, or all where there is one host."""
+    """Return the slots on this host from the host file, or all slots if the job has one host."""
     if not slots:
         return variables.count("NSLOTS")
     here = (variables.text("HOSTNAME") or os.uname().nodename).split(".")[0]
@@ -58,12 +58,12 @@ def _slots_here(variables: Variables, slots: dict[str, int]) -> int | None:
 
 
 def _slots_by_host(variables: Variables) -> dict[str, int]:
-    """Read PE_HOSTFILE; what is wrong with it is a note."""
+    """Read PE_HOSTFILE. Each mistake in it becomes a note."""
     name = variables.text("PE_HOSTFILE")
     if name is None:
         return {}
     try:
-        # Never a pipe or a device, which might not end.
+        # Reading a pipe or a device may never end.
         if not Path(name).is_file():
             variables.notes.append(f"PE_HOSTFILE {name[:60]!r} is not a file.")
             return {}
@@ -71,14 +71,14 @@ def _slots_by_host(variables: Variables) -> dict[str, int]:
             slots, strange = parse_pe_hostfile(file.read(_PE_HOSTFILE_BYTES))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        variables.notes.append(f"PE_HOSTFILE {name[:60]!r} does not read: {reason}.")
+        variables.notes.append(f"PE_HOSTFILE {name[:60]!r} cannot be read: {reason}.")
         return {}
     variables.notes += [f"PE_HOSTFILE has a line {line!r}." for line in strange]
     return slots
 
 
 def _gpus(variables: Variables) -> int | None:
-    """Return the GPUs granted: of a resource map (`SGE_HGR_gpu=0 1`), else those visible."""
+    """Return the number of GPUs in a resource map (`SGE_HGR_gpu=0 1`), else of visible GPUs."""
     for name in variables.named("SGE_HGR_"):
         if re.search("gpu|cuda", name, re.IGNORECASE):
             granted = variables.text(name)

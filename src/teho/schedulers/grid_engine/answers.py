@@ -1,7 +1,7 @@
-"""What `qconf` tells any user of Grid Engine's configuration.
+"""Read Grid Engine's configuration with `qconf`, which any user may run.
 
-`qhost` says what is free of a consumable just now, `qconf -se` what there is of it:
-so the latter is asked, host by host.
+`qhost` reports the free amount of a consumable, and `qconf -se` the total amount. So `qconf` is
+asked about each host.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class QuotaText(msgspec.Struct, frozen=True):
     """One rule of a set of resource quotas (sge_resource_quota(5)), as it is written."""
 
     name: str
-    """Of the set."""
+    """Name of the set."""
     filters: dict[str, tuple[str, ...]]
     """`users`, `projects`, `pes`, `queues`, `hosts`: the names."""
     each: frozenset[str]
-    """Filters in braces: each of their names by itself."""
+    """Filters in braces: the limit applies to each of their names separately."""
     limits: Settings
 
 
 class GridEngineAnswers(msgspec.Struct, frozen=True):
-    """All answers."""
+    """The whole configuration."""
 
     queues: dict[str, Settings]
     hosts: dict[str, Settings]
@@ -63,11 +63,11 @@ class GridEngineAnswers(msgspec.Struct, frozen=True):
     """Parallel environments, by name."""
     config: Settings
     quotas: tuple[QuotaText, ...]
-    """Of the sets that are enabled."""
+    """The rules of all enabled sets."""
     version: str
 
     def hosts_of(self, queue: str) -> list[str]:
-        """Return the hosts that a queue is on."""
+        """Return the hosts of a queue."""
         names = [
             name
             for word in re.split(r"[\s,]+", self.queues[queue].get("hostlist", ""))
@@ -85,12 +85,12 @@ class GridEngineAnswers(msgspec.Struct, frozen=True):
         return value
 
     def of_queue(self, queue: str, key: str, default: str = "") -> str:
-        """Return a queue's setting without what it is on single hosts."""
+        """Return a queue's setting without the values for single hosts."""
         return _OVERRIDE.sub("", self.queues[queue].get(key, default))
 
 
 def answers_of(ask: Ask) -> GridEngineAnswers:
-    """Ask for all of it.
+    """Ask for the whole configuration.
 
     Raises:
         SchedulerError: Grid Engine does not answer.
@@ -102,7 +102,7 @@ def answers_of(ask: Ask) -> GridEngineAnswers:
     def names(option: str) -> list[str]:
         try:
             return asked(ask, "qconf", option).split()
-        except RefusedError:  # there is none of this sort
+        except RefusedError:  # No object of this type exists.
             return []
 
     queues = {name: settings("-sq", name) for name in names("-sql")}
@@ -130,14 +130,14 @@ def answers_of(ask: Ask) -> GridEngineAnswers:
 
 
 def settings_of(text: str) -> Settings:
-    """Read `key value` lines, of which a backslash joins several."""
+    """Read `key value` lines. A backslash at the end joins the next line."""
     lines = re.sub(r"\\\n\s*", "", text).splitlines()
     pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
     return {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs if pair}
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Read a list of names, separated by spaces or commas; none for `NONE`."""
+    """Read a list of names, separated by spaces or commas. `NONE` is an empty list."""
     return tuple(name for name in re.split(r"[\s,]+", text) if name and name.upper() != "NONE")
 
 
@@ -148,7 +148,7 @@ def _complexes(text: str) -> dict[str, Complex]:
 
 
 def _rules(text: str) -> list[QuotaText]:
-    """Read one set of resource quotas; none if it is not enabled."""
+    """Read one set of resource quotas; empty: the set is not enabled."""
     lines = [
         line.split(None, 1)
         for line in re.sub(r"\\\n\s*", " ", text).splitlines()

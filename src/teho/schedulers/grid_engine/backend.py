@@ -1,4 +1,4 @@
-"""Grid Engine 8.1 and its relatives."""
+"""Build the commands of Grid Engine 8.1 and its relatives, and read their answers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _SUBMITTED = re.compile(
     r'|Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted)',
     re.ASCII,
 )
-# What qsub says where it or qmaster certainly took no job (msg_qmaster.h, msg_common.h). A
-# verifier's own words may be any, and so do not count; an error of the connection may hide a job.
+# Messages of qsub if it, or qmaster, certainly did not take the job (msg_qmaster.h,
+# msg_common.h). The messages of a verifier are not known. After a connection error there may be
+# a job.
 _REFUSED = re.compile(
     r"^(?:Unable to run job: )?(?:error: )?(?:job (?:\d+ was )?rejected|denied: |no suitable queues"
     r"|unknown resource |JSV (?:\".*\" |temporarily )?rejected|verification: no suitable"
@@ -32,11 +33,11 @@ _REFUSED = re.compile(
 )
 _BEFORE_REASON = re.compile(r"^(?:Unable to run job: )?(?:Job \d+ )?")
 _NO_REASON = re.compile(r"hard queue list|^verification:|^Exiting")
-# It may stand between complaints.
+# This may come between warnings.
 _TAKEN = "has been submitted"
-# What the commands say where a job is not (or no longer) there; they end with 1 then.
+# Messages for an unknown job. The exit code is then 1.
 _NOT_THERE = ("not found", "do not exist", "does not exist")
-# A local time says too little when the clocks are set back.
+# A local time is ambiguous for one hour when the clocks are set back.
 _CLOCK_CHANGE = timedelta(hours=1)
 
 
@@ -44,7 +45,7 @@ class GridEngine:
     """Build Grid Engine's command lines and read its answers.
 
     Args:
-        user: whose jobs they are; None: the user who runs this.
+        user: owner of the jobs; None: the user of this process.
     """
 
     name = "grid_engine"
@@ -53,24 +54,24 @@ class GridEngine:
         self._user = user or getpass.getuser()
 
     def submit(self, submission: Submission) -> tuple[str, ...]:
-        """Return the `qsub` command; its options win over those in the script."""
+        """Return the `qsub` command. Its options override those in the script."""
         return (
             *("qsub", "-terse", "-ac", submission.mark),
             *("-wd", submission.directory, submission.script),
         )
 
-    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002 - Slurm's has it
-        """Return none: qsub's are files."""
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
+        """Return an empty list: qsub reads its default options from files."""
         return ()
 
     def job_name(self, submission: Submission) -> str:
-        """Return the name, which the script gives it."""
+        """Return the name that the script gives the job."""
         return grid_engine_name(submission.name or "job")
 
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the number of `5`, `123.1-10:1` or `Your job 5 ("x") has been submitted`."""
         if answer.exit_code == 0:
-            # Warnings may stand before it.
+            # Warnings may come before it.
             for line in answer.stdout.splitlines():
                 if match := _SUBMITTED.fullmatch(line.strip()):
                     return match.group(1) or match.group(2)
@@ -84,37 +85,21 @@ class GridEngine:
         return None
 
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask qstat for all of the user's jobs: of a single one it tells no state."""
-        return (
-            Query(
-                ("qstat", "-xml", "-r", "-u", self._user),
-                tuple(numbers),
-                lambda answer: texts.read_queue(accepted(answer).stdout),
-            ),
-        )
+        """Ask qstat for all jobs of the user: for a single job it does not report a state."""
+        argv = ("qstat", "-xml", "-r", "-u", self._user)
+        return (Query(argv, tuple(numbers), lambda one: texts.read_queue(accepted(one).stdout)),)
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask qacct, which takes one job at a time and has it some seconds after its end."""
-        return tuple(
-            Query(
-                ("qacct", "-j", number),
-                (number,),
-                lambda answer: texts.read_accounting(_present(answer)),
-            )
-            for number in numbers
-        )
+        """Ask qacct, once for each job. It has a job some seconds after its end."""
+        return tuple(Query(("qacct", "-j", number), (number,), _accounted) for number in numbers)
 
     def recent(self, back_s: float) -> tuple[Query, ...]:
-        """Ask qstat for the contexts of all jobs, then qacct, which keeps no context."""
+        """Ask qstat for the contexts of all jobs, then qacct, which does not have contexts."""
         since = datetime.now(timezone.utc) - timedelta(seconds=back_s) - _CLOCK_CHANGE
         begin = f"{since.astimezone():%Y%m%d%H%M}"
         return (
             Query(("qstat", "-j", "*"), (), lambda answer: texts.read_contexts(_present(answer))),
-            Query(
-                ("qacct", "-o", self._user, "-b", begin, "-j", "*"),
-                (),
-                lambda answer: texts.read_accounting(_present(answer)),
-            ),
+            Query(("qacct", "-o", self._user, "-b", begin, "-j", "*"), (), _accounted),
         )
 
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -122,15 +107,15 @@ class GridEngine:
         return (("qdel", *jobs),)
 
     def read_cancelled(self, answer: Completed) -> None:
-        """Accept that a job has ended before."""
+        """Accept that a job has already ended."""
         _present(answer)
 
     def estimate(self, script: Path) -> tuple[str, ...]:
-        """Return `qsub -w v`: could an empty cluster run it? Nothing is submitted."""
+        """Return `qsub -w v`, which checks if an empty cluster could run it. It does not submit."""
         return ("qsub", "-w", "v", str(script))
 
     def read_estimate(self, answer: Completed) -> datetime | None:
-        """Return None: Grid Engine does not say when a job would start.
+        """Return None: Grid Engine does not report when a job would start.
 
         Raises:
             RefusedError: no queue could run it.
@@ -140,10 +125,9 @@ class GridEngine:
         return None
 
     def log_path(self, submission: Submission, job: Job) -> Path:
-        """Fill in the pattern (qsub(1), -o); by default `NAME.oNUMBER` or `NAME.oNUMBER.TASK`."""
+        """Fill in the pattern (qsub(1), -o). Default: `NAME.oNUMBER` or `NAME.oNUMBER.TASK`."""
         name = job.name or self.job_name(submission)
         default = f"{name}.o{job.number}" + (f".{job.task}" if job.task else "")
-        path = Path(submission.directory, submission.log)
         values = {
             "JOB_ID": job.number,
             "JOB_NAME": name,
@@ -152,32 +136,33 @@ class GridEngine:
             "HOSTNAME": job.node_list,
             "HOME": str(Path.home()),
         }
+        path = str(Path(submission.directory, submission.log))
         filled = Path(
-            re.sub(
-                r"\$(JOB_ID|JOB_NAME|TASK_ID|USER|HOSTNAME|HOME)\b",
-                lambda match: values[match.group(1)],
-                str(path),
-            )
+            re.sub(rf"\$({'|'.join(values)})\b", lambda match: values[match.group(1)], path)
         )
         return filled / default if not submission.log or filled.is_dir() else filled
 
 
+def _accounted(answer: Completed) -> tuple[Job, ...]:
+    return texts.read_accounting(_present(answer))
+
+
 def _reasons(text: str) -> str:
-    """Return why no queue could run a job, without those that it did not ask for."""
+    """Return why no queue could run a job, without the reasons of queues outside its request."""
     lines = (_BEFORE_REASON.sub("", line) for line in text.splitlines())
     own = [line for line in lines if line and not _NO_REASON.search(line)]
     return "; ".join(own) or "no suitable queue"
 
 
 def _refuses(answer: Completed) -> bool:
-    """Return whether it is certain that no job came of it."""
+    """Return whether Grid Engine certainly did not take the job."""
     if answer.exit_code <= 0 or unreachable(answer) or _TAKEN in answer.stdout + answer.stderr:
         return False
     return _REFUSED.search(answer.stderr) is not None
 
 
 def _present(answer: Completed) -> str:
-    """Return the answer, empty if the job is not there."""
+    """Return the answer; empty: Grid Engine does not know the job."""
     text = answer.stderr + answer.stdout
     if answer.exit_code != 0 and any(words in text for words in _NOT_THERE):
         return ""

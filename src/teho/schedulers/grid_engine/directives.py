@@ -1,4 +1,4 @@
-"""What a job asks for, as the `#$` lines at a script's head."""
+"""A request as the `#$` lines of a script."""
 
 from __future__ import annotations
 
@@ -24,18 +24,14 @@ __all__ = ["grid_engine_directives"]
 
 def grid_engine_directives(
     option: Option, cluster: Cluster, options: ScriptOptions
-) -> tuple[str, ...]:
-    """Return the options of the `#$` lines.
+) -> Iterator[str]:
+    """Yield the options of the `#$` lines.
 
     Raises:
-        InputError: something cannot be said to Grid Engine.
+        InputError: Grid Engine cannot express something.
     """
-    return tuple(_grid_engine(option, cluster, options))
-
-
-def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator[str]:
     dialect, cores = cluster.dialect, option.tasks_per_node * option.cpus_per_task
-    # Without a name the script's file gives it, and names such as `1.sh` are refused.
+    # By default, the name is the file name of the script, and names such as `1.sh` are refused.
     yield f"-N {grid_engine_name(option.request.name or 'job')}"
     if option.account:
         yield f"{cluster.account.option} {grid_engine_value(option.account, '--account')}"
@@ -56,7 +52,7 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
     yield from filter(None, (gpus_option(option, cluster), disk_option(option, cluster)))
     yield f"-l h_rt={_clock(option.time_s)}"
     if options.log:
-        # What stands before a colon would be a host's name, were the first not a colon.
+        # Grid Engine takes text before a colon for a host name, unless the path begins with one.
         path = f":{options.log}" if ":" in options.log else options.log
         yield f"-o {grid_engine_value(path, '--log')}"
         yield "-j y"
@@ -69,13 +65,13 @@ def _grid_engine(option: Option, cluster: Cluster, options: ScriptOptions) -> It
 
 
 def _part_of_memory(mib: int, cores: int) -> str:
-    """Write each core's part in whole KiB, rounded down: all of them must not exceed the node's."""
+    """Write each core's part in KiB, rounded down: the sum must not exceed the node's memory."""
     kib = mib * 1024 // cores
     return f"{kib}K" if kib % 1024 else f"{kib // 1024}M"
 
 
 def _clock(seconds: float) -> str:
-    """Write a time as `HH:MM:SS`: Grid Engine knows no days."""
+    """Write a time as `HH:MM:SS`. Grid Engine has no days."""
     whole = math.ceil(seconds)
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 

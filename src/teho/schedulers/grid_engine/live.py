@@ -1,4 +1,4 @@
-"""What only the running Grid Engine knows: queues that start jobs, and the user's own rights."""
+"""Ask the running Grid Engine which queues start jobs, and what the user may use."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ __all__ = ["grid_engine_live"]
 
 _AT_ONCE = 8
 # qstat(1), -f: disabled, disabled by a calendar, error, unreachable, orphaned, in conflict.
-_STARTS_NOTHING = frozenset("dDEuoc")
-_STANDS_STILL = frozenset("sSC")
+_LETTERS = {"DISABLED": frozenset("dDEuoc"), "SUSPENDED": frozenset("sSC")}
 _STATES_COLUMN = 5
 
 
 def grid_engine_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
-    """Ask for the queues' states, and for the user's lists and projects.
+    """Ask for the queues' states, and for the user's lists and projects, in parallel.
 
-    What does not answer in time is None.
+    A fact is None if its answer does not come in time.
 
     Args:
-        ask: runs a command; only questions are asked.
-        user: whose rights.
-        groups: the Unix groups that the user is in.
+        ask: runs a command that only asks.
+        user: the user whose lists and projects are looked for.
+        groups: the Unix groups of the user.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         states = pool.submit(_states, ask)
@@ -46,7 +45,7 @@ def grid_engine_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
         else tuple(
             Association(account=name)
             for name, settings in projects.items()
-            if _lets_in(own, settings)
+            if _admits(settings, own)
         ),
     )
 
@@ -59,12 +58,12 @@ def _settings(ask: Ask, *argv: str) -> Settings | None:
 def _all_of(
     ask: Ask, pool: ThreadPoolExecutor, names_option: str, option: str
 ) -> dict[str, Settings] | None:
-    """Return every object of a sort; None if one of them cannot be read."""
+    """Return every object of a type; None: one of them cannot be read."""
     try:
         done = ask(("qconf", names_option), timeout_s=PATIENCE_S, repeat=False)
     except SchedulerError:
         return None
-    # Where there is none of a sort, qconf says so and fails.
+    # If no object of this type exists, qconf prints so and fails.
     names = done.stdout.split() if done.exit_code == 0 else []
     if done.exit_code and "no " not in (done.stdout + done.stderr).lower():
         return None
@@ -85,13 +84,13 @@ def _default_project(settings: Settings | None) -> str:
     return names[0] if names else ""
 
 
-def _lets_in(own: Sequence[str], project: Settings) -> bool:
+def _admits(project: Settings, own: Sequence[str]) -> bool:
     allowed, denied = listed(project.get("acl", "")), listed(project.get("xacl", ""))
     return (not allowed or bool({*own} & {*allowed})) and not {*own} & {*denied}
 
 
 def _states(ask: Ask) -> dict[str, str] | None:
-    """Return each queue's state: it starts jobs if one of its hosts does."""
+    """Return each queue's state. A queue is up if one of its hosts starts jobs."""
     text = answer_now(ask, "qstat", "-f")
     if text is None:
         return None
@@ -101,13 +100,7 @@ def _states(ask: Ask) -> dict[str, str] | None:
         if len(words) < _STATES_COLUMN or "@" not in words[0] or words[2].count("/") != 2:
             continue
         letters = {*words[_STATES_COLUMN]} if len(words) > _STATES_COLUMN else set[str]()
-        state = (
-            "DISABLED"
-            if letters & _STARTS_NOTHING
-            else "SUSPENDED"
-            if letters & _STANDS_STILL
-            else "UP"
-        )
+        state = next((state for state, own in _LETTERS.items() if letters & own), "UP")
         found.setdefault(words[0].partition("@")[0], set()).add(state)
     return {
         queue: "UP" if "UP" in states else min(states) for queue, states in found.items()

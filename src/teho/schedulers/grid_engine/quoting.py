@@ -1,4 +1,4 @@
-"""Any text as one word of a `#$` line, and as a job's name."""
+"""Write a text as one word of a `#$` line, or as a job's name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["grid_engine_name", "grid_engine_value"]
 
 
 def grid_engine_value(text: str, what: str) -> str:
-    """Return a value as qsub reads it in a `#$` line: between quotes where it has spaces.
+    """Return a value for a `#$` line, in quotes if it has spaces.
 
-    A quote, `#` and a comma cannot be said in any way (tried on 8.1.9).
+    A quote, `#` or a comma cannot be written (tried on 8.1.9).
 
     Raises:
-        InputError: it holds what no line can hold.
+        InputError: a line cannot contain the value.
     """
     refuse_unprintable(text, what)
     if re.search("['\"#,]", text):
@@ -25,10 +25,10 @@ def grid_engine_value(text: str, what: str) -> str:
 
 
 def grid_engine_name(name: str) -> str:
-    """Return the nearest name that Grid Engine takes: of ASCII letters, digits and `_.+-`.
+    """Return the most similar name for Grid Engine: ASCII letters, digits and `_.+-`.
 
-    It refuses a digit first, `none`, blanks, `/`, `:`, `@`, `*`, `?`, backslashes and
-    what is not ASCII, and drops quotes and what follows a `#` (tried on 8.1.9).
+    Grid Engine refuses a digit first, `none`, blanks, `/`, `:`, `@`, `*`, `?`, backslashes and
+    non-ASCII characters. It drops quotes, and the text after a `#` (tried on 8.1.9).
     """
     plain = re.sub(r"[^\w.+-]", "_", name, flags=re.ASCII)[:NAME_MOST]
     return f"_{plain}" if not re.match("[A-Za-z_]", plain) or plain.lower() == "none" else plain

@@ -1,4 +1,4 @@
-"""What Teho knows of Grid Engine without asking it."""
+"""The description of Grid Engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from teho.schedulers.advice import Advice
 from teho.schedulers.grid_engine.advice import GridEngineAdvice
 from teho.schedulers.grid_engine.allocation import read_job
-from teho.schedulers.scheduler import Scheduler
+from teho.schedulers.scheduler import Scheduler, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,8 +42,7 @@ class GridEngineScheduler(Scheduler):
     inventory_command = "qconf"
 
     def backend(self, home: Path) -> GridEngine:
-        """Return what builds Grid Engine's commands; it keeps nothing at home."""
-        del home
+        """Return the builder of Grid Engine's commands."""
         from teho.schedulers.grid_engine.backend import GridEngine
 
         return GridEngine()
@@ -54,7 +53,7 @@ class GridEngineScheduler(Scheduler):
         """Return the options of the `#$` lines."""
         from teho.schedulers.grid_engine.directives import grid_engine_directives
 
-        return grid_engine_directives(option, cluster, options)
+        return tuple(grid_engine_directives(option, cluster, options))
 
     def job_name(self, name: str) -> str:
         """Return a name of ASCII letters, digits and `_.+-`."""
@@ -64,26 +63,23 @@ class GridEngineScheduler(Scheduler):
 
     def threads(self, option: Option, processes: int) -> str:
         """Return each process's part of the slots."""
-        from teho.schedulers.script.threads import part_of
-
         return part_of("NSLOTS", option.tasks_per_node * processes)
 
     def remarks(self, option: Option, options: ScriptOptions) -> Iterator[str]:
-        """Yield that it does not look at how other jobs ended."""
-        del option
+        """Yield that it ignores how other jobs ended."""
         if options.after:
-            yield "--after: Grid Engine starts the job when the others have ended, well or not"
+            yield "--after: Grid Engine also starts the job if the other jobs failed"
 
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
         """Read Grid Engine's own variables."""
         return read_job(variables)
 
     def only_this_node(self, node: str, nodes: int, node_list: str) -> str:
-        """Say that it starts the script alone."""
+        """Say that it only starts the script."""
         return (
             f"The job has {nodes} nodes, {node_list}, and only {node} is recorded: "
-            "Grid Engine starts nothing beside a job's own tasks. `mpirun teho run -- COMMAND` "
-            "records them all."
+            "Grid Engine only starts a job's own tasks. `mpirun teho run -- COMMAND` "
+            "records all nodes."
         )
 
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live:

@@ -1,7 +1,7 @@
-"""What qstat and qacct of Grid Engine 8.1 write.
+"""Read the output of qstat and qacct of Grid Engine 8.1.
 
-Times are local, without offset. Of what qacct writes, `failed` is explained in sge_status(5)
-and the rest in accounting(5).
+Times are local, without an offset. sge_status(5) explains qacct's `failed`, and accounting(5) the
+other fields.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from pathlib import Path
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState
-from teho.units import parse_bytes
+from teho.schedulers.hostlist import is_number
+from teho.units import parse_bytes, parse_duration
 
 __all__ = ["read_accounting", "read_contexts", "read_queue"]
 
 _RULE = re.compile(r"^=+\n", re.MULTILINE)
 _KEY = re.compile(r"([A-Za-z][\w() -]*?):(?:\s+|$)(.*)")
-# Characters that no XML may hold; a job's name may.
+# Characters that a job's name may contain, but XML may not.
 _NOT_XML = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _GPU = re.compile(r"(?:coproc_\w+|\w*gpu\w*|cuda\w*)", re.IGNORECASE)
 _KIB = 1024
-# accounting(5), failed: what became of a job that did not simply end.
+# accounting(5), failed: how a job ended that did not end normally.
 _OVER_TIME, _KILLED = 37, 100
 _GOES_ON = frozenset({24, 25})
 """Migrating and rescheduled: the job waits to run again."""
 
 
 def read_queue(text: str) -> tuple[Job, ...]:
-    """Read what `qstat -xml -r` wrote.
+    """Read the output of `qstat -xml -r`.
 
     Raises:
         ValueError: it is not qstat's XML.
     """
     try:
-        # From the scheduler itself, and without a document type.
+        # The text comes from the scheduler and has no document type.
         root = ET.fromstring(_NOT_XML.sub("?", text))  # noqa: S314
     except ET.ParseError as error:
         raise ValueError(f"not XML: {error}") from None
@@ -79,14 +80,14 @@ def _queued(element: ET.Element, now: datetime) -> Job:
         memory_bytes=_memory(asked, slots),
         submitted_at=_iso(text("JB_submission_time")),
         started_at=start,
-        # Of another machine's clock, which may be ahead.
+        # The start is from another machine's clock, which may be ahead.
         elapsed_s=None if start is None else max(0.0, (now - start).total_seconds()),
         time_limit_s=_seconds(asked.get("h_rt", "")),
     )
 
 
 def _state(letters: str, *, waits_for_others: bool) -> JobState:
-    """Return the state of qstat(1)'s letters, such as `qw`, `hqw`, `Eqw`, `r`, `dr`, `Rr`, `S`."""
+    """Return the state for qstat(1)'s letters: `qw`, `hqw`, `Eqw`, `r`, `dr`, `Rr`, `S`."""
     if not letters or set(letters) - set("dEhrRsSTtwqPN"):
         return JobState.UNKNOWN
     if "d" in letters:
@@ -102,12 +103,12 @@ def _state(letters: str, *, waits_for_others: bool) -> JobState:
 
 def _reason(letters: str, predecessors: str) -> str:
     if "E" in letters:
-        return "error state; `qstat -j` says why, `qmod -cj` clears it"
+        return "error state; `qstat -j` prints the reason, `qmod -cj` clears it"
     return f"waits for job {predecessors}" if predecessors else ""
 
 
 def read_contexts(text: str) -> tuple[Job, ...]:
-    """Read what `qstat -j` wrote: the jobs with their context, in which Teho's mark stands."""
+    """Read the output of `qstat -j`: the jobs with their context, which has Teho's mark."""
     found = []
     for block in _RULE.split(text)[1:]:
         facts: dict[str, str] = {}
@@ -133,7 +134,7 @@ def read_contexts(text: str) -> tuple[Job, ...]:
 
 
 def read_accounting(text: str) -> tuple[Job, ...]:
-    """Read what `qacct -j` wrote: every record, in the order of their ends."""
+    """Read the output of `qacct -j`: all records, in the order of their ends."""
     return tuple(map(_accounted, _records(text)))
 
 
@@ -190,8 +191,8 @@ def _ending(
 ) -> tuple[JobState, int | None, int | None]:
     """Return state, exit code and signal.
 
-    Grid Engine does not say who killed a job: by a user, for its memory, or for its time.
-    One that was killed at its time limit is taken to have been killed for it.
+    Grid Engine does not report why a job was killed: by a user, for its memory, or for its time.
+    If it was killed at its time limit, the time limit is taken as the reason.
     """
     failed = _failed(record)
     status = _count((record.get("exit_status", "").split() or [""])[0])
@@ -217,12 +218,12 @@ def _category(text: str) -> dict[str, str]:
 
 
 def _gpus(asked: Mapping[str, str]) -> int | None:
-    """Return the GPUs asked for, by the names that sites give them; 0 if there are none."""
+    """Return the number of requested GPUs, by the names that sites give them."""
     return sum(_count(value) or 0 for name, value in asked.items() if _GPU.fullmatch(name))
 
 
 def _memory(asked: Mapping[str, str], slots: int | None) -> int | None:
-    """Return h_vmem, which is of each slot."""
+    """Return h_vmem times the slots: the request is for each slot."""
     try:
         amount = parse_bytes(asked.get("h_vmem", ""))
     except (UnitError, OverflowError):
@@ -233,8 +234,8 @@ def _memory(asked: Mapping[str, str], slots: int | None) -> int | None:
 def _resident_bytes(text: str) -> int | None:
     """Return bytes of ru_maxrss.
 
-    8.1.9 takes the kernel's KiB for bytes, so that `4.391KB` is 4.391 MiB; older versions
-    write the kernel's number as it is.
+    8.1.9 takes the kernel's KiB for bytes, so `4.391KB` means 4.391 MiB. Older versions print the
+    kernel's number unchanged.
     """
     try:
         return round(parse_bytes(text.upper().removesuffix("B") or "0") * _KIB) or None
@@ -244,15 +245,14 @@ def _resident_bytes(text: str) -> int | None:
 
 def _seconds(text: str) -> float | None:
     """Return seconds of `1800`, `0.007s` or `1:00:00`."""
-    match = re.fullmatch(r"(?:(\d+):(\d+):)?(\d+(?:\.\d+)?)s?", text.strip(), re.ASCII)
-    if match is None:
+    try:
+        return parse_duration(text, bare_is_s=True)
+    except (UnitError, ValueError, OverflowError):
         return None
-    hours, minutes, seconds = match.groups()
-    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(seconds)
 
 
 def _count(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"\d{1,15}", text, re.ASCII) else None
+    return int(text) if is_number(text) else None
 
 
 def _word(text: str) -> str:
@@ -267,7 +267,7 @@ def _iso(text: str) -> datetime | None:
 
 
 def _local(text: str) -> datetime | None:
-    """Return the time of `Fri Nov 20 13:46:18 2026`; None for 1970, which stands for none."""
+    """Return the time of `Fri Nov 20 13:46:18 2026`; None for 1970, which means no time."""
     try:
         naive = datetime.strptime(text, "%a %b %d %H:%M:%S %Y")  # noqa: DTZ007
         found = naive.astimezone(timezone.utc)

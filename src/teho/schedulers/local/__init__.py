@@ -1,4 +1,4 @@
-"""This machine as a scheduler: a plan's script as processes, without a queue."""
+"""This machine as a scheduler: it starts a plan's script without a queue."""
 
 SCHEDULER = "teho.schedulers.local.scheduler:LocalScheduler"
-"""The class that says so, by which this folder is a scheduler."""
+"""The class that describes it. With this row, the folder is a scheduler."""

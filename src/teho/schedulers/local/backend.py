@@ -1,7 +1,7 @@
-"""This machine as a scheduler: a plan's script as processes, without a queue.
+"""Build the command lines of the local runner, and read its answers.
 
-`local_runner` is the scheduler; here are only its command lines and its answers. What a
-job asks for is not enforced, but for its time limit.
+The runner starts a plan's script on this machine, without a queue. It only enforces the time limit
+of a request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from teho.schedulers.slurm.values import fill_pattern
 
 __all__ = ["Local"]
 
-# The same modules as here, and never those that happen to be in the current directory.
+# Use the same modules as this process, and none from the current directory.
 _START = (
     "import sys; sys.path[:] = sys.argv.pop(1).split(':');"
     " from teho.schedulers.local.runner import main; sys.exit(main(sys.argv[1:]))"
@@ -31,7 +31,7 @@ class Local:
     """Build the runner's command lines and read its answers.
 
     Args:
-        home: the directory in which the jobs are kept.
+        home: the directory with the jobs.
     """
 
     name = "local"
@@ -43,30 +43,30 @@ class Local:
         """Return the command that starts a runner."""
         return self._runner("submit", msgspec.json.encode(submission).decode())
 
-    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:  # noqa: ARG002 - Slurm's has it
-        """Return none: here no variable changes a script's options."""
+    def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
+        """Return an empty list: no variable changes a script's options here."""
         return ()
 
     def job_name(self, submission: Submission) -> str:
-        """Return the name as it is."""
+        """Return the name unchanged."""
         return submission.name
 
     def read_submitted(self, answer: Completed) -> str | None:
         """Return the number that the runner printed."""
         if answer.exit_code < 0:
-            return None  # killed: perhaps after it had started the job
+            return None  # It was killed, perhaps after it had started the job.
         text = accepted(answer).stdout.strip()
         return text if text.isdigit() else None
 
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask for jobs, ended or not."""
+        """Ask for jobs, running or ended."""
         return (Query(self._runner("show", *numbers), tuple(numbers), _read),)
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask the same: what a job used stands beside its state."""
+        """Ask the same question: the answer also has what a job used."""
         return self.queue(numbers)
 
-    def recent(self, back_s: float) -> tuple[Query, ...]:  # noqa: ARG002 - Slurm's has it
+    def recent(self, back_s: float) -> tuple[Query, ...]:
         """Ask for all jobs."""
         return (Query(self._runner("show", "all"), (), _read),)
 
@@ -75,19 +75,19 @@ class Local:
         return (self._runner("cancel", *jobs),)
 
     def read_cancelled(self, answer: Completed) -> None:
-        """Accept whatever succeeded."""
+        """Accept a command that succeeded."""
         accepted(answer)
 
-    def estimate(self, script: Path) -> None:  # noqa: ARG002 - Slurm's has it
+    def estimate(self, script: Path) -> None:
         """Return None: a job starts when it is submitted."""
         return
 
-    def read_estimate(self, answer: Completed) -> datetime | None:  # noqa: ARG002 - Slurm's has it
+    def read_estimate(self, answer: Completed) -> datetime | None:
         """Return None."""
         return None
 
     def log_path(self, submission: Submission, job: Job) -> Path:
-        """Fill in the pattern, which is written as Slurm's are."""
+        """Fill in the pattern, which has Slurm's symbols."""
         return log_path(submission, job)
 
     def _runner(self, *words: str) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class Local:
 
 
 def log_path(submission: Submission, job: Job) -> Path:
-    """Return where a local job writes its output."""
+    """Return the file to which a local job writes its output."""
     pattern = submission.log or ("local-%A_%a.out" if job.task else "local-%j.out")
     return Path(submission.directory, fill_pattern(pattern, submission, job))
 

@@ -1,12 +1,12 @@
 """The scheduler behind `local`: a detached process for each job, and its files.
 
-    HOME/local/NUMBER/submission.json   what was submitted; never changes
-    HOME/local/NUMBER/state.json        written by the runner alone, replaced as a whole
-    HOME/local/NUMBER/cancel[.TASK]     somebody wants the job, or one task, to end
+    HOME/local/NUMBER/submission.json   the submission; never changes
+    HOME/local/NUMBER/state.json        only written by the runner, which replaces it as a whole
+    HOME/local/NUMBER/cancel[.TASK]     a request to end the job, or one task
 
-The runner leads a session of its own and starts the script in another, so that neither
-dies with the terminal, and a job is ended with everything that it started. Times are
-told by the clock, durations by the monotonic one.
+The runner has its own session and starts the script in another one. So both continue when the
+terminal closes, and the end of a job ends all its processes. Times are UTC, and durations come from
+the monotonic clock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from teho.store.layout import replace_file
 __all__ = ["main"]
 
 _GRACE_S = 10.0
-"""Between asking a program to end and ending it."""
+"""Time between SIGTERM and SIGKILL."""
 _LONGEST_PAUSE_S = 3600.0
 _LOOK_S = 0.02
 _MIB = 1024**2
@@ -40,7 +40,7 @@ _SIGNALS = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGH
 
 
 class _Process(msgspec.Struct, frozen=True):
-    """A process, told from a later one of the same pid by its start."""
+    """A process. The stamp of its start differs if a later process has the same pid."""
 
     pid: int
     stamp: str
@@ -51,13 +51,13 @@ class _Process(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct, kw_only=True):
-    """What `state.json` holds."""
+    """The content of `state.json`."""
 
     host: str
     runner: _Process
     program: _Process | None = None
     started_s: float = 0.0
-    """Of the task that runs, on the machine's monotonic clock."""
+    """Start of the running task, on the machine's monotonic clock."""
     jobs: list[Job]
 
 
@@ -85,7 +85,7 @@ def _write(text: str) -> None:
 def _submit(home: Path, submission: Submission) -> str:
     """Start a runner and return the job's number once it has written its first state."""
     if not Path(submission.script).is_file():
-        raise ValueError(f"there is no script {submission.script}")
+        raise ValueError(f"script {submission.script} does not exist")
     tasks = tasks_of(submission.array)
     os.chdir(submission.directory)
     folder = _new_folder(home)
@@ -102,7 +102,7 @@ def _submit(home: Path, submission: Submission) -> str:
     os.wait()
     with os.fdopen(reading, "rb") as pipe:
         if pipe.read() != b"started":
-            raise ValueError(f"the runner did not start; {folder}/runner.log may say why")
+            raise ValueError(f"the runner did not start; {folder}/runner.log may have the reason")
     return folder.name
 
 
@@ -151,7 +151,7 @@ def _job(number: str, task: str | None, submission: Submission) -> Job:
 
 
 class _Runner:
-    """One job's life."""
+    """Runs one job."""
 
     def __init__(self, folder: Path, submission: Submission, jobs: list[Job]) -> None:
         self.folder = folder
@@ -165,14 +165,14 @@ class _Runner:
         replace_file(self.folder / "state.json", msgspec.json.encode(self.state))
 
     def change(self, index: int, **facts: object) -> Job:
-        """Change one task, and keep it."""
+        """Change one task, and write the state."""
         job = msgspec.structs.replace(self.state.jobs[index], **facts)
         self.state.jobs[index] = job
         self.keep()
         return job
 
     def cancelled(self, job: Job) -> bool:
-        """Return whether somebody wants this task to end."""
+        """Return whether this task, or the whole job, is cancelled."""
         return (self.folder / "cancel").exists() or (
             job.task is not None and (self.folder / f"cancel.{job.task}").exists()
         )
@@ -181,15 +181,12 @@ class _Runner:
         """Run the tasks one after another."""
         for index, job in enumerate(self.state.jobs):
             if self.cancelled(job):
-                now = _now()
-                self.change(
-                    index, state=JobState.CANCELLED, state_as_written="cancelled", ended_at=now
-                )
+                self._end_task(index, JobState.CANCELLED)
             else:
                 self.run_task(index)
 
     def run_task(self, index: int) -> None:
-        """Run the script to its end, or to that of its time."""
+        """Run the script to its end, or to its time limit."""
         job = self.change(
             index, state=JobState.RUNNING, state_as_written="running", started_at=_now()
         )
@@ -198,18 +195,15 @@ class _Runner:
         self.state.program = _Process(pid, _stamp(pid))
         self.keep()
         reason = self.watch(pid, job)
-        # Before it is reaped: until then nobody else can have its number.
+        # Kill the group before the process is reaped: until then, its number is not used again.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         _, status, used = os.wait4(pid, 0)
         code = os.waitstatus_to_exitcode(status)
         self.state.program = None
-        state = reason or (JobState.COMPLETED if code == 0 else JobState.FAILED)
-        self.change(
+        self._end_task(
             index,
-            state=state,
-            state_as_written=state.value.replace("_", " "),
-            ended_at=_now(),
+            reason or (JobState.COMPLETED if code == 0 else JobState.FAILED),
             elapsed_s=time.monotonic() - self.state.started_s,
             exit_code=code if code >= 0 and reason is None else None,
             signal=-code if code < 0 else None,
@@ -217,14 +211,18 @@ class _Runner:
             cpu_s=used.ru_utime + used.ru_stime,
         )
 
+    def _end_task(self, index: int, state: JobState, **facts: object) -> None:
+        written = state.value.replace("_", " ")
+        self.change(index, state=state, state_as_written=written, ended_at=_now(), **facts)
+
     def spawn(self, job: Job) -> int:
-        """Start the script; its output goes to the log, its input is empty."""
+        """Start the script. Its output goes to the log, and its input is empty."""
         log = log_path(self.submission, job)
         log.parent.mkdir(parents=True, exist_ok=True)
-        # By its own name: what the job's program records is then known to be this job's.
+        # With this variable, a recording of the program belongs to this job.
         environment = dict(os.environ) | {LOCAL_JOB: job.id}
         if job.task is not None:
-            # So that a program that was written for Slurm's arrays finds its index.
+            # Programs for Slurm's arrays read their index from this variable.
             environment["SLURM_ARRAY_TASK_ID"] = job.task
         return os.posix_spawn(
             "/bin/bash",
@@ -241,7 +239,7 @@ class _Runner:
         )
 
     def watch(self, pid: int, job: Job) -> JobState | None:
-        """Wait for the program's end; return why it was ended, None: by itself."""
+        """Wait for the program's end, and return why it was ended; None: it ended by itself."""
         reason = None
         limit_s = math.inf if job.time_limit_s is None else job.time_limit_s
         until_s = self.state.started_s + limit_s
@@ -260,7 +258,7 @@ class _Runner:
         return reason
 
     def pause(self, left_s: float) -> None:
-        """Wait for a signal, `left_s` at most; one that nobody explains means the whole job."""
+        """Wait at most `left_s` for a signal. Without a cancel file, it cancels the whole job."""
         received = signal.sigtimedwait(_SIGNALS, min(max(left_s, 0.0), _LONGEST_PAUSE_S))
         if (
             received is not None
@@ -271,7 +269,7 @@ class _Runner:
 
 
 def _run(folder: Path, submission: Submission, jobs: list[Job], started: int) -> None:
-    """Be the runner; never returns."""
+    """Run the job in this process, and exit."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     errors = os.open(folder / "runner.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for target, source in ((0, nowhere), (1, nowhere), (2, errors)):
@@ -282,14 +280,14 @@ def _run(folder: Path, submission: Submission, jobs: list[Job], started: int) ->
         os.write(started, b"started")
         os.close(started)
         runner.run_all()
-    except BaseException as error:  # noqa: BLE001  whatever it is, it must be told somewhere
+    except BaseException as error:  # noqa: BLE001 - each error must be in the log
         os.write(2, f"{error!r}\n".encode())
         os._exit(1)
     os._exit(0)
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a child has ended, and leave it to be reaped."""
+    """Return whether a child has ended, without reaping it."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -300,13 +298,13 @@ def _show(home: Path, numbers: Sequence[str]) -> Iterator[Job]:
         if state is None:
             continue
         lost = state.host == os.uname().nodename and not state.runner.alive
-        if lost:  # It may have written its last state and left after the one was read.
+        if lost:  # It may have written its last state after this one was read.
             state = _read(folder) or state
         yield from (_as_seen(job, state, lost=lost) for job in state.jobs)
 
 
 def _read(folder: Path) -> _State | None:
-    """Return a job's state; None while it has none."""
+    """Return a job's state; None: it has none yet."""
     try:
         return msgspec.json.decode((folder / "state.json").read_bytes(), type=_State)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -333,7 +331,7 @@ def _cancel(home: Path, ids: Sequence[str]) -> None:
         number, _, task = written.partition("_")
         state = _read(home / number) if number.isdigit() else None
         if state is None:
-            raise ValueError(f"there is no job {written}")
+            raise ValueError(f"job {written} does not exist")
         if all(job.state.ended for job in state.jobs if task in {"", job.task}):
             continue
         if state.host != os.uname().nodename:
@@ -346,7 +344,7 @@ def _cancel(home: Path, ids: Sequence[str]) -> None:
 
 
 def _end(program: _Process) -> None:
-    """End a program whose runner is gone, as the runner would have."""
+    """End a program whose runner has ended, as the runner does it."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not program.alive:
             return
@@ -360,8 +358,8 @@ def _end(program: _Process) -> None:
 def _stamp(pid: int) -> str:
     """Return the start of a process, in the kernel's ticks; empty if it has ended.
 
-    Of one that nobody has waited for yet, only the number is left (proc_pid_stat(5), fields
-    3 and 22).
+    A process that has ended but was not reaped has state Z or X (proc_pid_stat(5), fields 3 and
+    22).
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

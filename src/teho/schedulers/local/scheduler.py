@@ -1,4 +1,4 @@
-"""What Teho knows of this machine as a scheduler."""
+"""The description of this machine as a scheduler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["LOCAL_JOB", "LocalScheduler"]
 
 LOCAL_JOB = "TEHO_LOCAL_JOB"
-"""Variable that holds the id of a job that `teho submit --local` runs."""
+"""Variable with the id of a job that `teho submit --local` runs."""
 
 
 class LocalScheduler(Scheduler):
@@ -26,12 +26,12 @@ class LocalScheduler(Scheduler):
     is_this_machine = True
 
     def backend(self, home: Path) -> Local:
-        """Return what builds the runner's commands; its jobs are kept at home."""
+        """Return the builder of the runner's commands. Its jobs are in `home`."""
         from teho.schedulers.local.backend import Local
 
         return Local(home)
 
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
-        """Read the job's id; the machine's share is not the runner's matter."""
+        """Read the job's id. The runner does not limit the share of the machine."""
         job = variables.text(LOCAL_JOB)
         return None if job is None else ({"scheduler": self.name, "job_id": job}, None)

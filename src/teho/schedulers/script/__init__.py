@@ -1,1 +1,1 @@
-"""A plan's option as the text of a batch script, for any scheduler."""
+"""Write a plan's option as a batch script, for any scheduler."""

@@ -1,4 +1,4 @@
-"""What the lines at a script's head share, whichever scheduler reads them."""
+"""Functions for the option lines of a script, for all schedulers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JOB = re.compile(r"[\w.+-]+", re.ASCII)
 
 
 def gpus_option(option: Option, cluster: Cluster) -> str:
-    """Return the option for the GPUs of each node; empty: the job has none."""
+    """Return the option for the GPUs of each node; empty: the job has no GPUs."""
     if not option.gpus_per_node:
         return ""
     words = cluster.dialect.gpus
@@ -28,43 +28,39 @@ def gpus_option(option: Option, cluster: Cluster) -> str:
 
 
 def disk_option(option: Option, cluster: Cluster) -> str:
-    """Return the option for the disk of each node; empty: the job has none."""
+    """Return the option for the disk of each node; empty: the job requests no disk."""
     disk = cluster.local_disk
     if disk is None or not disk.option or option.local_disk_gib is None:
         return ""
     if not disk.per_core:
         return disk.option.format(gib=math.ceil(option.local_disk_gib))
-    gib = _part(option.local_disk_gib, option.tasks_per_node * option.cpus_per_task)
+    # Each core's part is rounded down: the sum must not exceed the node's disk.
+    gib = round(option.local_disk_gib / (option.tasks_per_node * option.cpus_per_task), 6)
     return disk.option.format(gib=f"{math.floor(gib * 1000) / 1000:g}")
 
 
-def _part(amount: float, cores: int) -> float:
-    """Return each core's part. It is then rounded down: all of them must not exceed the node's."""
-    return round(amount / cores, 6)
-
-
 def memory_text(mib: int) -> str:
-    """Write memory in whole GiB or, where it is none, in MiB."""
+    """Write memory in GiB if it is a whole number of GiB, else in MiB."""
     return f"{mib}M" if mib % 1024 else f"{mib // 1024}G"
 
 
 def job_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of jobs as they are.
+    """Return job numbers unchanged.
 
     Raises:
-        InputError: one is not a job's.
+        InputError: one of them is not a job number.
     """
     for name in names:
         if not _JOB.fullmatch(name):
-            raise InputError(f"--after: {name!r} is no job", "a job's number, such as 123456")
+            raise InputError(f"--after: {name!r} is not a job", "a job's number, such as 123456")
     return names
 
 
 def array_text(text: str) -> str:
-    """Return the indices of an array as they are, written as Slurm does.
+    """Return the indices of an array, in Slurm's form, unchanged.
 
     Raises:
-        InputError: they are not.
+        InputError: they do not have this form.
     """
     ranges, _, most = text.partition("%")
     if not all(map(ARRAY_RANGE.fullmatch, ranges.split(","))) or (

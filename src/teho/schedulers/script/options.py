@@ -1,4 +1,4 @@
-"""What a script can be asked for beside the plan itself."""
+"""Options of a script, in addition to the plan."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ _LONGEST_NOTICE_S = 65535
 
 
 class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Wishes for one script; without any, it holds the request and the command alone."""
+    """Options of one script. By default, it only has the request and the command."""
 
     record: bool = False
     """Whether `teho run` records the program."""
     check: bool = False
-    """Whether `teho doctor` looks first, and ends a job that cannot do what it is started for."""
+    """Whether `teho doctor` runs first, and ends a job that cannot work."""
     teho: tuple[str, ...] = ("teho",)
-    """The words by which the job finds Teho: a name on the PATH, or an absolute path."""
+    """The words that start Teho in the job: a name on the PATH, or an absolute path."""
     framework: str = ""
-    """Whose modules or container are loaded; `none`: no one's; empty: as the command looks."""
+    """The framework to load; `none`: no framework; empty: the command decides."""
     software: Software | None = None
-    """An environment of the user's own, which is activated instead."""
+    """The user's environment, which is activated instead of a framework."""
     stage: tuple[str, ...] = ()
-    """Files that are copied, and archives that are unpacked, to each node's own disk."""
+    """Files to copy, and archives to unpack, to each node's local disk."""
     array: str = ""
-    """Indices of a job array as Slurm writes them, such as `1-10%4`."""
+    """Indices of a job array in Slurm's form, such as `1-10%4`."""
     after: tuple[str, ...] = ()
     """Jobs that must have ended first."""
     signal_before_s: float | None = None
-    """How long before the time limit the program gets SIGUSR1. None: it gets none."""
+    """Time before the time limit at which the program gets SIGUSR1. None: no signal."""
     requeue: bool = False
-    """Whether the job is run again: after a failed node, and after that signal."""
+    """Whether the job runs again after a node failure and after that signal."""
     log: str = ""
-    """File for the job's output, with the scheduler's own patterns; empty: the site's default."""
+    """File for the job's output, with the scheduler's patterns; empty: the site's default."""
 
     def notice_s(self, option: Option) -> int:
-        """Return how long before the end the program is told, in whole seconds; 0: it is not.
+        """Return the time of the signal before the end, in whole seconds; 0: no signal.
 
         Raises:
-            InputError: it is longer than the job, or than Slurm takes.
+            InputError: it is longer than the job, or longer than Slurm allows.
         """
         seconds = self.signal_before_s
         if seconds is None:
@@ -59,14 +59,10 @@ class ScriptOptions(msgspec.Struct, frozen=True, kw_only=True):
         return math.ceil(seconds)
 
     def shell_is_told(self, option: Option) -> bool:
-        """Return whether Slurm's signal is for the script's shell, which hands it on.
+        """Return whether Slurm's signal is for the script's shell, which sends it on.
 
-        It is where it puts the job back into the queue, or runs the program itself:
-        srun gets Slurm's signals alone.
+        The shell needs it to requeue the job, or if the shell runs the program itself: one process
+        for several nodes. Otherwise srun gets the signal.
         """
-        return self.signal_before_s is not None and (self.requeue or _runs_in_shell(option))
-
-
-def _runs_in_shell(option: Option) -> bool:
-    """Return whether the shell runs the program itself: one process that has several nodes."""
-    return launcher_of(option.request.launcher).one_process and option.nodes > 1
+        in_shell = launcher_of(option.request.launcher).one_process and option.nodes > 1
+        return self.signal_before_s is not None and (self.requeue or in_shell)

@@ -1,4 +1,4 @@
-"""Any text as one word of bash, and what a scheduler's own lines need for theirs."""
+"""Quote texts for bash and for the option lines of schedulers."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = [
 PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 """A word that needs no quotes."""
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff]")
-"""Control characters, and bytes that are no UTF-8 (as surrogates, the way Python reads them)."""
+"""Control characters, and bytes that are not UTF-8 (Python reads them as surrogates)."""
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
-# bash reads these at the beginning of a command as words of its own language.
+# bash reads these words as keywords at the beginning of a command.
 _KEYWORDS = frozenset({
     "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 })  # fmt: skip
 NAME_MOST = 200
-"""Longest name of a job that is written; schedulers cut or refuse longer ones."""
+"""Maximum length of a job's name. Schedulers cut or refuse longer names."""
 
 
 def bash_word(word: str) -> str:
-    """Return a word as bash reads it back, byte for byte.
+    """Return a word, quoted so that bash reads the same bytes.
 
-    What cannot be printed is escaped: a script stays text, one line a command, so that
-    no argument can look like a directive, and no line end like that of another system.
+    Characters that cannot be printed are escaped. So each command stays on one line, and no
+    argument can look like a directive or like a line end of another system.
 
     Args:
-        word: any text without NUL; bytes that are no UTF-8 as surrogates (`os.fsdecode`).
+        word: any text without NUL. Bytes that are not UTF-8 are surrogates (`os.fsdecode`).
     """
     if PLAIN.fullmatch(word):
         return word
@@ -47,7 +47,7 @@ def bash_word(word: str) -> str:
 
 
 def bash_command(words: Sequence[str]) -> str:
-    """Return words as one command of bash; the first is run and never read as bash's own."""
+    """Return words as one command of bash. The first word is never read as a keyword."""
     first, *rest = words
     quoted = bash_word(first)
     if quoted == first and (first in _KEYWORDS or "=" in first):
@@ -64,10 +64,12 @@ def _escaped(character: str) -> str:
 
 
 def refuse_unprintable(text: str, what: str) -> None:
-    """Refuse a value that no line can hold.
+    """Refuse a value with characters that cannot be printed.
 
     Raises:
-        InputError: it has characters that cannot be printed.
+        InputError: it has such characters.
     """
     if UNPRINTABLE.search(text):
-        raise InputError(f"{what}: {text!r} has characters that cannot be printed", "others")
+        raise InputError(
+            f"{what}: {text!r} has characters that cannot be printed", "printable characters"
+        )

@@ -1,4 +1,4 @@
-"""The templates of scripts: finding a site's, a user's or Teho's own, and rendering one."""
+"""Find the templates of scripts (a site's, a user's or Teho's) and fill one in."""
 
 from __future__ import annotations
 
@@ -20,37 +20,34 @@ _SHARED = Path(__file__).parent / "templates"
 
 
 def template_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Return where templates are looked for, the first that has one winning.
+    """Return the folders of templates. If several have a template, the first one counts.
 
-    A site's are the directories of `TEHO_TEMPLATES` (separated by colons), a user's lie
-    in `templates/` beside her settings. Teho's own are in the folders of the schedulers, and
-    those that they share in `templates/` beside this file.
+    A site's templates are in the directories of `TEHO_TEMPLATES` (separated by colons), and a
+    user's in `templates/` beside the settings. Teho's are in the folders of the schedulers, and
+    shared ones in `templates/` beside this file.
     """
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"
+    places = (place for root in teho.schedulers.__path__ for place in Path(root).glob("*/*.sh.j2"))
     return (
         *(Path(folder) for folder in environment.get("TEHO_TEMPLATES", "").split(":") if folder),
         Path(config).expanduser() / "teho" / "templates",
-        *_own_folders(),
+        *sorted({place.parent for place in places}),
+        _SHARED,
     )
-
-
-def _own_folders() -> tuple[Path, ...]:
-    places = (place for root in teho.schedulers.__path__ for place in Path(root).glob("*/*.sh.j2"))
-    return (*sorted({place.parent for place in places}), _SHARED)
 
 
 def render(
     name: str, values: Mapping[str, object], environment: Mapping[str, str] = os.environ
 ) -> str:
-    """Fill a template.
+    """Fill in a template.
 
     Args:
-        name: of the template, such as `slurm.sh.j2`.
-        values: what it can use; any other name in it is a mistake.
-        environment: where the folders of templates are found.
+        name: name of the template, such as `slurm.sh.j2`.
+        values: the names that it can use. Any other name in it is a mistake.
+        environment: variables with the folders of templates.
 
     Raises:
-        InputError: the template has a mistake; names its file and line.
+        InputError: the template has a mistake; the message has its file and line.
     """
     folders = template_folders(environment)
     try:
@@ -61,7 +58,7 @@ def render(
     except jinja2.TemplateNotFound as error:
         raise _mistake(_line_of(error, folders) or name, f"no template {error.name!r}") from error
     except UnicodeDecodeError as error:
-        raise _mistake(name, f"{error.object[:40]!r} is no UTF-8") from error
+        raise _mistake(name, f"{error.object[:40]!r} is not UTF-8") from error
     except Exception as error:
         where = _line_of(error, folders)
         if where is None:
@@ -71,9 +68,10 @@ def render(
 
 @cache
 def _templates(folders: tuple[Path, ...], _overriding: tuple[Path, ...]) -> jinja2.Environment:
-    """Return what finds and compiles templates: each once, and again when its file has changed.
+    """Return the environment that finds and compiles templates.
 
-    A file that comes to override another's asks for a new one.
+    It compiles a template again if its file changes. A new template needs a new environment,
+    because it may override another one.
     """
     return jinja2.Environment(  # noqa: S701 - a script, not HTML: values are quoted for bash
         loader=jinja2.ChoiceLoader(
@@ -90,7 +88,7 @@ def _templates(folders: tuple[Path, ...], _overriding: tuple[Path, ...]) -> jinj
 
 
 def _part_of_launcher(name: str) -> str | None:
-    """Return the launcher's part `NAME.PART.j2`; None: there is no such launcher or part."""
+    """Return the launcher's part `NAME.PART.j2`; None: launcher or part does not exist."""
     launcher, _, part = name.removesuffix(".j2").partition(".")
     known = launchers().get(launcher)
     return known.template(part) if known else None
@@ -99,12 +97,12 @@ def _part_of_launcher(name: str) -> str | None:
 def _mistake(where: str, found: str) -> InputError:
     return InputError(
         f"{where}: {found.rstrip('.')}",
-        next_step="mend that template, or take it away: Teho's own is used then",
+        next_step="correct that template, or remove it: Teho then uses its own",
     )
 
 
 def _line_of(error: Exception, folders: tuple[Path, ...]) -> str | None:
-    """Return the file and line of a template in which an error arose; None: in none."""
+    """Return the file and line of the template with an error; None: not in a template."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if any(Path(frame.filename).is_relative_to(folder) for folder in folders):
             return f"{frame.filename}:{frame.lineno}"

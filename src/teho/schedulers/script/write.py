@@ -1,4 +1,4 @@
-"""A plan's option as the whole text of a batch script."""
+"""Write a plan's option as a batch script."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from teho.clusters.launch_site import is_known_by_name, launch_site
 from teho.config.toml import did_you_mean
 from teho.errors import InputError
 from teho.launchers.registry import launcher_of
 from teho.model.cluster import Cluster, Container, Software
 from teho.model.plan import Option
 from teho.schedulers.registry import scheduler_of, schedulers
+from teho.schedulers.script.launch_site import is_known_by_name, launch_site
 from teho.schedulers.script.options import ScriptOptions
 from teho.schedulers.script.quoting import bash_command, bash_word
 
@@ -30,34 +30,34 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     """A batch script."""
 
     text: str
-    """Whole; written as UTF-8 with `surrogateescape`, as bytes that are no UTF-8 may be in it."""
+    """The whole text. Write it as UTF-8 with `surrogateescape`: it may have other bytes."""
     remarks: tuple[str, ...] = ()
-    """What could not be written as it was asked for, one sentence each."""
+    """A sentence for each option that the script could not fulfil exactly."""
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """What a template can use; every text is quoted for bash already."""
+    """The names that a template can use. Every text is already quoted for bash."""
 
     title: str
     """The cluster's title."""
     directives: tuple[str, ...]
     """The scheduler's options, without `#SBATCH` or `#$`."""
     site_lines: tuple[str, ...]
-    """Lines that the cluster's every script needs."""
+    """Lines that every script of the cluster needs."""
     site: str
-    """The variable by which `teho launch` knows the cluster, as `NAME=value`; empty: not needed."""
+    """Variable that names the cluster for `teho launch`, as `NAME=value`; empty: not needed."""
     software: tuple[str, ...]
-    """Lines that make the framework available."""
+    """Lines that load the framework."""
     lines: tuple[str, ...]
-    """The user's own lines."""
+    """The user's lines."""
     directories: tuple[str, ...]
-    """To create on each node first."""
+    """Directories to create first, on each node."""
     variables: tuple[str, ...]
     """Variables for communication between nodes, as `NAME=value`."""
     stage: tuple[str, ...]
-    """Commands that bring data to the node's own disk, to run once on each node."""
+    """Commands that copy data to the node's local disk, to run once on each node."""
     scratch: str
-    """That disk's directory, such as `$LOCAL_SCRATCH`; empty if nothing is staged."""
+    """Directory of that disk, such as `$LOCAL_SCRATCH`; empty: no data is staged."""
     launcher: str
     own_processes: bool
     """Whether the launcher starts a process for each GPU of a node itself."""
@@ -66,31 +66,31 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     tasks_per_node: int
     """Tasks that the scheduler starts on each node."""
     processes: int
-    """Processes that a launcher of its own starts on each node."""
+    """Processes that the launcher starts on each node."""
     cores_named: bool
-    """Whether the request names cores, so that `SLURM_CPUS_PER_TASK` is there."""
+    """Whether the request names cores, so Slurm sets `SLURM_CPUS_PER_TASK`."""
     threads: str
     """`OMP_NUM_THREADS` of each process, as an expression of bash; empty: `teho launch` sets it."""
     meets: bool
     """Whether the processes need `MASTER_ADDR` and `MASTER_PORT`."""
     masks: str
-    """Value of `--cpu-bind`; empty: none is documented, or none would be valid."""
+    """Value of `--cpu-bind`; empty: not documented, or not valid for this job."""
     check: str
-    """The command that looks first whether the job can work; empty: none does."""
+    """Command that first checks if the job can work; empty: no check."""
     container: str
-    """What stands before a command inside the software's container, with a space behind."""
+    """Words before a command in the software's container, with a space at the end."""
     teho: str
-    """What of Teho's stands before the program: `teho run -- `, `teho launch -- `, both, none."""
+    """Teho's words before the program: `teho run -- `, `teho launch -- `, both, or none."""
     program: str
     """The user's command."""
     script: str
-    """The user's command as launchers of Python scripts take it: without `python`."""
+    """The user's command for launchers of Python scripts: without `python`."""
     signal_before_s: int
-    """How long before the end the program gets SIGUSR1; 0: it gets none."""
+    """Time before the end at which the program gets SIGUSR1; 0: no signal."""
     time_s: int
     """The time limit."""
     shell_is_told: bool
-    """Whether Slurm's signal is for the script's shell, which hands it on."""
+    """Whether Slurm's signal is for the script's shell, which sends it on."""
     requeue: bool
 
 
@@ -99,16 +99,16 @@ def write_script(
 ) -> Script:
     """Return the batch script of a plan's option.
 
-    Its template is in the folder of the option's `scheduler`, such as `slurm.sh.j2`; that of
-    this machine, `local.sh.j2`, has no directives and no software.
+    The template is in the folder of the option's `scheduler`, such as `slurm.sh.j2`. The template
+    of this machine, `local.sh.j2`, has no directives and no software.
 
     Args:
-        option: what to ask for; its request holds the command.
-        cluster: where.
-        options: wishes beside the plan.
+        option: the option; its request has the command.
+        cluster: the cluster of the option.
+        options: options of the script.
 
     Raises:
-        InputError: no command, something cannot be said to the scheduler, or a
+        InputError: the command is missing, the scheduler cannot express the request, or a
             template has a mistake.
     """
     from teho.schedulers.script.render import render
@@ -118,7 +118,7 @@ def write_script(
         raise InputError("a script without a command", next_step="`-- COMMAND…` at the end")
     scheduler = scheduler_of(option.scheduler)
     if not scheduler.starts_tasks and option.nodes > 1:
-        raise InputError(f"{option.nodes} nodes on {cluster.title}", "one: Slurm alone has several")
+        raise InputError(f"{option.nodes} nodes on {cluster.title}", "one: only Slurm has several")
     name = option.request.launcher
     if not launcher_of(name).works_on(option.scheduler):
         raise InputError(
@@ -151,7 +151,7 @@ def _values(
         directories=tuple(map(_filled, container.directories)) if container else (),
         variables=_variables(container) if container else (),
         stage=stage,
-        scratch=_scratch(cluster) if stage else "",
+        scratch=cluster.local_disk.place if stage and cluster.local_disk else "",
         launcher=request.launcher,
         own_processes=launcher.own_processes,
         nodes=option.nodes,
@@ -159,7 +159,8 @@ def _values(
         tasks_per_node=option.tasks_per_node,
         processes=processes,
         cores_named="cores" not in option.automatic,
-        threads=_threads(option, processes),
+        # `teho launch` sets the number of threads itself. Otherwise it is the number of cores.
+        threads="" if launcher.through_teho else scheduler.threads(option, processes),
         meets=launcher.meets(option.nodes, option.nodes * option.tasks_per_node * processes),
         masks=_masks(option, cluster),
         check=_check(option, options, software),
@@ -177,7 +178,7 @@ def _values(
 def _site(option: Option, cluster: Cluster) -> str:
     through_teho = launcher_of(option.request.launcher).through_teho
     if not through_teho or scheduler_of(option.scheduler).is_this_machine:
-        return ""  # this machine may be another cluster's, or no one's
+        return ""  # This machine may belong to another cluster, or to none.
     if is_known_by_name(cluster):
         return f"TEHO_CLUSTER={bash_word(cluster.name)}"
     return f"TEHO_SITE={bash_word(json.dumps(launch_site(cluster)))}"
@@ -190,9 +191,9 @@ def _teho(option: Option, options: ScriptOptions) -> str:
 
 
 def _check(option: Option, options: ScriptOptions, software: Software | None) -> str:
-    """Return `teho doctor --in-job`, for the program's own Python where that is named by a path.
+    """Return `teho doctor --in-job`, with the program's Python if the command has its path.
 
-    The one that a container has cannot be asked from outside, and the node's is another.
+    The Python in a container cannot be asked from outside, and the node's Python is another one.
     """
     if not options.check:
         return ""
@@ -206,11 +207,10 @@ def _check(option: Option, options: ScriptOptions, software: Software | None) ->
 
 
 def _software(option: Option, cluster: Cluster, options: ScriptOptions) -> Software | None:
-    """Return what to load: what is asked for, or what the command looks like.
+    """Return the software to load: the requested one, or the one that the command needs.
 
-    PyTorch where the launcher is PyTorch's or the program is a bare `python`; if the
-    cluster has no entry for it, what the cluster says for any framework; and nothing for
-    a program, or a Python, of the user's own.
+    A launcher of PyTorch, or a program `python` without a path, needs PyTorch. If the cluster has
+    no entry for PyTorch, its entry for any framework is used. Other programs need no software.
     """
     if options.software is not None:
         return options.software
@@ -230,9 +230,9 @@ def _software(option: Option, cluster: Cluster, options: ScriptOptions) -> Softw
 
 
 def _script_words(option: Option) -> tuple[str, ...]:
-    """Return the command as launchers take it that start Python themselves.
+    """Return the command for launchers that start Python themselves.
 
-    For what is not a Python script they have an option.
+    They have an option for programs that are not Python scripts.
     """
     words = option.request.command
     if _PYTHON.fullmatch(words[0]) and len(words) > 1:
@@ -245,18 +245,11 @@ def _script_words(option: Option) -> tuple[str, ...]:
     return (launcher_of(option.request.launcher).other_program, *words)
 
 
-def _threads(option: Option, processes: int) -> str:
-    """Return how many threads each process should have: the cores that are its own."""
-    if launcher_of(option.request.launcher).through_teho:
-        return ""
-    return scheduler_of(option.scheduler).threads(option, processes)
-
-
 def _masks(option: Option, cluster: Cluster) -> str:
-    """Return the masks that bind each task to its GPU's cores; empty if they do not apply.
+    """Return the masks that bind each task to its GPU's cores; empty: they do not apply.
 
-    They do where srun starts a task for every GPU of nodes that are held whole, with the
-    cores that the site's table gives to each.
+    They apply if srun starts a task for every GPU of whole nodes, and each task has the number of
+    cores in the site's table.
     """
     binding = cluster.binding
     launcher = launcher_of(option.request.launcher)
@@ -283,7 +276,7 @@ def _variables(container: Container) -> tuple[str, ...]:
 
 
 def _container(option: Option, cluster: Cluster, software: Software | None) -> Container | None:
-    """Return what the software's container needs on several nodes; `teho launch` sees to it."""
+    """Return the variables for a container on several nodes. `teho launch` sets them itself."""
     if option.nodes == 1 or launcher_of(option.request.launcher).through_teho:
         return None
     if software is None or not software.run_prefix or not cluster.environment:
@@ -291,70 +284,67 @@ def _container(option: Option, cluster: Cluster, software: Software | None) -> C
     return cluster.environment[0]
 
 
-def _scratch(cluster: Cluster) -> str:
-    disk = cluster.local_disk
-    return f"${disk.variable}" if disk and disk.variable else (disk.path if disk else "")
-
-
 def _has_disk(option: Option, cluster: Cluster) -> bool:
-    """Return whether the nodes have a disk of their own to bring data to."""
+    """Return whether the nodes have a local disk."""
     kind = next((kind for kind in cluster.nodes if kind.name == option.node_kind), None)
     disk = cluster.local_disk
     return not (disk is None or disk.in_memory or (kind and kind.local_disk_gib == 0))
 
 
 def _stage(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[str, ...]:
-    """Return the commands that bring data to each node's own disk."""
+    """Return the commands that copy data to each node's local disk."""
     disk = cluster.local_disk
     here = scheduler_of(option.scheduler).is_this_machine
     if here or disk is None or not _has_disk(option, cluster):
         return ()
     if options.stage and disk.only_if_asked and option.local_disk_gib is None:
         raise InputError(
-            f"--stage, and no disk: {cluster.title} gives it only where it is asked for",
-            next_step="`--local-disk 100GiB`, or what the data needs",
+            f"--stage without --local-disk: {cluster.title} only has a disk for jobs that "
+            "request it",
+            next_step="add `--local-disk 100GiB`, or the size of the data",
         )
-    return tuple(_staged(path, _scratch(cluster)) for path in options.stage)
+    return tuple(_staged(path, disk.place) for path in options.stage)
 
 
 def _staged(path: str, scratch: str) -> str:
-    """Return the command that unpacks an archive, or copies anything else, to a directory."""
+    """Return the command that unpacks an archive, or copies a file or folder, to a directory."""
     quoted = bash_word(f"./{path}" if path.startswith("-") else path)
     if path.endswith(".zip"):
         return f'unzip -q {quoted} -d "{scratch}"'
     if not _ARCHIVE.search(path):
         return f'cp -r {quoted} "{scratch}"'
-    # tar takes what stands before a colon for another machine's name.
+    # tar takes the text before a colon for the name of a machine.
     local = "--force-local " if ":" in path else ""
     return f'tar {local}-xf {quoted} -C "{scratch}"'
 
 
 def _remarks(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator[str]:
     name, scheduler = option.request.name, scheduler_of(option.scheduler)
-    held = scheduler.job_name(name)
-    if name and held != name:
-        yield f"the job's name is written {held!r}: the scheduler cannot hold {name!r}"
+    accepted = scheduler.job_name(name)
+    if name and accepted != name:
+        yield f"the job's name is {accepted!r}: the scheduler does not accept {name!r}"
     if options.stage and not scheduler.is_this_machine and not _has_disk(option, cluster):
-        yield f"{cluster.title}'s nodes have no disk of their own: nothing is staged"
+        yield f"--stage is ignored: {cluster.title}'s nodes have no local disk"
     several = option.tasks_per_node > 1 and launcher_of(option.request.launcher).through_teho
     if scheduler.is_this_machine and several:
         yield (
-            f"the program is started once, and sees all {option.gpus_per_node} GPUs: this machine "
-            "has nothing that starts a task for each; `-- torchrun train.py` does"
+            f"the program starts once and sees all {option.gpus_per_node} GPUs. To start a process "
+            "for each GPU on this machine, use `-- torchrun train.py`"
         )
     yield from scheduler.remarks(option, options)
     yield from _not_expanded(option, cluster)
 
 
 def _not_expanded(option: Option, cluster: Cluster) -> Iterator[str]:
-    """Yield that the command's words are passed as they are, where one holds a job's variable."""
-    words, scratch = option.request.command, _scratch(cluster).removeprefix("$")
+    """Yield that the command's words are not expanded, if one contains a job's variable."""
+    disk = cluster.local_disk
+    words, scratch = option.request.command, disk.place.removeprefix("$") if disk else ""
     begin = [one.job_variables for one in schedulers().values() if one.job_variables]
     named = [re.escape(scratch)] if scratch else []
     known = "|".join([*(rf"{re.escape(name)}\w+" for name in begin), *named])
     found = re.search(rf"\$(?:{known})\b|\$\{{(?:{known})\b", " ".join(words))
     if found and words[0].rpartition("/")[2] not in {"bash", "sh"}:
         yield (
-            f"words of the command are passed as they are, {found.group().replace('{', '')} too: "
-            "`-- bash -c '…'` lets the job's shell fill it in"
+            f"{found.group().replace('{', '')} in the command is not expanded: with "
+            "`-- bash -c '…'`, the job's shell replaces it"
         )

@@ -1,4 +1,4 @@
-"""Slurm, 20.11 to 26: what it can do, its commands and answers, its scripts."""
+"""Slurm 20.11 to 26: its abilities, commands, answers and scripts."""
 
 SCHEDULER = "teho.schedulers.slurm.scheduler:SlurmScheduler"
-"""The class that says so, by which this folder is a scheduler."""
+"""The class that describes it. With this row, the folder is a scheduler."""

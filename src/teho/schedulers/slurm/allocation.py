@@ -1,6 +1,6 @@
-"""What Slurm's variables say of a job on this node.
+"""Read a job's share of this node from Slurm's variables.
 
-They are in sbatch(1) and srun(1), output environment variables.
+sbatch(1) and srun(1) document them as output environment variables.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ __all__ = ["read_job"]
 
 # Slurm gives a job without a time limit an end one year after its start.
 _UNLIMITED_S = 365 * 86400
-# slurm.h: the steps without a number of their own.
+# slurm.h: steps without a usual number.
 _STEPS = {"4294967290": "interactive", "4294967291": "batch", "4294967292": "extern"}
 
 
 def _job_id(variables: Variables) -> str | None:
-    """Return the job's id as squeue shows it: a task of an array by its array's number."""
+    """Return the job's id as squeue shows it, with the array's number if it is an array task."""
     array, task = variables.text("SLURM_ARRAY_JOB_ID"), variables.text("SLURM_ARRAY_TASK_ID")
     return f"{array}_{task}" if array and task else variables.text("SLURM_JOB_ID", "SLURM_JOBID")
 
 
 def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
-    """Return what Slurm tells, and the memory that the job asked for; None: this is no job."""
+    """Return the facts of the job, and the memory that it requested; None: not in a Slurm job."""
     if not variables.text("SLURM_JOB_ID", "SLURM_JOBID"):
         return None
     step = variables.text("SLURM_STEP_ID", "SLURM_STEPID")
@@ -51,7 +51,7 @@ def read_job(variables: Variables) -> tuple[dict[str, Any], int | None] | None:
 
 
 def _memory_bytes(variables: Variables, cores: int | None, gpus: int | None) -> int | None:
-    """Return the request; 0 stands for all of the node's memory, which limits nothing."""
+    """Return the requested memory. 0 means all memory of the node, which is not a limit."""
     for name, units in (
         ("SLURM_MEM_PER_NODE", 1),
         ("SLURM_MEM_PER_CPU", cores),
@@ -64,7 +64,7 @@ def _memory_bytes(variables: Variables, cores: int | None, gpus: int | None) -> 
 
 
 def _time_limit_s(variables: Variables) -> float | None:
-    """Return end minus start, both in seconds since 1970; None without a limit."""
+    """Return end minus start, both in seconds since 1970; None: no limit."""
     start = variables.count("SLURM_JOB_START_TIME")
     end = variables.count("SLURM_JOB_END_TIME")
     if start is None or end is None:

@@ -1,15 +1,9 @@
-"""Slurm: 20.11 to 26.
-
-Questions are asked as text, whose columns have not changed since 20.11. JSON costs
-several times as much, is missing from many installations, and tells nothing that the
-columns do not; it is asked for where the columns make no sense, such as after a control
-character in a job's name.
-"""
+"""Build the commands of Slurm 20.11 to 26, and read their answers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -19,7 +13,6 @@ from teho.errors import RefusedError
 from teho.model.job import Job, Submission
 from teho.schedulers.backend import Query
 from teho.schedulers.command import Completed, accepted, said, unreachable
-from teho.schedulers.slurm import json as slurm_json
 from teho.schedulers.slurm import text as slurm_text
 from teho.schedulers.slurm.quoting import slurm_name
 from teho.schedulers.slurm.scheduler import SlurmScheduler
@@ -31,10 +24,10 @@ _SUBMITTED = re.compile(
     r"^(?:Submitted batch job )?(\d+)(;[\w.-]+)?(?: on cluster \S+)?$", re.ASCII
 )
 _WOULD_START = re.compile(r"Job \d+ to start at (\S+)", re.ASCII)
-# What sbatch(1) says last of a submission that failed, for whatever reason.
+# The last line that sbatch(1) prints if a submission failed.
 _FAILED = re.compile(r"Batch job submission failed: (.*)")
-# The reasons that are the controller's own (ESLURM_… of slurm_errno.c, 20.11 to 26.05). Any
-# other, such as "Unspecified error" or an error of the connection, may hide a job.
+# Reasons that the controller gives (ESLURM_… of slurm_errno.c, 20.11 to 26.05). After any other
+# reason, such as "Unspecified error" or a connection error, there may be a job.
 _REFUSED = re.compile(
     r"Invalid (?:account|array|burst|cluster|container|extra|feature|generic|GRES|group id|job "
     r"array|license|mcs_label|node|or unknown assoc|partition|preferred|qos|QOS|time|Trackable"
@@ -52,8 +45,8 @@ _REFUSED = re.compile(
     r"|Task (?:count|distribution) spec|Time limit specification required|User's group not"
     r"|X11 forwarding not"
 )
-# What sbatch says of its options, its script or its configuration before it asks anybody; it
-# ends with 1 or 255 (-1) then.
+# Errors of sbatch about its options, its script or its configuration. It then ends with exit
+# code 1 or 255 (-1) and has not contacted the controller.
 _NOT_ASKED = re.compile(
     r"^sbatch: (?:(?:unrecognized|invalid) option|option '.*' (?:requires|doesn't|is ambiguous)"
     r"|error: (?:Invalid |Unable to open file |Batch script |This does not look like a batch"
@@ -64,7 +57,7 @@ _NOT_ASKED = re.compile(
 )
 _NAMES_ACCOUNT = re.compile(rb"^#SBATCH\b.*\s(?:-A|--accou)", re.MULTILINE)
 _ACCOUNTING_TIMEOUT_S = 10.0
-# Controllers forget a job MinJobAge (300 s) after its end; then only the accounting has it.
+# A controller forgets a job MinJobAge (300 s) after its end. Then only the accounting has it.
 _NOT_THERE = "Invalid job id specified"
 
 
@@ -74,7 +67,7 @@ class Slurm:
     name = "slurm"
 
     def submit(self, submission: Submission) -> tuple[str, ...]:
-        """Return the `sbatch` command; its options win over those in the script."""
+        """Return the `sbatch` command. Its options override those in the script."""
         return (
             "sbatch",
             "--parsable",
@@ -85,15 +78,15 @@ class Slurm:
         )
 
     def wanted_variables(self, script: Path, account: str = "") -> tuple[str, ...]:
-        """Return the user's own account, where neither the plan nor the script names one."""
+        """Return the account variable if neither the plan nor the script names an account."""
         try:
             named = account or _NAMES_ACCOUNT.search(script.read_bytes())
         except OSError:
-            return ()  # sbatch will say so
+            return ()  # sbatch will report it
         return () if named else (SlurmScheduler.account_variable,)
 
     def job_name(self, submission: Submission) -> str:
-        """Return the name; without one, sbatch takes the script's file name."""
+        """Return the name. Without one, sbatch takes the script's file name."""
         return slurm_name(submission.name) or Path(submission.script).name
 
     def read_submitted(self, answer: Completed) -> str | None:
@@ -112,70 +105,51 @@ class Slurm:
         return None
 
     def queue(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask squeue, for ended jobs too as long as the controller remembers them."""
+        """Ask squeue. It also lists ended jobs while the controller remembers them."""
         return tuple(
-            _either(
-                ("squeue", *where, "--states=all", f"--jobs={_bare(of_one)}"),
-                ("--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
-                slurm_text.read_queue,
-                slurm_json.read_queue,
-                of_one,
-            )
-            for where, of_one in _by_cluster(numbers)
+            _queue((*cluster, "--states=all", f"--jobs={_bare(jobs)}"), jobs)
+            for cluster, jobs in _by_cluster(numbers)
         )
 
     def accounting(self, numbers: Sequence[str]) -> tuple[Query, ...]:
-        """Ask sacct, with the steps, which alone know the memory."""
+        """Ask sacct, also for the steps: only they have the memory that was used."""
         return tuple(
-            _in_time(
-                _either(
-                    ("sacct", *where, "--duplicates", f"--jobs={_bare(of_one)}"),
-                    slurm_text.ACCOUNTING_OPTIONS,
-                    slurm_text.read_accounting,
-                    slurm_json.read_accounting,
-                    of_one,
-                )
+            msgspec.structs.replace(
+                _accounting((*cluster, "--duplicates", f"--jobs={_bare(jobs)}"), jobs),
+                # A person waits for this answer, and the database may be down.
+                timeout_s=_ACCOUNTING_TIMEOUT_S,
+                again_if_late=False,
             )
-            for where, of_one in _by_cluster(numbers)
+            for cluster, jobs in _by_cluster(numbers)
         )
 
     def recent(self, back_s: float) -> tuple[Query, ...]:
-        """Ask for this user's jobs: in the queue, then in the accounting."""
+        """Ask for this user's jobs: first the queue, then the accounting."""
         hours = int(back_s // 3600) + 1
         return (
-            _either(
-                ("squeue", "--me", "--states=all"),
-                ("--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
-                slurm_text.read_queue,
-                slurm_json.read_queue,
-            ),
-            _either(
-                ("sacct", "--allocations", f"--starttime=now-{hours}hours"),
-                slurm_text.ACCOUNTING_OPTIONS,
-                slurm_text.read_accounting,
-                slurm_json.read_accounting,
-            ),
+            _queue(("--me", "--states=all")),
+            _accounting(("--allocations", f"--starttime=now-{hours}hours")),
         )
 
     def cancel(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return a `scancel` for each cluster."""
         return tuple(
-            ("scancel", *where, *_bare(of_one).split(",")) for where, of_one in _by_cluster(jobs)
+            ("scancel", *cluster, *_bare(ids).split(",")) for cluster, ids in _by_cluster(jobs)
         )
 
     def read_cancelled(self, answer: Completed) -> None:
-        """Accept that a job has ended before."""
+        """Accept that a job has already ended."""
         errors = [line for line in answer.stderr.splitlines() if "error" in line]
         if errors and all(_NOT_THERE in line or "already completing" in line for line in errors):
             return
         accepted(answer)
 
     def estimate(self, script: Path) -> tuple[str, ...] | None:
-        """Return `sbatch --test-only`, which submits nothing."""
+        """Return `sbatch --test-only`, which does not submit the script."""
         return ("sbatch", "--test-only", str(script))
 
     def read_estimate(self, answer: Completed) -> datetime | None:
-        """Read `sbatch: Job 3 to start at 2026-11-20T14:00:00 using …` (on standard error)."""
+        """Read `sbatch: Job 3 to start at 2026-11-20T14:00:00 using …` from standard error."""
         match = _WOULD_START.search(accepted(answer).stderr)
         if match is None:
             return None
@@ -193,41 +167,33 @@ class Slurm:
 
 
 def _output_in(submission: Submission) -> tuple[str, ...]:
-    """Return where the log is written if its directory's name has what Slurm would fill in."""
+    """Return `--output` if the name of the log's directory has a `%` that Slurm would replace."""
     if "%" not in submission.directory or submission.log.startswith("/"):
         return ()
     name = submission.log or ("slurm-%A_%a.out" if submission.array else "slurm-%j.out")
     return (f"--output={submission.directory.replace('%', '%%')}/{name}",)
 
 
-def _either(
-    selection: tuple[str, ...],
-    columns: tuple[str, ...],
-    read_text: Callable[[str], tuple[Job, ...]],
-    read_json: Callable[[str], tuple[Job, ...]],
-    numbers: tuple[str, ...] = (),
-) -> Query:
+def _queue(selection: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Query:
     return Query(
-        (*selection, *columns),
+        ("squeue", *selection, "--noheader", f"--format={slurm_text.QUEUE_FORMAT}"),
         numbers,
-        lambda answer: read_text(_present(answer)),
+        lambda answer: slurm_text.read_queue(_present(answer)),
         slurm_text.ENVIRONMENT,
-        otherwise=Query(
-            (*selection, "--json"), numbers, lambda answer: read_json(_present(answer))
-        ),
     )
 
 
-def _in_time(query: Query) -> Query:
-    """Return a question to a database that is away, for one who waits, if it takes longer."""
-    otherwise = None if query.otherwise is None else _in_time(query.otherwise)
-    return msgspec.structs.replace(
-        query, timeout_s=_ACCOUNTING_TIMEOUT_S, again_if_late=False, otherwise=otherwise
+def _accounting(selection: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Query:
+    return Query(
+        ("sacct", *selection, *slurm_text.ACCOUNTING_OPTIONS),
+        numbers,
+        lambda answer: slurm_text.read_accounting(_present(answer)),
+        slurm_text.ENVIRONMENT,
     )
 
 
 def _refuses(answer: Completed) -> bool:
-    """Return whether it is certain that no job came of it."""
+    """Return whether Slurm certainly did not take the job."""
     if answer.exit_code <= 0 or unreachable(answer):
         return False
     reasons = _FAILED.findall(answer.stderr)
@@ -237,7 +203,7 @@ def _refuses(answer: Completed) -> bool:
 
 
 def _present(answer: Completed) -> str:
-    """Return the answer; squeue fails where the only job that it was asked for is gone."""
+    """Return the answer. squeue fails if it no longer knows the only job that was asked for."""
     if answer.exit_code != 0 and _NOT_THERE in answer.stderr:
         return answer.stdout
     return accepted(answer).stdout
@@ -248,12 +214,12 @@ def _bare(numbers: Sequence[str]) -> str:
 
 
 def _by_cluster(numbers: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield the option that names a cluster, where sbatch's answer named one, and its jobs.
+    """Yield the jobs of each cluster, with the option for the cluster if sbatch named one.
 
-    Two clusters give the same number to two jobs: together they could not be told apart.
+    Two clusters may use the same job number, so each cluster is asked separately.
     """
     clusters: dict[str, list[str]] = {}
     for number in numbers:
         clusters.setdefault(number.partition(";")[2], []).append(number)
-    for cluster, of_one in clusters.items():
-        yield (f"--clusters={cluster}",) if cluster else (), tuple(of_one)
+    for cluster, jobs in clusters.items():
+        yield (f"--clusters={cluster}",) if cluster else (), tuple(jobs)

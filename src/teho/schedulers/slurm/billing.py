@@ -1,4 +1,4 @@
-"""What Slurm bills for a job."""
+"""Read how Slurm bills a job."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _WEIGHT = re.compile(r"([A-Za-z][\w/:.-]*)=(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 def billing_of(
     row: Row, hosts: Sequence[Host], priority_flags: str | None, counted: Collection[str]
 ) -> Billing | None:
-    """Return a partition's bill; None if it has no weights, or the nouns have no word for them.
+    """Return a partition's bill; None: it has no weights, or a `Term` cannot express one.
 
-    The sum of weight × amount over CPUs, memory, nodes and GPUs; with
-    `PriorityFlags=MAX_TRES` the largest of them, with `MAX_TRES_GRES` the GPUs and the
-    largest of the others (slurm.conf(5), TRESBillingWeights and PriorityFlags).
+    The bill is the sum of weight × amount over CPUs, memory, nodes and GPUs. With
+    `PriorityFlags=MAX_TRES` it is the largest of them. With `MAX_TRES_GRES` it is the GPUs plus
+    the largest of the others (slurm.conf(5), TRESBillingWeights and PriorityFlags).
 
     Args:
         row: the partition.
         hosts: its nodes.
-        counted: types of GPUs that Slurm counts one by one.
-        priority_flags: None: Slurm does not say, as with PriorityType=priority/basic.
+        counted: types of GPUs that Slurm counts separately.
+        priority_flags: None: Slurm does not report them, as with PriorityType=priority/basic.
     """
     weights = row.get("TRESBillingWeights", "")
     terms = [_term(item, hosts, counted) for item in weights.split(",") if item]
@@ -50,8 +50,8 @@ def billing_of(
         sum=summed,
         largest=largest,
         source="SLURM scontrol show partition: TRESBillingWeights; scontrol show config",
-        notes=f"TRESBillingWeights={weights}, PriorityFlags={priority_flags or 'none'}. What the "
-        "site makes of it is not known.",
+        notes=f"TRESBillingWeights={weights}, PriorityFlags={priority_flags or 'none'}. How the "
+        "site charges it is not known.",
     )
 
 
@@ -64,7 +64,7 @@ def _term(item: str, hosts: Sequence[Host], counted: Collection[str]) -> Term | 
         threads = any(host.cpus_per_core > 1 for host in hosts)
         return Term(of="cpus" if threads else "cores", times=weight)
     if name == "mem":
-        # A weight counts for each MiB, or for each of the unit behind it.
+        # A weight is for 1 MiB, or for 1 of the unit that follows it.
         per_mib = parse_bytes(f"1{match[3] or 'M'}") / 1024**2
         return Term(of="memory_gib", times=weight * 1024 / per_mib)
     if name == "node":

@@ -1,4 +1,4 @@
-"""What a job asks for, as the `#SBATCH` lines at a script's head."""
+"""A request as the `#SBATCH` lines of a script."""
 
 from __future__ import annotations
 
@@ -21,17 +21,12 @@ from teho.schedulers.slurm.quoting import slurm_name, slurm_value
 __all__ = ["slurm_directives"]
 
 
-def slurm_directives(option: Option, cluster: Cluster, options: ScriptOptions) -> tuple[str, ...]:
-    """Return the options of the `#SBATCH` lines.
+def slurm_directives(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator[str]:
+    """Yield the options of the `#SBATCH` lines.
 
     Raises:
-        InputError: something cannot be said to Slurm.
+        InputError: Slurm cannot express something.
     """
-    return tuple(_slurm(option, cluster, options))
-
-
-def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator[str]:
-    dialect = cluster.dialect
     if option.request.name:
         yield f"--job-name={slurm_value(slurm_name(option.request.name), '--name')}"
     if option.account:
@@ -43,7 +38,7 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
         if value := getattr(request, name):
             yield f"--{name}={slurm_value(value, f'--{name}')}"
     if option.constraint:
-        yield dialect.constraint.format(constraint=option.constraint)
+        yield cluster.dialect.constraint.format(constraint=option.constraint)
     if request.exclusive:
         yield "--exclusive"
     yield f"--nodes={option.nodes}"
@@ -52,7 +47,7 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
     else:
         yield f"--ntasks-per-node={option.tasks_per_node}"
     if "cores" not in option.automatic:
-        # What Slurm calls a CPU is a thread where it counts threads.
+        # If Slurm counts threads, its CPUs are threads.
         yield f"--cpus-per-task={option.cpus_per_task * option.cpus_per_core}"
     if option.one_thread:
         yield "--threads-per-core=1"
@@ -70,40 +65,33 @@ def _slurm(option: Option, cluster: Cluster, options: ScriptOptions) -> Iterator
     if options.after:
         yield f"--dependency=afterok:{':'.join(job_names(options.after))}"
     if options.signal_before_s is not None:
-        # B: the shell alone is told, and tells the program; without it, the steps alone.
+        # With B, only the shell gets the signal and sends it on. Without B, only the steps get it.
         whom = "B:" if options.shell_is_told(option) else ""
         yield f"--signal={whom}USR1@{options.notice_s(option)}"
     if options.requeue:
         yield from ("--requeue", "--open-mode=append")
     else:
-        # Slurm's default is to run a job again from its beginning if a node fails (JobRequeue=1).
+        # By default, Slurm runs a job again from its beginning if a node fails (JobRequeue=1).
         yield "--no-requeue"
 
 
 def _gpus_and_disk(option: Option, cluster: Cluster) -> Iterator[str]:
-    """Yield the options for GPUs and for disk, which on some sites are one."""
+    """Yield the options for GPUs and for disk. On some sites they are one option."""
     gpus, disk = gpus_option(option, cluster), disk_option(option, cluster)
-    joins = cluster.local_disk is not None and cluster.local_disk.joins_gres
-    if disk and joins:
+    if disk and cluster.local_disk is not None and cluster.local_disk.joins_gres:
         yield f"{gpus},{disk}" if gpus else f"--gres={disk}"
-        return
-    yield from filter(None, (gpus, disk))
+    else:
+        yield from filter(None, (gpus, disk))
 
 
 def _slurm_time(seconds: float) -> str:
-    """Write a time as `H:MM:SS`, or as `D-HH:MM:SS` from a day on."""
+    """Write a time as `H:MM:SS`, or as `D-HH:MM:SS` from one day."""
     days, rest = divmod(math.ceil(seconds), 86400)
-    hours, minutes, left = rest // 3600, rest // 60 % 60, rest % 60
-    return (
-        f"{days}-{hours:02d}:{minutes:02d}:{left:02d}"
-        if days
-        else f"{hours}:{minutes:02d}:{left:02d}"
-    )
+    clock = f"{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{days}-{rest // 3600:02d}:{clock}" if days else f"{rest // 3600}:{clock}"
 
 
 def _slurm_path(path: str) -> str:
     if "\\" in path:
-        raise InputError(
-            f"--log: {path!r} has a backslash, with which Slurm switches its patterns off"
-        )
+        raise InputError(f"--log: {path!r} has a backslash, which switches off Slurm's patterns")
     return path

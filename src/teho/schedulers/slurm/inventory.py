@@ -1,4 +1,4 @@
-"""A cluster's facts from its live Slurm: what `scontrol` and `sacctmgr` tell to any user."""
+"""Read a cluster's facts from its Slurm, with `scontrol` and `sacctmgr`, which any user may run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ from teho.model.cluster import (
     Qos,
     Source,
 )
-from teho.schedulers.inventory import UNTYPED, Ask, Host, asked, kinds_of, length, size_gib
+from teho.schedulers.inventory import (
+    HOSTS_NOTE,
+    UNTYPED,
+    Ask,
+    Host,
+    asked,
+    kinds_in,
+    kinds_of,
+    length,
+    size_gib,
+)
 from teho.schedulers.slurm.billing import billing_of
-from teho.schedulers.slurm.rows import QOS_COLUMNS, Row, columns, settings, text_rows
+from teho.schedulers.slurm.rows import Row, columns, settings, text_rows
 from teho.units import counted, mib_text, parse_bytes, parse_duration
 
 __all__ = ["gpus_in", "slurm_cluster", "tres_limits"]
@@ -36,22 +46,25 @@ _LIMITS_OF_QOS = (
     "max_jobs",
     "max_running_jobs",
 )
+_QOS_COLUMNS = (
+    "Name,Flags,MaxTRES,MaxTRESPerNode,MinTRES,MaxTRESPU,GrpTRES,MaxWall,MaxJobsPU,MaxSubmitPU"
+)
 _NONE = frozenset({"", "N/A", "NONE", "UNLIMITED", "INFINITE"})
 
 
 def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = "") -> Cluster:
-    """Ask Slurm what the cluster has and allows.
+    """Ask Slurm for the cluster's nodes, partitions and limits.
 
-    What Slurm does not report is left out, named in each partition's `unknown`, and told in
-    the cluster's notes. Limits of a partition are its own and those of the QOS that is
-    bound to it, whichever is stricter (slurm.conf(5), sacctmgr(1)).
+    Facts that Slurm does not report are left out. Each partition's `unknown` and the cluster's
+    notes name them. If a partition has a QOS, the stricter limit of the two counts (slurm.conf(5),
+    sacctmgr(1)).
 
     Args:
-        ask: runs a command; only questions are asked.
-        user: whose accounts to look for.
-        host: name of this machine, by which the cluster is recognised.
+        ask: runs a command that only asks.
+        user: the user whose accounts are looked for.
+        host: name of this machine, which identifies the cluster.
         today: date of the facts.
-        name: of the cluster; empty: Slurm's own `ClusterName`.
+        name: name of the cluster; empty: Slurm's `ClusterName`.
 
     Raises:
         SchedulerError: Slurm does not answer.
@@ -108,18 +121,17 @@ def slurm_cluster(ask: Ask, *, user: str, host: str, today: date, name: str = ""
 
 
 def _scontrol(ask: Ask, what: str) -> list[Row]:
-    """Ask for all nodes or partitions, hidden ones too."""
+    """Ask for all nodes or partitions, also hidden ones."""
     return text_rows(asked(ask, "scontrol", "-a", "-o", "show", what))
 
 
 def _qos(ask: Ask) -> dict[str, Row]:
-    """Return every QOS by name; none if accounting cannot be asked."""
-    argv = ("sacctmgr", "-nP", "show", "qos", f"format={','.join(QOS_COLUMNS)}")
+    """Return every QOS by name; empty: the accounting cannot be asked."""
     try:
-        rows = columns(asked(ask, *argv), QOS_COLUMNS)
+        text = asked(ask, "sacctmgr", "-nP", "show", "qos", f"format={_QOS_COLUMNS}")
     except SchedulerError:
-        rows = []
-    return {row.get("Name", ""): row for row in rows}
+        return {}
+    return {row.get("Name", ""): row for row in columns(text, _QOS_COLUMNS)}
 
 
 def _qos_limits(name: str, row: Row) -> Qos:
@@ -137,33 +149,35 @@ def _qos_limits(name: str, row: Row) -> Qos:
 
 def tres_limits(text: str) -> dict[str, int]:
     """Read `cpu=64,gres/gpu=2,mem=80G`: memory in MiB, the rest as numbers."""
-    return {
-        what: number // 1024**2 if what == "mem" else number for what, number in _tres(text).items()
-    }
+    found = {}
+    for item in filter(None, text.split(",")):
+        key, _, amount = item.partition("=")
+        if key == "mem":
+            found[key] = parse_bytes(amount) // 1024**2
+        elif amount.isdecimal():
+            found[key] = int(amount)
+    return found
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Read a list of names; none for Slurm's words for nothing, and for all."""
+    """Read a list of names; empty for Slurm's words for none and for all."""
     return tuple(one for one in text.split(",") if one.upper() not in _NONE | {"ALL"})
 
 
 def _memory_is_counted(config: Row) -> bool | None:
-    told = config.get("SelectTypeParameters")
-    return None if told is None else "MEMORY" in told.upper()
+    select = config.get("SelectTypeParameters")
+    return None if select is None else "MEMORY" in select.upper()
 
 
 def _host(row: Row, *, memory_is_counted: bool | None) -> Host:
-    """Read a node. Cores are physical; a CPU of Slurm's is a core, or a thread of one."""
+    """Read a node. Cores are physical. Slurm's CPUs are cores or threads."""
     cores = max(_count(row, "Sockets", 1) * _count(row, "CoresPerSocket", 1), 1)
     cpus = _count(row, "CPUTot", cores)
     cpus_per_core = _count(row, "ThreadsPerCore", 1) if cpus > cores else 1
     reserved = {cpu // cpus_per_core for cpu in _ids(row.get("CPUSpecList", ""))}
-    kept = _count(row, "CoreSpecCount", len(reserved))
     usable = min(_count(row, "CPUEfctv", cpus) // cpus_per_core, cpus // cpus_per_core)
     if "CPUEfctv" not in row:  # before 22.05
-        usable -= kept
-    disk_mib = _count(row, "TmpDisk", 0)
-    features = row.get("AvailableFeatures", "")
+        usable -= _count(row, "CoreSpecCount", len(reserved))
     return Host(
         name=row.get("NodeName", ""),
         cores=cores,
@@ -171,20 +185,20 @@ def _host(row: Row, *, memory_is_counted: bool | None) -> Host:
         reserved_cores=tuple(sorted(reserved)),
         cpus_per_core=cpus_per_core,
         sockets=_count(row, "Sockets", 1),
-        # What is kept for the system is only taken off if memory is counted.
+        # The system's memory is only subtracted if Slurm counts memory.
         memory_mib=_count(row, "RealMemory", 0)
         - (memory_is_counted is not False) * _count(row, "MemSpecLimit", 0),
-        # 0 too where the administrator said nothing: no job that asks for disk comes to the node.
-        local_disk_gib=size_gib(disk_mib),
+        # Also 0 if the configuration has no value: jobs that request disk do not use the node then.
+        local_disk_gib=size_gib(_count(row, "TmpDisk", 0)),
         gpus=gpus_in(row.get("Gres", "")),
         arch=row.get("Arch") or "x86_64",
-        features=frozenset(filter(None, features.split(","))),
+        features=frozenset(filter(None, row.get("AvailableFeatures", "").split(","))),
         partitions=tuple(filter(None, row.get("Partitions", "").split(","))),
     )
 
 
 def gpus_in(gres: str) -> tuple[tuple[str, int], ...]:
-    """Read `gpu:a100:4(S:0-1),gpu:a100_1g.5gb:7`; GPUs without a type are of type `gpu`."""
+    """Read `gpu:a100:4(S:0-1),gpu:a100_1g.5gb:7`. GPUs without a type have the type `gpu`."""
     found: dict[str, int] = {}
     for item in _gres_items(gres):
         name, *words = item.split(":")
@@ -197,12 +211,8 @@ def gpus_in(gres: str) -> tuple[tuple[str, int], ...]:
 
 
 def _gres_items(gres: str) -> list[str]:
-    # Behind an item stand its sockets, which may hold a comma: `gpu:4(S:0,1)`.
+    # The sockets after an item may contain a comma: `gpu:4(S:0,1)`.
     return [item for item in re.sub(r"\([^)]*\)", "", gres).split(",") if item]
-
-
-def _gres_names(row: Row) -> list[str]:
-    return [item.partition(":")[0] for item in _gres_items(row.get("Gres", ""))]
 
 
 def _unseen(partitions: Sequence[Row], hosts: Sequence[Host]) -> list[str]:
@@ -227,19 +237,20 @@ def _partition(
     billing: Mapping[str, Billing],
 ) -> Partition:
     name = row.get("PartitionName", "")
-    own = {kind: [host for host in members if name in host.partitions]
-           for kind, members in kinds.items()}  # fmt: skip
-    own = {kind: members for kind, members in own.items() if members}
+    own = kinds_in(name, kinds)
     hosts = {host.name: host for members in own.values() for host in members}.values()
     per_core = {host.cpus_per_core for host in hosts}
-    bound = row.get("QoS", "") if row.get("QoS", "") not in _NONE else ""
-    limits = {"limits", "safe"} & {*_names(config.get("AccountingStorageEnforce", ""))}
-    rules = qos.get(bound, {}) if bound and limits else {}
-    unknown = _LIMITS_OF_QOS if bound and limits and not rules else ()
-    job, node = _tres(rules.get("MaxTRES", "")), _tres(rules.get("MaxTRESPerNode", ""))
-    least = _tres(rules.get("MinTRES", ""))
+    bound = ",".join(_names(row.get("QoS", "")))
+    enforced = {"limits", "safe"} & {*_names(config.get("AccountingStorageEnforce", ""))}
+    rules = qos.get(bound, {}) if bound and enforced else {}
+    unknown = _LIMITS_OF_QOS if bound and enforced and not rules else ()
+    job, node, least = (
+        tres_limits(rules.get(key, "")) for key in ("MaxTRES", "MaxTRESPerNode", "MinTRES")
+    )
     types = {gpu_type for host in hosts for gpu_type, _ in host.gpus}
-    cpus = _limit(row, "MaxCPUsPerNode")
+    cpus = _number(row.get("MaxCPUsPerNode", ""))
+    # A limit in CPUs differs from a limit in whole cores if not all nodes divide it equally.
+    of_threads = len(per_core) > 1 or any((cpus or 0) % each for each in per_core)
     defaults = _job_defaults(row) or _job_defaults(config)
     return Partition(
         name=name,
@@ -251,14 +262,14 @@ def _partition(
         },
         takes_cpu_jobs=True,
         max_time=_shortest(row.get("MaxTime", ""), rules.get("MaxWall", "")),
-        min_nodes=max(_limit(row, "MinNodes") or 1, least.get("node", 1)),
-        max_nodes=_least(_limit(row, "MaxNodes"), job.get("node")),
+        min_nodes=max(_count(row, "MinNodes", 1), least.get("node", 1), 1),
+        max_nodes=_least(_number(row.get("MaxNodes", "")), job.get("node")),
         max_gpus_per_node=_gpu_limit(node, types),
         min_gpus=_gpu_limit(least, types),
         max_gpus=_gpu_limit(job, types),
         max_cores=_cores(job.get("cpu"), per_core),
         max_cores_per_node=_cores(_least(cpus, node.get("cpu")), per_core),
-        max_cpus_per_node=cpus if cpus and _is_of_threads(cpus, per_core) else None,
+        max_cpus_per_node=cpus if cpus and of_threads else None,
         default_cpus_per_gpu=_number(defaults.get("DefCpuPerGPU", "")),
         default_memory_per_gpu=_mib(defaults.get("DefMemPerGPU", "")),
         default_memory_per_cpu=_memory(row, config, "DefMemPerCPU", "DefMemPerNode"),
@@ -266,8 +277,8 @@ def _partition(
         max_memory_per_cpu=_memory(row, config, "MaxMemPerCPU", "MaxMemPerNode"),
         max_memory=_memory(row, config, "MaxMemPerNode", "MaxMemPerCPU"),
         exclusive=row.get("OverSubscribe") == "EXCLUSIVE" or row.get("Exclusive") == "NODE",
-        max_jobs=_limit(rules, "MaxSubmitPU"),
-        max_running_jobs=_limit(rules, "MaxJobsPU"),
+        max_jobs=_number(rules.get("MaxSubmitPU", "")),
+        max_running_jobs=_number(rules.get("MaxJobsPU", "")),
         purpose="restricted" if row.get("RootOnly") == "YES" else "production",
         needs_reservation=row.get("ReqResv") == "YES",
         accounts=_names(row.get("AllowAccounts", "")),
@@ -288,15 +299,14 @@ def _job_defaults(row: Row) -> dict[str, str]:
 
 
 def _memory(row: Row, config: Row, key: str, rival: str) -> str | None:
-    """Return a partition's own amount of memory, or the cluster's where it has none.
+    """Return a partition's amount of memory, or the cluster's if the partition has none.
 
-    Slurm has either the one for a CPU or the one for a node (slurm.conf(5), DefMemPerCPU).
+    Slurm either uses the amount for a CPU or the amount for a node (slurm.conf(5), DefMemPerCPU).
     """
     for place in (row, config):
         for name in (key, rival):
-            amount = _number(place.get(name, ""))
-            if amount:
-                return mib_text(amount) if name == key else None
+            if amount := _mib(place.get(name, "")):
+                return amount if name == key else None
     return None
 
 
@@ -312,7 +322,7 @@ def _number(text: str) -> int | None:
 def _remarks(row: Row, nodes: int) -> Iterator[str]:
     yield f"{counted(nodes, 'node')}."
     if row.get("State", "UP") != "UP":
-        yield f"Its state was {row['State']}: it took no jobs then, or started none."
+        yield f"Its state was {row['State']}: it did not accept or start jobs then."
     for key in ("JobDefaults", "TRESBillingWeights"):
         if row.get(key):
             yield f"{key}={row[key]}."
@@ -329,7 +339,7 @@ def _dialect(config: Row, partitions: Sequence[Row], hosts: Sequence[Host]) -> D
         gives_whole="sockets" if "SOCKET" in select else "cpus" if "CR_CPU" in select else "cores",
         time_required="require_timelimit" in config.get("JobSubmitPlugins", "").split(","),
         source="SLURM sbatch(1); scontrol show config: JobSubmitPlugins",
-        notes=f"Without a partition jobs go to {default[0]}." if default else "",
+        notes=f"Jobs without a partition go to {default[0]}." if default else "",
     )
 
 
@@ -344,13 +354,13 @@ def _account(ask: Ask, config: Row, user: str) -> Account:
         required=False,
         example=name or "project",
         source="SLURM sacctmgr show user; scontrol show config",
-        notes=f"AccountingStorageEnforce={enforced}. Slurm takes the user's default account where "
-        "a job names none; whether the site does is not known.",
+        notes=f"AccountingStorageEnforce={enforced}. Slurm takes the user's default account if a "
+        "job names none; whether the site accepts this is not known.",
     )
 
 
 def _local_disk(config: Row, hosts: Sequence[Host]) -> LocalDisk | None:
-    """Return TmpFS, where some node has a size for it."""
+    """Return TmpFS if a node has a size for it."""
     if not any(host.local_disk_gib for host in hosts):
         return None
     return LocalDisk(
@@ -358,37 +368,38 @@ def _local_disk(config: Row, hosts: Sequence[Host]) -> LocalDisk | None:
         path=config.get("TmpFS") or "/tmp",  # noqa: S108 - Slurm's own default
         option="--tmp={gib}G",
         source="SLURM scontrol show config: TmpFS; scontrol show node: TmpDisk",
-        notes="--tmp picks nodes with so much disk; it sets none of it aside.",
+        notes="--tmp selects nodes with this amount of disk; it does not reserve it.",
     )
 
 
 def _notes(
     config: Row, nodes: Sequence[Row], hosts: Sequence[Host], unseen: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what Slurm does not report, one sentence each."""
+    """Yield a sentence for each fact that Slurm does not report."""
     yield (
         "Slurm does not report these facts, so this file lacks them: what a GPU-hour costs "
         "in the site's own unit, the fair share of a GPU, how software is loaded, rules on "
         "accounts, who runs the cluster."
     )
-    yield "hosts names only this machine; a pattern such as login* recognises all of them."
+    yield HOSTS_NOTE
     types = sorted({gpu_type for host in hosts for gpu_type, _ in host.gpus})
     if types:
         yield (
-            f"Of GPUs ({', '.join(types)}) the product name is not known, nor the memory unless "
-            "the type's name has it; the vendor is taken from that name."
+            f"The product names of the GPUs ({', '.join(types)}) are not known. Their memory is "
+            "only known if the type's name has it. The vendor is taken from the type's name."
         )
-    others = sorted({name for row in nodes for name in _gres_names(row) if name != "gpu"})
+    items = {item for row in nodes for item in _gres_items(row.get("Gres", ""))}
+    others = sorted({item.partition(":")[0] for item in items} - {"gpu"})
     if others:
-        yield f"Nodes also have {', '.join(others)} (Gres): Slurm does not report what that is."
+        yield f"Nodes also have {', '.join(others)} (Gres): Slurm does not describe them."
     if unseen:
         yield (
-            "Slurm does not show nodes that are powered down (PrivateData lacks cloud): some, or "
-            f"whole kinds, of {', '.join(unseen)} are missing here, and no kind has its count."
+            "Slurm does not show nodes that are powered down (PrivateData lacks cloud): nodes of "
+            f"{', '.join(unseen)} are missing here, so no kind has its count."
         )
     if config.get("JobSubmitPlugins"):
         yield (
-            f"JobSubmitPlugins={config['JobSubmitPlugins']}: rules of the site's own may change or "
+            f"JobSubmitPlugins={config['JobSubmitPlugins']}: rules of the site may change or "
             "refuse a job; Slurm does not report them."
         )
     if any(host.cpus_per_core > 1 for host in hosts):
@@ -396,13 +407,8 @@ def _notes(
 
 
 def _count(row: Row, key: str, default: int) -> int:
-    text = row.get(key, "")
-    return int(text) if text.isdecimal() else default
-
-
-def _limit(row: Row, key: str) -> int | None:
-    text = row.get(key, "")
-    return int(text) if text.isdecimal() else None
+    found = _number(row.get(key, ""))
+    return default if found is None else found
 
 
 def _least(*limits: int | None) -> int | None:
@@ -410,13 +416,8 @@ def _least(*limits: int | None) -> int | None:
 
 
 def _cores(cpus: int | None, per_core: set[int]) -> int | None:
-    """Return a limit in cores. None too if a CPU is a core on some nodes, a thread on others."""
+    """Return a limit in cores. None also if CPUs are cores on some nodes and threads on others."""
     return cpus // min(per_core) if cpus is not None and len(per_core) == 1 else None
-
-
-def _is_of_threads(cpus: int, per_core: set[int]) -> bool:
-    """Return whether a limit in CPUs is not the same on all nodes as one in whole cores."""
-    return len(per_core) > 1 or any(cpus % each for each in per_core)
 
 
 def _shortest(*limits: str) -> str | None:
@@ -432,18 +433,8 @@ def _ids(text: str) -> set[int]:
     return found
 
 
-def _tres(text: str) -> dict[str, int]:
-    """Read `cpu=64,gres/gpu=2,mem=80G`; memory in bytes."""
-    found = {}
-    for item in filter(None, text.split(",")):
-        key, _, amount = item.partition("=")
-        if amount.isdecimal() or key == "mem":
-            found[key] = int(amount) if amount.isdecimal() else parse_bytes(amount)
-    return found
-
-
 def _gpu_limit(limits: Mapping[str, int], types: set[str]) -> int | None:
-    """Return the limit on GPUs of any type, or of the only type there is."""
+    """Return the limit on GPUs of any type, or of the only type."""
     if len(types) == 1:
         return limits.get("gres/gpu", limits.get(f"gres/gpu:{next(iter(types))}"))
     return limits.get("gres/gpu")

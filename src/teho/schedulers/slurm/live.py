@@ -1,4 +1,4 @@
-"""What only the running Slurm knows: partitions that take jobs, and the user's own rights."""
+"""Ask the running Slurm which partitions accept jobs, and what the user may use."""
 
 from __future__ import annotations
 
@@ -14,31 +14,20 @@ from teho.schedulers.slurm.values import limit_seconds
 
 __all__ = ["slurm_live"]
 
-_COLUMNS = (
-    "Account",
-    "ParentName",
-    "User",
-    "Partition",
-    "DefaultQOS",
-    "QOS",
-    "MaxTRES",
-    "MaxTRESPerNode",
-    "GrpTRES",
-    "MaxWall",
-)
+_COLUMNS = "Account,ParentName,User,Partition,DefaultQOS,QOS,MaxTRES,MaxTRESPerNode,GrpTRES,MaxWall"
 # sinfo(1), NODE STATE CODES, short forms.
 _OUT_OF_SERVICE = ("drain", "drng", "down", "fail", "err", "inval")
 
 
 def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
-    """Ask for the partitions' states and the user's associations, all at once.
+    """Ask for the partitions' states and the user's associations, in parallel.
 
-    What does not answer in time is None.
+    A fact is None if its answer does not come in time.
 
     Args:
-        ask: runs a command; only questions are asked.
-        user: whose associations.
-        groups: the Unix groups that the user is in.
+        ask: runs a command that only asks.
+        user: the user whose associations are looked for.
+        groups: the Unix groups of the user.
     """
     with ThreadPoolExecutor(4) as pool:
         states = pool.submit(_states, ask)
@@ -50,12 +39,12 @@ def slurm_live(ask: Ask, *, user: str, groups: Sequence[str]) -> Live:
         )  # fmt: skip
         text = config.result()
     cluster = settings(text).get("ClusterName", "") if text is not None else ""
-    account = default.result()
+    account = (default.result() or "").strip().partition("\n")[0]
     return Live(
         states=states.result(),
         nodes=nodes.result(),
         groups=tuple(groups),
-        default_account=(account or "").strip().splitlines()[0] if (account or "").strip() else "",
+        default_account=account,
         associations=_associations(ask, cluster, user) if cluster else None,
     )
 
@@ -88,7 +77,7 @@ def _nodes(ask: Ask) -> tuple[NodesNow, ...] | None:
 
 
 def _associations(ask: Ask, cluster: str, user: str) -> tuple[Association, ...] | None:
-    """Return None if the accounting cannot be asked."""
+    """Return the user's associations; None: the accounting cannot be asked."""
     own = _rows(ask, f"cluster={cluster}", f"user={user}")
     if own is None:
         return None
@@ -99,14 +88,13 @@ def _associations(ask: Ask, cluster: str, user: str) -> tuple[Association, ...] 
 
 def _rows(ask: Ask, *where: str) -> list[Row] | None:
     text = answer_now(
-        ask, "sacctmgr", "-nP", "show", "associations", "where", *where,
-        f"format={','.join(_COLUMNS)}",
-    )  # fmt: skip
+        ask, "sacctmgr", "-nP", "show", "associations", "where", *where, f"format={_COLUMNS}"
+    )
     return None if text is None else columns(text, _COLUMNS)
 
 
 def _above(ask: Ask, cluster: str, accounts: Sequence[str]) -> dict[str, Row]:
-    """Return the rows of accounts and of those above them by name, as far as they can be read."""
+    """Return the rows of accounts and their parents by name, as far as they can be read."""
     found: dict[str, Row] = {}
     wanted = list(accounts)
     while wanted:
@@ -119,7 +107,7 @@ def _above(ask: Ask, cluster: str, accounts: Sequence[str]) -> dict[str, Row]:
 
 
 def _of_account(name: str, above: dict[str, Row]) -> dict[str, int] | None:
-    """Return the least limits of an account and those above it; None: not all can be read."""
+    """Return the lowest limits of an account and its parents; None: not all can be read."""
     found: dict[str, int] = {}
     seen = set[str]()
     while name and name not in seen:

@@ -1,8 +1,8 @@
-"""A step beside whatever runs in a Slurm job: on which nodes, and how it is started.
+"""Start an additional step in a running Slurm job, and find the job's nodes.
 
-`srun --overlap` shares all that the job has with its other steps, which neither wait for it nor
-notice it. Before Slurm 22.05 it shared cores alone: a step that waits for memory or GPUs could
-then hold up the user's own, so that nothing is started there.
+With `srun --overlap`, the step shares all resources of the job with the other steps, and they do
+not wait for it. Before Slurm 22.05 it only shared cores. A step that waits for memory or GPUs could
+then block the user's steps, so no step is started with these versions.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from teho.model.job import JobState
 from teho.schedulers.command import accepted, run
 from teho.schedulers.hostlist import expand_hosts
 from teho.schedulers.slurm import values
-from teho.schedulers.task import is_batch_script
+from teho.schedulers.task import is_batch_script, step_key
 
 __all__ = ["RunningJob", "job_of_script", "look_up", "step_beside"]
 
-# `srun --version` says `slurm 22.05.8`, or `slurm-wlm 22.05.8` where Debian has built it.
+# `srun --version` prints `slurm 22.05.8`, or `slurm-wlm 22.05.8` on Debian.
 _IF_IT_SHARES_ALL = """\
 version=$(srun --version) || exit
 case "$version" in
 *" "1[0-9].*|*" "20.*|*" "21.*)
-    echo "srun: error: $version shares cores alone with --overlap; Slurm 22.05 shares all"
+    echo "srun: error: $version only shares cores with --overlap; Slurm 22.05 shares all"
     exit 1 ;;
 esac
 exec srun "$@"
 """
 _COLUMN, _ROW = "\x1f", "\x1d"
-# squeue(1), --format; free texts last: a name may hold a line break.
+# squeue(1), --format. Free texts are last: a name may contain a line break.
 _QUESTION = _ROW + _COLUMN.join(("%A", "%T", "%U", "%u", "%N", "%r", "%j", "%o"))
 
 
@@ -41,32 +41,32 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that has nodes."""
 
     number: str
-    """As `SLURM_JOB_ID` has it: of an array's task, a number of its own."""
+    """The value of `SLURM_JOB_ID`: a task of an array has its own number."""
     key: str
-    """What no other job, nor an earlier run of this one, is called by."""
+    """An id that no other job, and no earlier run of this job, has."""
     hosts: tuple[str, ...]
     """Its nodes."""
     host: str = ""
-    """Which of them this machine is; empty: none of them."""
+    """The node that is this machine; empty: this is another machine."""
     name: str = ""
     script: str = ""
     """Path of its script."""
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Its nodes without this one."""
+        """Its nodes without this machine."""
         return tuple(host for host in self.hosts if host != self.host)
 
 
 def job_of_script(environment: Mapping[str, str], machine: str) -> RunningJob | None:
-    """Return the job whose script, or whose shell, this process is a part of; None: of none.
+    """Return the job if this process belongs to its script or its shell; None: it does not.
 
     Args:
-        environment: of this process.
-        machine: its name.
+        environment: variables of this process.
+        machine: name of this machine.
 
     Raises:
-        InputError: the job's list of nodes does not parse.
+        InputError: the job's list of nodes cannot be read.
     """
     get = environment.get
     listed = get("SLURM_JOB_NODELIST") or get("SLURM_NODELIST")
@@ -74,12 +74,9 @@ def job_of_script(environment: Mapping[str, str], machine: str) -> RunningJob | 
         return None
     hosts = expand_hosts(listed)
     short = (get("SLURMD_NODENAME") or machine).partition(".")[0]
-    number = get("SLURM_JOB_ID") or get("SLURM_JOBID", "")
-    restart = get("SLURM_RESTART_COUNT", "0")
-    again = f"-r{restart}" if restart != "0" else ""
     return RunningJob(
-        number=number,
-        key=f"slurm-{get('SLURM_CLUSTER_NAME') or 'cluster'}-{number}.batch{again}",
+        number=get("SLURM_JOB_ID") or get("SLURM_JOBID", ""),
+        key=step_key(environment, "batch"),
         hosts=hosts,
         host=next((host for host in hosts if host.partition(".")[0] == short), ""),
         name=get("SLURM_JOB_NAME", ""),
@@ -89,16 +86,16 @@ def job_of_script(environment: Mapping[str, str], machine: str) -> RunningJob | 
 def step_beside(
     job: str, hosts: Sequence[str], command: Sequence[str], environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return what starts a command once on each of a job's nodes, and its environment.
+    """Return the argv that starts a command once on each of a job's nodes, and its environment.
 
-    What it reads from its input, each of them reads; what they write comes out of it.
+    Each copy of the command gets the same standard input. The outputs are merged.
 
     Args:
-        job: its number.
-        hosts: which of its nodes.
+        job: number of the job.
+        hosts: the nodes of the job on which the command runs.
         command: the command.
-        environment: of this process. The job's own variables are left out of it: srun takes
-            them for options, which would ask for another step.
+        environment: variables of this process. The job's variables are removed, because srun
+            takes them for options.
     """
     options = [
         f"--jobid={job}",
@@ -110,7 +107,7 @@ def step_beside(
         "--cpu-bind=none",
         "--mpi=none",
         "--job-name=teho",
-        # One that fails, and a node that dies, leave the others alone.
+        # If one copy or one node fails, the others continue.
         "--wait=0",
         "--kill-on-bad-exit=0",
         "--no-kill",
@@ -124,13 +121,13 @@ def step_beside(
 
 
 def look_up(job: str) -> tuple[RunningJob, JobState]:
-    """Ask Slurm for a job that is to be recorded from outside, and for its state.
+    """Ask Slurm for a job that will be recorded from outside, and for its state.
 
     Args:
-        job: its number, or that of an array's task, such as `123_4`.
+        job: number of the job, or of an array's task, such as `123_4`.
 
     Raises:
-        InputError: there is no such job of this user's, or it stands for several.
+        InputError: the user does not have this job, or it has several tasks.
         SchedulerError: Slurm cannot be asked.
     """
     question = ("squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={_QUESTION}")
@@ -142,11 +139,13 @@ def look_up(job: str) -> tuple[RunningJob, JobState]:
         raise _unknown(job)
     if len(rows) > 1:
         raise InputError(
-            f"job {job} is {len(rows)} jobs", "one", "name a task of the array, such as 123_4"
+            f"job {job} has {len(rows)} tasks", "one", "name a task of the array, such as 123_4"
         )
     number, state, uid, user, nodes, reason, name, script = rows[0].rstrip("\n").split(_COLUMN)
     if os.getuid() not in {0, int(uid)}:
-        raise InputError(f"job {job} is {user}'s", "a job of yours", "`squeue --me` lists them")
+        raise InputError(
+            f"job {job} belongs to {user}", "a job of yours", "`squeue --me` lists them"
+        )
     found = RunningJob(
         number=number,
         key=f"slurm-{number}-attached",
@@ -159,5 +158,5 @@ def look_up(job: str) -> tuple[RunningJob, JobState]:
 
 def _unknown(job: str) -> InputError:
     return InputError(
-        f"Slurm knows no job {job}", "the number of a job of yours", "`squeue --me` lists them"
+        f"Slurm does not know job {job}", "the number of a job of yours", "`squeue --me` lists them"
     )

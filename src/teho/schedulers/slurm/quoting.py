@@ -1,4 +1,4 @@
-"""Any text as one word of an `#SBATCH` line, and as a job's name."""
+"""Write a text as one word of an `#SBATCH` line, or as a job's name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["slurm_name", "slurm_value"]
 
 
 def slurm_value(text: str, what: str) -> str:
-    """Return a value as sbatch reads it in an `#SBATCH` line.
+    """Return a value, quoted for an `#SBATCH` line.
 
-    sbatch knows both quotes; a backslash takes any character for itself, inside quotes
-    too, and `#` begins a comment (src/sbatch/opt.c, and tried on 22.05).
+    sbatch reads both kinds of quotes. A backslash escapes any character, also inside quotes, and
+    `#` begins a comment (src/sbatch/opt.c, and tried on 22.05).
 
     Raises:
-        InputError: it holds what no line can hold.
+        InputError: a line cannot contain the value.
     """
     refuse_unprintable(text, what)
     if text and PLAIN.fullmatch(text):
@@ -25,5 +25,5 @@ def slurm_value(text: str, what: str) -> str:
 
 
 def slurm_name(name: str) -> str:
-    """Return the nearest name that Slurm can hold: printable, and not longer than 200."""
+    """Return the most similar name for Slurm: at most 200 printable characters."""
     return UNPRINTABLE.sub("_", name)[:NAME_MOST]

@@ -1,39 +1,25 @@
-"""What Slurm says of nodes, partitions and QOS, as rows: keys of its text, and their text.
+"""Read Slurm's text about nodes, partitions and QOS as rows of keys and values.
 
-The text of every release has all that is needed; the JSON of most leaves something out, such as
-a partition's flags (before 26.05) or a node's reserved cores (before 23.02).
+The text of every release has all facts. The JSON of most releases lacks some, such as a
+partition's flags (before 26.05) or a node's reserved cores (before 23.02).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-__all__ = ["QOS_COLUMNS", "Row", "columns", "settings", "text_rows"]
+__all__ = ["Row", "columns", "settings", "text_rows"]
 
 Row = dict[str, str]
 
 _KEY = re.compile(r"([A-Z][A-Za-z_/]*)=(.*)", re.DOTALL)
-QOS_COLUMNS = (
-    "Name",
-    "Flags",
-    "MaxTRES",
-    "MaxTRESPerNode",
-    "MinTRES",
-    "MaxTRESPU",
-    "GrpTRES",
-    "MaxWall",
-    "MaxJobsPU",
-    "MaxSubmitPU",
-)
-"""Columns to ask `sacctmgr show qos format=` for, in the order of `columns`."""
 
 
 def text_rows(text: str) -> list[Row]:
-    """Read the lines of `scontrol -o show`: one row a line.
+    """Read the lines of `scontrol -o show`, one row for each line.
 
-    A word without a key belongs to the value before it, such as the system's name. Of
-    a key that comes twice the first counts: free text (a comment) is at the end.
+    A word without a key belongs to the value before it, such as the system's name. If a key comes
+    twice, the first one counts, because free text (a comment) is at the end.
     """
     return [_text_row(line) for line in text.splitlines() if "=" in line]
 
@@ -59,7 +45,7 @@ def settings(text: str) -> Row:
             for key, _, value in pairs}  # fmt: skip
 
 
-def columns(text: str, names: Sequence[str]) -> list[Row]:
-    """Read what `sacctmgr -nP` prints: columns between bars, in the order asked for."""
+def columns(text: str, names: str) -> list[Row]:
+    """Read the output of `sacctmgr -nP`: columns between bars, in the order of `format=names`."""
     lines = (line.split("|") for line in text.splitlines() if line)
-    return [dict(zip(names, cells, strict=False)) for cells in lines]
+    return [dict(zip(names.split(","), cells, strict=False)) for cells in lines]

@@ -1,11 +1,11 @@
-"""What Teho knows of Slurm without asking it."""
+"""The description of Slurm."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from teho.schedulers.advice import Advice
-from teho.schedulers.scheduler import Scheduler
+from teho.schedulers.scheduler import Scheduler, part_of
 from teho.schedulers.slurm.advice import SlurmAdvice
 from teho.schedulers.slurm.allocation import read_job
 
@@ -46,8 +46,7 @@ class SlurmScheduler(Scheduler):
     inventory_command = "scontrol"
 
     def backend(self, home: Path) -> Slurm:
-        """Return what builds Slurm's commands; it keeps nothing at home."""
-        del home
+        """Return the builder of Slurm's commands."""
         from teho.schedulers.slurm.backend import Slurm
 
         return Slurm()
@@ -58,24 +57,22 @@ class SlurmScheduler(Scheduler):
         """Return the options of the `#SBATCH` lines."""
         from teho.schedulers.slurm.directives import slurm_directives
 
-        return slurm_directives(option, cluster, options)
+        return tuple(slurm_directives(option, cluster, options))
 
     def job_name(self, name: str) -> str:
-        """Return a name of at most 200 characters that can be printed."""
+        """Return a name of at most 200 printable characters."""
         from teho.schedulers.slurm.quoting import slurm_name
 
         return slurm_name(name)
 
     def threads(self, option: Option, processes: int) -> str:
-        """Return each process's part of the cores of a task; of the node's if none are named."""
+        """Return each process's part of a task's cores, or of the node's if none are requested."""
         if "cores" not in option.automatic:
             shares = processes * option.cpus_per_core
             if shares == 1:
                 return "$SLURM_CPUS_PER_TASK"
             fits = option.cpus_per_task >= processes
             return f"$((SLURM_CPUS_PER_TASK / {shares}))" if fits else "1"
-        from teho.schedulers.script.threads import part_of
-
         return part_of("SLURM_CPUS_ON_NODE", option.tasks_per_node * processes)
 
     def allocation(self, variables: Variables) -> tuple[dict[str, Any], int | None] | None:
@@ -83,7 +80,7 @@ class SlurmScheduler(Scheduler):
         return read_job(variables)
 
     def unused_variables(self, environment: Mapping[str, str]) -> str:
-        """Name the variables that sbatch would obey."""
+        """Name the variables that sbatch would use as options."""
         names = sorted(
             name
             for name in environment
@@ -91,10 +88,10 @@ class SlurmScheduler(Scheduler):
         )
         if not names:
             return ""
-        verb, what = ("is", "it") if len(names) == 1 else ("are", "they")
+        verb = "is" if len(names) == 1 else "are"
         return (
-            f"{', '.join(names)} {verb} set and not used: {what} would change the job that is "
-            "announced; the options of `teho submit` say the same"
+            f"{', '.join(names)} {verb} set and not used, because the job would not be as "
+            "announced: use the options of `teho submit` instead"
         )
 
     def live(self, ask: Ask, user: str, groups: Sequence[str]) -> Live:
@@ -106,8 +103,7 @@ class SlurmScheduler(Scheduler):
     def discover(
         self, ask: Ask, environment: Mapping[str, str], host: str, today: date, name: str
     ) -> Cluster:
-        """Ask scontrol, and sacctmgr for this user."""
-        del environment
+        """Ask scontrol, and sacctmgr about this user."""
         import getpass
 
         from teho.schedulers.slurm.inventory import slurm_cluster

@@ -1,16 +1,15 @@
-"""The columns of squeue and sacct.
+"""Read the columns of squeue and sacct, which are the same in Slurm 20.11 to 26.
 
-Columns are parted by two control characters that stand together in no text of any job,
-and the free texts (name, comment, command) come last: whatever they hold, they cannot
-shift the rest. squeue's rows begin with a mark of their own, because a name may hold a
-line break; sacct knows no such mark, so that its answer is cut into rows of equal length.
+Two control characters separate the columns. The free texts (name, comment, command) come
+last, so they cannot shift the other columns. A name may contain a line break. In squeue, a
+control character therefore marks the start of a row. sacct cannot write one, so a row of
+sacct starts at a job id that is followed by a state and an exit code.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
 from teho.model.job import Job, JobState
 from teho.schedulers.slurm import values
@@ -38,62 +37,59 @@ _QUEUE = {
     "comment": "%k",
     "script": "%o",
 }
-# sacct(1), --format; all are there since 20.11.
+# sacct(1), --format; 20.11 has all of them.
 _ACCOUNTING = (
-    "JobID",
-    "State",
-    "ExitCode",
-    "Partition",
-    "Account",
-    "NodeList",
-    "AllocTRES",
-    "ReqTRES",
-    "Submit",
-    "Start",
-    "End",
-    "ElapsedRaw",
-    "TimelimitRaw",
-    "TotalCPU",
-    "MaxRSS",
-    "ConsumedEnergyRaw",
-    "Reason",
-    "JobName",
-    "Comment",
+    "JobID,State,ExitCode,Partition,Account,NodeList,AllocTRES,ReqTRES,Submit,Start,End,ElapsedRaw,"
+    "TimelimitRaw,TotalCPU,MaxRSS,ConsumedEnergyRaw,Reason,JobName,Comment"
 )
-# Only before an id: a name may hold the separator too.
-_ROW_START = re.compile(_ROW + r"(?=[\d_+,%:\[\]-]+" + _COLUMN + ")")
+_ACCOUNTING_COLUMNS = _ACCOUNTING.split(",")
+_ID = r"[\d_+,%:\[\]-]+"
+# A name may contain the mark too, so a row only starts before an id.
+_QUEUE_ROW = re.compile(rf"{_ROW}(?={_ID}{_COLUMN})")
+_ACCOUNTING_ROW = re.compile(
+    rf"^(?={_ID}(?:\.\w+)?{_COLUMN}[^\x1f]*{_COLUMN}[\d:]*{_COLUMN})", re.MULTILINE
+)
 QUEUE_FORMAT = _ROW + _COLUMN.join(_QUEUE.values())
 ACCOUNTING_OPTIONS = (
     "--noheader",
     "--parsable",
     f"--delimiter={_COLUMN}",
-    f"--format={','.join(_ACCOUNTING)}",
+    f"--format={_ACCOUNTING}",
 )
 ENVIRONMENT = {
-    # Seconds since 1970: a local time without its offset is ambiguous once a year. For the
-    # columns alone: sacct 22.05 with --json trips over its own times then.
+    # Seconds since 1970: a local time without an offset is ambiguous for one hour each year.
     "SLURM_TIME_FORMAT": "%s",
-    # Lists of array tasks in full.
+    # Do not shorten lists of array tasks.
     "SLURM_BITSTR_LEN": "0",
 }
 _WAITS = frozenset({JobState.PENDING, JobState.HELD})
 
 
 def read_queue(text: str) -> tuple[Job, ...]:
-    """Read what `squeue --format=QUEUE_FORMAT` wrote.
+    """Read what `squeue --format=QUEUE_FORMAT` printed.
 
     Raises:
-        ValueError: a row has not the columns that were asked for.
+        ValueError: a row does not have all columns.
     """
     # Before the first row there may be a line that names the cluster.
-    return tuple(_queued(row) for row in _ROW_START.split(text)[1:])
+    rows = _QUEUE_ROW.split(text)[1:]
+    return tuple(_queued(_row("squeue", row.removesuffix("\n"), [*_QUEUE], "name")) for row in rows)
 
 
-def _queued(text: str) -> Job:
-    parts = text.removesuffix("\n").split(_COLUMN)
-    if len(parts) != len(_QUEUE):
-        raise ValueError(f"squeue: {len(parts)} columns instead of {len(_QUEUE)}: {text[:100]!r}")
-    row = dict(zip(_QUEUE, parts, strict=True))
+def _row(command: str, text: str, columns: Sequence[str], name: str) -> dict[str, str]:
+    """Return a row's cells by column. Surplus separators belong to the job's name."""
+    cells = text.split(_COLUMN)
+    surplus = len(cells) - len(columns)
+    if surplus < 0:
+        raise ValueError(
+            f"{command}: {len(cells)} columns instead of {len(columns)}: {text[:100]!r}"
+        )
+    at = columns.index(name)
+    end = at + surplus + 1
+    return dict(zip(columns, [*cells[:at], _COLUMN.join(cells[at:end]), *cells[end:]], strict=True))
+
+
+def _queued(row: dict[str, str]) -> Job:
     number, task = _identity(row["id"])
     state = values.state(row["state"], row["reason"])
     waits = state in _WAITS
@@ -124,7 +120,7 @@ def _queued(text: str) -> Job:
 
 
 def _gpus_per_node(gres: str, nodes: int | None) -> int | None:
-    """Return the GPUs of `gres/gpu:v100:2` on each node; None if the job names none so."""
+    """Return the job's GPUs from `gres/gpu:v100:2` for each node; None: it names no GPU there."""
     found = [
         values.count(item.rpartition(":")[2]) or 1
         for item in gres.split(",")
@@ -134,35 +130,35 @@ def _gpus_per_node(gres: str, nodes: int | None) -> int | None:
 
 
 def read_accounting(text: str) -> tuple[Job, ...]:
-    """Read what `sacct ACCOUNTING_OPTIONS` wrote, each run of a job with its steps.
+    """Read what `sacct ACCOUNTING_OPTIONS` printed: each run of a job, with its steps.
 
     Raises:
-        ValueError: the answer does not fall into the columns that were asked for.
+        ValueError: the answer is not rows, or a row does not have all columns.
     """
-    parts = text.split(_COLUMN)
-    width = len(_ACCOUNTING)
-    if len(parts) % width != 1 or parts[-1].strip():
-        raise ValueError(f"sacct: {len(parts)} values are no rows of {width}: {text[-100:]!r}")
-    rows = [
-        dict(zip(_ACCOUNTING, parts[start : start + width], strict=True))
-        for start in range(0, len(parts) - 1, width)
-    ]
-    for row in rows:
-        # Before the first row there may be a site's own greeting.
-        row["JobID"] = row["JobID"].rpartition("\n")[2]
-    starts = [at for at, row in enumerate(rows) if at == 0 or "." not in row["JobID"]]
-    return tuple(_accounted(rows[at:end]) for at, end in pairwise([*starts, len(rows)]))
+    # Before the first row there may be a greeting of the site.
+    before, *rows = _ACCOUNTING_ROW.split(text)
+    if _COLUMN in before:
+        raise ValueError(
+            f"sacct: not rows of {len(_ACCOUNTING_COLUMNS)} columns: {before[-100:]!r}"
+        )
+    runs: list[list[dict[str, str]]] = []
+    for text_of_row in rows:
+        row = _row("sacct", text_of_row.rstrip("\n"), [*_ACCOUNTING_COLUMNS, ""], "JobName")
+        if runs and "." in row["JobID"]:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return tuple(_accounted(row, steps) for row, *steps in runs)
 
 
-def _accounted(rows: list[dict[str, str]]) -> Job:
-    row, steps = rows[0], rows[1:]
+def _accounted(row: dict[str, str], steps: Sequence[dict[str, str]]) -> Job:
     job = row["JobID"].partition(".")[0]
     number, task = _identity(job)
     state = values.state(row["State"], row["Reason"])
-    # A run after which the job was queued again has an end, although the job goes on.
+    # If a job was queued again, its earlier run has an end although the job continues.
     end = values.moment(row["End"])
     waits = state in _WAITS and end is None
-    given = values.tres(row["AllocTRES"]) or values.tres(row["ReqTRES"])
+    tres = values.tres(row["AllocTRES"]) or values.tres(row["ReqTRES"])
     code, _, signal = row["ExitCode"].partition(":")
     exit_code, signal_number = values.ending(state, values.count(code), values.count(signal))
     minutes, elapsed = values.count(row["TimelimitRaw"]), values.count(row["ElapsedRaw"])
@@ -173,12 +169,17 @@ def _accounted(rows: list[dict[str, str]]) -> Job:
         name=row["JobName"],
         state=state,
         state_as_written=row["State"],
-        # Of a job that has started it is still the reason why it waited.
+        # After the start, this is still the reason why the job waited.
         reason=values.word(row["Reason"]) if waits else "",
         partition=values.word(row["Partition"]),
         account=values.word(row["Account"]),
         node_list=values.word(row["NodeList"]),
-        **values.resources(given),
+        nodes=values.count(tres.get("node", "")),
+        cores=values.count(tres.get("cpu", "")),
+        # A list without GPUs means 0 GPUs. No list at all means: not known.
+        gpus=values.count(tres.get("gres/gpu", "0")) if tres else None,
+        memory_bytes=values.size(tres.get("mem", "")),
+        billing=values.count(tres.get("billing", "")),
         submitted_at=values.moment(row["Submit"]),
         started_at=None if waits else values.moment(row["Start"]),
         ended_at=end,
@@ -201,5 +202,5 @@ def _identity(written: str) -> tuple[str, str | None]:
 
 
 def _largest(amounts: Iterable[int | None]) -> int | None:
-    """Return the largest; 0 is a step that ended before it was looked at."""
+    """Return the largest amount. 0 means that a step ended before Slurm measured it."""
     return max((amount for amount in amounts if amount), default=None)

@@ -1,19 +1,16 @@
-"""Slurm's words and numbers, as squeue and sacct write them in text and in JSON."""
+"""Read the words and numbers that squeue and sacct print."""
 
 from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import TypedDict
 
 from teho.errors import UnitError
 from teho.model.job import Job, JobState, Submission
 from teho.units import parse_bytes, parse_duration
 
 __all__ = [
-    "Resources",
     "count",
     "cpu_seconds",
     "ending",
@@ -22,7 +19,6 @@ __all__ = [
     "job_id",
     "limit_seconds",
     "moment",
-    "resources",
     "size",
     "state",
     "tres",
@@ -31,51 +27,37 @@ __all__ = [
 
 # squeue(1), JOB STATE CODES, of 20.11 to 26.05.
 _STATES = {
-    "PENDING": JobState.PENDING,
-    "REQUEUED": JobState.PENDING,
-    "REQUEUE_FED": JobState.PENDING,
-    "REQUEUE_HOLD": JobState.HELD,
-    "RESV_DEL_HOLD": JobState.HELD,
-    "SPECIAL_EXIT": JobState.HELD,
-    "CONFIGURING": JobState.RUNNING,
-    "POWER_UP_NODE": JobState.RUNNING,
-    "RUNNING": JobState.RUNNING,
-    "RESIZING": JobState.RUNNING,
-    "SIGNALING": JobState.RUNNING,
-    "EXPEDITING": JobState.PENDING,
-    "SUSPENDED": JobState.SUSPENDED,
-    "STOPPED": JobState.SUSPENDED,
-    "COMPLETING": JobState.COMPLETING,
-    "STAGE_OUT": JobState.COMPLETING,
-    "UPDATE_DB": JobState.COMPLETING,
-    "COMPLETED": JobState.COMPLETED,
-    "CANCELLED": JobState.CANCELLED,
-    "REVOKED": JobState.CANCELLED,
-    "FAILED": JobState.FAILED,
-    "TIMEOUT": JobState.TIMED_OUT,
-    "DEADLINE": JobState.TIMED_OUT,
-    "OUT_OF_MEMORY": JobState.OUT_OF_MEMORY,
-    "NODE_FAIL": JobState.NODE_FAILED,
-    "BOOT_FAIL": JobState.NODE_FAILED,
-    "LAUNCH_FAILED": JobState.NODE_FAILED,
-    "RECONFIG_FAIL": JobState.NODE_FAILED,
-    "PREEMPTED": JobState.PREEMPTED,
+    word: state
+    for state, words in {
+        JobState.PENDING: "PENDING REQUEUED REQUEUE_FED EXPEDITING",
+        JobState.HELD: "REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
+        JobState.RUNNING: "CONFIGURING POWER_UP_NODE RUNNING RESIZING SIGNALING",
+        JobState.SUSPENDED: "SUSPENDED STOPPED",
+        JobState.COMPLETING: "COMPLETING STAGE_OUT UPDATE_DB",
+        JobState.COMPLETED: "COMPLETED",
+        JobState.CANCELLED: "CANCELLED REVOKED",
+        JobState.FAILED: "FAILED",
+        JobState.TIMED_OUT: "TIMEOUT DEADLINE",
+        JobState.OUT_OF_MEMORY: "OUT_OF_MEMORY",
+        JobState.NODE_FAILED: "NODE_FAIL BOOT_FAIL LAUNCH_FAILED RECONFIG_FAIL",
+        JobState.PREEMPTED: "PREEMPTED",
+    }.items()
+    for word in words.split()
 }
-# Flags that say more than the state beneath them.
+# Flags that matter more than the state that they are added to.
 _STRONGER = (JobState.COMPLETING, JobState.HELD)
 # Reasons such as JobHeldUser, JobHoldMaxRequeue and "job requeued in held state".
 _HELD = re.compile(r"^JobH[eo]ld|\bheld\b")
 _JOB_ID = re.compile(r"(\d+)(?:_(?:(\d+)|\[([^\]]*)\]?))?(?:\+\d+)?", re.ASCII)
-# Slurm's marks for "no value" and "without limit", in 16, 32 and 64 bits.
+# Slurm's numbers for "no value" and "no limit", in 16, 32 and 64 bits.
 _NO_NUMBER = frozenset(
     number for bits in (16, 32, 64) for number in (2**bits - 1, 2**bits - 2, 2**bits - 3)
 )
 _NO_WORD = frozenset({"", "N/A", "(null)", "None", "None assigned", "Unknown", "n/a"})
-_CLOCK_WITH_FRACTION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
 
 
 def state(written: str, reason: str = "") -> JobState:
-    """Return the state of words such as `CANCELLED by 1000` or `RUNNING,COMPLETING`."""
+    """Return the state for words such as `CANCELLED by 1000` or `RUNNING,COMPLETING`."""
     words = [part.split()[0].rstrip("+").upper() for part in written.split(",") if part.split()]
     known = [_STATES.get(part, JobState.UNKNOWN) for part in words] or [JobState.UNKNOWN]
     first = next((strong for strong in _STRONGER if strong in known), known[0])
@@ -85,7 +67,7 @@ def state(written: str, reason: str = "") -> JobState:
 
 
 def job_id(written: str) -> tuple[str, str | None] | None:
-    """Return number and task of an id such as `123_4`, `123_[1-10%2]`, `123+0`; None: no id."""
+    """Return number and task of an id such as `123_4`, `123_[1-10%2]`, `123+0`; None: not an id."""
     match = _JOB_ID.fullmatch(written)
     if match is None:
         return None
@@ -93,12 +75,12 @@ def job_id(written: str) -> tuple[str, str | None] | None:
 
 
 def word(text: str) -> str:
-    """Return a text, empty if Slurm writes one of its words for nothing."""
+    """Return the text; empty for Slurm's words for "no value"."""
     return "" if text.strip() in _NO_WORD else text.strip()
 
 
 def count(text: str) -> int | None:
-    """Return a whole number; None if there is none."""
+    """Return a whole number; None: not a number, or Slurm's "no value"."""
     text = text.strip()
     if not re.fullmatch(r"\d{1,20}", text, re.ASCII) or int(text) in _NO_NUMBER:
         return None
@@ -106,7 +88,7 @@ def count(text: str) -> int | None:
 
 
 def energy(text: str) -> float | None:
-    """Return joules; None too for 0, which Slurm writes where nothing measures."""
+    """Return joules. None also for 0, which Slurm prints if it does not measure energy."""
     return float(count(text) or 0) or None
 
 
@@ -125,21 +107,21 @@ def limit_seconds(text: str) -> float | None:
     """Return seconds of `1-02:00:00`, `30:00`; None for `UNLIMITED` and other words."""
     try:
         return parse_duration(text) if ":" in text else None
-    except UnitError:
+    except (UnitError, ValueError, OverflowError):
         return None
 
 
 def cpu_seconds(text: str) -> float | None:
     """Return seconds of sacct's TotalCPU: `[D-[HH:]]MM:SS[.mmm]`."""
-    match = _CLOCK_WITH_FRACTION.fullmatch(text.strip())
-    if match is None:
+    clock, _, fraction = text.strip().partition(".")
+    seconds = limit_seconds(clock)
+    if seconds is None or not re.fullmatch(r"\d*", fraction, re.ASCII):
         return None
-    days, hours, minutes, seconds = match.groups()
-    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+    return seconds + float(f"0.{fraction or 0}")
 
 
 def size(text: str) -> int | None:
-    """Return bytes of `80G`, `1234K`, `1.50T`; None if it is not an amount."""
+    """Return bytes of `80G`, `1234K`, `1.50T`; None: not an amount."""
     try:
         return parse_bytes(text.strip()[:30])
     except (UnitError, ValueError, OverflowError):
@@ -149,7 +131,7 @@ def size(text: str) -> int | None:
 def tres(text: str) -> dict[str, str]:
     """Read trackable resources such as `billing=78,cpu=10,gres/gpu:v100=1,mem=80G,node=1`.
 
-    GPUs that stand there by their type only are added up under `gres/gpu`.
+    If GPUs are only listed by type, `gres/gpu` gets their sum.
     """
     found: dict[str, str] = {}
     for item in text.split(","):
@@ -162,35 +144,13 @@ def tres(text: str) -> dict[str, str]:
     return found
 
 
-class Resources(TypedDict):
-    """The fields of a Job that trackable resources tell."""
-
-    nodes: int | None
-    cores: int | None
-    gpus: int | None
-    memory_bytes: int | None
-    billing: float | None
-
-
-def resources(found: Mapping[str, str]) -> Resources:
-    """Return what trackable resources say, memory in any of Slurm's units."""
-    return Resources(
-        nodes=count(found.get("node", "")),
-        cores=count(found.get("cpu", "")),
-        # A list of resources without GPUs is a job without GPUs; no list at all says nothing.
-        gpus=count(found.get("gres/gpu", "0")) if found else None,
-        memory_bytes=size(found.get("mem", "")),
-        billing=count(found.get("billing", "")),
-    )
-
-
 def ending(
     written: JobState, code: int | None, number: int | None
 ) -> tuple[int | None, int | None]:
-    """Return exit code and signal as the program's own end has them.
+    """Return exit code and signal of the program; None: not known.
 
-    Slurm writes 0 for jobs that it ended itself, and 125 as the signal of one that ran out
-    of memory (sacct(1), ExitCode); neither is the program's.
+    Slurm prints 0 for jobs that it ended, and signal 125 for a job that ran out of memory
+    (sacct(1), ExitCode). These values are not the program's.
     """
     if not written.ended:
         return None, None
@@ -202,11 +162,11 @@ def ending(
 
 
 def fill_pattern(pattern: str, submission: Submission, job: Job) -> str:
-    """Return a log's name with its replacement symbols filled in (sbatch(1), FILENAME PATTERN)."""
+    """Return a log's name with its symbols replaced (sbatch(1), FILENAME PATTERN)."""
     values = {
         "%": "%",
         "A": job.number,
-        # Of a job without tasks Slurm writes its mark for "no value".
+        # For a job without tasks, Slurm writes its number for "no value".
         "a": job.task or "4294967294",
         "j": job.number,
         "J": job.number,

@@ -1,21 +1,21 @@
 #!/bin/bash -l
 # A job for ARC4. Submit it with: qsub FILE
 
-# What it asks for.
+# The request.
 #$ -N job
 #$ -cwd
 #$ -pe smp 8
 #$ -l h_vmem=1280M
 #$ -l h_rt=01:00:00
 
-# What every job here needs.
+# Lines that every job on this cluster needs.
 unset GOMP_CPU_AFFINITY KMP_AFFINITY
 
 # The software.
 module load anaconda
 source activate pytorch-gpu
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$NSLOTS
 
 # The program.

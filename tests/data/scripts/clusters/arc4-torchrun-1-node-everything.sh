@@ -1,7 +1,7 @@
 #!/bin/bash -l
 # A job for ARC4. Submit it with: qsub FILE
 
-# What it asks for.
+# The request.
 #$ -N all
 #$ -cwd
 #$ -l coproc_v100=4
@@ -14,14 +14,14 @@
 #$ -hold_jid 11,12
 #$ -r y
 
-# 90 s before the time limit, a timer sends SIGUSR1 to all of this job's processes:
-# the program is to write its checkpoint and end.
-told=
-trap 'told=yes' USR1
+# 90 s before the time limit, a timer sends SIGUSR1 to all processes of this job.
+# The program should then write its checkpoint and end.
+signalled=
+trap 'signalled=yes' USR1
 trap 'trap "" TERM; kill 0' EXIT # ends the timer
 (sleep 3510 && kill -USR1 0) &
 
-# What every job here needs.
+# Lines that every job on this cluster needs.
 unset GOMP_CPU_AFFINITY KMP_AFFINITY
 
 # The software.
@@ -31,16 +31,16 @@ source activate pytorch-gpu
 # Your own lines.
 source ~/tools.sh
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$(((NSLOTS + 3) / 4))
 
-# The data, brought to the node's own disk: $TMPDIR
+# Copy the data to the node's local disk: $TMPDIR
 tar -xf data.tar -C "$TMPDIR" || exit 1
 cp -r labels.csv "$TMPDIR" || exit 1
 
-# torchrun itself must not hear the signal, the processes that it starts do.
-teho run -- bash -c 'trap "" USR1; exec "$@"' deaf torchrun --standalone --nnodes=1 --nproc_per_node=4 train.py
+# torchrun ignores the signal. The processes that it starts get it.
+teho run -- bash -c 'trap "" USR1; exec "$@"' launcher torchrun --standalone --nnodes=1 --nproc_per_node=4 train.py
 status=$?
 # Exit code 99 queues the job again.
-[ -z "$told" ] || exit 99
+[ -z "$signalled" ] || exit 99
 exit "$status"

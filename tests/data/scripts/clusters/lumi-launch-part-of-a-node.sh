@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for LUMI-G. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --account=project_462000123
 #SBATCH --partition=small-g
 #SBATCH --nodes=1
@@ -18,9 +18,9 @@ module use /appl/local/laifs/modules
 module load lumi-aif-singularity-bindings
 export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
-# Which cluster this is, for `teho launch`.
+# The name of this cluster, for `teho launch`.
 export TEHO_CLUSTER=lumi
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # The program, once for each GPU; `teho launch` gives each its rank, cores, threads and caches.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for LUMI-G. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --account=project_462000123
 #SBATCH --partition=standard-g
 #SBATCH --nodes=2
@@ -18,19 +18,19 @@ module use /appl/local/laifs/modules
 module load lumi-aif-singularity-bindings
 export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 8))
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# How the nodes talk to each other, and where each keeps its caches.
+# Communication between the nodes, and the caches of each node.
 export FI_MR_CACHE_MONITOR="userfaultfd"
 export MIOPEN_CUSTOM_CACHE_DIR="/tmp/miopen-cache-$USER"
 export MIOPEN_USER_DB_PATH="/tmp/miopen-config-$USER"
 srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \
   mkdir -p "/tmp/miopen-cache-$USER" "/tmp/miopen-config-$USER"
 
-# Where the processes meet: the job's first node, and a port by the job's number.
+# The processes connect to the first node, to a port that depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT

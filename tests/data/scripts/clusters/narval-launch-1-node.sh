@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for Narval. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=12
@@ -21,13 +21,13 @@ pip install --no-index torch
 EOF
 source $SLURM_TMPDIR/env/bin/activate
 
-# Which cluster this is, for `teho launch`.
+# The name of this cluster, for `teho launch`.
 export TEHO_CLUSTER=narval
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# 60 s before the time limit, Slurm tells this shell, and it tells the program,
-# which is to write its checkpoint and end. Then the job is queued again.
+# 60 s before the time limit, Slurm sends a signal to this shell, and this shell to the
+# program, which should then write its checkpoint and end. Then the job is queued again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for Narval. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --job-name=all
 #SBATCH --account=def-someuser
 #SBATCH --nodes=2
@@ -29,24 +29,24 @@ source $SLURM_TMPDIR/env/bin/activate
 # Your own lines.
 source ~/tools.sh
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# The data, brought once to each node's own disk: $SLURM_TMPDIR
+# Copy the data to each node's local disk: $SLURM_TMPDIR
 srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \
   tar -xf data.tar -C "$SLURM_TMPDIR" || exit 1
 srun --nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1 \
   cp -r labels.csv "$SLURM_TMPDIR" || exit 1
 
-# Where the processes meet: the job's first node, and a port by the job's number.
+# The processes connect to the first node, to a port that depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
-# 90 s before the time limit, Slurm tells this shell, and it tells the program,
-# which is to write its checkpoint and end. Then the job is queued again.
+# 90 s before the time limit, Slurm sends a signal to this shell, and this shell to the
+# program, which should then write its checkpoint and end. Then the job is queued again.
 ending() {
   trap '' USR1
   kill -USR1 "$program"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for Roihu. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --partition=gpularge
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
@@ -14,12 +14,12 @@
 module purge
 module load python-pytorch
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# Where the processes meet: the job's first node, and a port by the job's number.
+# The processes connect to the first node, to a port that depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for Roihu. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --partition=gpularge
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
@@ -10,9 +10,9 @@
 #SBATCH --time=1:00:00
 #SBATCH --no-requeue
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # The program, once, on the first node; it starts the rest itself.

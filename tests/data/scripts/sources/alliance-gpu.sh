@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for Narval. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --account=def-myself_gpu
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
@@ -20,9 +20,9 @@ pip install --no-index torch
 EOF
 source $SLURM_TMPDIR/env/bin/activate
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # The program, as a step: Slurm counts what it uses.

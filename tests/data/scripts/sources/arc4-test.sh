@@ -1,7 +1,7 @@
 #!/bin/bash -l
 # A job for ARC4. Submit it with: qsub FILE
 
-# What it asks for.
+# The request.
 #$ -N test_GPU
 #$ -cwd
 #$ -l coproc_v100=1
@@ -9,14 +9,14 @@
 #$ -o output.log
 #$ -j y
 
-# What every job here needs.
+# Lines that every job on this cluster needs.
 unset GOMP_CPU_AFFINITY KMP_AFFINITY
 
 # Your own lines.
 nvidia-smi
 conda activate pytorch-gpu
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$NSLOTS
 
 # The program.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for Puhti. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --account=project_2001234
 #SBATCH --partition=gpu
 #SBATCH --nodes=1
@@ -16,9 +16,9 @@
 module purge
 module load pytorch
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
 # The program, as a step: Slurm counts what it uses.

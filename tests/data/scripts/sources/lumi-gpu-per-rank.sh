@@ -1,7 +1,7 @@
 #!/bin/bash
 # A job for LUMI-G. Submit it with: sbatch FILE
 
-# What it asks for; memory, GPUs and disk are those of each node.
+# The request. Memory, GPUs and disk are for each node.
 #SBATCH --account=project_462000123
 #SBATCH --partition=standard-g
 #SBATCH --nodes=1
@@ -18,17 +18,17 @@ module use /appl/local/laifs/modules
 module load lumi-aif-singularity-bindings
 export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
-# As many threads in each process as it has cores.
+# One thread for each core of a process.
 export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-# srun gives a task the cores that this says, not those of the request.
+# srun gives each task this number of cores, not the number of the request.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 
-# Where the processes meet: the job's first node, and a port by the job's number.
+# The processes connect to the first node, to a port that depends on the job's number.
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
-# Each task on the cores that lie nearest its GPU; on nodes that are held whole alone.
+# Bind each task to the cores nearest to its GPU. This needs whole nodes.
 CPU_BIND=mask_cpu:0x00fe000000000000,0xfe00000000000000,0x0000000000fe0000,0x00000000fe000000,0x00000000000000fe,0x000000000000fe00,0x000000fe00000000,0x0000fe0000000000
 
 # The program, once for each GPU; a rank is known only inside the step.

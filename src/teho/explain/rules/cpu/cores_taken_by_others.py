@@ -91,7 +91,7 @@ def _finding(context: RuleContext, severity: Severity, taken: list[_Taken]) -> F
 
 def _action(context: RuleContext) -> str:
     look = "While the job runs, look on its node for old processes of yours: `ps -u $USER`."
-    if whole := context.scheduler_advice.whole_node():
+    if whole := context.scheduler_advice.whole_node:
         return (
             f"{look} If there are none, request the whole node, {whole}, or report it to the "
             "cluster's support."

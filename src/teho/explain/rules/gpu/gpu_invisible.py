@@ -70,5 +70,5 @@ def _reveal(context: RuleContext, variables: list[str]) -> str:
     if variables:
         return f"Try `unset {' '.join(variables)}` before the program starts"
     return (
-        context.scheduler_advice.show_gpus() or "Find what hides them: `env | grep VISIBLE_DEVICES`"
+        context.scheduler_advice.show_gpus or "Find what hides them: `env | grep VISIBLE_DEVICES`"
     )

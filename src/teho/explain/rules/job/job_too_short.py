@@ -70,7 +70,7 @@ def judge(context: RuleContext) -> Iterator[Finding]:
 
 def _longer(context: RuleContext) -> str:
     least = format_duration(context.limit("elapsed_min_s"))
-    together = context.scheduler_advice.many_in_one_job()
+    together = context.scheduler_advice.many_in_one_job
     return (
         f"Let it work for longer than {least} to judge it. If all your runs are this short, put "
         f"many into one job{f': {together}' if together else ''}."

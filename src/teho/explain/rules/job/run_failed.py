@@ -181,7 +181,7 @@ def _others(count: int, succeeded: int, failed_too: int) -> str:
 def _action(context: RuleContext, first: _Failure, known: EndEvidence) -> str:
     if number_of(first.end) is not None or first.rank in context.summary.exceptions:
         return meaning_of(known).action
-    log = context.scheduler_advice.log_of_each_task()
+    log = context.scheduler_advice.log_of_each_task
     return (
         f"Read what rank {first.rank} printed last: the errors of other tasks are probably "
         f"consequences.{f' {log}' if log else ''}"

@@ -1,21 +1,19 @@
-"""What `teho launch` needs of a cluster, small enough for every rank to read."""
+"""The part of a cluster that `teho launch` needs, small enough for every rank to read."""
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
-from teho.clusters.catalogue import read_cluster
+from teho.config.toml import read_toml, to_noun
 from teho.model.cluster import Cluster
 
 __all__ = ["is_known_by_name", "launch_site"]
 
-_PACKAGED = Path(__file__).parent / "files"
-
 
 def launch_site(cluster: Cluster) -> dict[str, object]:
-    """Return a cluster as `teho.launch.site_types.Site` has it: numbers and text alone."""
+    """Return a cluster in the form of `teho.launch.site_types.Site`: only numbers and text."""
     disk, binding = cluster.local_disk, cluster.binding
-    scratch = "" if disk is None else (f"${disk.variable}" if disk.variable else disk.path)
     reserved = {core for kind in cluster.nodes if kind.gpu for core in kind.reserved_cores}
     return {
         "name": cluster.name,
@@ -24,7 +22,7 @@ def launch_site(cluster: Cluster) -> dict[str, object]:
         "cores_of_gpu": [list(cores) for cores in binding.cores_of_gpu] if binding else [],
         "reserved_cores": sorted(reserved),
         "gpus_visible": binding.gpus_visible if binding else "all",
-        "scratch": scratch,
+        "scratch": disk.place if disk else "",
         "scratch_in_memory": bool(disk and disk.in_memory),
         "generations": [
             {
@@ -38,6 +36,8 @@ def launch_site(cluster: Cluster) -> dict[str, object]:
 
 
 def is_known_by_name(cluster: Cluster) -> bool:
-    """Return whether `teho launch`, which has only Teho's own files, finds all this by name."""
-    path = _PACKAGED / f"{cluster.name}.toml"
-    return path.exists() and launch_site(read_cluster(path)) == launch_site(cluster)
+    """Return whether `teho launch`, which only has Teho's own files, finds all this by name."""
+    path = Path(str(resources.files("teho.clusters") / "files" / f"{cluster.name}.toml"))
+    if not path.exists():
+        return False
+    return launch_site(to_noun(read_toml(path), Cluster, path)) == launch_site(cluster)

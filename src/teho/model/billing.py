@@ -1,0 +1,40 @@
+"""How a cluster bills a job."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+__all__ = ["Billing", "Quantity", "Term"]
+
+Quantity = Literal[
+    "nodes", "gpus", "weighted_gpus", "cores", "cpus", "memory_gib", "local_disk_gib"
+]
+"""What a bill can count. `weighted_gpus`: GPUs times the `weight` of their type. `cpus`: CPUs as
+the scheduler counts them, which may be threads."""
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One term of a bill: `quantity × times ÷ per`, rounded up if `up` is set."""
+
+    of: Quantity
+    gpu_type: str = ""
+    """With `gpus`: count only this type; empty: all types."""
+    times: float = 1.0
+    per: float = 1.0
+    up: bool = False
+    gpu_part: bool = False
+    """Whether this term is the cost of the GPUs themselves."""
+
+
+class Billing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bill for one hour: `scale × (the sum of one list + the largest of the other)`."""
+
+    unit: str
+    """The site's billing unit, such as `GPU BU`."""
+    sum: tuple[Term, ...] = ()
+    largest: tuple[Term, ...] = ()
+    scale: float = 1.0
+    source: str
+    notes: str = ""

@@ -1,0 +1,175 @@
+"""The nodes of a cluster: cores, GPUs, memory and disk, as a cluster's file has them."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+import msgspec
+
+__all__ = [
+    "Automatic",
+    "Binding",
+    "Gpu",
+    "GpuDriver",
+    "LocalDisk",
+    "NodeKind",
+    "OtherGpus",
+    "Share",
+]
+
+Automatic = Literal["cores", "memory"]
+"""What a job gets automatically, so a request must not name it."""
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The GPUs of one node."""
+
+    type: str
+    """Name that the scheduler uses, such as `a100`."""
+    typed: bool = True
+    """Whether the scheduler knows that name, so a request can contain it."""
+    count: int | None = None
+    """Of one node. None: not documented, as with slices."""
+    max_per_job: int | None = None
+    """Maximum in one job, in any partition, such as one slice. None: no such limit."""
+    vendor: Literal["nvidia", "amd"]
+    model: str
+    """Product name."""
+    memory_gib: float | None = None
+    """Of one GPU. None: not documented."""
+    weight: float = 1.0
+    """Weight of one GPU in a bill by `weighted_gpus`, such as the Alliance's RGU."""
+    part_of: str = ""
+    """For a slice (MIG): the type of the whole GPU."""
+    may_be_slice: bool = False
+    """Whether the name does not show if it is a whole GPU."""
+    per_slot: bool = False
+    """Whether a request names the number for each core (Grid Engine's consumables `YES`)."""
+
+
+class OtherGpus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """GPUs of another type in the same node."""
+
+    type: str
+    count: int
+
+
+class NodeKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Nodes with the same hardware."""
+
+    name: str
+    count: int | None = None
+    cores: int
+    """Physical cores."""
+    usable_cores: int | None = None
+    """Cores that a job may request. None: all."""
+    reserved_cores: tuple[int, ...] = ()
+    """Cores that are reserved for the system. No task may be bound to them."""
+    threads_per_core: int = 1
+    """CPUs that the scheduler counts for a core."""
+    sockets: int | None = None
+    memory: str | None = None
+    """Memory that jobs can request, in whole MiB: `498GiB`, `61500MiB`."""
+    memory_is_named: bool = True
+    """Whether a request may name memory. False if Grid Engine does not count it on these hosts."""
+    local_disk_gib: float | None = None
+    """Disk of the node that a job can use. 0: the node has none."""
+    gpu: Gpu | None = None
+    other_gpus: tuple[OtherGpus, ...] = ()
+    """GPUs of other types in the same node."""
+    arch: str = "x86_64"
+    constraint: str = ""
+    """Value of `--constraint` that selects these nodes; empty: the request needs none."""
+    source: str
+    notes: str = ""
+
+    @property
+    def cores_for_jobs(self) -> int:
+        """Cores that a job may request."""
+        return self.usable_cores or self.cores
+
+    @property
+    def all_gpus(self) -> tuple[tuple[str, int | None], ...]:
+        """Every GPU type of the node with its count. None: not documented."""
+        if self.gpu is None:
+            return ()
+        others = ((other.type, other.count) for other in self.other_gpus)
+        return ((self.gpu.type, self.gpu.count), *others)
+
+    @property
+    def stands_for_node(self) -> bool:
+        """Whether to count the nodes by this kind: nodes with several GPU types have several."""
+        return self.gpu is None or self.gpu.type == min(name for name, _ in self.all_gpus)
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fair part of a node for one GPU. Larger requests are billed, refused or unfair."""
+
+    gpu: str
+    """GPU type."""
+    cores: int | None = None
+    memory: str | None = None
+    """Such as `124GiB`."""
+    enforced: bool = False
+    """Whether a larger request is refused."""
+    automatic: tuple[Automatic, ...] = ()
+    """What a job gets automatically with the GPU, so a request must not name it."""
+    source: str
+
+
+class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The disk of a job on its node."""
+
+    variable: str
+    """Variable with its path, such as `LOCAL_SCRATCH`; empty: there is none, see `path`."""
+    path: str = ""
+    """Its path if no variable has it, such as `/tmp`."""
+    option: str = ""
+    """Option that requests an amount, with `{gib}`; empty: there is none."""
+    only_if_asked: bool = False
+    """Whether disk and variable only exist if the job requests them."""
+    per_core: bool = False
+    """Whether the option's amount is for each core, not for each node."""
+    min_gib: float | None = None
+    """Smallest amount that the option takes."""
+    max_gib: float | None = None
+    """Largest amount that the option takes."""
+    joins_gres: bool = False
+    """Whether the option is a part of `--gres`, after the GPUs."""
+    default_gib: float | None = None
+    """Amount that a job gets without a request, in the option's unit."""
+    in_memory: bool = False
+    """Whether it is a file system in memory and counts as the job's memory."""
+    source: str
+    notes: str = ""
+
+    @property
+    def place(self) -> str:
+        """Its directory, such as `$LOCAL_SCRATCH` or `/tmp`."""
+        return f"${self.variable}" if self.variable else self.path
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The cores nearest to each GPU, as the site documents them."""
+
+    cores_of_gpu: tuple[tuple[int, ...], ...]
+    """The cores of each GPU, in the order of local ranks."""
+    only_exclusive: bool = True
+    """Whether masks are only valid on whole nodes."""
+    gpus_visible: Literal["all", "own"] = "all"
+    """Whether `teho launch` shows each rank all GPUs of its node, or only the rank's GPU."""
+    source: str
+    notes: str = ""
+
+
+class GpuDriver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The NVIDIA driver of the compute nodes, which login nodes cannot ask."""
+
+    version: str = ""
+    """Such as `595.71.05`; empty: not documented."""
+    cuda: str
+    """Newest CUDA that it supports: the largest value for `CONDA_OVERRIDE_CUDA`."""
+    seen_on: date
+    source: str
+    notes: str = ""
