@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from teho.model.software import Driver, EnvironmentPlan, Framework, Proposal, Refused
-from teho.software.drivers import lowest_driver, numbers
+from teho.software.drivers import is_of_release, lowest_driver, numbers
 from teho.software.releases import Channel, Offer, Release, has_code_for, releases
 
 __all__ = ["ACCELERATORS", "TITLES", "SoftwareRequest", "choose", "driver_runs", "purpose_of"]
@@ -60,7 +60,7 @@ def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]
     """
     refused: list[tuple[Release, Offer | None, str]] = list(_not_in_channel(wish))
     for release in releases(wish.framework, wish.channel):
-        if wish.version and not _is_of(wish.version, release.version):
+        if wish.version and not is_of_release(wish.version, release.version):
             continue
         if why := _against(release, wish):
             refused.append((release, None, why))
@@ -178,12 +178,6 @@ def _told(refused: list[tuple[Release, Offer | None, str]]) -> Iterator[Refused]
 
 def _toolkit(offer: Offer) -> str:
     return f"CUDA {offer.cuda}" if offer.cuda else f"ROCm {offer.rocm}"
-
-
-def _is_of(asked: str, version: str) -> bool:
-    """Return whether a version is of a release: `2.4.1` is of 2.4."""
-    release = numbers(version)
-    return numbers(asked)[: len(release)] == release
 
 
 def purpose_of(plan: EnvironmentPlan) -> str:

@@ -12,7 +12,9 @@ from teho.config.toml import read_toml, to_noun
 
 __all__ = [
     "capability_of",
+    "cuda_capability",
     "cudnn_fits",
+    "is_of_release",
     "lowest_capability",
     "lowest_driver",
     "newest_cuda",
@@ -45,6 +47,11 @@ def numbers(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version: `535.104.05` is (535, 104, 5); () if none lead."""
     found = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, found.group().split("."))) if found else ()
+
+
+def is_of_release(version: str, release: str) -> bool:
+    """Return whether a version belongs to a release: `2.4.1` belongs to `2.4`."""
+    return numbers(version)[: len(numbers(release))] == numbers(release)
 
 
 def lowest_driver(toolkit: str) -> tuple[int, ...] | None:
@@ -93,6 +100,11 @@ def capability_of(model: str) -> str | None:
     """
     words = re.split(r"[^0-9A-Za-z]+", model.upper())
     return next((one for name, one in _facts().capability.items() if name in words), None)
+
+
+def cuda_capability(vendor: str, model: str) -> str:
+    """Return the compute capability of NVIDIA's product; empty: not known, or another vendor's."""
+    return (capability_of(model) or "") if vendor == "nvidia" else ""
 
 
 def cudnn_fits(cudnn: str, capability: str) -> bool:

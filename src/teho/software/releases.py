@@ -10,7 +10,7 @@ import msgspec
 
 from teho.config.toml import read_toml, to_noun
 from teho.model.software import Framework
-from teho.software.drivers import lowest_capability, numbers
+from teho.software.drivers import is_of_release, lowest_capability, numbers
 
 __all__ = ["Channel", "Offer", "Release", "has_code_for", "releases", "supports"]
 
@@ -99,8 +99,7 @@ def supports(
         None if the release or its build is not in `frameworks.toml`.
     """
     for release in releases(framework, channel):
-        asked = numbers(release.version)
-        if numbers(version)[: len(asked)] == asked:
+        if is_of_release(version, release.version):
             told = {has_code_for(capability, one, arch) for one in release.builds
                     if one.cuda and _same(one.cuda, toolkit)}  # fmt: skip
             return told.pop() if len(told) == 1 else None
