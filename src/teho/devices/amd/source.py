@@ -25,7 +25,7 @@ from teho.errors import DeviceError
 from teho.model.device import Device, Reading, Readings
 from teho.model.missing import Missing, Reason
 
-__all__ = ["AmdSource"]
+__all__ = ["AmdEnergy", "AmdSource"]
 
 _PCIE = Missing(
     Reason.UNSUPPORTED,
@@ -152,6 +152,15 @@ class AmdSource:
         for gpu in self._gpus:
             gpu.close()
         self._gpus = []
+
+
+class AmdEnergy:
+    """The energy counters of the job's GPUs; see `AmdSource`."""
+
+    def __init__(self, environment: Mapping[str, str], root: Path) -> None:
+        self._source = AmdSource(environment, root)
+        self.devices, self.notes = self._source.devices, self._source.notes
+        self.read, self.close = self._source.read_energy, self._source.close
 
 
 class _Gpu:

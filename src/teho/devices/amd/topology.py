@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from teho.devices.amd.files import (
 from teho.devices.procfile import read_text
 from teho.model.device import Device
 
-__all__ = ["AmdGpu", "amd_cards", "find_amd_gpus"]
+__all__ = ["AmdGpu", "all_gpus", "amd_cards", "find_amd_gpus", "versions"]
 
 _AMD = 0x1002
 _PRODUCTS = {
@@ -70,6 +70,21 @@ class _Node(NamedTuple):
     kfd_id: str = ""
     compute_units: int = 0
     architecture: str = ""
+
+
+def all_gpus(root: Path) -> list[Device]:
+    """Return all AMD GPUs that this process may see, including other jobs' GPUs."""
+    top = str(root).rstrip("/")
+    return [gpu.device for gpu in find_amd_gpus(top, amd_cards(top))[0]]
+
+
+def versions(root: Path) -> Iterable[tuple[str, str]]:
+    """Return the versions of the driver and of ROCm."""
+    return {
+        # A driver that came with the kernel has no version of its own.
+        "amdgpu": read_text(root / "sys/module/amdgpu/version"),
+        "ROCm": read_text(root / "opt/rocm/.info/version"),
+    }.items()
 
 
 def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], list[str]]:
