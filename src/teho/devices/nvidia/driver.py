@@ -100,7 +100,7 @@ def _no_gpu(found: Found, environment: Mapping[str, str], notes: Sequence[str]) 
 
 
 def _cautions(devices: Sequence[Device]) -> list[str]:
-    """Return notes about models whose figures differ from those of others."""
+    """Return notes about models with special figures."""
     if any(device.energy_of == "module" for device in devices):
         return ["the energy counter of a GH200 is the whole module's, its CPU included"]
     return []
