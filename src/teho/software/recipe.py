@@ -29,7 +29,7 @@ _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
 class NothingFits(NamedTuple):
-    """Why there is no combination."""
+    """Reasons why no combination fits."""
 
     what: str
     refused: tuple[Refused, ...]
@@ -250,7 +250,7 @@ def _cautions(case: Case) -> Iterator[str]:
 
 
 def _of_driver(case: Case, proposal: Proposal) -> Iterator[str]:
-    """Yield what is not certain of a build with CUDA: the driver, and code for the GPU."""
+    """Yield uncertain facts about a build with CUDA: the driver, and code for the GPU."""
     if case.driver is None:
         yield (
             f"The driver of {case.cluster.title}'s compute nodes is not documented: this asks for "

@@ -1,6 +1,6 @@
 """The commands that make an environment, as text for bash: the templates of `steps.toml`, filled.
 
-Nothing is executed here.
+This module executes no command.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _way_of(case: Case) -> str:
 
 
 def _values(case: Case) -> dict[str, object]:
-    """Return what the templates can use."""
+    """Return the values for the templates."""
     asked, site = case.asked, case.environments
     return {
         **{name: getattr(asked, name) for name in ("framework", "version", "python", "tool")},

@@ -1,4 +1,4 @@
-"""What the node's own disks read and wrote."""
+"""Bytes that the node's disks read and wrote."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from teho.model.missing import Missing, Reason
 
 __all__ = ["Disks"]
 
-# The kernel counts sectors of 512 bytes, whatever the disk's own are.
+# The kernel counts sectors of 512 bytes for all disks.
 _SECTOR_BYTES = 512
-# Files as disks, memory as disks, and disks made of other disks, which are counted themselves.
+# Files and memory as disks, and disks that consist of other disks.
 _NOT_A_DISK = re.compile(r"(loop|ram|zram|dm-|md|sr|fd)\d.*")
 _NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 
@@ -31,7 +31,7 @@ class Disks:
     def read(self) -> dict[str, Reading]:
         """Return `disk_read_bytes` and `disk_write_bytes`."""
         read, written = {}, {}
-        missing = Missing(Reason.ABSENT, "the node has no disk of its own")
+        missing = Missing(Reason.ABSENT, "the node has no disk")
         for name, file in self._files.items():
             data = file.read()
             if isinstance(data, Missing):
@@ -64,7 +64,7 @@ def _disks(root: Path) -> list[str]:
         and (path / "stat").exists()
         and not _has_entries(path / "slaves")
     ]
-    # A multipath NVMe shows the disk and each path to it; only the paths count in every kernel.
+    # A multipath NVMe shows the disk and each path to it. Only the paths count in all kernels.
     heads = {"".join(match.groups()) for name in names if (match := _NVME_PATH.fullmatch(name))}
     return [name for name in names if name not in heads]
 

@@ -1,4 +1,4 @@
-"""Energy of the processors, their memory and the whole node, where this user may read it."""
+"""Energy of the processors, their memory and the whole node, if this user may read it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from teho.devices.procfile import ProcFile, read_text
+from teho.devices.procfile import ProcFile, names_in, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -16,15 +16,15 @@ __all__ = ["HostEnergy"]
 
 _METRICS = ("cpu_energy_j", "memory_energy_j", "node_energy_j", "node_power_w")
 
-# Packages and what lies inside of them (Documentation/power/powercap). `intel-rapl-mmio` shows
-# the same counters once more, and does not match.
+# Packages and their parts (Documentation/power/powercap). `intel-rapl-mmio` has the same counters
+# again, and does not match.
 _ZONE = re.compile(r"intel-rapl:\d+(:\d+)?")
 
 _PACKAGE_MOST_W = 1000.0
-"""No processor draws as much: the largest are made for 500 W (AMD EPYC 9965)."""
+"""No processor draws more: the largest have a limit of 500 W (AMD EPYC 9965)."""
 _METER_S = 0.9
-"""Firmware answers with its mean over a second or more, and may take its time; once a second will
-do."""
+"""Shortest time between two readings: firmware reports means over a second or more, and may be
+slow."""
 
 _NO_RAPL = Missing(
     Reason.ABSENT, "no RAPL counters in /sys/class/powercap: a virtual machine, or no driver"
@@ -33,7 +33,7 @@ _NO_MEMORY = Missing(Reason.UNSUPPORTED, "RAPL of this processor does not count 
 _NO_COUNTER = Missing(
     Reason.ABSENT, "only Cray's pm_counters count a whole node's energy, and they are not here"
 )
-_MAY_HAVE_TURNED = Missing(
+_MAY_HAVE_WRAPPED = Missing(
     Reason.UNRECORDED,
     "too long between two samples: the counter may have started again from 0 meanwhile",
 )
@@ -47,10 +47,10 @@ class _Energy(Protocol):
 
 
 class HostEnergy:
-    """What the node itself counts, whoever uses it: Cray's counters, or RAPL and a power meter.
+    """Counters of the whole node: Cray's counters, or RAPL and a power meter.
 
     Args:
-        root: where the file system to look at begins.
+        root: root of the file system.
     """
 
     metrics: tuple[str, ...] = _METRICS
@@ -65,7 +65,7 @@ class HostEnergy:
             self._source = _Generic(root)
 
     def read(self) -> dict[str, Reading]:
-        """Return the energies since some moment before the first call, and the power now."""
+        """Return the energies since a time before the first call, and the present power."""
         return self._source.read()
 
     def close(self) -> None:
@@ -79,9 +79,9 @@ class _Generic:
     def __init__(self, root: Path) -> None:
         powercap = root / "sys/class/powercap"
         by_kind: dict[str, list[_Rapl]] = {}
-        for name in sorted(filter(_ZONE.fullmatch, _names(powercap))):
-            # package-0, package-0-die-1, dram; `core` and `uncore` are parts of a package, and
-            # what `psys` counts differs from board to board.
+        for name in sorted(filter(_ZONE.fullmatch, names_in(powercap))):
+            # Such as package-0, package-0-die-1, dram. `core` and `uncore` are parts of a package,
+            # and `psys` has different meanings on different boards.
             kind = read_text(powercap / name / "name").partition("-")[0]
             by_kind.setdefault(kind, []).append(_Rapl(powercap / name))
         self._packages = by_kind.get("package", [])
@@ -104,7 +104,7 @@ class _Generic:
 
 
 def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
-    """Add up the zones; a sum that lacks a part is missing."""
+    """Return the sum of the zones; missing if a part is missing."""
     figures = [zone.read_j() for zone in zones]
     missing = [figure for figure in figures if isinstance(figure, Missing)]
     if missing or not figures:
@@ -113,7 +113,7 @@ def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
 
 
 class _Rapl:
-    """One counter of RAPL, added up over its turns: at 200 W it may begin again every 5 minutes."""
+    """One counter of RAPL, added up over its wraps: at 200 W it may wrap every 5 minutes."""
 
     def __init__(self, folder: Path) -> None:
         self._file = ProcFile(folder / "energy_uj")
@@ -123,7 +123,7 @@ class _Rapl:
         self._sum_uj = 0
 
     def read_j(self) -> float | Missing:
-        """Return what it has counted since the first call."""
+        """Return the energy since the first call, in J."""
         data = self._file.read()
         if isinstance(data, Missing):
             if data.reason is Reason.FORBIDDEN:
@@ -135,12 +135,12 @@ class _Rapl:
             return 0.0
         most_uj = (now_s - before[0]) * _PACKAGE_MOST_W * 1e6
         if 0 < self._range_uj < most_uj:
-            return _MAY_HAVE_TURNED
+            return _MAY_HAVE_WRAPPED
         grown_uj = value_uj - before[1]
         if grown_uj < 0:
-            turned_uj = grown_uj + self._range_uj
-            # More than a processor can draw: it did not turn over, it was reset.
-            grown_uj = turned_uj if 0 <= turned_uj <= most_uj else value_uj
+            wrapped_uj = grown_uj + self._range_uj
+            # If a processor cannot draw as much, the counter was reset.
+            grown_uj = wrapped_uj if 0 <= wrapped_uj <= most_uj else value_uj
         self._sum_uj += grown_uj
         return self._sum_uj / 1e6
 
@@ -149,7 +149,7 @@ class _Rapl:
 
 
 class _PowerMeter:
-    """The whole node's power, as ACPI has it from the firmware (hwmon, acpi_power_meter)."""
+    """The whole node's power, from the firmware through ACPI (hwmon, acpi_power_meter)."""
 
     def __init__(self, root: Path) -> None:
         files = _meters(root / "sys/class/hwmon")
@@ -158,7 +158,7 @@ class _PowerMeter:
         self._asked_s = float("-inf")
 
     def read(self) -> Reading:
-        """Return the power in W, as the firmware had it within the last second."""
+        """Return the power in W, at most a second old."""
         now_s = monotonic()
         if self._file is not None and now_s - self._asked_s >= _METER_S:
             self._asked_s = now_s
@@ -173,7 +173,7 @@ class _PowerMeter:
 
 
 def _no_meter(root: Path, count: int) -> Missing:
-    """Return why there is not one meter."""
+    """Return why the node has not exactly one meter."""
     if count:
         words = f"{count} power meters, and it is not known which is the whole node's"
         return Missing(Reason.UNSUPPORTED, words)
@@ -185,15 +185,7 @@ def _no_meter(root: Path, count: int) -> Missing:
 
 def _meters(hwmon: Path) -> list[Path]:
     """Return the files of all ACPI power meters; older kernels keep them in `device`."""
-    names = _names(hwmon)
-    folders = [hwmon / name / inner for name in names for inner in ("", "device")]
+    folders = [hwmon / name / inner for name in names_in(hwmon) for inner in ("", "device")]
     found = [folder for folder in folders if read_text(folder / "name") == "power_meter"]
     files = [folder / "power1_average" for folder in found]
     return sorted({file.resolve() for file in files if file.exists()})
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        return [entry.name for entry in directory.iterdir()]
-    except OSError:
-        return []

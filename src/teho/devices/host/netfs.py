@@ -1,4 +1,4 @@
-"""What this node read from and wrote to network file systems: NFS and Lustre."""
+"""Bytes that this node read from and wrote to network file systems: NFS and Lustre."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from teho.model.missing import Missing, Reason
 __all__ = ["NetworkFileSystems"]
 
 _LUSTRE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
-# Network file systems whose traffic the kernel does not report a user.
+# Network file systems for which the kernel does not show the traffic to users.
 _UNCOUNTED = (b"beegfs", b"ceph", b"cifs", b"gpfs", b"pvfs2", b"smb3", b"wekafs")
 _SERVER_READ, _SERVER_WRITE = 4, 5
 
@@ -33,9 +33,9 @@ class NetworkFileSystems:
     def read(self) -> dict[str, Reading]:
         """Return `netfs_read_bytes` and `netfs_write_bytes`.
 
-        NFS: what went to and came from the server (nfs-utils, mountstats(8)), page
-        cache hits left out. If Lustre is mounted and its figures are not
-        readable, both are missing: a sum without it would mislead.
+        NFS: traffic with the server (nfs-utils, mountstats(8)), without page cache hits. If Lustre
+        is mounted and its figures cannot be read, both are missing, because a sum without Lustre
+        would mislead.
         """
         data = self._mounts.read()
         if isinstance(data, Missing):
@@ -60,8 +60,8 @@ class NetworkFileSystems:
     def _nfs(self, data: bytes) -> dict[str, tuple[int, int]]:
         """Return bytes (read, written) of each NFS file system.
 
-        One that is mounted in several places (bind mounts, automounted homes of one
-        export) shows the same figures in each; its device number tells.
+        A file system that is mounted in several places (bind mounts, automounted homes of one
+        export) has the same figures in each. It is counted once, by its device number.
         """
         counters = {}
         position = data.find(b"\n\tbytes:")
@@ -80,7 +80,7 @@ class NetworkFileSystems:
 
     def _superblock(self, mount_point: bytes) -> str:
         if mount_point not in self._superblocks:
-            # Mounted since; both tables escape blanks in the same way.
+            # It was mounted after the last look. Both tables escape blanks in the same way.
             lines = read_text(self._root / "proc/self/mountinfo").splitlines()
             fields = [line.split(" ", 5) for line in lines]
             known = {field[4].encode(): field[2] for field in fields if len(field) == 6}
@@ -96,7 +96,7 @@ class NetworkFileSystems:
         if not self._lustre:
             return Missing(
                 Reason.FORBIDDEN,
-                "Lustre is mounted, but its figures in /sys/kernel/debug/lustre are root's alone",
+                "Lustre is mounted, but only root can read its figures in /sys/kernel/debug/lustre",
             )
         counters = {}
         for file in self._lustre:
@@ -108,7 +108,7 @@ class NetworkFileSystems:
 
 
 def _lustre_sum(data: bytes, what: bytes) -> int:
-    """Return the sum of `read_bytes N samples [bytes] MIN MAX SUM`; no line means none yet."""
+    """Return the sum of `read_bytes N samples [bytes] MIN MAX SUM`; 0 without this line."""
     for line in data.splitlines():
         words = line.split()
         if len(words) >= 7 and words[0] == what + b"_bytes":

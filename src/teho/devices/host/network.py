@@ -1,4 +1,4 @@
-"""What the node's network interfaces and InfiniBand ports received and sent."""
+"""Bytes that the node's network interfaces and InfiniBand ports received and sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from teho.model.missing import Missing, Reason
 
 __all__ = ["Network"]
 
-# ARPHRD_INFINIBAND of the kernel's if_arp.h.
+# ARPHRD_INFINIBAND in the kernel's if_arp.h.
 _IP_OVER_INFINIBAND = "32"
 # The ports count in lanes of 32 bits (InfiniBand specification, PortRcvData and PortXmitData).
 _BYTES_PER_WORD = 4
@@ -19,13 +19,13 @@ _BYTES_PER_WORD = 4
 class Network:
     """The node's hardware interfaces, and its InfiniBand and RoCE ports.
 
-    Every byte is counted once, where the hardware carries it:
+    Every byte is counted once, at the hardware:
 
-    - bonds, bridges, VLANs and container interfaces carry what a hardware interface
-      carries as well; they count only where no hardware is visible (in a container);
-    - an InfiniBand port counts all its traffic, so the IP-over-InfiniBand
-      interfaces (`ib0`) are left out where a port is readable;
-    - a RoCE port counts RDMA alone and its Ethernet interface the rest; both count.
+    - Traffic of bonds, bridges, VLANs and container interfaces also passes a hardware interface.
+      They count only if no hardware is visible (in a container).
+    - An InfiniBand port counts all its traffic. If it can be read, the IP-over-InfiniBand
+      interfaces (`ib0`) are left out.
+    - A RoCE port counts only RDMA, and its Ethernet interface the rest. Both count.
 
     Attributes:
         notes: InfiniBand ports that could not be read.
@@ -56,7 +56,7 @@ class Network:
         received, sent = self._interfaces(data)
         for port, (receive, send) in self._ports.items():
             came, went = _port_bytes(receive), _port_bytes(send)
-            # A port that stops answering keeps what it had counted.
+            # A port that cannot be read any more keeps its count.
             if not isinstance(came, Missing) and not isinstance(went, Missing):
                 received[port], sent[port] = came, went
         if not received:
@@ -71,7 +71,7 @@ class Network:
             file.close()
 
     def _open_ports(self, root: Path) -> bool:
-        """Find the ports that answer, and tell whether one of them is InfiniBand proper."""
+        """Find the ports that can be read; return whether one of them is InfiniBand, not RoCE."""
         has_infiniband = False
         for port in sorted((root / "sys/class/infiniband").glob("*/ports/*")):
             files = tuple(

@@ -1,4 +1,4 @@
-"""The host itself as a source of readings: CPU, memory, processes, I/O, network and energy."""
+"""The host as a source of readings: CPU, memory, processes, I/O, network and energy."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _MEMORY = (b"MemTotal", b"MemAvailable", b"Buffers", b"Cached", b"Shmem")
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is, whoever uses it."""
+    """The hardware of a node."""
 
     cpu_model: str
-    """As the kernel names it; empty if it does not."""
+    """The kernel's name; empty if not known."""
     core_count: int | None
-    """Logical CPUs that are online."""
+    """Number of logical CPUs that are online."""
     memory_bytes: int | None
 
 
 def describe_host(root: Path = Path("/")) -> HostFacts:
-    """Read the facts of this node; what cannot be found out is empty or None."""
+    """Return the facts of this node; unknown facts are empty or None."""
     cpuinfo = read_text(root / "proc/cpuinfo")
     # x86 and RISC-V, Arm boards, Power.
     model = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
@@ -65,8 +65,8 @@ class HostSource:
     Args:
         tree: the program's processes; None if no program is followed.
         cores: the job's logical CPUs.
-        environment: where the job's number is found (`SLURM_JOB_ID`, `JOB_ID`).
-        root: where the file system to look at begins; `/` but in tests.
+        environment: the job's, with its number (`SLURM_JOB_ID` or `JOB_ID`).
+        root: root of the file system; `/` except in tests.
 
     Attributes:
         pids: the program's processes at the last read.
@@ -88,7 +88,7 @@ class HostSource:
         network = Network(root)
         self.cgroup_limit_bytes = cgroup.limit_bytes
         self.notes: tuple[str, ...] = network.notes
-        # The cgroup stands behind the tree: its `job_memory_bytes`, where it has one, counts.
+        # The cgroup is read after the tree, so its `job_memory_bytes` has priority.
         self._parts: tuple[_Part, ...] = (
             Cpu(root, cores),
             _Load(root),
@@ -105,8 +105,8 @@ class HostSource:
         """The program's processes at the last read."""
         return self._tree.pids if self._tree else frozenset()
 
-    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002 - a Source's
-        """Read everything now, always; see `teho.model.device.Source`.
+    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002 - of DeviceSource
+        """Read all metrics; see `teho.model.device.DeviceSource`.
 
         Args:
             pids: not used; the tree finds them.
@@ -122,13 +122,13 @@ class HostSource:
             try:
                 readings.update(part.read())
             except (ValueError, IndexError) as error:
-                # A kernel that writes one of its files in another way.
+                # This kernel writes a file in another format.
                 missing = Missing(Reason.FAILED, f"{type(part).__name__}: {error}")
                 readings.update(dict.fromkeys(part.metrics, missing))
         return {"node": readings}
 
     def alerts(self) -> list[str]:
-        """Return nothing: what happens to a host shows in its readings."""
+        """Return an empty list, because a host has no alerts."""
         return []
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class _NodeMemory:
     def read(self) -> dict[str, Reading]:
         """Return used memory, `MemTotal - MemAvailable`, and cache, `Buffers + Cached - Shmem`.
 
-        `Cached` includes tmpfs and shared memory, which cannot be dropped.
+        `Cached` includes tmpfs and shared memory, which the kernel cannot drop.
         """
         data = self._file.read()
         if isinstance(data, Missing):
@@ -185,6 +185,6 @@ class _NodeMemory:
 
 
 def _meminfo(data: bytes) -> dict[bytes, int]:
-    """Return what is wanted of /proc/meminfo (proc(5)), in bytes."""
+    """Return the used fields of /proc/meminfo (proc(5)), in bytes."""
     lines = {name: words_of(data, name + b":") for name in _MEMORY}
     return {name: int(words[0]) * 1024 for name, words in lines.items() if words[1:] == [b"kB"]}
