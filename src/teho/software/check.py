@@ -89,7 +89,7 @@ def _problems(looked: _Looked) -> Iterator[Problem]:
         yield Problem(
             kind="no_framework",
             severity="critical",
-            sentence=f"None of {', '.join(TITLES.values())} is among these packages.",
+            sentence=f"These packages include none of {', '.join(TITLES.values())}.",
             evidence=counted(len(looked.packages), "package"),
             action=_plan(looked.target, "pytorch"),
         )
@@ -134,8 +134,8 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
         yield Problem(
             kind="no_cuda_libraries",
             severity="warning",
-            sentence="TensorFlow has no CUDA libraries beside it: without modules that bring CUDA "
-            "and cuDNN it sees no GPU.",
+            sentence="TensorFlow has no CUDA libraries: it finds no GPU, unless modules provide "
+            "CUDA and cuDNN.",
             evidence="no nvidia-cuda-runtime and no nvidia-cudnn among the packages",
             action=f"`pip install 'tensorflow[and-cuda]=={build.version.partition('+')[0]}'`",
         )
@@ -190,7 +190,7 @@ def _of_cudnn(looked: _Looked) -> Iterator[Problem]:
         yield Problem(
             kind="cudnn_not_for_gpu",
             severity="critical",
-            sentence=f"cuDNN {looked.cudnn} is not for {target.gpu} any more: convolutions fail.",
+            sentence=f"cuDNN {looked.cudnn} no longer supports {target.gpu}: convolutions fail.",
             evidence=f"compute capability {target.capability}; cuDNN 9.11 and newer need 7.5",
             action="ask for `cudnn<9.11` (conda) or `nvidia-cudnn-cu12<9.11` (pip)",
         )
@@ -234,16 +234,16 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
     cuda = [one for one in looked.builds if one.kind == "cuda"]
     if cuda and target.driver is None:
         yield (
-            f"Driver: it is not known for {target.cluster or 'the compute nodes'}; run this on a "
-            "compute node, or give `--driver VERSION` as nvidia-smi shows it."
+            f"Driver: not known for {target.cluster or 'the compute nodes'}. Run this on a "
+            "compute node, or add `--driver VERSION` as nvidia-smi shows it."
         )
     for build in cuda:
         toolkit = looked.cuda or build.toolkit
         if target.driver is not None and driver_runs(target.driver, toolkit) is None:
-            which = f"which one CUDA {toolkit} needs" if toolkit else "for which CUDA it is built"
-            yield f"Driver: {which} is not known, of {TITLES[build.framework]} {build.version}."
+            what = f"the lowest version for CUDA {toolkit}" if toolkit else "the build's CUDA"
+            yield f"Driver: {what} is not known ({TITLES[build.framework]} {build.version})."
     if cuda and not target.gpu:
-        yield "GPU: not known; `--cluster NAME` says which it is."
+        yield "GPU: not known. Name the cluster with `--cluster NAME`."
     if looked.builds and target.others:
         yield (
             f"GPU: this is for {target.gpu}; {target.cluster} also has "
@@ -257,7 +257,7 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
                 "`teho env check --python PATH` reads its own files."
             )
         elif build.kind == "cuda" and target.capability and _has_code(build, looked) is None:
-            yield f"{title}: for which GPUs {build.version} has code is not documented here."
+            yield f"{title}: Teho does not know for which GPUs {build.version} has code."
 
 
 def _gpu_build(build: Build, looked: _Looked) -> str:

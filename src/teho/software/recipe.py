@@ -111,8 +111,8 @@ def _check(asked: Asked) -> None:
         raise InputError(f"--driver: {asked.driver!r}", "NVIDIA's version, such as 535.104.05")
     if asked.place and not asked.place.startswith("/"):
         raise InputError(
-            f"--place {asked.place}: a job that starts elsewhere would not find it",
-            "a directory from / on",
+            f"--place {asked.place} is a relative path, which jobs elsewhere would not find",
+            "an absolute path",
         )
 
 
@@ -121,7 +121,7 @@ def _check_version(wish: SoftwareRequest) -> None:
     known = [one.version for one in releases(wish.framework, wish.channel)]
     if wish.version and not any(is_of_release(wish.version, one) for one in known):
         raise InputError(
-            f"--version: Teho knows no {TITLES[wish.framework]} {wish.version} of {wish.channel}",
+            f"--version: {wish.channel} has no known {TITLES[wish.framework]} {wish.version}",
             f"one of {', '.join(known)}",
         )
 
@@ -171,12 +171,12 @@ def _way(
         )
     if asked.kind and asked.kind not in offered:
         raise InputError(
-            f"--kind {asked.kind}: {cluster.title} documents none with {title}",
+            f"--kind {asked.kind}: {cluster.title} documents no {asked.kind} with {title}",
             " or ".join(offered) or "another cluster",
         )
     if not offered:
         raise InputError(
-            f"{cluster.title} documents no way to {title}",
+            f"{cluster.title} documents no way to install {title}",
             next_step=f"ask its support, or `teho env plan --framework {asked.framework}` for "
             "another cluster",
         )
@@ -224,7 +224,7 @@ def _cautions(case: Case) -> Iterator[str]:
     if case.others:
         yield (
             f"Planned for {gpu.type}; {cluster.title} also has {', '.join(case.others)}: "
-            "`--gpu-type` plans for another."
+            "`--gpu-type TYPE` plans for another."
         )
     if case.proposal and gpu.vendor == "nvidia":
         yield from _of_driver(case, case.proposal)
@@ -233,15 +233,15 @@ def _cautions(case: Case) -> Iterator[str]:
     wanted = {asked.version, numbers(asked.version)}
     if software and versions and wanted.isdisjoint({*versions, *map(numbers, versions)}):
         yield (
-            f"{cluster.title} documents the versions {', '.join(versions)}, and not "
-            f"{asked.version}: `module avail` shows what is there ({software.source})."
+            f"{cluster.title} documents the versions {', '.join(versions)}, but not "
+            f"{asked.version}: `module avail` lists the installed ones ({software.source})."
         )
     if software and asked.version and case.kind == "container":
-        yield f"--version {asked.version} chooses nothing: the site's container has its own."
+        yield f"--version {asked.version} has no effect: the site's container has its own version."
     if software and asked.python:
-        yield f"--python {asked.python} chooses nothing: the site's {case.kind} has its own."
+        yield f"--python {asked.python} has no effect: the site's {case.kind} has its own Python."
     if "project_" in case.environments.place and not asked.place:
-        yield f"{case.environments.place} stands for your own project's: `--place` says which."
+        yield f"{case.environments.place} is an example: set your project's with `--place DIR`."
     if cluster.internet_on_compute_nodes is False:
         yield "Compute nodes do not reach the internet: install on a login node."
     for noun in (software, case.environments):
@@ -253,14 +253,14 @@ def _of_driver(case: Case, proposal: Proposal) -> Iterator[str]:
     """Yield uncertain facts about a build with CUDA: the driver, and code for the GPU."""
     if case.driver is None:
         yield (
-            f"The driver of {case.cluster.title}'s compute nodes is not documented: this asks for "
-            f"CUDA {numbers(proposal.toolkit)[0]}, which needs the oldest of those that fit. "
-            "Run nvidia-smi in a job, and plan again with `--driver VERSION`."
+            f"The driver of {case.cluster.title}'s compute nodes is not documented. Of the builds that "
+            f"fit, CUDA {numbers(proposal.toolkit)[0]} works with the oldest drivers. Run nvidia-smi "
+            "in a job, and plan again with `--driver VERSION`."
         )
     elif not case.asked.driver:
-        yield f"The driver is as documented: {case.driver.source}."
+        yield f"The driver version is from the documentation: {case.driver.source}."
     if not proposal.capabilities_known:
         yield (
-            f"It is not documented that this build has code for {case.gpu.model}: look at the "
-            "self-test of `teho doctor` in a job first."
+            f"It is not documented that this build has code for {case.gpu.model}. First run the "
+            "self-test of `teho doctor` in a job."
         )
