@@ -253,9 +253,9 @@ def _of_driver(case: Case, proposal: Proposal) -> Iterator[str]:
     """Yield uncertain facts about a build with CUDA: the driver, and code for the GPU."""
     if case.driver is None:
         yield (
-            f"The driver of {case.cluster.title}'s compute nodes is not documented. Of the builds that "
-            f"fit, CUDA {numbers(proposal.toolkit)[0]} works with the oldest drivers. Run nvidia-smi "
-            "in a job, and plan again with `--driver VERSION`."
+            f"The driver of {case.cluster.title}'s compute nodes is not documented. Of the builds "
+            f"that fit, CUDA {numbers(proposal.toolkit)[0]} works with the oldest drivers. Run "
+            "nvidia-smi in a job, and plan again with `--driver VERSION`."
         )
     elif not case.asked.driver:
         yield f"The driver version is from the documentation: {case.driver.source}."
