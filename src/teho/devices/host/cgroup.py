@@ -9,6 +9,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from teho.devices.host.part import Part
 from teho.devices.procfile import ProcFile, read_text, unescape
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -36,7 +37,7 @@ class _Level(NamedTuple):
     name: PurePosixPath
 
 
-class MemoryCgroup:
+class MemoryCgroup(Part):
     """The memory cgroup of this process.
 
     Args:
@@ -53,6 +54,7 @@ class MemoryCgroup:
     """
 
     def __init__(self, root: Path, job_id: str | None, node_memory_bytes: int | None) -> None:
+        super().__init__()
         # In version 2, a cgroup without the memory controller does not have the file.
         self.version, levels = _find(root, "memory", ("memory.stat", "memory.stat"))
         self.limit_bytes: int | None = None
@@ -74,9 +76,9 @@ class MemoryCgroup:
         self.metrics = ("job_memory_bytes", *self.metrics)
         kills = "memory.events" if self.version == 2 else "memory.oom_control"
         self._files = (
-            ProcFile(levels[place].directory / "memory.stat"),
+            self._open(levels[place].directory / "memory.stat"),
             # Version 1 counts a kill only in the victim's cgroup, version 2 also in all above.
-            ProcFile(levels[place if self.version == 2 else 0].directory / kills),
+            self._open(levels[place if self.version == 2 else 0].directory / kills),
         )
 
     def read(self) -> dict[str, Reading]:
@@ -93,7 +95,7 @@ class MemoryCgroup:
         memory then counts as cache.
         """
         if self._files is None:
-            return dict.fromkeys(self.metrics, self._missing)
+            return self._all(self._missing)
         stat, kills = (_read_flat(file) for file in self._files)
         used: Reading
         cache: Reading
@@ -106,11 +108,6 @@ class MemoryCgroup:
             "job_cache_bytes": cache,
             "oom_kills": kills if isinstance(kills, Missing) else _kill_count(kills),
         }
-
-    def close(self) -> None:
-        """Close its files."""
-        for file in self._files or ():
-            file.close()
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:

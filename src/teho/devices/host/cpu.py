@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from teho.devices.procfile import ProcFile, words_of
+from teho.devices.host.part import Part
+from teho.devices.procfile import words_of
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -16,7 +17,7 @@ _SHARES = ("cpu_busy_percent", "core_busy_percent", "cpu_iowait_percent")
 _FIELDS = 8
 
 
-class Cpu:
+class Cpu(Part):
     """The job's cores, from /proc/stat (proc(5)).
 
     Args:
@@ -27,7 +28,8 @@ class Cpu:
     metrics: tuple[str, ...] = (*_SHARES, "runnable_tasks", "context_switches")
 
     def __init__(self, root: Path, cores: tuple[int, ...]) -> None:
-        self._file = ProcFile(root / "proc/stat")
+        super().__init__()
+        self._file = self._open(root / "proc/stat")
         self._cores = cores
         self._before: list[list[int]] | None = None
 
@@ -39,7 +41,7 @@ class Cpu:
         """
         data = self._file.read()
         if isinstance(data, Missing):
-            return dict.fromkeys(self.metrics, data)
+            return self._all(data)
         readings: dict[str, Reading] = {
             "context_switches": _number(data, b"ctxt"),
             "runnable_tasks": _without_self(_number(data, b"procs_running")),
@@ -59,10 +61,6 @@ class Cpu:
                 self._before = ticks
                 readings.update(shares)
         return readings
-
-    def close(self) -> None:
-        """Close its file."""
-        self._file.close()
 
 
 def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from teho.devices.procfile import ProcFile
+from teho.devices.host.part import Part
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -35,7 +35,7 @@ _STALE = Missing(
 )
 
 
-class PmCounters:
+class PmCounters(Part):
     """Cray's counters of the whole node, as one part of the host.
 
     Args:
@@ -46,9 +46,10 @@ class PmCounters:
     metrics: tuple[str, ...] = tuple(_FILES)
 
     def __init__(self, root: Path, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
         directory = root / "sys/cray/pm_counters"
-        self._files = {metric: ProcFile(directory / name) for metric, (name, _) in _FILES.items()}
-        self._freshness = ProcFile(directory / "freshness")
+        self._files = {metric: self._open(directory / name) for metric, (name, _) in _FILES.items()}
+        self._freshness = self._open(directory / "freshness")
         self._clock = clock
         self._fresh: bytes | Missing | None = None
         self._fresh_at_s = 0.0
@@ -56,13 +57,8 @@ class PmCounters:
     def read(self) -> dict[str, Reading]:
         """Return the present counters, each since its own start."""
         if self._is_stale():
-            return dict.fromkeys(self.metrics, _STALE)
+            return self._all(_STALE)
         return {metric: self._value(metric) for metric in self.metrics}
-
-    def close(self) -> None:
-        """Close all files."""
-        for file in (*self._files.values(), self._freshness):
-            file.close()
 
     def _is_stale(self) -> bool:
         now_s, fresh = self._clock(), self._freshness.read()

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
+from teho.devices.host.part import Part
 from teho.devices.procfile import ProcFile, names_in, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
-__all__ = ["HostEnergy"]
+__all__ = ["HostEnergy", "open_host_energy"]
 
 _METRICS = ("cpu_energy_j", "memory_energy_j", "node_energy_j", "node_power_w")
 
@@ -41,13 +41,17 @@ _NO_POWER = Missing(Reason.FAILED, "the power meter reads 0 W, which no node dra
 _ROOT_ONLY = "since CVE-2020-8694 the kernel lets only root read it, unless the site opens it"
 
 
-class _Energy(Protocol):
-    def read(self) -> dict[str, Reading]: ...
-    def close(self) -> None: ...
+def open_host_energy(root: Path) -> Part:
+    """Return Cray's counters if the node has them, else RAPL and the power meter."""
+    if (root / "sys/cray/pm_counters").is_dir():
+        from teho.devices.host.cray import PmCounters
+
+        return PmCounters(root)
+    return HostEnergy(root)
 
 
-class HostEnergy:
-    """Counters of the whole node: Cray's counters, or RAPL and a power meter.
+class HostEnergy(Part):
+    """RAPL's counters, and the power meter of the node's firmware.
 
     Args:
         root: root of the file system.
@@ -56,51 +60,42 @@ class HostEnergy:
     metrics: tuple[str, ...] = _METRICS
 
     def __init__(self, root: Path) -> None:
-        self._source: _Energy
-        if (root / "sys/cray/pm_counters").is_dir():
-            from teho.devices.host.cray import PmCounters
-
-            self._source = PmCounters(root)
-        else:
-            self._source = _Generic(root)
-
-    def read(self) -> dict[str, Reading]:
-        """Return the energies since a time before the first call, and the present power."""
-        return self._source.read()
-
-    def close(self) -> None:
-        """Close all files."""
-        self._source.close()
-
-
-class _Generic:
-    """RAPL's counters, and the power meter of the node's firmware."""
-
-    def __init__(self, root: Path) -> None:
+        super().__init__()
         powercap = root / "sys/class/powercap"
         by_kind: dict[str, list[_Rapl]] = {}
         for name in sorted(filter(_ZONE.fullmatch, names_in(powercap))):
             # Such as package-0, package-0-die-1, dram. `core` and `uncore` are parts of a package,
             # and `psys` has different meanings on different boards.
             kind = read_text(powercap / name / "name").partition("-")[0]
-            by_kind.setdefault(kind, []).append(_Rapl(powercap / name))
+            size = read_text(powercap / name / "max_energy_range_uj")
+            counter = _Rapl(self._open(powercap / name / "energy_uj"), size)
+            by_kind.setdefault(kind, []).append(counter)
         self._packages = by_kind.get("package", [])
         self._memories = by_kind.get("dram", [])
-        self._meter = _PowerMeter(root)
+        meters = _meters(root / "sys/class/hwmon")
+        self._meter = self._open(meters[0]) if len(meters) == 1 else None
+        self._power: Reading = _no_meter(root, len(meters))
+        self._asked_s = float("-inf")
 
     def read(self) -> dict[str, Reading]:
+        """Return the energies since the first call, and the present power."""
         no_memory = _NO_MEMORY if self._packages else _NO_RAPL
         return {
             "cpu_energy_j": _total(self._packages, _NO_RAPL),
             "memory_energy_j": _total(self._memories, no_memory),
             "node_energy_j": _NO_COUNTER,
-            "node_power_w": self._meter.read(),
+            "node_power_w": self._read_power(),
         }
 
-    def close(self) -> None:
-        for zone in (*self._packages, *self._memories):
-            zone.close()
-        self._meter.close()
+    def _read_power(self) -> Reading:
+        """Return the power in W, at most a second old (hwmon, acpi_power_meter)."""
+        now_s = monotonic()
+        if self._meter is not None and now_s - self._asked_s >= _METER_S:
+            self._asked_s = now_s
+            data = self._meter.read()
+            power_w = data if isinstance(data, Missing) else int(data) / 1e6
+            self._power = _NO_POWER if power_w == 0 else power_w
+        return self._power
 
 
 def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
@@ -115,9 +110,8 @@ def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
 class _Rapl:
     """One counter of RAPL, added up over its wraps: at 200 W it may wrap every 5 minutes."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = ProcFile(folder / "energy_uj")
-        size = read_text(folder / "max_energy_range_uj")
+    def __init__(self, file: ProcFile, size: str) -> None:
+        self._file = file
         self._range_uj = int(size) if size.isdigit() else 0
         self._before: tuple[float, int] | None = None
         self._sum_uj = 0
@@ -143,33 +137,6 @@ class _Rapl:
             grown_uj = wrapped_uj if 0 <= wrapped_uj <= most_uj else value_uj
         self._sum_uj += grown_uj
         return self._sum_uj / 1e6
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _PowerMeter:
-    """The whole node's power, from the firmware through ACPI (hwmon, acpi_power_meter)."""
-
-    def __init__(self, root: Path) -> None:
-        files = _meters(root / "sys/class/hwmon")
-        self._file = ProcFile(files[0]) if len(files) == 1 else None
-        self._answer: Reading = _no_meter(root, len(files))
-        self._asked_s = float("-inf")
-
-    def read(self) -> Reading:
-        """Return the power in W, at most a second old."""
-        now_s = monotonic()
-        if self._file is not None and now_s - self._asked_s >= _METER_S:
-            self._asked_s = now_s
-            data = self._file.read()
-            power_w = data if isinstance(data, Missing) else int(data) / 1e6
-            self._answer = _NO_POWER if power_w == 0 else power_w
-        return self._answer
-
-    def close(self) -> None:
-        if self._file:
-            self._file.close()
 
 
 def _no_meter(root: Path, count: int) -> Missing:

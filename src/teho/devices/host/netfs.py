@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
+from teho.devices.host.part import Part
 from teho.devices.procfile import ProcFile, Total, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -17,14 +18,15 @@ _UNCOUNTED = (b"beegfs", b"ceph", b"cifs", b"gpfs", b"pvfs2", b"smb3", b"wekafs"
 _SERVER_READ, _SERVER_WRITE = 4, 5
 
 
-class NetworkFileSystems:
+class NetworkFileSystems(Part):
     """NFS from /proc/self/mountstats, Lustre from its clients' `stats` files."""
 
     metrics: tuple[str, ...] = ("netfs_read_bytes", "netfs_write_bytes")
 
     def __init__(self, root: Path) -> None:
+        super().__init__()
         self._root = root
-        self._mounts = ProcFile(root / "proc/self/mountstats")
+        self._mounts = self._open(root / "proc/self/mountstats")
         self._superblocks: dict[bytes, str] = {}
         self._lustre: list[ProcFile] = []
         self._read_bytes = Total()
@@ -39,23 +41,18 @@ class NetworkFileSystems:
         """
         data = self._mounts.read()
         if isinstance(data, Missing):
-            return dict.fromkeys(self.metrics, data)
+            return self._all(data)
         counters = self._nfs(data)
         if b" with fstype lustre" in data:
             lustre = self._read_lustre()
             if isinstance(lustre, Missing):
-                return dict.fromkeys(self.metrics, lustre)
+                return self._all(lustre)
             counters.update(lustre)
         if not counters:
-            return dict.fromkeys(self.metrics, _nothing_to_count(data))
+            return self._all(_nothing_to_count(data))
         read = self._read_bytes.add({key: pair[0] for key, pair in counters.items()})
         written = self._write_bytes.add({key: pair[1] for key, pair in counters.items()})
         return dict(zip(self.metrics, (read, written), strict=True))
-
-    def close(self) -> None:
-        """Close its files."""
-        for file in (self._mounts, *self._lustre):
-            file.close()
 
     def _nfs(self, data: bytes) -> dict[str, tuple[int, int]]:
         """Return bytes (read, written) of each NFS file system.
@@ -92,7 +89,7 @@ class NetworkFileSystems:
         if not self._lustre:
             directories = [self._root / name for name in _LUSTRE]
             found = chain.from_iterable(directory.glob("*/stats") for directory in directories)
-            self._lustre = [ProcFile(path) for path in sorted(found)]
+            self._lustre = [self._open(path) for path in sorted(found)]
         if not self._lustre:
             return Missing(
                 Reason.FORBIDDEN,

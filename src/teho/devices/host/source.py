@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from teho.devices.host.cgroup import MemoryCgroup
 from teho.devices.host.cpu import Cpu
 from teho.devices.host.disks import Disks
-from teho.devices.host.energy import HostEnergy
+from teho.devices.host.energy import open_host_energy
 from teho.devices.host.netfs import NetworkFileSystems
 from teho.devices.host.network import Network
+from teho.devices.host.part import Part
 from teho.devices.host.proctree import METRICS as JOB_METRICS
 from teho.devices.host.proctree import ProcessTree
-from teho.devices.procfile import ProcFile, read_text, words_of
+from teho.devices.procfile import read_text, words_of
 from teho.model.device import Device, Reading, Readings
 from teho.model.missing import Missing, Reason
 
@@ -50,15 +50,6 @@ def describe_host(root: Path = Path("/")) -> HostFacts:
     )
 
 
-class _Part(Protocol):
-    """One subject of the host."""
-
-    metrics: tuple[str, ...]
-
-    def read(self) -> dict[str, Reading]: ...
-    def close(self) -> None: ...
-
-
 class HostSource:
     """Every metric of scope `node`, under the device id `node`.
 
@@ -89,7 +80,7 @@ class HostSource:
         self.cgroup_limit_bytes = cgroup.limit_bytes
         self.notes: tuple[str, ...] = network.notes
         # The cgroup is read after the tree, so its `job_memory_bytes` has priority.
-        self._parts: tuple[_Part, ...] = (
+        self._parts: tuple[Part, ...] = (
             Cpu(root, cores),
             _Load(root),
             _NodeMemory(root),
@@ -97,7 +88,7 @@ class HostSource:
             Disks(root),
             NetworkFileSystems(root),
             network,
-            HostEnergy(root),
+            open_host_energy(root),
         )
 
     @property
@@ -137,29 +128,28 @@ class HostSource:
             part.close()
 
 
-class _Load:
+class _Load(Part):
     """The load average of /proc/loadavg."""
 
     metrics: tuple[str, ...] = ("load_1min",)
 
     def __init__(self, root: Path) -> None:
-        self._file = ProcFile(root / "proc/loadavg")
+        super().__init__()
+        self._file = self._open(root / "proc/loadavg")
 
     def read(self) -> dict[str, Reading]:
         data = self._file.read()
         return {"load_1min": data if isinstance(data, Missing) else float(data.split(None, 1)[0])}
 
-    def close(self) -> None:
-        self._file.close()
 
-
-class _NodeMemory:
+class _NodeMemory(Part):
     """The node's memory, from /proc/meminfo (proc(5))."""
 
     metrics: tuple[str, ...] = ("node_memory_used_bytes", "node_cache_bytes")
 
     def __init__(self, root: Path) -> None:
-        self._file = ProcFile(root / "proc/meminfo")
+        super().__init__()
+        self._file = self._open(root / "proc/meminfo")
 
     def read(self) -> dict[str, Reading]:
         """Return used memory, `MemTotal - MemAvailable`, and cache, `Buffers + Cached - Shmem`.
@@ -168,20 +158,15 @@ class _NodeMemory:
         """
         data = self._file.read()
         if isinstance(data, Missing):
-            return dict.fromkeys(self.metrics, data)
+            return self._all(data)
         info = _meminfo(data)
         try:
             used = info[b"MemTotal"] - info[b"MemAvailable"]
             cache = info[b"Buffers"] + info[b"Cached"] - info[b"Shmem"]
         except KeyError as error:
             line = error.args[0].decode()
-            return dict.fromkeys(
-                self.metrics, Missing(Reason.UNSUPPORTED, f"no {line} in /proc/meminfo")
-            )
+            return self._all(Missing(Reason.UNSUPPORTED, f"no {line} in /proc/meminfo"))
         return dict(zip(self.metrics, (max(0, used), max(0, cache)), strict=True))
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _meminfo(data: bytes) -> dict[bytes, int]:
