@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from teho.model.device import Device, DeviceSource
 
-__all__ = ["VENDORS", "open_gpus", "other_devices", "versions_of", "visible_variables"]
+__all__ = [
+    "VENDORS",
+    "open_gpus",
+    "other_devices",
+    "selection",
+    "versions_of",
+    "visible_variables",
+]
 
 
 def _find_vendors() -> dict[str, Vendor]:
@@ -66,6 +73,15 @@ def other_devices(vendor: str, root: Path, known: Sequence[Device]) -> tuple[Dev
 def versions_of(vendor: str, root: Path) -> dict[str, str]:
     """Return the known versions of a vendor's driver and libraries."""
     return {name: text for name, text in VENDORS[vendor].versions(root) if text}
+
+
+def selection(devices: Sequence[Device]) -> str:
+    """Return assignments of variables that show a program only these devices of one vendor."""
+    vendor = VENDORS[devices[0].vendor]
+    is_mig = any(device.parent_id for device in devices)
+    shown = ",".join(device.id if is_mig else str(device.index) for device in devices)
+    order = "" if is_mig else vendor.index_order
+    return f"{order} {vendor.visible_variables[0]}={shown}".strip()
 
 
 def visible_variables() -> tuple[str, ...]:

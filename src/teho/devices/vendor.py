@@ -48,6 +48,12 @@ class Vendor(NamedTuple):
     """Pattern for the device files of its GPUs in `/dev`."""
     short_counters: frozenset[str] = frozenset()
     """Architectures whose energy counter starts again from 0 every few minutes."""
+    index_order: str = ""
+    """Assignment with which the runtime counts GPUs like `Device.index`; empty: it always does."""
+    cache_variables: tuple[str, ...] = ()
+    """Variables with folders in which the vendor's libraries keep compiled code."""
+    power_windows_s: tuple[tuple[str, float], ...] = ()
+    """Beginning of an architecture, and the time over which its driver averages the power."""
     order: int = 100
     """Vendors are asked and listed in this order."""
 

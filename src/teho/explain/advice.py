@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from teho.devices.sources import selection
 from teho.explain.context import NodeGpu, allocation_of
 from teho.model.allocation import Allocation
 from teho.model.run import Run
@@ -36,13 +37,7 @@ def use_gpus(scheduler: str | None, used: Sequence[NodeGpu], nodes_held: int) ->
     fewer = len(nodes_used) if len(nodes_used) < nodes_held else None
     if own := scheduler_or_none(scheduler).advice.use_gpus(per_node, fewer):
         return own
-    if any(of.gpu.device.vendor == "amd" for of in used):
-        return f"set `ROCR_VISIBLE_DEVICES={','.join(str(of.gpu.device.index) for of in used)}`"
-    if any(of.gpu.device.parent_id for of in used):
-        return f"set `CUDA_VISIBLE_DEVICES={','.join(of.gpu.device.id for of in used)}`"
-    # The driver's own index counts by PCI address, CUDA by speed unless it is told otherwise.
-    places = ",".join(str(of.gpu.device.index) for of in used)
-    return f"set `CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={places}`"
+    return f"set `{selection([of.gpu.device for of in used])}`"
 
 
 def process_for_each(scheduler: str | None, node: NodeSummary, nodes_held: int) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Union
 
 import msgspec
 
+from teho.devices.sources import VENDORS
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 from teho.model.summary import Figure, GpuEnergy, GpuSummary, NodeSummary, Stat
@@ -39,11 +40,8 @@ _STUCK_SHARE = 0.95
 _COVERED_SHARE = 0.95
 """Power that was seen for less of the time says nothing about the counter."""
 
-_WINDOWS_S = {"6.": 0.01, "7.0": 0.01, "8.0": 0.025, "9.": 0.025}
-"""Over how long a power reading is averaged, by the beginning of the CUDA compute capability: the
-data of "Part-time Power Measurements" for Pascal, Volta, GA100 and GH100 (instant)."""
 _WINDOW_S = 1.0
-"""The same for all others: the longest window that is known, of GA10x and Ada."""
+"""Time over which power is averaged if it is not known: the longest known, of GA10x and Ada."""
 
 _NOT_LOOKED_AT = Missing(Reason.UNRECORDED, "not among the metrics looked at")
 _NO_POWER_OF_ITS_OWN = Missing(
@@ -190,11 +188,9 @@ def _chance(device: Device, power: Stat | None, seen: EnergyReadings) -> Figure:
 
 
 def _window_s(device: Device) -> float:
-    if device.vendor != "nvidia":
-        return _WINDOW_S
-    known = (
-        window for start, window in _WINDOWS_S.items() if device.architecture.startswith(start)
-    )
+    vendor = VENDORS.get(device.vendor)
+    windows = vendor.power_windows_s if vendor else ()
+    known = (window for start, window in windows if device.architecture.startswith(start))
     return next(known, _WINDOW_S)
 
 

@@ -15,6 +15,7 @@ VENDOR = Vendor(
     # HIP counts only the GPUs that ROCr has selected by the first variable.
     visible_variables=("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
     device_files="kfd",
+    cache_variables=("MIOPEN_USER_DB_PATH",),
     short_counters=frozenset({"gfx908"}),
     order=2,
 )

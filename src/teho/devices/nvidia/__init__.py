@@ -14,5 +14,10 @@ VENDOR = Vendor(
     versions=loading(f"{__name__}.inventory", "versions"),
     visible_variables=("CUDA_VISIBLE_DEVICES",),
     device_files="nvidia[0-9]*",
+    # CUDA counts the fastest GPU first by default.
+    index_order="CUDA_DEVICE_ORDER=PCI_BUS_ID",
+    cache_variables=("CUDA_CACHE_PATH",),
+    # Data of "Part-time Power Measurements" for Pascal, Volta, GA100 and GH100 (instant).
+    power_windows_s=(("6.", 0.01), ("7.0", 0.01), ("8.0", 0.025), ("9.", 0.025)),
     order=1,
 )
