@@ -142,10 +142,7 @@ def _json(text: str) -> Listing | None:
         actions = content.get("actions")  # of `conda create --json`
         content = content.get("packages", actions.get("LINK") if isinstance(actions, dict) else ())
     rows = list(content.values()) if isinstance(content, dict) else content  # an older conda-lock
-    if not isinstance(rows, list):
-        return None
-    packages = [one for row in rows if isinstance(row, dict) and (one := package_of(row))]
-    return Listing("JSON list", packages) if packages else None
+    return _of_rows(rows, "JSON list")
 
 
 def _toml(text: str) -> Listing | None:
@@ -154,11 +151,14 @@ def _toml(text: str) -> Listing | None:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
         return None
-    rows = content.get("packages") or content.get("package")
+    return _of_rows(content.get("packages") or content.get("package"), "lock file")
+
+
+def _of_rows(rows: object, form: str) -> Listing | None:
     if not isinstance(rows, list):
         return None
     packages = [one for row in rows if isinstance(row, dict) and (one := package_of(row))]
-    return Listing("lock file", packages) if packages else None
+    return Listing(form, packages) if packages else None
 
 
 def package_of(record: dict[str, Any]) -> Package | None:
