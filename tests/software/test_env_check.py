@@ -89,8 +89,8 @@ def test_what_is_not_known_is_said_and_never_called_fine() -> None:
     ("lines", "claimed", "gap"),
     [
         ("torch==2.14.0+cu126\n", True, ""),
-        ("torch==1.7.1+cu92\n", False, "which one CUDA 9.2 needs is not known"),
-        ("tensorflow-gpu==2.10.0\n", False, "for which CUDA it is built is not known"),
+        ("torch==1.7.1+cu92\n", False, "the lowest version for CUDA 9.2 is not known"),
+        ("tensorflow-gpu==2.10.0\n", False, "the build's CUDA is not known"),
     ],
 )
 def test_a_driver_that_could_not_be_judged_is_not_called_fine(
@@ -260,7 +260,7 @@ def test_without_a_driver_nothing_is_claimed_of_it(stub: Path, tmp_path: Path, t
     environment = nvml_stub.environment(stub, nvml_stub.SCENARIOS / "no_driver.txt")
     done = teho("env", "check", tmp_path / "freeze.txt", env=environment)
     assert done.returncode == 0
-    assert "? Driver: it is not known for the compute nodes" in done.stdout
+    assert "? Driver: not known for the compute nodes" in done.stdout
     assert "the driver runs it" not in done.stdout
 
 

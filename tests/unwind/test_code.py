@@ -420,5 +420,5 @@ def test_a_name_or_table_that_is_none_is_refused(version: tuple[int, int]) -> No
         read_code(memory, layout, 1 << 40, version)
     for kind in (b"codec", b"cod", b"function"):
         other = code_in(memory, version, [good] * 3, table, kind)
-        with pytest.raises(UnwindError, match="code is not there"):
+        with pytest.raises(UnwindError, match="does not point to a function"):
             read_code(memory, layout, other, version)

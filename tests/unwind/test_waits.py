@@ -204,7 +204,7 @@ def test_a_process_that_has_ended_is_refused(program: Callable[..., Program]) ->
         assert waits.times() is None
         # What was read before can still be asked about.
         assert isinstance(waits.state(call), State)
-    with pytest.raises(UnwindError, match="what it waits for cannot be read"):
+    with pytest.raises(UnwindError, match="its system calls cannot be read"):
         Waits(running.pid, memory)
 
 

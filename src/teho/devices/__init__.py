@@ -1,1 +1,1 @@
-"""What one node can be asked: the host, and GPUs. Each vendor of GPUs is one folder."""
+"""Readings of one node: the host, and its GPUs. Each vendor of GPUs is one folder."""

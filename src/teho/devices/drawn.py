@@ -1,4 +1,4 @@
-"""What GPUs drew between two readings of their counters, and how exact that is."""
+"""Energy of GPUs between two readings of their counters, and its error."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Drawn", "Energy", "lacking_words", "tick_error_percent"]
 _TICK_S = 0.1
 """NVML's counter advances about every 100 ms."""
 _EXACT_S = 10.0
-"""From this time on a tick at either end makes less than 2 % of the energy."""
+"""From this time on, one tick at each end is less than 2 % of the energy."""
 
 
 class Drawn(NamedTuple):
-    """What one GPU drew."""
+    """The energy of one GPU."""
 
     position: int
     """0, 1, 2 … among the job's GPUs of this node."""
@@ -25,12 +25,12 @@ class Drawn(NamedTuple):
 
     @property
     def power_w(self) -> float:
-        """The mean."""
+        """Mean power."""
         return self.energy_j / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
 
 class Energy(NamedTuple):
-    """What all GPUs of the job on this node drew."""
+    """The energy of all GPUs of the job on this node."""
 
     gpus: tuple[Drawn, ...]
     is_whole: bool = True
@@ -38,12 +38,12 @@ class Energy(NamedTuple):
 
     @property
     def energy_j(self) -> float:
-        """The sum."""
+        """Sum of the energies."""
         return sum(gpu.energy_j for gpu in self.gpus)
 
     @property
     def power_w(self) -> float:
-        """The sum of the means."""
+        """Sum of the mean powers."""
         return sum(gpu.power_w for gpu in self.gpus)
 
     @property
@@ -53,17 +53,18 @@ class Energy(NamedTuple):
 
 
 def tick_error_percent(gpus: Sequence[Drawn]) -> float | None:
-    """Return by how much the counters' ticks can change the energy; None if it is little."""
+    """Return the error of the energy from the counters' ticks; None if it is small."""
     shortest_s = min((gpu.elapsed_s for gpu in gpus), default=_EXACT_S)
     return None if shortest_s >= _EXACT_S else 100 * 2 * _TICK_S / max(shortest_s, 2 * _TICK_S)
 
 
 def lacking_words(lacking: Mapping[int, Missing]) -> str:
-    """Say of which GPUs there is no energy, and why, each reason once."""
+    """Return a sentence that names the GPUs without energy, each reason once."""
     positions: dict[str, list[str]] = {}
     for position, missing in lacking.items():
         positions.setdefault(missing.detail or str(missing), []).append(str(position))
     parts = [
-        f"GPU{'' if len(of) == 1 else 's'} {', '.join(of)}: {why}" for why, of in positions.items()
+        f"GPU{'' if len(gpus) == 1 else 's'} {', '.join(gpus)}: {why}"
+        for why, gpus in positions.items()
     ]
     return f"no energy from {'; '.join(parts)}"

@@ -1,4 +1,4 @@
-"""The energy counters of the job's GPUs on this node, and nothing else: quick to open and read."""
+"""The energy counters of the job's GPUs on this node. They are quick to open and read."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from teho.model.summary import Figure
 __all__ = ["Meter", "added", "counted_with", "drawn", "without_counter"]
 
 _STUCK_S = 1.0
-"""NVML's counter advances about every 100 ms; ten times that without an advance is not chance."""
-_TURN_S = 60.0
-"""The MI100's counter begins again every 65.5 kJ (`teho.devices.amd.counters`): within a minute it
-would have to draw more than 1 kW, which it cannot."""
-_MAY_HAVE_TURNED = Missing(
+"""NVML's counter advances about every 100 ms. After ten times that without an advance, it is
+stuck."""
+_WRAP_S = 60.0
+"""The MI100's counter starts again from 0 every 65.5 kJ (`teho.devices.amd.counters`). In one
+minute this would need more than 1 kW, which the GPU cannot draw."""
+_MAY_HAVE_WRAPPED = Missing(
     Reason.UNSUPPORTED,
     "this GPU's counter starts again from 0 every few minutes; `teho energy -- COMMAND` adds up "
     "its power",
 )
-_BEGAN_ANEW = Missing(
+_STARTED_AGAIN = Missing(
     Reason.FAILED, "the energy counter started again from 0, as it does when the driver is loaded"
 )
 _STUCK = Missing(Reason.FAILED, "the energy counter stands still, though every GPU draws power")
@@ -36,15 +37,15 @@ class Meter:
     """All energy counters of the job's GPUs on this node.
 
     Args:
-        environment: where `CUDA_VISIBLE_DEVICES` and its like are looked up.
-        root: a folder that holds `sys` and `proc`.
+        environment: the program's, with variables such as `CUDA_VISIBLE_DEVICES`.
+        root: a folder that contains `sys` and `proc`.
 
     Attributes:
-        devices: the GPUs, in the order in which the program counts them.
-        notes: sentences about what a reader of the figures has to know.
+        devices: the GPUs, in the program's order.
+        notes: sentences that a reader of the figures needs.
 
     Raises:
-        DeviceError: no GPU of the job's is here; the text says what each vendor's says.
+        DeviceError: this node has no GPU of the job; the text has the reason for each vendor.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ, root: Path = Path("/")) -> None:
@@ -62,18 +63,19 @@ class Meter:
             )
         self.devices = tuple(device for part in self._counters for device in part.devices)
         self.notes = tuple(note for part in self._counters for note in part.notes)
-        # Nobody closes the meter of a function that is measured; the end of a process is one.
+        # A measured function does not close its meter, so garbage collection does. At the end of
+        # the process the kernel does.
         self._closing = weakref.finalize(self, _close, self._counters)
         self._closing.atexit = False
 
     def read(self) -> list[Reading]:
-        """Return the counters as they stand, in J, one for each of `devices`."""
+        """Return the present counters in J, one for each of `devices`."""
         if len(self._counters) == 1:
             return self._counters[0].read()
         return [reading for part in self._counters for reading in part.read()]
 
     def close(self) -> None:
-        """Let go of the devices; safe to call twice."""
+        """Close the devices; can be called twice."""
         self._closing()
 
 
@@ -89,7 +91,7 @@ def _open(vendor: Vendor, environment: Mapping[str, str], root: Path) -> EnergyC
 
 
 class _OfSource:
-    """The counters of a vendor whose source reads them only with everything else."""
+    """The counters of a vendor whose source reads them only with all other metrics."""
 
     def __init__(self, source: DeviceSource) -> None:
         self._source = source
@@ -106,9 +108,10 @@ class _OfSource:
 def drawn(
     devices: Sequence[Device], before: Sequence[Reading], after: Sequence[Reading], elapsed_s: float
 ) -> list[Figure]:
-    """Return what each counter grew by between two readings of one meter, in J.
+    """Return the increase of each counter between two readings of a meter, in J.
 
-    A counter that fell, stood still for more than a second, or may have turned over has no figure.
+    The figure is missing if a counter fell, did not advance for more than a second, or may have
+    wrapped.
     """
     return [
         _grown(device, old, new, elapsed_s)
@@ -121,39 +124,39 @@ def _grown(device: Device, old: Reading, new: Reading, elapsed_s: float) -> Figu
         return old
     if isinstance(new, Missing):
         return new
-    if elapsed_s > _TURN_S and _turns(device):
-        return _MAY_HAVE_TURNED
+    if elapsed_s > _WRAP_S and _wraps_early(device):
+        return _MAY_HAVE_WRAPPED
     if isinstance(old, list) or isinstance(new, list) or new < old:
-        return _BEGAN_ANEW
+        return _STARTED_AGAIN
     if new == old and elapsed_s > _STUCK_S:
         return _STUCK
     return float(new - old)
 
 
-def _turns(device: Device) -> bool:
-    """Return whether a counter begins again so soon that two readings do not show its growth."""
+def _wraps_early(device: Device) -> bool:
+    """Return whether a counter wraps so early that two readings do not give its increase."""
     vendor = VENDORS.get(device.vendor)
     return vendor is not None and device.architecture in vendor.short_counters
 
 
 def without_counter(devices: Sequence[Device], readings: Sequence[Reading]) -> dict[int, Missing]:
-    """Return why two readings of a counter will not tell a device's energy: place -> reason."""
+    """Return why two readings of a counter do not give a device's energy: place -> reason."""
     figures: list[Figure] = [
         reading if isinstance(reading, Missing) else 0.0 for reading in readings
     ]
     elsewhere = counted_with(devices, figures)
     reasons = {
-        place: figure if isinstance(figure, Missing) else _MAY_HAVE_TURNED
+        place: figure if isinstance(figure, Missing) else _MAY_HAVE_WRAPPED
         for place, (device, figure) in enumerate(zip(devices, figures, strict=True))
-        if isinstance(figure, Missing) or _turns(device)
+        if isinstance(figure, Missing) or _wraps_early(device)
     }
     return {place: reason for place, reason in reasons.items() if place not in elsewhere}
 
 
 def counted_with(devices: Sequence[Device], figures: Sequence[Figure]) -> dict[int, int]:
-    """Tell whose energy is in another one's figure: place -> place of that other one.
+    """Return the devices whose energy another device reports: place -> place of that device.
 
-    Two dies of an MI250X have one counter, which one of them reports.
+    The two dies of an MI250X have one counter, and one die reports it.
     """
     if all(device.package_id is None for device in devices):
         return {}
@@ -169,7 +172,7 @@ def counted_with(devices: Sequence[Device], figures: Sequence[Figure]) -> dict[i
 
 
 def added(devices: Sequence[Device], figures: Sequence[Figure]) -> Figure:
-    """Add up energies, each package once; a sum that lacks a part is missing."""
+    """Return the sum of energies, each package once; missing if a part is missing."""
     twice = counted_with(devices, figures)
     parts = [figure for place, figure in enumerate(figures) if place not in twice]
     missing = [part for part in parts if isinstance(part, Missing)]

@@ -1,7 +1,7 @@
-"""Kernel files that are read again and again, and counters that are added up.
+"""Files in /proc and /sys that are read repeatedly, and sums of counters.
 
-Opening a file under /proc costs more than reading it; a file kept open and read
-with `pread` is made again by the kernel at every read from offset 0.
+Opening a file in /proc takes longer than reading it. If a file stays open, the kernel creates its
+content again at every `pread` from offset 0.
 """
 
 from __future__ import annotations
@@ -13,9 +13,20 @@ from pathlib import Path
 
 from teho.model.missing import Missing, Reason
 
-__all__ = ["ProcFile", "Total", "missing_because", "read_text", "unescape", "words_of"]
+__all__ = [
+    "ProcFile",
+    "Total",
+    "has_host_pids",
+    "missing_because",
+    "names_in",
+    "read_text",
+    "unescape",
+    "words_of",
+]
 
 _CHUNK = 1 << 16
+_HOST_PIDS = "pid:[4026531836]"
+"""The host's PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 _REASONS = {
     errno.EACCES: Reason.FORBIDDEN,
     errno.EPERM: Reason.FORBIDDEN,
@@ -31,23 +42,39 @@ _REASONS = {
 
 
 def missing_because(error: OSError, path: str | Path) -> Missing:
-    """Return why a file did not read, as a value."""
+    """Return a missing value that says why a file cannot be read."""
     reason = _REASONS.get(error.errno or 0, Reason.FAILED)
     return Missing(reason, f"{path}: {os.strerror(error.errno or 0)}")
 
 
 def read_text(path: Path) -> str:
-    """Return a small file's text, stripped; empty if it does not read."""
+    """Return a small file's text, stripped; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
 
-def words_of(data: bytes, name: bytes) -> list[bytes]:
-    """Return the words behind a name that begins a line; empty if no line begins with it.
+def names_in(directory: str | Path) -> list[str]:
+    """Return the names in a folder; empty if it cannot be listed."""
+    try:
+        return os.listdir(directory)  # noqa: PTH208 - names are wanted
+    except OSError:
+        return []
 
-    To split all lines of 256 cores would cost more.
+
+def has_host_pids(root: str) -> bool | None:
+    """Return whether this process has the host's process ids; None if that is not known."""
+    try:
+        return os.readlink(f"{root}/proc/self/ns/pid") == _HOST_PIDS  # noqa: PTH115
+    except OSError:
+        return None
+
+
+def words_of(data: bytes, name: bytes) -> list[bytes]:
+    """Return the words after a name at the beginning of a line; empty if no line has it.
+
+    This is faster than splitting all lines of 256 cores.
     """
     name += b" "
     start = 0 if data.startswith(name) else data.find(b"\n" + name) + 1
@@ -75,12 +102,12 @@ class ProcFile:
         self._fd = -1
 
     def read(self) -> bytes | Missing:
-        """Return the whole content as it is now, or why it does not read."""
+        """Return the whole present content, or why it cannot be read."""
         try:
             if self._fd < 0:
                 self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             data = os.pread(self._fd, _CHUNK, 0)
-            # One read returns about a page of a file with many records, however much is asked.
+            # For a file with many records, one read returns about a page, whatever its size.
             while more := os.pread(self._fd, _CHUNK, len(data)):
                 data += more
         except OSError as error:
@@ -89,24 +116,24 @@ class ProcFile:
         return data
 
     def close(self) -> None:
-        """Close it; the next read opens it again."""
+        """Close the file; the next read opens it again."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 class Total:
-    """The sum of counters that come, go and start again; it never falls."""
+    """The sum of counters that may appear, disappear and start again from 0. It never falls."""
 
     def __init__(self) -> None:
         self._sum = 0
         self._last: dict[str, int] = {}
 
     def add(self, counters: Mapping[str, int]) -> int:
-        """Take the counters' present state and return the sum of all that they counted.
+        """Add the present state of the counters, and return the sum.
 
-        One that fell has started again (a reset, a new mount), one that is gone
-        keeps what it had counted.
+        A counter that fell has started again (a reset, a new mount). A counter that is gone keeps
+        its count.
         """
         for key, value in counters.items():
             last = self._last.get(key, 0)

@@ -1,6 +1,6 @@
-"""Every vendor's GPUs of this node. A vendor is a folder beside this file with a `VENDOR`.
+"""All GPUs of this node. A vendor is a folder in this package whose `__init__.py` has a `VENDOR`.
 
-Only the standard library is loaded before a vendor is asked.
+Finding the vendors loads only the standard library.
 """
 
 from __future__ import annotations
@@ -18,22 +18,26 @@ if TYPE_CHECKING:
 
     from teho.model.device import Device, DeviceSource
 
-__all__ = ["VENDORS", "open_gpus", "other_devices", "versions_of", "visible_variables"]
+__all__ = [
+    "VENDORS",
+    "open_gpus",
+    "other_devices",
+    "selection",
+    "versions_of",
+    "visible_variables",
+]
 
 
 def _find_vendors() -> dict[str, Vendor]:
-    # Not pkgutil: it loads `inspect`, on each node and in each task.
+    # Not pkgutil, because it loads `inspect` on each node and in each task.
     packages = [
         import_module(f"{devices.__name__}.{path.parent.name}")
         for folder in devices.__path__
         for path in Path(folder).glob("*/__init__.py")
     ]
-    found = [package.VENDOR for package in packages if hasattr(package, "VENDOR")]
-    return {vendor.name: vendor for vendor in sorted(found, key=_order)}
-
-
-def _order(vendor: Vendor) -> tuple[int, str]:
-    return vendor.order, vendor.name
+    found: list[Vendor] = [package.VENDOR for package in packages if hasattr(package, "VENDOR")]
+    found.sort(key=lambda vendor: (vendor.order, vendor.name))
+    return {vendor.name: vendor for vendor in found}
 
 
 VENDORS = _find_vendors()
@@ -43,7 +47,7 @@ VENDORS = _find_vendors()
 def open_gpus(
     environment: Mapping[str, str], root: Path = Path("/")
 ) -> tuple[list[DeviceSource], list[DeviceError]]:
-    """Open all GPUs of the job; if a vendor has none here, return why instead."""
+    """Open all GPUs of the job. Also return an error for each vendor without GPUs of the job."""
     sources: list[DeviceSource] = []
     refusals: list[DeviceError] = []
     for vendor in VENDORS.values():
@@ -55,23 +59,32 @@ def open_gpus(
 
 
 def other_devices(vendor: str, root: Path, known: Sequence[Device]) -> tuple[Device, ...]:
-    """Return the vendor's GPUs that are here and not among those known.
+    """Return a vendor's GPUs on this node, without the known ones.
 
     Args:
         vendor: such as `nvidia`.
-        root: a folder that holds `sys`.
-        known: the job's own.
+        root: a folder that contains `sys`.
+        known: the job's GPUs.
     """
     ids = {device.id for device in known}
     return tuple(device for device in VENDORS[vendor].all_gpus(root) if device.id not in ids)
 
 
 def versions_of(vendor: str, root: Path) -> dict[str, str]:
-    """Return the versions of a vendor's driver and libraries, as far as they are known."""
+    """Return the known versions of a vendor's driver and libraries."""
     return {name: text for name, text in VENDORS[vendor].versions(root) if text}
 
 
+def selection(devices: Sequence[Device]) -> str:
+    """Return assignments of variables that show a program only these devices of one vendor."""
+    vendor = VENDORS[devices[0].vendor]
+    is_mig = any(device.parent_id for device in devices)
+    shown = ",".join(device.id if is_mig else str(device.index) for device in devices)
+    order = "" if is_mig else vendor.index_order
+    return f"{order} {vendor.visible_variables[0]}={shown}".strip()
+
+
 def visible_variables() -> tuple[str, ...]:
-    """Return the variables by which any vendor's runtime selects GPUs."""
+    """Return the variables with which the vendors' runtimes select GPUs."""
     names = (name for vendor in VENDORS.values() for name in vendor.visible_variables)
     return tuple(dict.fromkeys(names))

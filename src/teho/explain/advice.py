@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from teho.devices.sources import VENDORS
+from teho.devices.sources import selection
 from teho.explain.context import allocation_of
 from teho.explain.places import NodeGpu
 from teho.model.allocation import Allocation
@@ -38,14 +38,7 @@ def use_gpus(scheduler: str | None, used: Sequence[NodeGpu], node_count: int) ->
     fewer = len(nodes_used) if len(nodes_used) < node_count else None
     if option := scheduler_or_none(scheduler).advice.use_gpus(per_node, fewer):
         return option
-    devices = [gpu.gpu.device for gpu in used]
-    vendor = VENDORS.get(devices[0].vendor)
-    if vendor is None or not vendor.visible_variables:
-        return "hide the other GPUs from the program"
-    if any(device.parent_id for device in devices):
-        return f"set `{vendor.visible_variables[0]}={','.join(device.id for device in devices)}`"
-    indices = ",".join(str(device.index) for device in devices)
-    return f"set `{f'{vendor.index_order} {vendor.visible_variables[0]}'.strip()}={indices}`"
+    return f"set `{selection([gpu.gpu.device for gpu in used])}`"
 
 
 def process_for_each(scheduler: str | None, node: NodeSummary, node_count: int) -> str:

@@ -1,4 +1,4 @@
-"""Forked children of this process, which do some work and end."""
+"""Forked child processes that do some work and end."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _LONGEST_PROBLEM_BYTES = 4096
 
 
 def fork_child(work: Callable[[], object]) -> int:
-    """Start a child that does some work, and return its process id.
+    """Start a child process that does some work, and return its process id.
 
-    The child ends when the work ends: with exit code 0, or 1 if the work raised an exception. It
-    runs no exit handlers and flushes no files, because those belong to the parent.
+    The exit code is 0, or 1 if the work raised an exception. The child runs no exit handlers and
+    flushes no files, because those belong to the parent.
 
     Raises:
         OSError: no process can be started.
     """
     with warnings.catch_warnings():
-        # Python 3.12 warns if there are other threads. Those of Teho only wait, for signals or in
-        # Arrow's allocator: they hold no lock that the child could need.
+        # Python 3.12 warns if there are other threads. Teho's other threads only wait, for signals
+        # or in Arrow's allocator. They have no lock that the child could need.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
@@ -42,14 +42,14 @@ def fork_child(work: Callable[[], object]) -> int:
 
 
 def wait_for_exit(pid: int, until_s: float) -> int | None:
-    """Wait for the end of a child, and return its wait status; None if it has not ended in time.
+    """Wait until a child ends, and return its wait status; None if it has not ended in time.
 
     Args:
         pid: the child.
         until_s: when to give up, by the monotonic clock.
 
     Raises:
-        ChildProcessError: its end was seen before.
+        ChildProcessError: the child was already waited for.
     """
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -61,7 +61,7 @@ def wait_for_exit(pid: int, until_s: float) -> int | None:
 
 
 def detach_streams(keep: Collection[int]) -> None:
-    """Let go of the user's streams and files, so that a pipe closes when the program closes it."""
+    """Close the user's streams and files. Then a pipe ends when the program closes it."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
@@ -69,7 +69,7 @@ def detach_streams(keep: Collection[int]) -> None:
 
 
 def close_descriptors(keep: Collection[int]) -> None:
-    """Close all files that this process has inherited, except its streams and these."""
+    """Close all inherited files, except the standard streams and those to keep."""
     for descriptor in [int(entry.name) for entry in os.scandir("/proc/self/fd")]:
         if descriptor > 2 and descriptor not in keep:
             with contextlib.suppress(OSError):
@@ -77,10 +77,10 @@ def close_descriptors(keep: Collection[int]) -> None:
 
 
 class Child:
-    """Work in a forked process, whose memory goes with it."""
+    """Work in a forked process. Its memory is freed when it ends."""
 
     def __init__(self, work: Callable[[], object]) -> None:
-        """Begin the work at once.
+        """Start the work.
 
         Raises:
             OSError: no process can be started.
@@ -96,7 +96,7 @@ class Child:
             os.close(write_end)
 
     def ended(self) -> bool:
-        """Return whether the work is over, without waiting for it."""
+        """Return whether the work has ended, without waiting for it."""
         if self._problem is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
@@ -104,7 +104,7 @@ class Child:
         return self._problem is not None
 
     def join(self) -> str:
-        """Wait for the end of the work; return what went wrong, or an empty string."""
+        """Wait until the work ends; return what went wrong, or an empty string."""
         if self._problem is None:
             self._reap(os.waitpid(self._pid, 0)[1])
         return self._problem or ""
@@ -118,7 +118,7 @@ class Child:
 
 
 def _report(work: Callable[[], object], write_end: int) -> None:
-    """Do the work; if it raises an exception, write it to the parent as one line."""
+    """Do the work. If it raises an exception, send the parent its text."""
     try:
         work()
     except BaseException as error:

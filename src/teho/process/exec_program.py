@@ -1,6 +1,6 @@
-"""Becoming another program, with the shell's words and exit codes where that fails.
+"""Replace this process by a program, with the shell's messages and exit codes on failure.
 
-It stands between ten thousand tasks and their programs, and loads next to nothing.
+This module runs before the program in each of up to ten thousand tasks, so it imports very little.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def restore_signals() -> None:
     """Undo what Python does to signals at its start."""
     import _signal  # `signal` itself loads `enum`
 
-    # It ignores these two; programs expect to die of them.
+    # Python ignores these two signals, but programs expect to be ended by them.
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
         _signal.signal(number, _signal.SIG_DFL)
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
@@ -36,16 +36,16 @@ def restore_signals() -> None:
 
 
 def exec_program(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Be a program from here on, as if we had never been.
+    """Replace this process by a program.
 
-    As execvp(3) has it, a script without `#!` goes to the shell.
+    As in execvp(3), the shell runs a script without `#!`.
 
     Raises:
-        CannotStart: there is no such command, or it does not execute.
+        CannotStart: the command does not exist, or cannot be executed.
     """
     try:
         restore_signals()
-        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - it is the purpose
+        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - no shell is wanted
     except OSError as error:
         path = os.fsdecode(error.filename or command[0])
         if error.errno == errno.ENOEXEC and not _is_binary(path):
@@ -56,7 +56,7 @@ def exec_program(command: Sequence[str], environment: Mapping[str, str]) -> NoRe
 
 
 def _explained(name: str, error: OSError, path: str) -> CannotStart:
-    """Return why there is no program; a program that is there cannot itself be what lacks."""
+    """Return why a program did not start. If its file exists, a missing file is its interpreter."""
     lacks = error.errno in {errno.ENOENT, errno.ENOTDIR}
     exists = "/" in path and os.path.exists(path)  # noqa: PTH110 - pathlib loads late
     if lacks:

@@ -1,7 +1,7 @@
-"""A question asked in a process of its own, which is given up where it does not answer in time.
+"""Calls in a separate process, with a deadline.
 
-A thread would not do: one that hangs inside the kernel, in a driver or a file system, keeps its
-whole process from ending.
+A thread is not enough: if a thread hangs inside the kernel, in a driver or a file system, its
+process cannot end.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ __all__ = ["IsolatedCall", "NoAnswer", "answering", "executing"]
 
 _T = TypeVar("_T")
 _ERROR = b"!"
-"""What an answer that is an error begins with; JSON never does."""
+"""First byte of an error. JSON never begins with this byte."""
 _GRACE_S = 5
-"""After its time an asking process ends by itself, where nobody is left to end it."""
+"""Seconds after the deadline at which a call's process ends itself, if its parent is gone."""
 _asking: dict[int, int] = {}
-"""Asking processes whose end was not seen -> the process that they ask for."""
+"""Process of each unfinished call -> the process that started the call."""
 
 
 class NoAnswer(msgspec.Struct, frozen=True):
-    """A call that gave no answer."""
+    """A call without an answer."""
 
     why: str
-    """A sentence that names who was asked."""
+    """A sentence that names what was asked."""
 
 
 class IsolatedCall:
-    """One question, begun at once; its process, and all that it starts, is one process group.
+    """A call that starts at once. Its process and all processes that it starts are one group.
 
     Args:
-        of: who is asked, as a sentence calls it: `the NVIDIA driver`.
-        ask: called in that process with the pipe to write the answer to, as JSON.
-        deadline_s: when it counts as hung.
+        asked: what is asked, for messages: `the NVIDIA driver`.
+        ask: runs in the new process; writes the answer, as JSON, to the pipe that it is given.
+        deadline_s: seconds until the call counts as hung.
     """
 
-    def __init__(self, of: str, ask: Callable[[int], None], deadline_s: float) -> None:
-        self._of = of
+    def __init__(self, asked: str, ask: Callable[[int], None], deadline_s: float) -> None:
+        self._asked = asked
         self._deadline_s = deadline_s
         self._until_s = time.monotonic() + deadline_s
         self._pipe, write_end = os.pipe()
-        # A Ctrl-C in between would leave one behind that is not known, or no group yet.
+        # A Ctrl-C here would leave a process that is not registered, or not a group yet.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             end_s = math.ceil(deadline_s) + _GRACE_S
-            self._pid = fork_child(partial(_ask, of, ask, write_end, mask, end_s))
+            self._pid = fork_child(partial(_ask, asked, ask, write_end, mask, end_s))
             with contextlib.suppress(OSError):
                 os.setpgid(self._pid, self._pid)
             _asking[self._pid] = os.getpid()
@@ -67,7 +67,7 @@ class IsolatedCall:
         os.close(write_end)
 
     def answer(self, form: type[_T]) -> _T | NoAnswer:
-        """Wait for the answer, which is JSON of this form; see `output`."""
+        """Wait for the answer, and decode it from JSON; see `output`."""
         data = self.output()
         if isinstance(data, NoAnswer):
             return data
@@ -75,28 +75,28 @@ class IsolatedCall:
             return msgspec.json.decode(data, type=form)
         except msgspec.MsgspecError:
             shown = data[:60].decode(errors="replace")
-            return NoAnswer(f"{self._of} answered {shown!r}, which Teho does not understand")
+            return NoAnswer(f"{self._asked} answered {shown!r}, which Teho does not understand")
 
     def output(self) -> bytes | NoAnswer:
-        """Wait for what was written; its process is gone then, where it lets itself end."""
+        """Wait for the output. After the deadline the process group is killed."""
         data, in_time = self._listen()
         if not in_time:
             _end(self._pid)
         code = self._exit_code(until_s=self._until_s if in_time else 0.0)
         if not in_time:
-            why = f"{self._of} did not answer within {self._deadline_s:g} s"
+            why = f"{self._asked} did not answer within {self._deadline_s:g} s"
         elif data.startswith(_ERROR):
             why = data[1:].decode(errors="replace")
         elif code < 0:
-            why = f"the process that asked {self._of} was ended by {signal.Signals(-code).name}"
+            why = f"the process that asked {self._asked} was ended by {signal.Signals(-code).name}"
         elif code and not data:
-            why = f"the process that asked {self._of} failed: {code}"
+            why = f"the process that asked {self._asked} failed: {code}"
         else:
             return data
         return NoAnswer(why)
 
     def _exit_code(self, until_s: float) -> int:
-        """Return how the process ended; 0 if it still ends, perhaps inside a driver."""
+        """Return the exit code; 0 if the process has not ended yet, perhaps inside a driver."""
         status = wait_for_exit(self._pid, until_s)
         if status is None:
             return 0
@@ -125,14 +125,14 @@ def _end(group: int) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """End what was not waited for: Ctrl-C does not reach a process group of its own."""
+    """End all unfinished calls, because Ctrl-C does not reach other process groups."""
     for group, asker in tuple(_asking.items()):
         if asker == os.getpid():
             _end(group)
 
 
 def answering(question: Callable[[], object]) -> Callable[[int], None]:
-    """Return what asks a function, for `IsolatedCall`."""
+    """Return an `ask` for `IsolatedCall` that calls a function and writes its result."""
 
     def ask(write_end: int) -> None:
         data = msgspec.json.encode(question())
@@ -143,7 +143,7 @@ def answering(question: Callable[[], object]) -> Callable[[int], None]:
 
 
 def executing(command: Sequence[str], environment: Mapping[str, str]) -> Callable[[int], None]:
-    """Return what becomes a command, for `IsolatedCall`; its standard output is the answer."""
+    """Return an `ask` for `IsolatedCall` that executes a command; its output is the answer."""
 
     def ask(write_end: int) -> None:
         os.dup2(write_end, 1)
@@ -157,18 +157,18 @@ def executing(command: Sequence[str], environment: Mapping[str, str]) -> Callabl
 
 
 def _ask(
-    of: str,
+    asked: str,
     ask: Callable[[int], None],
     write_end: int,
     mask: Collection[int],
     end_s: int,
 ) -> None:
-    """In the asking process: ask, and write the answer; or why there is none, after `_ERROR`."""
+    """Run in the new process: ask, and write the answer, or `_ERROR` and the reason."""
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     signal.alarm(end_s)
     os.setpgid(0, 0)
-    # What a driver's library prints is not a part of the answer. A process that hangs must not
-    # keep the terminal, or the reader of Teho's output, waiting.
+    # Text that a driver's library prints is not a part of the answer. A hung process must not keep
+    # the terminal or a pipe open.
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nowhere, descriptor)
@@ -183,5 +183,5 @@ def _ask(
         os.write(error_end, _ERROR + error.found.encode())
         raise
     except Exception as error:
-        os.write(error_end, _ERROR + f"asking {of} failed: {error!r}".encode())
+        os.write(error_end, _ERROR + f"asking {asked} failed: {error!r}".encode())
         raise

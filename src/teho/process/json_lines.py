@@ -1,6 +1,6 @@
-"""Messages between processes, through pipes and sockets: one JSON object a line.
+"""Messages between processes, through pipes and sockets: one JSON object per line.
 
-The check of `teho launch` loads this file in the user's own Python: Python 3.8 or later, only the
+`teho launch --check` loads this file in the user's Python, so it needs only Python 3.8 and the
 standard library.
 """
 
@@ -20,23 +20,20 @@ _CHUNK_BYTES = 1 << 16
 
 
 class LineTooLongError(ValueError):
-    """A line has more bytes than the reader allows; the text is how it begins."""
+    """A line has more bytes than the reader allows; the text is its beginning."""
 
 
 def send(descriptor: int, **message: Any) -> None:
-    """Write one message; do not fail if its reader has gone or is too slow."""
-    # An OSError is a full pipe, or a reader that has gone: the message cannot be delivered.
-    try:
+    """Write one message. It is lost if the pipe is full or its reader has closed it."""
+    with contextlib.suppress(OSError):
         os.write(descriptor, json.dumps(message).encode() + b"\n")
-    except OSError:
-        return
 
 
 def send_all(descriptor: int, **message: Any) -> None:
-    """Write one message to a blocking descriptor, and wait until all of it is written.
+    """Write one whole message to a blocking descriptor.
 
     Raises:
-        OSError: the reader has gone.
+        OSError: the reader has closed it.
     """
     rest = json.dumps(message).encode() + b"\n"
     while rest:
@@ -44,8 +41,8 @@ def send_all(descriptor: int, **message: Any) -> None:
 
 
 def wait_for(descriptors: Sequence[int], timeout_s: float | None = None) -> bool:
-    """Wait until one of these has something to read, or has lost its writer; return whether."""
-    # Not select(2): it fails above descriptor 1023, and those are inherited too.
+    """Wait until a descriptor can be read or is at its end; return False after the time-out."""
+    # Not select(2): it fails for descriptors above 1023, which may be inherited.
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
@@ -56,15 +53,15 @@ class LineReader:
     """Reads messages from a descriptor.
 
     Args:
-        descriptor: the reading end; it stays the caller's.
-        parse: makes a message of a line; without it, a line that is not a JSON object becomes
+        descriptor: the reading end; the caller closes it.
+        parse: converts a line to a message; by default, a line that is not a JSON object becomes
             `{"said": line}`.
-        blocking: leave the descriptor in blocking mode, because it is also written to. `read`
-            then waits if nothing has come.
+        blocking: leave the descriptor in blocking mode, because it is also written to. Then
+            `read` waits for data.
         longest_bytes: the longest line that is accepted; None: any length.
 
     Attributes:
-        closed: whether the writer has gone; messages that came before can still be taken.
+        closed: whether the writer has closed its end; earlier messages can still be taken.
     """
 
     def __init__(
@@ -86,17 +83,17 @@ class LineReader:
 
     @property
     def has_messages(self) -> bool:
-        """Whether messages were read that are not taken yet. poll(2) does not report these."""
+        """Whether messages were read but not taken yet; poll(2) does not report these."""
         return bool(self._waiting)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until there is something to read or the writer has gone; return whether."""
+        """Wait for a message or the end of the input; return False after the time-out."""
         if self.has_messages or self.closed:
             return True
         return wait_for([self.descriptor], timeout_s)
 
     def read(self) -> bool:
-        """Read once; return whether there may be more to read.
+        """Read once; return whether there may be more.
 
         Raises:
             LineTooLongError: see `longest_bytes`.
@@ -107,7 +104,7 @@ class LineReader:
         except BlockingIOError:
             return False
         except ConnectionError:
-            chunk = b""  # of a socket, the other side has died
+            chunk = b""  # the other end of a socket has died
         self.closed = not chunk
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if self._longest_bytes is not None and len(self._rest) > self._longest_bytes:
@@ -116,23 +113,23 @@ class LineReader:
         return not self.closed
 
     def take(self) -> list[dict[str, Any]]:
-        """Return the messages that were read, and keep none of them."""
+        """Return and forget all messages that were read."""
         taken = list(self._waiting)
         self._waiting.clear()
         return taken
 
     def take_one(self) -> dict[str, Any]:
-        """Return the oldest message that was read.
+        """Return and forget the oldest message that was read.
 
         Raises:
-            IndexError: there is none.
+            IndexError: no message is waiting.
         """
         return self._waiting.popleft()
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Read until nothing more has come, and yield the messages; not for a blocking descriptor.
+        """Read all that is available, and yield the messages; not for a blocking descriptor.
 
-        Messages that are not taken now are yielded the next time.
+        If the caller stops early, the next call yields the rest.
         """
         while not self.closed and self.read():
             continue

@@ -1,4 +1,4 @@
-"""Work on many things, shared out among processes: threads would wait for Python's lock."""
+"""A parallel `map` with forked processes, because threads would wait for Python's lock."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _FEWEST = 4
-"""Things for each process; for fewer it does not pay to start one."""
+"""Smallest number of items for which starting a process is faster."""
 _MOST = 4
 
 
 def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
-    """Return what a function makes of each thing, in their order.
+    """Return the function's result for each item, in order.
 
-    If this process has threads of its own it does not fork, and does all itself; so it does with
-    the share of a child that comes to nothing.
+    This process does not fork if it has other threads: then it does all the work. It also does
+    again the share of a child that failed.
 
     Args:
         function: without side effects; its results can be pickled.
-        things: to work on.
+        things: the items.
     """
     count = min(_MOST, len(os.sched_getaffinity(0)), len(things) // _FEWEST)
     if count < 2 or threading.active_count() > 1:
@@ -45,7 +45,7 @@ def parallel_map(function: Callable[[T], R], things: Sequence[T]) -> list[R]:
 
 
 class _Share:
-    """A part of the work, done in a child."""
+    """A part of the work, done in a child process."""
 
     def __init__(self, function: Callable[[T], R], things: Sequence[T]) -> None:
         self._end, end = os.pipe()
@@ -53,7 +53,7 @@ class _Share:
         os.close(end)
 
     def results(self) -> list[Any] | None:
-        """Return what it made; None if that is not whole."""
+        """Wait for the child's results; None if it failed."""
         with os.fdopen(self._end, "rb") as answer:
             data = answer.read()
         os.waitpid(self._pid, 0)

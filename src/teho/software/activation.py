@@ -1,4 +1,4 @@
-"""What makes an environment available in a job, by its plan, its path or its name."""
+"""Lines that activate an environment in a job, from its plan, path or name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def activation_of(text: str, cluster: Cluster) -> Software:
     """Return the lines that activate an environment on a cluster, as software of a job's script.
 
     Args:
-        text: a file that `teho env plan --format json` wrote; a container (`.sif`); a directory
-            with a virtual environment, or one of conda or tykky; or the name of one of conda.
-        cluster: where the job runs.
+        text: a file from `teho env plan --format json`; a container (`.sif`); the directory of a
+            virtual, conda or tykky environment; or the name of a conda environment.
+        cluster: the cluster of the job.
 
     Raises:
-        InputError: it is none of these, or a plan for another cluster.
+        InputError: the text is something else, or a plan for another cluster.
     """
     found = _activation(text, cluster)
     return Software(
@@ -76,7 +76,7 @@ def _of_plan(path: Path, cluster: Cluster) -> Activation:
 
 
 def _of_directory(path: Path, environments: Environments) -> Activation:
-    """Tell what a directory is by what is in it."""
+    """Return the lines for a directory; its files show the kind of environment."""
     whole = bash_word(str(path.absolute()))
     if (path / "bin" / "activate").is_file() and not (path / "conda-meta").is_dir():
         activate = f"source {bash_word(str(path.absolute() / 'bin' / 'activate'))}"

@@ -1,4 +1,4 @@
-"""Telling a GPU build from a CPU build, by what a package says and what stands beside it."""
+"""Recognises GPU and CPU builds, from a package's name and version and from other packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FRAMEWORKS: dict[str, Framework] = {
     "tensorflow-cpu-aws": "tensorflow", "tf-nightly": "tensorflow", "tf-nightly-cpu": "tensorflow",
     "jaxlib": "jax", "cupy": "cupy", "cupy-core": "cupy",
 }  # fmt: skip
-"""Packages that are a framework, or its compiled part, by the names of pip and conda."""
+"""Name of a package in pip or conda -> the framework that it is, or is the compiled part of."""
 _CPU_NAMES = re.compile(r"(tensorflow|tf-nightly|pytorch)-(cpu|intel)(-aws)?")
 _CUPY = re.compile(r"cupy-(cuda|rocm)-?(\d[\dx-]*)")
 _PLUGIN = re.compile(r"jax-(cuda|rocm)(\d+)-(?:plugin|pjrt)")
@@ -30,23 +30,23 @@ _ROCM = re.compile(r"(?:^|[_.+-])(?:rocm|hip)_?(\d+(?:\.\d+)*)")
 _XPU = re.compile(r"(?:^|[_.+-])xpu(?:$|[_.+-])")
 _CPU = re.compile(r"(?:^|[_.+-])(?:cpu|mkl|eigen|openblas)(?:$|[_.+-])")
 _GPU = re.compile(r"(?:^|[_.+-])gpu(?:$|[_.+-])")
-# From CUDA 13 on, NVIDIA's wheels carry no CUDA version in their names.
+# From CUDA 13 on, the names of NVIDIA's wheels have no CUDA version.
 _RUNTIME = re.compile(r"nvidia-cuda-runtime(-cu\d+)?|cuda-version|cuda-cudart|cudatoolkit")
 _CUDNN = re.compile(r"nvidia-cudnn-cu\d+|cudnn|libcudnn")
 _NCCL = re.compile(r"nvidia-nccl-cu\d+|nccl")
 
 
 def build_of(name: str, version: str, build: str = "", local: str = "") -> Build:
-    """Tell what one package was built for, by its own name, version and build string alone.
+    """Return what a package was built for, from its name, version and build string.
 
     Args:
-        name: of the package, as pip or conda has it.
-        version: with its local part or without.
+        name: the package's name in pip or conda.
+        version: with or without its local part.
         build: conda's build string, such as `cpu_mkl_py313hbc6f0e9_102`.
-        local: the local part of the version where it stands apart, such as `cu126`.
+        local: the local part of the version if it is not in `version`, such as `cu126`.
 
     Returns:
-        Kind `unknown` where neither tells; `builds_of` looks at the packages beside it too.
+        Kind `unknown` if they do not show it. `builds_of` also reads the other packages.
     """
     plain = name.lower().replace("_", "-")
     version, _, own = version.partition("+")
@@ -83,12 +83,12 @@ def build_of(name: str, version: str, build: str = "", local: str = "") -> Build
 
 
 def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = None) -> list[Build]:
-    """Tell what each framework among packages was built for.
+    """Return what each framework among packages was built for.
 
     Args:
-        packages: all of one environment: what stands beside a framework may tell.
-        facts: what files of the installed packages say, as `what_is_installed.py` reads it:
-            by name of the package, such as `torch`, its kind and toolkit (`cuda 12.6`, `cpu`).
+        packages: all packages of an environment, because others may show it.
+        facts: kind and toolkit (`cuda 12.6`, `cpu`) by name of the package, such as `torch`, from
+            files of the installed packages; see `what_is_installed.py`.
     """
     everything = list(packages)
     found = []
@@ -102,7 +102,7 @@ def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = Non
             told = _known(told, kind, toolkit, f"its own files say {said}")
         elif told.kind == "unknown" or told.framework == "jax":
             told = _beside(told, package, everything)
-        # conda's `pytorch-cpu` only asks for `pytorch`; pip's `tensorflow-cpu` is one of its own.
+        # conda's `pytorch-cpu` only requires `pytorch`. pip's `tensorflow-cpu` is the framework.
         meta = "gpu|core|cpu" if package.origin == "conda" else "gpu|core"
         whole = re.sub(f"-({meta})$", "", package.name)
         if whole == package.name or not _has(everything, whole):
@@ -111,31 +111,31 @@ def builds_of(packages: Iterable[Package], facts: Mapping[str, str] | None = Non
 
 
 def runtime_of(packages: Sequence[Package]) -> str:
-    """Return the version of CUDA's run time that is installed; empty if none is."""
+    """Return the installed version of CUDA's run time; empty if not installed."""
     named = [one for one in packages if _RUNTIME.fullmatch(one.name)]
-    # The metapackage names the toolkit; cudart's own version agrees as far as that goes.
+    # The metapackage has the version of the toolkit. The version of cudart begins with the same.
     named.sort(key=lambda one: one.name != "cuda-version")
     return ".".join(map(str, numbers(named[0].version)[:2])) if named else ""
 
 
 def cudnn_of(packages: Iterable[Package]) -> str:
-    """Return the version of cuDNN that is installed; empty if none is."""
+    """Return the installed version of cuDNN; empty if not installed."""
     return _version(packages, _CUDNN)
 
 
 def nccl_of(packages: Iterable[Package]) -> str:
-    """Return the version of NCCL that is installed; empty if none is."""
+    """Return the installed version of NCCL; empty if not installed."""
     return _version(packages, _NCCL)
 
 
 def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Build:
-    """Tell by the packages beside: JAX's plugins, NVIDIA's libraries, conda's `cpuonly`."""
+    """Return the kind from other packages: JAX's plugins, NVIDIA's libraries, `cpuonly`."""
     if told.framework == "jax":
         for one in everything:
             if found := _PLUGIN.fullmatch(one.name):
                 kind, toolkit = found.groups()
                 return _known(told, kind, toolkit, f"{one.name} {one.version}")
-        # Before plugins (JAX's CHANGELOG, 0.4.30) its version says it, but for other makers'.
+        # Before plugins (JAX's CHANGELOG, 0.4.30), the version of official builds shows it.
         before = numbers(package.version) < (0, 4, 30) and "+" in package.version
         if told.kind != "unknown" or before:
             return told
@@ -144,13 +144,13 @@ def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Bui
         return _known(told, "cpu", "", "package cpuonly")
     toolkit = runtime_of(everything)
     if toolkit and "+" not in package.version:
-        # A wheel without a local version is the channel's usual one, which is for CUDA.
+        # A wheel without a local version is the default build, which is for CUDA.
         return _known(told, "cuda", toolkit, f"the libraries of CUDA {toolkit} beside it")
     return told
 
 
 def _framework_of(name: str) -> Framework | Literal[""]:
-    """Return the framework that a package is, or is the compiled part of; empty: none."""
+    """Return a package's framework; empty if the package is not a framework or a part of one."""
     return "cupy" if _CUPY.fullmatch(name) else _FRAMEWORKS.get(name, "")
 
 
@@ -159,7 +159,7 @@ def _known(told: Build, kind: str, toolkit: str, evidence: str) -> Build:
 
 
 def _dotted(digits: str) -> str:
-    """Return `120` as `12.0`, `92` as `9.2`, `12` as it is; what has a dot, too."""
+    """Return `120` as `12.0` and `92` as `9.2`; `12`, or a version with a dot, unchanged."""
     if "." in digits or len(digits) < 2 or digits in {"10", "11", "12", "13"}:
         return digits
     major = 1 if len(digits) == 2 else 2

@@ -1,4 +1,4 @@
-"""What is wrong with an environment, before a job waits in a queue for it."""
+"""Problems of an environment, found before a job waits in a queue."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _PLUGIN = re.compile(r"jax-((?:cuda|rocm)\d+)-plugin")
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the environment is to run, as far as it is known."""
+    """The node for the environment, as far as it is known."""
 
     driver: Driver | None = None
     vendor: str = ""
-    """`nvidia`, `amd`, or empty: not known."""
+    """`nvidia` or `amd`; empty: not known."""
     gpu: str = ""
     """Product name."""
     capability: str = ""
     """NVIDIA's compute capability; empty: not known."""
     arch: str = "x86_64"
-    """Of the node."""
+    """Architecture of the node."""
     cluster: str = ""
-    """The catalogue's name, for the next step."""
+    """Name in the catalogue, for the next step."""
     others: tuple[str, ...] = ()
     """Other types of GPU that the cluster has."""
 
@@ -47,15 +47,15 @@ def check(
     facts: Mapping[str, str] | None = None,
     python: str = "",
 ) -> Checked:
-    """Tell GPU builds from CPU builds, and compare them with a driver and a GPU.
+    """Find the frameworks' builds, and compare them with a driver and a GPU.
 
     Args:
-        packages: all of one environment.
+        packages: all packages of an environment.
         source: the file, or the interpreter.
-        form: what was read, such as `conda list`.
-        target: where it is to run.
-        facts: what the frameworks' own files say, as `builds_of` takes it.
-        python: its version; empty: looked for among the packages.
+        form: the form of the list, such as `conda list`.
+        target: the node for the environment.
+        facts: facts from the frameworks' files; see `builds_of`.
+        python: version of Python; empty: taken from the packages.
     """
     builds = builds_of(packages, facts)
     looked = _Looked(packages, builds, runtime_of(packages), cudnn_of(packages), target)
@@ -89,7 +89,7 @@ def _problems(looked: _Looked) -> Iterator[Problem]:
         yield Problem(
             kind="no_framework",
             severity="critical",
-            sentence=f"None of {', '.join(TITLES.values())} is among these packages.",
+            sentence=f"These packages include none of {', '.join(TITLES.values())}.",
             evidence=counted(len(looked.packages), "package"),
             action=_plan(looked.target, "pytorch"),
         )
@@ -110,7 +110,7 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
         if build.framework not in others:
             yield Problem(
                 kind="cpu_only_build",
-                # Beside a GPU build it may be there for its tools alone, as of data.
+                # In addition to a GPU build, it may be used only for tools such as data loading.
                 severity="warning" if others else "critical",
                 sentence=f"{title} is a CPU-only build: it cannot use a GPU.",
                 evidence=f"{build.package} {build.version}: {build.evidence}",
@@ -127,15 +127,15 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
             evidence=f"{build.package} {build.version}: {build.evidence}",
             action=_plan(target, build.framework),
         )
-    # PyPI's TensorFlow has GPU builds for NVIDIA's on x86_64 alone (`frameworks.toml`).
+    # PyPI's TensorFlow has GPU builds only for NVIDIA's GPUs on x86_64 (`frameworks.toml`).
     may_use_cuda = target.vendor != "amd" and target.arch == "x86_64"
     is_pips = build.package == "tensorflow" and _by_pip(build, looked.packages)
     if is_pips and may_use_cuda and not looked.cuda:
         yield Problem(
             kind="no_cuda_libraries",
             severity="warning",
-            sentence="TensorFlow has no CUDA libraries beside it: without modules that bring CUDA "
-            "and cuDNN it sees no GPU.",
+            sentence="TensorFlow has no CUDA libraries: it finds no GPU, unless modules provide "
+            "CUDA and cuDNN.",
             evidence="no nvidia-cuda-runtime and no nvidia-cudnn among the packages",
             action=f"`pip install 'tensorflow[and-cuda]=={build.version.partition('+')[0]}'`",
         )
@@ -190,14 +190,14 @@ def _of_cudnn(looked: _Looked) -> Iterator[Problem]:
         yield Problem(
             kind="cudnn_not_for_gpu",
             severity="critical",
-            sentence=f"cuDNN {looked.cudnn} is not for {target.gpu} any more: convolutions fail.",
+            sentence=f"cuDNN {looked.cudnn} no longer supports {target.gpu}: convolutions fail.",
             evidence=f"compute capability {target.capability}; cuDNN 9.11 and newer need 7.5",
             action="ask for `cudnn<9.11` (conda) or `nvidia-cudnn-cu12<9.11` (pip)",
         )
 
 
 def _of_plugins(looked: _Looked) -> Iterator[Problem]:
-    """Find a plugin of JAX that is of another release than jaxlib: it is then left out."""
+    """Yield plugins of JAX from another release than jaxlib. JAX does not load them."""
     jaxlib = _version_of(looked.packages, "jaxlib")
     for one in looked.packages:
         found = _PLUGIN.fullmatch(one.name)
@@ -213,7 +213,7 @@ def _of_plugins(looked: _Looked) -> Iterator[Problem]:
 
 
 def _twice(looked: _Looked) -> Iterator[Problem]:
-    """Find a framework that is there twice: which one is imported is a matter of chance."""
+    """Yield frameworks that are installed twice. It is not certain which one is imported."""
     for framework, title in TITLES.items():
         names = sorted(
             {f"{one.package} {one.version}" for one in looked.builds if one.framework == framework}
@@ -234,16 +234,16 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
     cuda = [one for one in looked.builds if one.kind == "cuda"]
     if cuda and target.driver is None:
         yield (
-            f"Driver: it is not known for {target.cluster or 'the compute nodes'}; run this on a "
-            "compute node, or give `--driver VERSION` as nvidia-smi shows it."
+            f"Driver: not known for {target.cluster or 'the compute nodes'}. Run this on a "
+            "compute node, or add `--driver VERSION` as nvidia-smi shows it."
         )
     for build in cuda:
         toolkit = looked.cuda or build.toolkit
         if target.driver is not None and driver_runs(target.driver, toolkit) is None:
-            which = f"which one CUDA {toolkit} needs" if toolkit else "for which CUDA it is built"
-            yield f"Driver: {which} is not known, of {TITLES[build.framework]} {build.version}."
+            what = f"the lowest version for CUDA {toolkit}" if toolkit else "the build's CUDA"
+            yield f"Driver: {what} is not known ({TITLES[build.framework]} {build.version})."
     if cuda and not target.gpu:
-        yield "GPU: not known; `--cluster NAME` says which it is."
+        yield "GPU: not known. Name the cluster with `--cluster NAME`."
     if looked.builds and target.others:
         yield (
             f"GPU: this is for {target.gpu}; {target.cluster} also has "
@@ -257,11 +257,11 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
                 "`teho env check --python PATH` reads its own files."
             )
         elif build.kind == "cuda" and target.capability and _has_code(build, looked) is None:
-            yield f"{title}: for which GPUs {build.version} has code is not documented here."
+            yield f"{title}: Teho does not know for which GPUs {build.version} has code."
 
 
 def _gpu_build(build: Build, looked: _Looked) -> str:
-    """Return what turns a CPU build into a GPU build."""
+    """Return the command that replaces a CPU build by a GPU build."""
     target = looked.target
     if target.cluster:
         return _plan(target, build.framework)
@@ -287,7 +287,7 @@ def _version_of(packages: Iterable[Package], name: str) -> str:
 
 
 def verdict_of(checked: Checked) -> tuple[VerdictSeverity, str]:
-    """Return how it stands, and a sentence: which of the builds use the GPU."""
+    """Return the severity and a sentence: which builds use the GPU."""
     critical = [one for one in checked.problems if one.severity == "critical"]
     if critical:
         more = len(critical) - 1

@@ -1,4 +1,4 @@
-"""The newest release of a framework that fits a driver, a GPU and a Python, and why no newer."""
+"""The newest release of a framework that fits a driver, a GPU and a Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from teho.model.software import Driver, EnvironmentPlan, Framework, Proposal, Refused
-from teho.software.drivers import lowest_driver, numbers
+from teho.software.drivers import is_of_release, lowest_driver, numbers
 from teho.software.releases import Channel, Offer, Release, has_code_for, releases
 
 __all__ = ["ACCELERATORS", "TITLES", "SoftwareRequest", "choose", "driver_runs", "purpose_of"]
@@ -25,7 +25,7 @@ ACCELERATORS = {
     "cpu": "CPU-only",
     "unknown": "not known",
 }
-"""What a build was made for, in words."""
+"""Kind of a build, in words."""
 _KINDS = {
     "module": "the site's module",
     "conda": "an environment of conda",
@@ -35,7 +35,7 @@ _KINDS = {
 
 
 class SoftwareRequest(NamedTuple):
-    """What a release must fit."""
+    """The driver, GPU and Python that a release must fit."""
 
     framework: Framework
     channel: Channel
@@ -47,20 +47,20 @@ class SoftwareRequest(NamedTuple):
     arch: str
     driver: Driver | None
     version: str = ""
-    """The only one that will do, such as `2.12`; empty: any."""
+    """Required release, such as `2.12`; empty: any."""
     python: str = ""
-    """The same of Python, such as `3.12`."""
+    """Required release of Python, such as `3.12`; empty: any."""
 
 
 def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]:
-    """Return the newest combination that fits, and all that is newer with why it does not.
+    """Return the newest combination that fits, and newer ones with the reason against each.
 
-    Within a release the build with the newest CUDA that fits comes first. If the driver is not
-    known, it is the build that asks least of one.
+    In a release, the build with the newest CUDA that fits is taken. If the driver is not known, it
+    is the build that needs the oldest driver.
     """
     refused: list[tuple[Release, Offer | None, str]] = list(_not_in_channel(wish))
     for release in releases(wish.framework, wish.channel):
-        if wish.version and not _is_of(wish.version, release.version):
+        if wish.version and not is_of_release(wish.version, release.version):
             continue
         if why := _against(release, wish):
             refused.append((release, None, why))
@@ -85,10 +85,10 @@ def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]
 
 
 def driver_runs(driver: Driver, toolkit: str) -> bool | None:
-    """Return whether a driver runs a CUDA toolkit, by its version, or by the CUDA that it supports.
+    """Return whether a driver runs a CUDA toolkit, from its version, or from the CUDA it supports.
 
     Returns:
-        None if nothing is known of that toolkit.
+        None if the toolkit is not known.
     """
     least = lowest_driver(toolkit)
     if least is None:
@@ -99,7 +99,7 @@ def driver_runs(driver: Driver, toolkit: str) -> bool | None:
 
 
 def _not_in_channel(wish: SoftwareRequest) -> Iterator[tuple[Release, None, str]]:
-    """Yield releases that the other channel has, and this one not yet."""
+    """Yield newer releases that only the other channel has."""
     here = releases(wish.framework, wish.channel)
     other: Channel = "conda" if wish.channel == "pip" else "pip"
     for release in releases(wish.framework, other):
@@ -110,7 +110,7 @@ def _not_in_channel(wish: SoftwareRequest) -> Iterator[tuple[Release, None, str]
 
 
 def _against(release: Release, wish: SoftwareRequest) -> str:
-    """Return why no build of a release fits; empty: one may."""
+    """Return why no build of a release fits; empty: some may."""
     lowest, highest = release.python
     if wish.python and not numbers(lowest) <= numbers(wish.python)[:2] <= numbers(highest):
         return f"it is for Python {lowest} to {highest}, and {wish.python} is asked for"
@@ -161,7 +161,7 @@ def _proposal(
 
 
 def _told(refused: list[tuple[Release, Offer | None, str]]) -> Iterator[Refused]:
-    """Yield what was refused; builds and releases that share the reason stand together."""
+    """Yield the refused builds; builds and releases with the same reason are put together."""
     for (title, why, source), same in groupby(refused, key=lambda one: (
         TITLES[one[0].framework], one[2], one[0].source
     )):  # fmt: skip
@@ -180,14 +180,8 @@ def _toolkit(offer: Offer) -> str:
     return f"CUDA {offer.cuda}" if offer.cuda else f"ROCm {offer.rocm}"
 
 
-def _is_of(asked: str, version: str) -> bool:
-    """Return whether a version is of a release: `2.4.1` is of 2.4."""
-    release = numbers(version)
-    return numbers(asked)[: len(release)] == release
-
-
 def purpose_of(plan: EnvironmentPlan) -> str:
-    """Say in a sentence what a plan installs, for which GPU, and how."""
+    """Return a sentence: what a plan installs, for which GPU, and how."""
     title = TITLES[plan.framework]
     if plan.proposal:
         label = ACCELERATORS[plan.proposal.accelerator]

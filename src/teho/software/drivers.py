@@ -1,4 +1,4 @@
-"""Drivers, CUDA toolkits and GPUs: which fits which, from `cuda.toml`."""
+"""Compatibility of drivers, CUDA toolkits and GPUs, from `cuda.toml`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from teho.config.toml import read_toml, to_noun
 
 __all__ = [
     "capability_of",
+    "cuda_capability",
     "cudnn_fits",
+    "is_of_release",
     "lowest_capability",
     "lowest_driver",
     "newest_cuda",
@@ -42,15 +44,20 @@ class _Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version: `535.104.05` is (535, 104, 5); () if none lead."""
+    """Return the numbers at the beginning of a version: `535.104.05` is (535, 104, 5)."""
     found = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, found.group().split("."))) if found else ()
+
+
+def is_of_release(version: str, release: str) -> bool:
+    """Return whether a version belongs to a release: `2.4.1` belongs to `2.4`."""
+    return numbers(version)[: len(numbers(release))] == numbers(release)
 
 
 def lowest_driver(toolkit: str) -> tuple[int, ...] | None:
     """Return the oldest NVIDIA driver that runs programs of a CUDA toolkit.
 
-    By CUDA's minor version compatibility that is the one of the toolkit's major version.
+    With CUDA's minor version compatibility, it depends only on the toolkit's major version.
 
     Args:
         toolkit: such as `12.6`, or `12`.
@@ -63,13 +70,13 @@ def lowest_driver(toolkit: str) -> tuple[int, ...] | None:
 
 
 def lowest_capability(toolkit: str) -> str | None:
-    """Return the compute capability from which on a CUDA toolkit knows a GPU; None: unknown."""
+    """Return the lowest compute capability that a CUDA toolkit supports; None: unknown."""
     family = _family(toolkit)
     return family.lowest_capability if family else None
 
 
 def newest_cuda(driver: str) -> str | None:
-    """Return the newest CUDA that a driver supports, as conda's `__cuda` has it.
+    """Return the newest CUDA that a driver supports, like conda's `__cuda`.
 
     Args:
         driver: NVIDIA's version, such as `535.104.05`.
@@ -83,10 +90,10 @@ def newest_cuda(driver: str) -> str | None:
 
 
 def capability_of(model: str) -> str | None:
-    """Return a GPU's compute capability, or AMD's architecture, by its product name.
+    """Return a GPU's compute capability, or AMD's architecture, from its product name.
 
     Args:
-        model: as the catalogue or the driver names it, such as `NVIDIA A100-SXM4-40GB`.
+        model: name in the catalogue or driver, such as `NVIDIA A100-SXM4-40GB`.
 
     Returns:
         Such as `8.0` or `gfx90a`; None for a product that is not in `cuda.toml`.
@@ -95,8 +102,13 @@ def capability_of(model: str) -> str | None:
     return next((one for name, one in _facts().capability.items() if name in words), None)
 
 
+def cuda_capability(vendor: str, model: str) -> str:
+    """Return the compute capability of NVIDIA's product; empty: not known, or another vendor's."""
+    return (capability_of(model) or "") if vendor == "nvidia" else ""
+
+
 def cudnn_fits(cudnn: str, capability: str) -> bool:
-    """Return whether a version of cuDNN is for a GPU of this compute capability."""
+    """Return whether a version of cuDNN supports a GPU of this compute capability."""
     limit = _facts().cudnn
     old = numbers(capability) < numbers(limit.lowest_capability)
     return not (old and numbers(cudnn) >= numbers(limit.since))

@@ -1,4 +1,4 @@
-"""Reading lists of packages: what conda, mamba, pip and lock files write."""
+"""Reads lists of packages from conda, mamba, pip and lock files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BUILD = r"[A-Za-z0-9_][\w.]*"
 
 
 class Listing(NamedTuple):
-    """What was read."""
+    """The packages in a list."""
 
     form: str
     """Such as `conda list`."""
@@ -39,7 +39,7 @@ class _Form(NamedTuple):
     origin: _Origin
 
 
-# Tried on every line, in this order; the form of most lines is that of the whole.
+# Tried on each line in this order. The list has the form of most lines.
 _FORMS = (
     # URL/conda-forge/linux-64/pytorch-2.4.1-cuda120_py313h6ccb88c_302.conda#md5
     _Form("conda explicit list", re.compile(
@@ -79,20 +79,20 @@ _FORMS = (
 )  # fmt: skip
 
 _TABLES = frozenset(("conda list", "pip list"))
-"""Forms of bare columns, with a package in every line: other tables have lines that look alike."""
+"""Tables of columns, with a package in each line. Other tables may have similar lines."""
 
 
 def read_listing(text: str, source: str) -> Listing:
-    """Read a list of packages, of whatever form it is.
+    """Read a list of packages of any known form.
 
     Args:
-        text: of conda's explicit lists, `conda create`, `conda list` and `conda env export`;
-            of `pip freeze` and `pip list`; of pylock, uv's, poetry's and pixi's lock files; of what
-            conda and pip write as JSON.
+        text: conda's explicit lists, `conda create`, `conda list` and `conda env export`;
+            `pip freeze` and `pip list`; lock files of pylock, uv, poetry and pixi; JSON of conda
+            and pip.
         source: the file's name, for the error.
 
     Raises:
-        InputError: no line of it names a package, or too few for a table of them.
+        InputError: no line names a package, or too few lines of a table.
     """
     for read in (_json, _toml):
         if found := read(text):
@@ -142,10 +142,7 @@ def _json(text: str) -> Listing | None:
         actions = content.get("actions")  # of `conda create --json`
         content = content.get("packages", actions.get("LINK") if isinstance(actions, dict) else ())
     rows = list(content.values()) if isinstance(content, dict) else content  # an older conda-lock
-    if not isinstance(rows, list):
-        return None
-    packages = [one for row in rows if isinstance(row, dict) and (one := package_of(row))]
-    return Listing("JSON list", packages) if packages else None
+    return _of_rows(rows, "JSON list")
 
 
 def _toml(text: str) -> Listing | None:
@@ -154,15 +151,18 @@ def _toml(text: str) -> Listing | None:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
         return None
-    rows = content.get("packages") or content.get("package")
+    return _of_rows(content.get("packages") or content.get("package"), "lock file")
+
+
+def _of_rows(rows: object, form: str) -> Listing | None:
     if not isinstance(rows, list):
         return None
     packages = [one for row in rows if isinstance(row, dict) and (one := package_of(row))]
-    return Listing("lock file", packages) if packages else None
+    return Listing(form, packages) if packages else None
 
 
 def package_of(record: dict[str, Any]) -> Package | None:
-    """Read one package of JSON or TOML: conda names a build, pip does not."""
+    """Return a package from JSON or TOML. conda's packages have a build string, pip's do not."""
     name, version = record.get("name"), record.get("version")
     if not isinstance(name, str) or not isinstance(version, str):
         return None

@@ -1,4 +1,4 @@
-"""What an installed Python says of the packages beside it."""
+"""Packages of an installed Python, as it reports them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from teho.software.listing import package_of
 __all__ = ["PROGRAM", "Installed", "read_answer"]
 
 PROGRAM = Path(__file__).with_name("what_is_installed.py")
-"""What a Python of 3.8 or later runs to say it."""
+"""The program that reports them. It needs Python 3.8 or later."""
 _SAME = {"torch": "pytorch"}
-"""conda's names of what pip calls otherwise."""
+"""pip's name of a package -> conda's name, if they differ."""
 
 
 class Installed(NamedTuple):
-    """What a Python has beside it."""
+    """The packages of a Python."""
 
     python: str
-    """Its version."""
+    """Version of the Python."""
     machine: str
     """Such as `x86_64`."""
     packages: list[Package]
     facts: dict[str, str]
-    """What frameworks' own files say of their build, as `builds_of` takes it."""
+    """Facts from the frameworks' files; see `builds_of`."""
 
 
 class _Answer(msgspec.Struct):
@@ -38,10 +38,10 @@ class _Answer(msgspec.Struct):
 
 
 def read_answer(data: bytes) -> Installed:
-    """Read what `PROGRAM` printed.
+    """Read the output of `PROGRAM`.
 
     Raises:
-        msgspec.MsgspecError: it is something else.
+        msgspec.MsgspecError: the output has another form.
     """
     answer = msgspec.json.decode(data, type=_Answer)
     packages = [one for record in answer.packages if (one := package_of(record))]
@@ -49,7 +49,7 @@ def read_answer(data: bytes) -> Installed:
     kept = [
         one
         for one in packages
-        # conda's Python packages are distributions too.
+        # conda's Python packages are also listed as distributions.
         if one.origin == "conda" or {one.name, _SAME.get(one.name, one.name)}.isdisjoint(by_conda)
     ]
     return Installed(answer.python, answer.machine, kept, answer.facts)

@@ -1,4 +1,4 @@
-"""The GPU builds that there are of each framework, from `frameworks.toml`."""
+"""The GPU builds of each framework, from `frameworks.toml`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from teho.config.toml import read_toml, to_noun
 from teho.model.software import Framework
-from teho.software.drivers import lowest_capability, numbers
+from teho.software.drivers import is_of_release, lowest_capability, numbers
 
 __all__ = ["Channel", "Offer", "Release", "has_code_for", "releases", "supports"]
 
@@ -18,7 +18,7 @@ Channel = Literal["pip", "conda"]
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One GPU build of a release: `cuda` or `rocm` says with which."""
+    """One GPU build of a release, with either `cuda` or `rocm`."""
 
     cuda: str = ""
     rocm: str = ""
@@ -26,7 +26,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     capabilities: str = ""
     """Name of a set; empty: not documented."""
     arm: str = ""
-    """The same on aarch64."""
+    """Name of the set for aarch64; empty: not documented."""
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class _Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def releases(framework: str, channel: str) -> list[Release]:
-    """Return what a channel has of a framework, newest first."""
+    """Return a channel's releases of a framework, newest first."""
     found = [one for one in _all() if (one.framework, one.channel) == (framework, channel)]
     return sorted(found, key=lambda one: numbers(one.version), reverse=True)
 
@@ -58,8 +58,8 @@ def releases(framework: str, channel: str) -> list[Release]:
 def has_code_for(capability: str, offer: Offer, arch: str = "x86_64") -> bool | None:
     """Return whether a CUDA build has code for a GPU of this compute capability.
 
-    Code for 8.0 runs on all of 8.x that are not older; that for newer GPUs must be there, or be
-    compiled from an intermediate form, which a `+` in the data says.
+    Code for 8.0 runs on 8.0 and all later 8.x. For newer GPUs, the build must have other code, or
+    an intermediate form that the driver compiles: a `+` in the data.
 
     Returns:
         None if it is not documented.
@@ -91,16 +91,15 @@ def supports(
         capability: such as `7.0`.
         framework: such as `pytorch`.
         version: as installed, such as `2.14.0+cu126`.
-        toolkit: CUDA's version that it was built with; `12` where only that is known.
+        toolkit: version of CUDA that it was built with; `12` if only this is known.
         channel: `pip` or `conda`.
-        arch: of the node, such as `aarch64`.
+        arch: architecture of the node, such as `aarch64`.
 
     Returns:
         None if the release or its build is not in `frameworks.toml`.
     """
     for release in releases(framework, channel):
-        asked = numbers(release.version)
-        if numbers(version)[: len(asked)] == asked:
+        if is_of_release(version, release.version):
             told = {has_code_for(capability, one, arch) for one in release.builds
                     if one.cuda and _same(one.cuda, toolkit)}  # fmt: skip
             return told.pop() if len(told) == 1 else None
@@ -108,14 +107,14 @@ def supports(
 
 
 def _same(built: str, toolkit: str) -> bool:
-    """Return whether two versions of a toolkit agree as far as both say."""
+    """Return whether two versions of a toolkit agree in the numbers that both have."""
     one, other = numbers(built)[:2], numbers(toolkit)[:2]
     return all(a == b for a, b in zip(one, other, strict=False))
 
 
 @functools.cache
 def _all() -> tuple[Release, ...]:
-    """Return every release, its sources written out."""
+    """Return all releases, with the full text of their sources."""
     facts = _facts()
     return tuple(
         msgspec.structs.replace(

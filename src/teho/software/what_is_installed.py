@@ -1,7 +1,7 @@
-"""What is installed beside the Python that runs this: one object of JSON on standard output.
+"""Prints the packages of the Python that runs this program, as a JSON object.
 
-It is run by the user's own Python, 3.8 or later, as a program. It imports no framework, so that
-it is quick and touches no driver; what a framework's own files say of their build is read as text.
+The user's Python, 3.8 or later, runs it. It imports no framework, so it is fast and uses no driver.
+It reads the files in which a framework describes its build as text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TENSORFLOW = re.compile(
 
 
 def main() -> None:
-    """Print it."""
+    """Print the packages."""
     said = {"torch": _torch(), "tensorflow": _tensorflow()}
     answer = {
         "python": platform.python_version(),
@@ -39,14 +39,14 @@ def main() -> None:
 
 
 def _of_conda() -> Iterator[dict[str, str]]:
-    """Yield what conda keeps a record of; a record's name is NAME-VERSION-BUILD.json."""
+    """Yield conda's packages. The name of a record is NAME-VERSION-BUILD.json."""
     for path in sorted(Path(sys.prefix, "conda-meta").glob("*-*-*.json")):
         name, version, build = path.stem.rsplit("-", 2)
         yield {"name": name, "version": version, "build": build}
 
 
 def _of_pip() -> Iterator[dict[str, str]]:
-    """Yield every distribution; the first of a name is the one that is in use."""
+    """Yield all distributions. If a name occurs twice, Python uses the first."""
     seen = set()
     for one in metadata.distributions():
         name = one.metadata["Name"] if one.metadata else None
@@ -59,13 +59,13 @@ def _torch() -> str:
     """Return what torch was built for, such as `cuda 12.6`, `xpu` or `cpu`; empty: unknown."""
     text = _text_of("torch/version.py")
     for kind, version in _TORCH.findall(text):
-        # Of Intel's it names the compiler.
+        # For Intel's GPUs, the version is the compiler's.
         return "xpu" if kind == "xpu" else f"{'rocm' if kind == 'hip' else kind} {version}"
     return "cpu" if _NO_CUDA.search(text) else ""
 
 
 def _tensorflow() -> str:
-    """Return the same of TensorFlow."""
+    """Return what TensorFlow was built for; empty: unknown."""
     facts = dict(_TENSORFLOW.findall(_text_of("tensorflow/python/platform/build_info.py")))
     if facts.get("is_cuda_build") == "True":
         return f"cuda {facts.get('cuda_version', '')}".strip()
@@ -75,7 +75,7 @@ def _tensorflow() -> str:
 
 
 def _text_of(path: str) -> str:
-    """Return a file of an installed package; empty if it is not there."""
+    """Return a file of an installed package; empty if it does not exist."""
     for folder in sys.path:
         try:
             return Path(folder, path).read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 """Reads the stack of a running Python process from outside, without stopping it.
 
-The process executes nothing for this: its memory is read by the kernel on our behalf. See
+The process executes no code for this: the kernel reads its memory. See
 docs/decisions/stacks-from-outside.md.
 """

@@ -15,24 +15,24 @@ _INT = struct.Struct("<i")
 _LONGEST_TEXT = 4096
 _MOST_BYTES = 1 << 24
 _LONGEST_TABLE = 1 << 22
-# Of `str`: bits 2 to 4 are the bytes of a character, bit 6 says that all are ASCII.
+# State of `str`: bits 2 to 4 are the bytes per character, bit 6 is set if all are ASCII.
 _ASCII = 1 << 6
 _CODINGS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 _AT_ONCE_BYTES = 512
-# `tp_name`, after the head of an object of variable size, in every Python without free threads.
+# `tp_name` follows the head of an object of variable size, in every Python with a GIL.
 _TYPE_NAME = 24
 _CODE_NAME = b"code\0"
 _MARK_BYTES = 128
-"""Of a name: its length, its hash, which tells it from any other once it is known, and its text."""
+"""Bytes of a name that are compared: its length, its hash and the beginning of its text."""
 
 
 class Code:
     """A code object of another process.
 
     Attributes:
-        file: as the program names it.
-        function: its qualified name, from Python 3.11 on.
-        first_line: where it begins.
+        file: path, as the program names it.
+        function: qualified name from Python 3.11 on, else the name.
+        first_line: number of its first line.
         instructions: address of its first instruction.
     """
 
@@ -49,17 +49,17 @@ class Code:
         self.first_line = first_line
         self.instructions = instructions
         self.mark = mark
-        """What must still be at its address; something else may be put there."""
+        """Bytes that identify it, because its address may be used again."""
         self.length = _MOST_BYTES
-        """No instruction is farther from the first than this."""
+        """Limit for the offset of its last instruction."""
         self._table = table
         self._version = version
 
     def place(self, offset: int) -> tuple[int, int | None, int | None]:
-        """Return the line of an instruction, and its columns in bytes, where Python knows them.
+        """Return the line of an instruction, and its columns in bytes if Python knows them.
 
         Args:
-            offset: of the instruction, in bytes.
+            offset: offset of the instruction, in bytes.
         """
         if self._version >= (3, 11):
             return _place_3_11(self._table, self.first_line, offset)
@@ -72,7 +72,7 @@ def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, 
     """Read the code object at an address.
 
     Raises:
-        UnwindError: there is none.
+        UnwindError: another object is at this address.
     """
     head = memory.read(address, head_bytes(layout))
     _expect_code(memory, _POINTER.unpack_from(head, layout.object_type)[0])
@@ -94,24 +94,24 @@ def read_code(memory: Memory, layout: Layout, address: int, version: tuple[int, 
 
 
 def _expect_code(memory: Memory, kind: int) -> None:
-    """Raise unless a type is that of code objects.
+    """Raise UnwindError if a type is not the type of code objects.
 
-    A frame that is read while it is made or left may hold anything where its code will be.
+    A frame that is read while Python creates or leaves it may contain any pointer.
     """
     if memory.read(memory.pointer(kind + _TYPE_NAME), len(_CODE_NAME)) != _CODE_NAME:
-        raise UnwindError("a function's code is not there")
+        raise UnwindError("a frame does not point to a function's code")
 
 
 def mark_of(memory: Memory, layout: Layout, head: bytes) -> bytes:
-    """Return what tells a code object from another one at the same address.
+    """Return bytes that identify a code object among others at the same address.
 
-    A new function may get the memory of one that is gone for all of its parts, so the addresses of
-    its name and file do not show it: what is written there does.
+    A new function may get all the memory of a deleted one. So the addresses of its name and file
+    are not enough: their text is compared.
 
     Args:
         memory: the process's.
-        layout: of its Python.
-        head: the first bytes of the code object, as many as `head_bytes` says.
+        layout: its Python's.
+        head: the first `head_bytes` of the code object.
     """
     texts = [
         memory.some(_POINTER.unpack_from(head, place)[0] + layout.str_size, _MARK_BYTES)
@@ -127,17 +127,17 @@ def mark_of(memory: Memory, layout: Layout, head: bytes) -> bytes:
 
 
 def head_bytes(layout: Layout) -> int:
-    """Return how much of a code object holds where its parts are."""
+    """Return the number of bytes at the beginning of a code object that have its pointers."""
     return max(layout.code_linetable, layout.code_firstlineno) + 8
 
 
 def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:
     head = memory.some(address, _AT_ONCE_BYTES)
     if len(head) < layout.bytes_data:
-        raise UnwindError("a table of lines is not there")
+        raise UnwindError("a table of lines cannot be read")
     size = _POINTER.unpack_from(head, layout.bytes_size)[0]
     if size > _LONGEST_TABLE:
-        raise UnwindError("a table of lines is too long to be one")
+        raise UnwindError("a table of lines is too long")
     data = head[layout.bytes_data : layout.bytes_data + size]
     return data if len(data) == size else memory.read(address + layout.bytes_data, size)
 
@@ -145,11 +145,11 @@ def _bytes(memory: Memory, layout: Layout, address: int) -> bytes:
 def _text(memory: Memory, layout: Layout, address: int) -> str:
     head = memory.some(address, _AT_ONCE_BYTES)
     if len(head) < layout.str_ascii:
-        raise UnwindError("a name is not there")
+        raise UnwindError("a name cannot be read")
     size = _POINTER.unpack_from(head, layout.str_size)[0]
     bits = head[layout.str_state]
     if size > _LONGEST_TEXT:
-        raise UnwindError("a name is too long to be one")
+        raise UnwindError("a name is too long")
     if bits & _ASCII:
         at, length, coding = layout.str_ascii, size, "ascii"
     else:
@@ -164,7 +164,7 @@ def _text(memory: Memory, layout: Layout, address: int) -> str:
 
 
 def _line_3_8(table: bytes, first_line: int, offset: int) -> int:
-    """Read `co_lnotab`: pairs of bytes of instructions and lines to go on by (Python 3.8, 3.9)."""
+    """Read `co_lnotab` (Python 3.8, 3.9): pairs of steps, in instruction bytes and in lines."""
     address, line = 0, first_line
     for step, lines in zip(table[::2], table[1::2], strict=False):
         address += step
@@ -175,7 +175,7 @@ def _line_3_8(table: bytes, first_line: int, offset: int) -> int:
 
 
 def _line_3_10(table: bytes, first_line: int, offset: int) -> int:
-    """Read PEP 626's table: pairs of bytes that a line lasts, and lines to go on by."""
+    """Read the table of PEP 626 (Python 3.10): pairs of a range in bytes and a step in lines."""
     end, line = 0, first_line
     for step, lines in zip(table[::2], table[1::2], strict=False):
         if lines != 0x80:  # 128: these instructions have no line
@@ -187,7 +187,7 @@ def _line_3_10(table: bytes, first_line: int, offset: int) -> int:
 
 
 def _place_3_11(table: bytes, first_line: int, offset: int) -> tuple[int, int | None, int | None]:
-    """Read the table of `Objects/locations.md` (3.11 on): entries of lines and columns."""
+    """Read the table of `Objects/locations.md` (from 3.11 on): entries of lines and columns."""
     data = iter(table)
     address, line = 0, first_line
     for head in data:
@@ -218,7 +218,7 @@ def _place_3_11(table: bytes, first_line: int, offset: int) -> tuple[int, int | 
 
 
 def _number(data: Iterator[int]) -> int:
-    """Read a number of six bits a byte, the least first."""
+    """Read a number with six bits per byte, the lowest first."""
     value, shift = 0, 0
     for byte in data:
         value |= (byte & 63) << shift

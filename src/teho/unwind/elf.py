@@ -1,6 +1,6 @@
-"""Where a symbol of a program or library is in a running process.
+"""Addresses of symbols in the program and libraries of a running process.
 
-By the format's description, System V ABI, chapters 4 and 5 (ELF-64, little endian).
+Source: System V ABI, chapters 4 and 5 (ELF-64, little endian).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _PAGE = 4096
 
 
 def addresses_of(pid: int, symbol: str) -> Iterator[int]:
-    """Yield where a Python's symbol is: in the program, or in a `libpython` that it has loaded.
+    """Yield the addresses of a symbol in the program and in each loaded `libpython`.
 
     Args:
         pid: the process.
         symbol: its name.
 
     Raises:
-        UnwindError: what the process has loaded cannot be read.
+        UnwindError: the list of loaded files cannot be read.
     """
     try:
         lines = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines()
         program = str(Path(f"/proc/{pid}/exe").readlink())
     except OSError as error:
-        raise UnwindError(f"what it has loaded cannot be read: {error.strerror}") from None
+        raise UnwindError(f"its list of loaded files cannot be read: {error.strerror}") from None
     seen: set[str] = set()
     for line in lines:
         span, _, offset, *_, path = [*line.split(maxsplit=5), ""][:6]
@@ -58,7 +58,7 @@ def addresses_of(pid: int, symbol: str) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=64)
 def _place_of(path: str, symbol: str, _file: tuple[int, int, int]) -> int | None:
-    """Return how far after the beginning of a loaded file its symbol is; None if it has none."""
+    """Return the offset of a symbol from the beginning of its loaded file; None if not found."""
     with Path(path).open("rb") as file:
         length = os.fstat(file.fileno()).st_size
         header = _HEADER.unpack(file.read(_HEADER.size))

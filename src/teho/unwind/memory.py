@@ -1,11 +1,12 @@
-"""Another process's memory."""
+"""The memory of another process."""
 
 from __future__ import annotations
 
 import os
 import struct
+from pathlib import Path
 
-__all__ = ["Memory", "UnwindError"]
+__all__ = ["Memory", "UnwindError", "read_file"]
 
 _POINTER = struct.Struct("<Q")
 
@@ -14,17 +15,25 @@ class UnwindError(Exception):
     """A process cannot be read; the message is a clause that says why."""
 
 
-class Memory:
-    """The memory of one process, read by `/proc/PID/mem`.
+def read_file(path: str) -> bytes:
+    """Return the content of a file in /proc; empty if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
 
-    That file needs the kernel's permission to attach as a debugger does, and nothing more: it
-    neither stops nor changes the process.
+
+class Memory:
+    """The memory of one process, read through `/proc/PID/mem`.
+
+    This needs the kernel's permission to attach as a debugger does. The process is neither stopped
+    nor changed.
 
     Args:
         pid: the process.
 
     Raises:
-        UnwindError: it is gone, or the kernel does not allow to read it.
+        UnwindError: the process has ended, or the kernel does not permit it.
     """
 
     def __init__(self, pid: int) -> None:
@@ -37,7 +46,7 @@ class Memory:
         """Return `size` bytes.
 
         Raises:
-            UnwindError: they are not there.
+            UnwindError: they cannot be read.
         """
         data = self.some(address, size)
         if len(data) < size:
@@ -45,7 +54,7 @@ class Memory:
         return data
 
     def some(self, address: int, most_bytes: int) -> bytes:
-        """Return what is there of so many bytes; nothing if nothing is."""
+        """Return up to this number of bytes; empty if none can be read."""
         try:
             return os.pread(self.descriptor, most_bytes, address)
         except (OSError, OverflowError):
@@ -55,10 +64,10 @@ class Memory:
         """Return the pointer at an address.
 
         Raises:
-            UnwindError: it is not there.
+            UnwindError: it cannot be read.
         """
         return int(_POINTER.unpack(self.read(address, 8))[0])
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         os.close(self.descriptor)

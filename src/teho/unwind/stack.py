@@ -1,36 +1,35 @@
-"""The stack of a process's main thread, read while it runs."""
+"""Stacks of a process's main thread, read while it runs."""
 
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 from teho.unwind.code import Code, head_bytes, mark_of, read_code
 from teho.unwind.elf import addresses_of
 from teho.unwind.layout import Layout, layout_of
-from teho.unwind.memory import Memory, UnwindError
+from teho.unwind.memory import Memory, UnwindError, read_file
 
 __all__ = ["Key", "Place", "Unwinder", "innermost_pid"]
 
 _MOST_FRAMES = 512
 _MOST_CODES = 50_000
 _BLOCK_BYTES = 1 << 14
-"""Of Python's blocks of frames (`DATA_STACK_CHUNK_SIZE`); a large function's may be longer."""
+"""Size of Python's blocks of frames (`DATA_STACK_CHUNK_SIZE`). Large functions have longer ones."""
 _MOST_BLOCKS = 16
 _SPARE_BYTES = 512
-"""Read behind the begin of the innermost frame, which ends there."""
+"""Bytes that are read from the beginning of the innermost frame."""
 _NEAR = 1 << 15
-"""Bytes between a frame and the begin of its block: what is farther away is in another one."""
+"""Limit in bytes between a frame and the beginning of its block."""
 _POINTER = struct.Struct("<Q")
 _TAGS = 3
-"""Low bits of a frame's pointer to its code that do not belong to the address (3.14)."""
+"""Low bits of a frame's pointer to its code that are not a part of the address (3.14)."""
 _TRIES = 20
 _TIMES = 5
-"""In a row that a stack ends at a new frame, until that is the outermost one."""
+"""Looks in a row with the same new last frame, until it is accepted as the outermost one."""
 _ALWAYS_CHECKED = 3
-"""Innermost functions: a new one may be where one was that is gone."""
+"""Innermost functions that are always checked: their address may have been used again."""
 _HELPERS = frozenset(("__init__", "<shim>"))
-"""Files of frames that Python 3.12 and 3.13 put between functions, and show to nobody."""
+"""Files of hidden frames that Python 3.12 and 3.13 insert between functions."""
 _FRAME_AND_VALUES_BYTES = 640
 _MOST_LISTED = 4096
 
@@ -48,7 +47,7 @@ class Unwinder:
         version: its Python's major and minor version.
 
     Raises:
-        UnwindError: it cannot be read; the message says why.
+        UnwindError: the process cannot be read; the message says why.
     """
 
     def __init__(self, pid: int, version: tuple[int, int]) -> None:
@@ -67,7 +66,7 @@ class Unwinder:
             raise
 
     def close(self) -> None:
-        """Let go of the process."""
+        """Close the process's memory."""
         self._memory.close()
 
     def _find(self, pid: int) -> tuple[Layout, int]:
@@ -85,7 +84,7 @@ class Unwinder:
         if layout.thread_native_id is None:
             return self._last(interpreter + layout.threads, layout.thread_next)
         thread = self._memory.pointer(interpreter + layout.threads)
-        # In a container with process numbers of its own, the thread knows the number there.
+        # In a container with a PID namespace, the thread has the number of that namespace.
         own = innermost_pid(pid)
         for _ in range(_MOST_LISTED):
             if not thread:
@@ -106,22 +105,20 @@ class Unwinder:
             raise UnwindError("its Python has not begun yet")
         return one
 
-    # ---- looking ----
-
     @property
     def memory(self) -> Memory:
         """The process's memory."""
         return self._memory
 
     def look(self) -> Key:
-        """Return where the main thread is.
+        """Return the stack of the main thread.
 
-        The thread goes on meanwhile: what does not fit together is read again, at once, so that
-        the look is not put off until the thread does something slower.
+        The thread runs during the look, so the parts that are read may not fit together. Then all
+        is read again at once: waiting would favour slow code.
 
         Raises:
-            UnwindError: the process has ended or become another program, or what was read made
-                no sense, however often.
+            UnwindError: the process has ended or executes another program, or no attempt gave a
+                consistent stack.
         """
         for attempt in range(_TRIES):
             try:
@@ -132,13 +129,13 @@ class Unwinder:
         raise AssertionError
 
     def innermost(self) -> tuple[int, bytes]:
-        """Return the address of the innermost frame, and what it holds: both change as Python runs.
+        """Return the address and content of the innermost frame. They change while Python runs.
 
-        Its instruction alone would not do: a loop comes back to the same one. Its variables and
-        the values that it works on differ then.
+        The instruction is not enough, because a loop returns to it. Then the frame's variables and
+        values differ.
 
         Raises:
-            UnwindError: as `look`.
+            UnwindError: see `look`.
         """
         frame = self._innermost()
         if not frame:
@@ -146,10 +143,10 @@ class Unwinder:
         return frame, self._memory.some(frame, _FRAME_AND_VALUES_BYTES)
 
     def place_in(self, innermost: tuple[int, bytes]) -> Place | None:
-        """Return the place that a frame is at; None if it is no function's, or has just gone.
+        """Return the place of a frame; None if it belongs to no function, or was just left.
 
         Args:
-            innermost: what `innermost` returned.
+            innermost: the result of `innermost`.
         """
         layout, data = self._layout, innermost[1]
         if len(data) < self._frame.size:
@@ -184,7 +181,7 @@ class Unwinder:
         base, block, last, root = 0, b"", -1, 0
         while frame and len(places) < _MOST_FRAMES:
             if not 0 <= frame - base <= last:
-                base, block, last = blocks.of(frame, size)
+                base, block, last = blocks.find(frame, size)
             fields = unpack(block, frame - base)
             if is_object:
                 previous, address, instruction = fields
@@ -206,17 +203,17 @@ class Unwinder:
                 raise UnwindError("an instruction is not in its function")
             places.append((code, offset))
         if root != self._root:
-            # A frame that has just returned leads nowhere. The outermost one seldom changes.
+            # A frame that was just left has no valid predecessor. The outermost seldom changes.
             self._times = self._times + 1 if root == self._candidate else 0
             self._candidate = root
             if self._root and self._times < _TIMES and not is_last:
-                raise UnwindError("its stack ends somewhere else than before")
+                raise UnwindError("its stack ends at another frame than before")
             self._root = root
         self._newest = frozenset(used)
         return tuple(places)
 
     def _code(self, address: int) -> Code:
-        """Return the code object at an address, read again if it is not the one from before."""
+        """Return the code object at an address; read it again if another one is there now."""
         layout = self._layout
         known = self._codes.get(address)
         if known is not None:
@@ -230,9 +227,9 @@ class Unwinder:
 
 
 class _Blocks:
-    """The blocks of memory that a thread's frames are in, read as wholes.
+    """The memory blocks with a thread's frames, each read as a whole.
 
-    A frame of a generator is in none, nor is any before Python 3.11.
+    Frames of generators, and all frames before Python 3.11, are outside of the blocks.
     """
 
     def __init__(self, memory: Memory, thread: int, layout: Layout) -> None:
@@ -248,10 +245,10 @@ class _Blocks:
         self._next = 0
 
     def begin(self) -> int:
-        """Read the newest block, and return the innermost frame; 0 if there is none.
+        """Read the newest block, and return the address of the innermost frame; 0 if none.
 
         Raises:
-            UnwindError: the process has ended, or the thread has just moved on to another block.
+            UnwindError: the process has ended, or the thread has just changed to another block.
         """
         thread = self._memory.read(self._begin, self._size)
         frame = int(_POINTER.unpack_from(thread, self._frame)[0])
@@ -265,30 +262,30 @@ class _Blocks:
         return frame
 
     def _read(self, size: int) -> None:
-        """Read one more block; it begins with the address of the one before it."""
+        """Read the next older block. Each block begins with the address of its predecessor."""
         data = self._memory.some(self._next, size)
         if len(data) < _POINTER.size:
-            raise UnwindError("a block of frames is gone")
+            raise UnwindError("a block of frames cannot be read")
         self._blocks.append((self._next, data))
         self._next = _POINTER.unpack_from(data)[0]
 
-    def of(self, frame: int, size: int) -> tuple[int, bytes, int]:
-        """Return where a block begins that holds a frame, the block, and the last place of a frame.
+    def find(self, frame: int, size: int) -> tuple[int, bytes, int]:
+        """Return the block with a frame: its address, its content, its last offset for a frame.
 
         Raises:
-            UnwindError: the frame is gone.
+            UnwindError: the frame cannot be read.
         """
         for base, data in self._blocks:
             if 0 <= frame - base <= len(data) - size:
                 return base, data, len(data) - size
         if len(self._blocks) < _MOST_BLOCKS and 0 <= frame - self._next < _NEAR:
             self._read(max(_BLOCK_BYTES, frame - self._next + size))
-            return self.of(frame, size)
+            return self.find(frame, size)
         return frame, self._memory.read(frame, size), 0
 
 
 def _struct_of(layout: Layout) -> struct.Struct:
-    """Return how a frame's code, previous frame, instruction and owner are read, by offset."""
+    """Return a struct that reads a frame's code, previous frame, instruction and owner."""
     fields = [
         (layout.frame_code, "Q"),
         (layout.frame_previous, "Q"),
@@ -304,10 +301,7 @@ def _struct_of(layout: Layout) -> struct.Struct:
 
 
 def innermost_pid(pid: int) -> int:
-    """Return a process's number in its own namespace."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
-    except OSError:
-        return pid
+    """Return a process's number in its PID namespace."""
+    lines = read_file(f"/proc/{pid}/status").splitlines()
     found = [int(line.split()[-1]) for line in lines if line.startswith(b"NSpid:")]
     return found[0] if found else pid

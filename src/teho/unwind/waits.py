@@ -1,7 +1,7 @@
-"""What a thread does at a moment, by the kernel's account: it runs, or what it waits for.
+"""States of a thread: it runs, or it waits for something.
 
-`/proc/PID/task/TID/syscall` says which system call a thread waits in, with its arguments
-(proc(5)); it needs the same permission as reading the process's memory.
+The kernel reports in `/proc/PID/task/TID/syscall` the system call in which a thread waits, with its
+arguments (proc(5)). This needs the same permission as reading the process's memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 
 from teho.model.watched import State
-from teho.unwind.memory import Memory, UnwindError
+from teho.unwind.memory import Memory, UnwindError, read_file
 
 __all__ = ["Waits"]
 
@@ -38,30 +38,35 @@ _NAMES = {
     for name, numbers in (_ARM if platform.machine() == "aarch64" else _X86).items()
     for number in numbers
 }
+_STATES = {
+    "sync": State.DISK, "file": State.DISK, "process": State.PROCESS, "thread": State.LOCK,
+}  # fmt: skip
+"""States of the calls that need no look at their arguments."""
 _FUTEX_PRIVATE = 128
 _CORE = 36
-"""Place of the core among the fields of stat after the name (proc(5), field 39)."""
+"""Index of the core among the fields of `stat` after the name (proc(5), field 39)."""
 _PAGE_FAULT = b"-1"
 _ENDED = b"-1 0x0 0x0"
-"""Of a thread without memory of its own: its parent has not waited for it yet."""
+"""A thread without memory: it has ended, but its parent has not waited for it yet."""
 _NO_LIMIT = 1 << 31
-"""Sign of a time-out of 32 bits: a negative one waits for ever."""
+"""Sign bit of a 32-bit time-out: a negative one means no limit."""
 _POLLED = struct.Struct("<ihh")
 _MOST_POLLED = 8
 _MOST_THREADS = 32
 _DEVICES = re.compile(r"/dev/(nvidia|kfd|dri/|accel|davinci)")
 _MOST_SOCKETS = 10_000
+_WATCHED = re.compile(rb"^tfd:\s*(\d+)", re.MULTILINE)
 
 
 class Waits:
-    """Tells what the main thread of a process does.
+    """States of the main thread of a process.
 
     Args:
         pid: the process.
         memory: the process's.
 
     Raises:
-        UnwindError: the kernel does not allow it.
+        UnwindError: the kernel does not permit it.
     """
 
     def __init__(self, pid: int, memory: Memory) -> None:
@@ -69,7 +74,7 @@ class Waits:
         self._memory = memory
         self._sockets: dict[str, State] = {}
         self._unix: set[str] = set()
-        """Those of them that are Unix sockets."""
+        """Inodes of the known sockets that are Unix sockets."""
         self._running: list[str] = []
         self._call = _opened(pid, "syscall")
         try:
@@ -80,95 +85,81 @@ class Waits:
         self._times = _opened_if_any(pid, "schedstat")
         self._place = _opened_if_any(pid, "wchan")
         self._has_place = False
-        """Whether the kernel has named a place: some always answer 0."""
+        """Whether the kernel has named a place. Some kernels always answer 0."""
 
     def close(self) -> None:
-        """Let go of the process."""
+        """Close all files."""
         for descriptor in (self._call, self._stat, self._times, self._place):
             if descriptor is not None:
                 os.close(descriptor)
 
     def core(self) -> int:
-        """Return the core that it runs on, or ran on last.
+        """Return the core on which the thread runs, or ran last.
 
         Raises:
-            UnwindError: it has ended.
+            UnwindError: the thread has ended.
         """
-        try:
-            data = os.pread(self._stat, 1024, 0)
-        except OSError:
-            data = b""
+        data = _read_again(self._stat, 1024)
         fields = data[data.rfind(b")") + 2 :].split()
         if len(fields) <= _CORE:
             raise UnwindError("it has ended")
         return int(fields[_CORE])
 
     def call(self) -> bytes:
-        """Return the system call that it waits in, with its arguments; empty if it runs.
+        """Return the system call in which the thread waits, with arguments; empty if it runs.
 
         Raises:
-            UnwindError: it has ended.
+            UnwindError: the thread has ended.
         """
-        try:
-            call = os.pread(self._call, 256, 0)
-        except OSError:
-            call = b""
+        call = _read_again(self._call, 256)
         if not call or call.rstrip() == _ENDED:
             raise UnwindError("it has ended")
         return b"" if call.startswith(b"running") else call
 
     def state(self, call: bytes) -> State:
-        """Return what is waited for in a call; to be asked while that is still so.
+        """Return what a thread waits for. It must still wait in this call.
 
         Args:
-            call: as `call` returns it; not empty.
+            call: a result of `call`; not empty.
         """
         words = call.split()
-        if words[0] == _PAGE_FAULT:  # a part of a file that is mapped, or memory swapped out
+        if words[0] == _PAGE_FAULT:  # of a mapped file, or of swapped memory
             return State.DISK
         name = _NAMES.get(words[0], "")
         return self._waited_for(name, [int(word, 16) for word in words[1:7]])
 
     def times(self) -> tuple[float, float] | None:
-        """Return for how long it has run, and could have but had no core, in s.
+        """Return how long the thread has run, and how long it waited for a core, in s.
 
-        None if the kernel does not count it, or the thread has ended.
+        None if the kernel does not count this, or the thread has ended.
         """
         words = self.account().split()
         return (int(words[0]) / 1e9, int(words[1]) / 1e9) if len(words) == 3 else None
 
     def account(self) -> bytes:
-        """Return what the kernel counts of its time on cores; empty if it does not.
+        """Return the thread's `schedstat`; empty if the kernel does not have it.
 
-        Three numbers: for how long it has run, and could have but had no core, in ns, and how often
-        it was given a core (schedstat, Documentation/scheduler/sched-stats.rst). They do not change
-        while it waits.
+        It has three numbers: the time on a core and the time waiting for a core, in ns, and how
+        often it got a core (Documentation/scheduler/sched-stats.rst). They do not change while the
+        thread waits.
         """
-        try:
-            return b"" if self._times is None else os.pread(self._times, 64, 0)
-        except OSError:
-            return b""
+        return _read_again(self._times, 64)
 
     def sleeps(self) -> bool | None:
-        """Return whether it waits, without what for; None if the kernel does not say.
+        """Return whether the thread waits; None if the kernel does not report it.
 
-        A thread that could run but has no core does not wait. This is faster than `call`, and
-        leaves the thread where it is (proc(5), wchan).
+        A thread that is ready but has no core does not wait. This is faster than `call`, and does
+        not move the thread to another core (proc(5), wchan).
         """
-        try:
-            place = b"" if self._place is None else os.pread(self._place, 64, 0)
-        except OSError:
-            return None
+        place = _read_again(self._place, 64)
         self._has_place |= place not in {b"", b"0"}
-        return place != b"0" if self._has_place else None
+        return place != b"0" if self._has_place and place else None
 
     def _waited_for(self, name: str, arguments: list[int]) -> State:
         if name == "sleep" or (name in {"poll", "select"} and not _descriptors_in(name, arguments)):
             return State.SLEEPING
-        if name in {"sync", "file"}:
-            return State.DISK
-        if name in {"process", "thread"}:
-            return State.PROCESS if name == "process" else State.LOCK
+        if name in _STATES:
+            return _STATES[name]
         if name == "futex":
             if self._others_run():
                 return State.THREADS
@@ -183,7 +174,7 @@ class Waits:
         return State.WAITING
 
     def _is_thread_id(self, arguments: list[int]) -> bool:
-        """Return whether a shared lock is a thread's number: `pthread_join` waits so."""
+        """Return whether a shared lock is a thread's number, as in `pthread_join`."""
         try:
             value = int.from_bytes(self._memory.read(arguments[0], 4), "little")
         except UnwindError:
@@ -193,14 +184,14 @@ class Waits:
     # ---- other threads ----
 
     def _others_run(self) -> bool:
-        """Return whether another thread of the process runs at this moment."""
+        """Return whether another thread of the process runs now."""
         folder = f"/proc/{self._pid}/task"
         try:
             threads = os.listdir(folder)  # noqa: PTH208 - names are wanted
         except OSError:
             return False
         own = str(self._pid)
-        # Who ran the last time most likely runs now.
+        # A thread that ran the last time most likely runs now.
         known = [one for one in self._running if one in threads]
         rest = [one for one in threads if one not in known]
         for thread in [*known, *rest][: _MOST_THREADS + 1]:
@@ -212,24 +203,20 @@ class Waits:
     # ---- descriptors ----
 
     def _of_any(self, name: str, arguments: list[int]) -> State:
-        """Return what is waited for by a call that waits for several descriptors at once."""
+        """Return what a call waits for that waits for several descriptors at once."""
         waited_on = self._waited_on(name, arguments)
         found = [self._of_descriptor(one) for one in waited_on]
         if name == "epoll" and self._is_own_pair(waited_on):
-            # Only what wakes its own loop, as asyncio has it: it waits for a time, or for threads.
+            # An event loop such as asyncio's, which only its own process can wake: it waits for a
+            # time, or for threads.
             return State.LOCK if arguments[3] & _NO_LIMIT else State.SLEEPING
         known = [state for state in found if state is not State.WAITING]
         return max(set(known), key=known.count) if known else State.WAITING
 
     def _waited_on(self, name: str, arguments: list[int]) -> list[int]:
         if name == "epoll":
-            try:
-                text = Path(f"/proc/{self._pid}/fdinfo/{arguments[0]}").read_text()
-            except OSError:
-                return []
-            return [int(one) for one in re.findall(r"^tfd:\s*(\d+)", text, re.MULTILINE)][
-                :_MOST_POLLED
-            ]
+            text = read_file(f"/proc/{self._pid}/fdinfo/{arguments[0]}")
+            return [int(one) for one in _WATCHED.findall(text)][:_MOST_POLLED]
         count = min(arguments[1 if name == "poll" else 0], 1024)
         try:
             if name == "poll":
@@ -241,32 +228,33 @@ class Waits:
         return [place for place in range(count) if bits >> place & 1][:_MOST_POLLED]
 
     def _is_own_pair(self, descriptors: list[int]) -> bool:
-        """Return whether all that is waited on is one Unix socket, as a loop has to wake itself."""
+        """Return whether a call waits for one Unix socket only, with which event loops wake."""
         if len(descriptors) != 1:
             return False
-        try:
-            target = str(Path(f"/proc/{self._pid}/fd/{descriptors[0]}").readlink())
-        except OSError:
-            return False
+        target = self._target(descriptors[0])
         return target.startswith("socket:[") and target[8:-1] in self._unix
 
-    def _of_descriptor(self, number: int) -> State:
+    def _target(self, descriptor: int) -> str:
+        """Return what a descriptor refers to, as the kernel names it; empty if it is closed."""
         try:
-            target = str(Path(f"/proc/{self._pid}/fd/{number}").readlink())
+            return os.readlink(f"/proc/{self._pid}/fd/{descriptor}")  # noqa: PTH115
         except OSError:
-            return State.WAITING
+            return ""
+
+    def _of_descriptor(self, number: int) -> State:
+        target = self._target(number)
         if target.startswith("socket:["):
             return self._of_socket(target[8:-1])
         if target.startswith("pipe:["):
             return State.PROCESS
         if _DEVICES.match(target):
             return State.DEVICE
-        if target.startswith("/dev/"):  # a terminal: the user is waited for
+        if target.startswith("/dev/"):  # a terminal: waits for the user
             return State.WAITING
         return State.DISK if target.startswith("/") else State.WAITING
 
     def _of_socket(self, inode: str) -> State:
-        """Return whether the other end is on this machine."""
+        """Return PROCESS if the other end of a socket is on this machine, else NETWORK."""
         known = self._sockets.get(inode)
         if known is None:
             if len(self._sockets) >= _MOST_SOCKETS:
@@ -290,7 +278,7 @@ def _opened(pid: int, name: str) -> int:
     try:
         return os.open(f"/proc/{pid}/task/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise UnwindError(f"what it waits for cannot be read: {error.strerror}") from None
+        raise UnwindError(f"its system calls cannot be read: {error.strerror}") from None
 
 
 def _opened_if_any(pid: int, name: str) -> int | None:
@@ -304,20 +292,21 @@ def _descriptors_in(name: str, arguments: list[int]) -> int:
     return arguments[1 if name == "poll" else 0]
 
 
-def _runs(path: str) -> bool:
+def _read_again(descriptor: int | None, size: int) -> bytes:
+    """Return the present content of an open file; empty without a file, or if it fails."""
     try:
-        data = Path(path).read_bytes()
+        return b"" if descriptor is None else os.pread(descriptor, size, 0)
     except OSError:
-        return False
+        return b""
+
+
+def _runs(path: str) -> bool:
+    data = read_file(path)
     return data[data.rfind(b")") + 2 :][:1] == b"R"
 
 
 def _rows(path: str) -> list[list[str]]:
-    try:
-        lines = Path(path).read_text().splitlines()
-    except OSError:
-        return []
-    return [line.split() for line in lines[1:]]
+    return [line.split() for line in read_file(path).decode("ascii", "replace").splitlines()[1:]]
 
 
 def _is_local(address: str) -> bool:

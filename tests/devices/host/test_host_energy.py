@@ -10,7 +10,8 @@ import pytest
 from stubs.amd_tree import RefusingKernel, reason_of
 from stubs.proc_tree import plant
 from teho.devices.host import energy as host_energy
-from teho.devices.host.energy import HostEnergy
+from teho.devices.host.energy import HostEnergy, open_host_energy
+from teho.devices.host.part import Part
 from teho.model.device import Reading
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.missing import Missing, Reason
@@ -57,7 +58,7 @@ def add_meter(root: Path, power_uw: int, hwmon: str = "hwmon2/device") -> None:
     plant(root, {f"{folder}/name": "power_meter\n", f"{folder}/power1_average": f"{power_uw}\n"})
 
 
-def figures(energy: HostEnergy) -> dict[str, Reading]:
+def figures(energy: Part) -> dict[str, Reading]:
     readings = energy.read()
     assert set(readings) == set(HostEnergy.metrics) <= set(METRICS_BY_NAME)
     return readings
@@ -181,7 +182,7 @@ def test_a_cray_counts_itself_and_rapl_is_left_alone(tmp_path: Path):
                 "cpu_energy": f"4711 J {stamp}", "memory_energy": f"815 J {stamp}",
                 "freshness": "42"}  # fmt: skip
     plant(tmp_path, {f"sys/cray/pm_counters/{name}": text for name, text in counters.items()})
-    energy = HostEnergy(tmp_path)
+    energy = open_host_energy(tmp_path)
     assert figures(energy) == {
         "node_energy_j": 921658274, "node_power_w": 1800, "cpu_energy_j": 4711,
         "memory_energy_j": 815,

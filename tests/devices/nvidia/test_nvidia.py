@@ -391,7 +391,7 @@ def test_the_layout_of_a_field_is_the_bindings(kind):
         ),
         (ONE, {"CUDA_VISIBLE_DEVICES": ""}, "none of the 1 NVIDIA GPUs here is this job's"),
         (ONE, {"CUDA_VISIBLE_DEVICES": "3"}, "CUDA_VISIBLE_DEVICES is '3'"),
-        (ONE, {"SLURM_JOB_ID": "1"}, "this Slurm job holds no GPU"),
+        (ONE, {"SLURM_JOB_ID": "1"}, "this Slurm job has no GPU"),
         (Scenario(("fail nvmlDeviceGetCount_v2 * TIMEOUT",)), {}, "does not work: Timeout"),
     ],
 )

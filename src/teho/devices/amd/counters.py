@@ -1,4 +1,4 @@
-"""What the counters in the table `gpu_metrics` say since the last reading."""
+"""Figures from the counters in the table `gpu_metrics`: energy, activity and throttling."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from teho.model.missing import Missing, Reason
 __all__ = ["Activity", "Counters", "EnergyCounter", "throttling"]
 
 _METRICS = ("gpu_energy_j", "gpu_thermal_throttle_percent", "gpu_power_throttle_percent")
-"""What is not known without the table."""
+"""Metrics that need the table."""
 
 _TICK_J = 2**-16
 """15.259 uJ: smu13_driver_if_aldebaran.h (MI200), kgd_pp_interface.h (MI300). AMD's libraries
-multiply by 15.3 uJ, which is 0.27 % too much, and do so for the MI100 as well."""
+use 15.3 uJ, which is 0.27 % too much, also for the MI100."""
 _COUNTER_BITS = {"gfx908": 32, "gfx90a": 64, "gfx940": 64, "gfx941": 64, "gfx942": 64, "gfx950": 64}
-"""Width of the energy counter by instruction set. The MI100's is passed on in a field of 64 bits
-and holds 32 (struct gpu_metrics_v1_0): it starts again every 65.5 kJ, four minutes at 300 W."""
+"""Width of the energy counter by instruction set. The MI100's has 32 bits in a field of 64
+(struct gpu_metrics_v1_0). It wraps every 65.5 kJ, which is four minutes at 300 W."""
 _MOST_W = 1000
-"""No GPU with a counter of 32 bits draws as much: what exceeds it was a reset, no wrap."""
+"""No GPU with a counter of 32 bits draws more. A larger increase means a reset, not a wrap."""
 _STILL_S = 1.0
-"""The firmware's step is a millisecond (see `_steps`): a second without any is a counter stuck."""
+"""The firmware adds every millisecond (see `_steps`). After a second without a step it is stuck."""
 
 _NO_POWER_ASKED = Missing(Reason.UNRECORDED, "power was not asked for")
 _STILL = Missing(Reason.FAILED, "the energy counter stands still while the GPU draws power")
@@ -33,35 +33,35 @@ _BACKWARD = Missing(Reason.FAILED, "the energy counter went backward, below its 
 _LEFT_OUT = Missing(Reason.UNSUPPORTED, "gpu_metrics: the driver leaves the energy out")
 _EMPTY = Missing(Reason.FAILED, "the energy counter reads 0")
 
-# Bits of the status that is the same for all GPUs (SMU_THROTTLER_* in amdgpu_smu.h).
+# Bits of the status that all GPUs share (SMU_THROTTLER_* in amdgpu_smu.h).
 _POWER_CAUSES = 0x0000_0000_00FF_00FF
-"""Power limits, bits 0 to 7, and limits of current, 16 to 23."""
+"""Power limits (bits 0 to 7) and current limits (bits 16 to 23)."""
 _HEAT_CAUSES = 0x0000_FFFF_0000_0000
-"""Temperatures, hot regulators and PROCHOT, bits 32 to 47."""
-# Bits of the MI300's own status (THROTTLER_* in smu_v13_0_6_ppt.c): PROCHOT 0, socket 2,
+"""Temperatures, hot regulators and PROCHOT (bits 32 to 47)."""
+# Bits of the MI300's status (THROTTLER_* in smu_v13_0_6_ppt.c): PROCHOT 0, socket 2,
 # regulators 3, HBM 4; the power limit is 1.
 _POWER_MI300 = 0b00010
 _HEAT_MI300 = 0b11101
 _HEAT_RESIDENCIES = ("prochot", "socket", "regulator", "hbm")
 
 _FIRMWARE_MS = 100_000
-"""The firmware's time stamp counts steps of 10 ns (kgd_pp_interface.h)."""
+"""Steps of the firmware's time stamp per millisecond: one is 10 ns (kgd_pp_interface.h)."""
 _PROVING = 20
-"""Readings for which a running sum is compared with the driver's own figure before it counts."""
+"""Readings for which a sum is compared with the driver's figure before it is used."""
 _ROUNDING_PERCENT = 5.0
-"""What a mean may exceed 100 % by, since the sums and the clock are not read at one moment."""
+"""Limit above 100 % for a mean, because sums and clock are read at different times."""
 
 
 class EnergyCounter:
-    """One GPU's energy in J; what it shows is cross-checked before it is passed on.
+    """One GPU's energy in J, checked for resets and for a stuck counter.
 
     Args:
-        name: of the GPU, for the alerts.
-        architecture: its instruction set, which tells the counter's unit and width.
-        at_zero: what a counter means that reads 0.
+        name: the GPU's name in alerts.
+        architecture: instruction set, which determines the counter's unit and width.
+        at_zero: meaning of a counter of 0.
 
     Attributes:
-        alerts: sentences for the report, which the caller takes away.
+        alerts: sentences for the report; the caller removes them.
     """
 
     def __init__(self, name: str, architecture: str, at_zero: Missing | None = None) -> None:
@@ -77,7 +77,7 @@ class EnergyCounter:
         self._is_still = False
 
     def read(self, table: Table, power_w: Reading) -> Reading:
-        """Return the energy since the counter's own start, or why it is not known."""
+        """Return the energy since the counter's start, or why it is not known."""
         ticks = table.get("energy")
         if ticks is None:
             return _LEFT_OUT
@@ -89,18 +89,18 @@ class EnergyCounter:
         if ticks == 0:
             return self._at_zero
         now_s = table.get("clock_ns", 0) / 1e9
-        if ticks < self._last and not self._starts_anew(ticks, now_s):
+        if ticks < self._last and not self._started_again(ticks, now_s):
             return _BACKWARD
-        if self._stands_still(ticks, now_s, power_w):
+        if self._is_stuck(ticks, now_s, power_w):
             return _STILL
         self._last, self._last_s = ticks, now_s
         return (self._wrapped + ticks) * _TICK_J
 
-    def _starts_anew(self, ticks: int, now_s: float) -> bool:
-        """Take a counter that fell as full, or as reset; a small step back is neither.
+    def _started_again(self, ticks: int, now_s: float) -> bool:
+        """Return whether a counter that fell has wrapped or was reset.
 
-        Such steps are seen on MI200 (ROCm/amdsmi issue 115). To take one for a reset would count
-        all energy since boot once more.
+        Small steps back occur on MI200 (ROCm/amdsmi issue 115). If one counted as a reset, all
+        energy since the boot would be counted again.
         """
         added_j = ((1 << self._bits) - self._last + ticks) * _TICK_J
         if added_j <= _MOST_W * (now_s - self._last_s):
@@ -115,7 +115,7 @@ class EnergyCounter:
         )
         return True
 
-    def _stands_still(self, ticks: int, now_s: float, power_w: Reading) -> bool:
+    def _is_stuck(self, ticks: int, now_s: float, power_w: Reading) -> bool:
         if ticks != self._last:
             self._moved_s, self._is_still = now_s, False
         is_late = now_s - self._moved_s >= _STILL_S and not self._is_still
@@ -129,9 +129,9 @@ class EnergyCounter:
 
 
 def mean_since(last: Table, now: Table, name: str) -> float | None:
-    """Return the mean of what the firmware sums up under `name`, in steps of its own; or None.
+    """Return the mean of the values that the firmware adds up under `name`; None if not known.
 
-    The sums hold 32 bits and start again when they are full, and so does the count of steps.
+    The sums and the number of steps have 32 bits and wrap.
     """
     steps = _steps(last, now)
     if not 0 < steps < 2**31 or name not in now or name not in last:
@@ -140,9 +140,9 @@ def mean_since(last: Table, now: Table, name: str) -> float | None:
 
 
 def _steps(last: Table, now: Table) -> float:
-    """Return how often the firmware has added since; 0 if that is not known.
+    """Return how often the firmware has added a value; 0 if not known.
 
-    Tables before v1.6 do not count it: AMD's RDC takes each millisecond for a step
+    Tables before v1.6 do not count the steps. AMD's RDC assumes one per millisecond
     (`derive_mem_activity_percent`, ROCm/rocm-systems pull request 11634).
     """
     if "steps" in now and "steps" in last:
@@ -153,11 +153,11 @@ def _steps(last: Table, now: Table) -> float:
 
 
 class Activity:
-    """The mean of one activity between two readings, where the firmware adds it up.
+    """The mean of one activity between two readings, if the firmware adds it up.
 
-    That is truer than a figure of one moment. But how often the firmware adds is documented for
-    some GPUs only: the mean counts once it has agreed with the driver's own figures, of which it
-    must be between half and twice, on the whole.
+    The mean is better than the driver's momentary figure. But for some GPUs it is not documented
+    how often the firmware adds. The mean is used after it has agreed with the driver's figures: on
+    average it must be between half and twice of them.
     """
 
     def __init__(self, name: str) -> None:
@@ -167,7 +167,7 @@ class Activity:
         self._sum_of_moments = 0.0
 
     def read(self, last: Table, now: Table, moment: Reading) -> Reading:
-        """Return the mean since the last reading; the figure of this moment until it is proven."""
+        """Return the mean since the last reading; the momentary figure until the means agree."""
         mean = mean_since(last, now, self._name)
         if mean is None or mean > 100 + _ROUNDING_PERCENT or isinstance(moment, (Missing, list)):
             return moment
@@ -182,17 +182,17 @@ class Activity:
 
 
 class Throttling(NamedTuple):
-    """Shares of time in which clocks were held down, in percent."""
+    """Shares of time in which clocks were reduced, in percent."""
 
     thermal: Reading
     power: Reading
 
 
 def throttling(last: Table, now: Table) -> Throttling | None:
-    """Return how clocks were held down: a mean where the firmware counts, else at this moment.
+    """Return how clocks were reduced: the mean if the firmware counts it, else the present state.
 
-    None: a mean of which this is the beginning. Heat has several causes, which can hold at once:
-    the longest stands for all of them.
+    None at the first reading of a mean. Heat has several causes that may overlap, so the longest
+    is used.
     """
     if "steps" in now:
         heat = [mean_since(last, now, name) for name in _HEAT_RESIDENCIES]
@@ -205,7 +205,7 @@ def throttling(last: Table, now: Table) -> Throttling | None:
         return _at_this_moment(now["causes"], _HEAT_CAUSES, _POWER_CAUSES)
     if "throttlers" in now:
         return _at_this_moment(now["throttlers"], _HEAT_MI300, _POWER_MI300)
-    missing = Missing(Reason.UNSUPPORTED, "gpu_metrics says why clocks are held down from v1.3 on")
+    missing = Missing(Reason.UNSUPPORTED, "gpu_metrics has reasons for reduced clocks from v1.3 on")
     return Throttling(missing, missing)
 
 
@@ -214,14 +214,14 @@ def _at_this_moment(bits: int, heat: int, power: int) -> Throttling:
 
 
 class Counters:
-    """Whatever one GPU's table adds to its readings.
+    """The readings that come from one GPU's table.
 
     Args:
-        gpu: whose table it is.
-        memory_metric: what the activity of its memory is a measure of.
+        gpu: the GPU.
+        memory_metric: the metric of its memory's activity.
 
     Attributes:
-        energy: the counter of its energy, which has alerts.
+        energy: the energy counter, which has alerts.
     """
 
     def __init__(self, gpu: AmdGpu, memory_metric: str) -> None:
@@ -244,7 +244,7 @@ class Counters:
             self._file.close()
 
     def add_to(self, values: dict[str, Reading]) -> None:
-        """Put into the readings what the table says; power and activities are there already."""
+        """Add the table's readings; power and activities must be there."""
         table = self._refusal or self._file.read()
         if isinstance(table, Missing):
             values.update(dict.fromkeys(_METRICS, table))
@@ -253,15 +253,15 @@ class Counters:
         for metric, activity in self._activities.items():
             values[metric] = activity.read(last, table, values[metric])
         values["gpu_energy_j"] = self.energy.read(table, values["gpu_power_w"])
-        held_down = throttling(last, table)
-        if held_down:
-            values["gpu_thermal_throttle_percent"] = held_down.thermal
-            values["gpu_power_throttle_percent"] = held_down.power
+        reduced = throttling(last, table)
+        if reduced:
+            values["gpu_thermal_throttle_percent"] = reduced.thermal
+            values["gpu_power_throttle_percent"] = reduced.power
 
     def read_energy(self) -> Reading:
-        """Return the energy alone; without power nobody can tell whether its counter stands still.
+        """Return the energy. Without the power, a stuck counter cannot be recognised.
 
-        Not to be mixed with `add_to`, which looks for that.
+        Do not mix with `add_to`, which checks that.
         """
         if self._is_silent:
             return SILENT_DIE
@@ -269,5 +269,5 @@ class Counters:
         return table if isinstance(table, Missing) else self.energy.read(table, _NO_POWER_ASKED)
 
     def close(self) -> None:
-        """Close the table's file."""
+        """Close the file of the table."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""Memory errors of an AMD GPU, which the driver's RAS counts."""
+"""Memory errors of an AMD GPU, counted by the driver's RAS."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ __all__ = ["MemoryErrors"]
 
 _METRICS = ("gpu_ecc_corrected", "gpu_ecc_uncorrected")
 _EVERY = 60
-"""Samples between two readings: for each the driver asks all memory channels again."""
+"""Samples between two readings, because the driver asks all memory channels each time."""
 _COUNT = re.compile(rb"^(ue|ce): (\d{1,18})$", re.MULTILINE)
 _ANSWER_BYTES = 4096
 
 
 class MemoryErrors:
-    """Errors of the GPU's memory that ECC did and did not put right, since the driver began.
+    """Memory errors that ECC corrected or could not correct, since the driver was loaded.
 
     Args:
-        name: of the GPU, for the alerts.
+        name: the GPU's name in alerts.
         directory: folder of its PCI device.
 
     Attributes:
-        alerts: sentences for the report, which the caller takes away.
+        alerts: sentences for the report; the caller removes them.
     """
 
     def __init__(self, name: str, directory: str) -> None:
         self.alerts: list[str] = []
         self._name = name
-        self._path = f"{directory}/ras/umc_err_count"  # UMC: the memory's controllers
+        self._path = f"{directory}/ras/umc_err_count"  # UMC: memory controllers
         self._uncorrected: int | None = None
         self._is_settled = False
         self._calls = 0
         self._values = self._ask()
 
     def read(self) -> dict[str, Reading]:
-        """Return both counts; they are asked again at every 60th call."""
+        """Return both counts; every 60th call reads them again."""
         self._calls += 1
         if self._calls % _EVERY == 0 and not self._is_settled:
             self._values = self._ask()
         return self._values
 
     def _ask(self) -> dict[str, Reading]:
-        # The driver makes the answer when the file is read; nothing is gained by keeping it open.
+        # The driver creates the content at each read, so an open file would not be faster.
         try:
             descriptor = os.open(self._path, os.O_RDONLY)
             try:
@@ -71,5 +71,5 @@ class MemoryErrors:
         if before is not None and uncorrected > before:
             more = uncorrected - before
             self.alerts.append(
-                f"{self._name}: {more} memory error{'s' * (more > 1)} that ECC could not put right"
+                f"{self._name}: {more} memory error{'s' * (more > 1)} that ECC could not correct"
             )

@@ -1,4 +1,4 @@
-"""One fact in one sysfs file of an AMD GPU, and why there is none if there is none."""
+"""Single values in sysfs files of an AMD GPU, and the reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from teho.model.missing import Missing, Reason
 __all__ = [
     "FOR_GOOD",
     "hexadecimal_in",
-    "names_in",
     "number_in",
     "optional_number",
     "parse_number",
@@ -23,7 +22,7 @@ __all__ = [
 ]
 
 FOR_GOOD = (Reason.UNSUPPORTED, Reason.ABSENT)
-"""Reasons that will not pass: what is missing for one of them is not asked again."""
+"""Reasons that do not change. A value that is missing for one of them is not read again."""
 
 _REASONS = {
     errno.ENOENT: Reason.ABSENT,
@@ -34,16 +33,16 @@ _REASONS = {
 _HEXADECIMAL = re.compile(r"(0x)?[0-9a-fA-F]{1,16}")
 _PROPERTY = re.compile(r"^(\w+) (\d{1,20})$", re.MULTILINE)
 _ANSWER_BYTES = 64
-"""More than any number takes, so that none is cut short."""
+"""Larger than any number, so that no number is cut."""
 _MOST_DIGITS = 18
-"""What surely fits a signed 64-bit column; no true answer comes near it."""
+"""Numbers with this many digits fit a signed 64-bit column. Real values are smaller."""
 
 
 def parse_number(answer: bytes) -> int:
-    """Return the whole number that a file holds.
+    """Return the whole number in a file's content.
 
     Raises:
-        ValueError: it holds anything else, or more digits than a true answer has.
+        ValueError: the content is not a number, or has too many digits.
     """
     text = answer.strip()
     if not text.isdigit() or len(text) > _MOST_DIGITS:
@@ -53,21 +52,21 @@ def parse_number(answer: bytes) -> int:
 
 
 def read_number(descriptor: int) -> int:
-    """Read the whole number in a file that is open, again at every call.
+    """Read the whole number in an open file, from its beginning.
 
     Raises:
         OSError: the kernel refuses.
-        ValueError: what it answers is not a number.
+        ValueError: the content is not a number.
     """
     return parse_number(os.pread(descriptor, _ANSWER_BYTES, 0))
 
 
 def number_in(path: str) -> int:
-    """Open, read and close a file that holds one whole number.
+    """Open, read and close a file with one whole number.
 
     Raises:
         OSError: the kernel refuses.
-        ValueError: what it answers is not a number.
+        ValueError: the content is not a number.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -77,7 +76,7 @@ def number_in(path: str) -> int:
 
 
 def optional_number(path: str) -> int | None:
-    """Return the whole number in a file, or None if there is none."""
+    """Return the whole number in a file; None if it cannot be read."""
     try:
         return number_in(path)
     except (OSError, ValueError):
@@ -85,30 +84,22 @@ def optional_number(path: str) -> int | None:
 
 
 def hexadecimal_in(path: str) -> int:
-    """Return the number that a file holds in base 16; 0 if there is none."""
+    """Return the hexadecimal number in a file; 0 if it cannot be read."""
     text = read_text(Path(path))
     return int(text, 16) if _HEXADECIMAL.fullmatch(text) else 0
 
 
 def properties_in(path: str) -> dict[str, int]:
-    """Return what a `properties` file of KFD's topology says: one name and number a line.
+    """Return the names and numbers in a `properties` file of KFD's topology.
 
     Raises:
-        OSError: the kernel refuses; EPERM is how KFD hides a GPU that is not the job's.
+        OSError: the kernel refuses. With EPERM, KFD hides a GPU of another job.
     """
     text = Path(path).read_text("ascii", "replace")
     return {key: int(value) for key, value in _PROPERTY.findall(text)}
 
 
-def names_in(directory: str) -> list[str]:
-    """Return the names in a folder; none if it cannot be listed."""
-    try:
-        return [entry.name for entry in Path(directory).iterdir()]
-    except OSError:
-        return []
-
-
 def why_missing(error: OSError, what: str) -> Missing:
-    """Return why a file did not open or read, as a value."""
+    """Return a missing value that says why a file cannot be opened or read."""
     code = error.errno or 0
     return Missing(_REASONS.get(code, Reason.FAILED), f"{what}: {os.strerror(code)}")

@@ -1,8 +1,8 @@
-"""The binary table `gpu_metrics` in which amdgpu gives energy, activity and throttling.
+"""The binary table `gpu_metrics`, in which amdgpu reports energy, activity and throttling.
 
-Layouts and units are those of `struct gpu_metrics_v1_*` in the kernel's kgd_pp_interface.h, which
-the C compiler aligns; who fills in what is told by aldebaran_ppt.c (MI200), arcturus_ppt.c (MI100)
-and smu_v13_0_6_ppt.c (MI300). A field of all ones is one that the driver left out (smu_cmn.c).
+Layouts and units: `struct gpu_metrics_v1_*` in the kernel's kgd_pp_interface.h, aligned by the C
+compiler. aldebaran_ppt.c (MI200), arcturus_ppt.c (MI100) and smu_v13_0_6_ppt.c (MI300) fill the
+fields. If all bits of a field are set, the driver left it out (smu_cmn.c).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from teho.model.missing import Missing, Reason
 __all__ = ["MetricsFile", "Table", "decode"]
 
 Table = Mapping[str, int]
-"""What one reading says, by the names in `_LAYOUTS`; what the driver left out is left out."""
+"""The fields of one reading, by the names in `_LAYOUTS`, without those that the driver left out."""
 
 _HEADER = struct.Struct("<HBB")
 _PAGE_BYTES = 4096
-"""The most that sysfs answers; the longest layout takes 3872 bytes."""
+"""Longest content in sysfs. The longest layout has 3872 bytes."""
 
-# One field a word, in C's order: `name:type` is kept, a bare type is not. H, I and Q are
-# unsigned numbers of 16, 32 and 64 bits. What follows the last name is left out but in v1.6.
+# One word per field, in C's order. `name:type` is kept, a type without a name is skipped. H, I and
+# Q are unsigned numbers of 16, 32 and 64 bits. Only v1.6 lists the fields after the last name.
 _BOARD = (  # v1.1: 6 temperatures, 3 activities, power; 14 clocks; fan, link; the sums
     "6H gfx:H memory:H 2H energy:Q clock_ns:Q 14H I 4H gfx_sum:I memory_sum:I 4H"
 )
@@ -40,7 +40,7 @@ _LAYOUTS = {
     "5Q 16Q time:Q",
     (1, 5): "4H gfx:H memory:H 36H energy:Q clock_ns:Q throttlers:I I 4H gfx_sum:I memory_sum:I "
     f"{_LINKS} time:Q",
-    # For a short time v1.6 was another table, which lacked the 8 partitions at the end.
+    # An early v1.6 was another table, without the 8 partitions at the end.
     (1, 6): f"4H gfx:H memory:H {_SOCKET} time:Q 22H 1344x",
     (1, 7): f"4H gfx:H memory:H Q {_SOCKET} 9H time:Q",
     (1, 8): f"4H gfx:H memory:H Q {_SOCKET} 9H time:Q",
@@ -48,13 +48,13 @@ _LAYOUTS = {
 
 
 class _Layout:
-    """How to take the named fields out of one revision's table."""
+    """Reads the named fields of one revision's table."""
 
     def __init__(self, fields: str) -> None:
         before, packed, names, sizes, end = "HBB", "<4x", [], [], _HEADER.size
         for field in fields.split():
             name, _, kind = field.rpartition(":")
-            # Without a prefix, `struct` puts fields where the C compiler does.
+            # Without a prefix, `struct` aligns fields like the C compiler.
             start = struct.calcsize(f"{before}{kind}") - struct.calcsize(f"={kind}")
             before += kind
             if name:
@@ -80,34 +80,34 @@ _READY = {revision: _Layout(fields) for revision, fields in _LAYOUTS.items()}
 
 
 def decode(data: bytes) -> Table | Missing:
-    """Return the fields of a table, or why they cannot be told."""
+    """Return the fields of a table, or why they are not known."""
     if len(data) < _HEADER.size:
-        return Missing(Reason.FAILED, f"gpu_metrics: {len(data)} bytes are not even its header")
+        return Missing(Reason.FAILED, f"gpu_metrics: {len(data)} bytes are less than its header")
     size, major, minor = _HEADER.unpack_from(data)
     layout = _READY.get((major, minor))
     if layout is None or size < layout.bytes:
         return Missing(
             Reason.UNSUPPORTED,
-            f"gpu_metrics has revision v{major}.{minor} with {size} bytes, whose layout is not "
-            "known here; v1.0 to v1.8 are",
+            f"gpu_metrics has revision v{major}.{minor} with {size} bytes, and this layout is not "
+            "known; known are v1.0 to v1.8",
         )
     if len(data) < layout.bytes:
         return Missing(
             Reason.FAILED,
-            f"gpu_metrics: {len(data)} bytes came, v{major}.{minor} has {layout.bytes}",
+            f"gpu_metrics: {len(data)} bytes were read, v{major}.{minor} has {layout.bytes}",
         )
     return layout.read(data)
 
 
 class MetricsFile:
-    """The table of one GPU, in a file that is kept open."""
+    """The table of one GPU, in a file that stays open."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor = -1
 
     def read(self) -> Table | Missing:
-        """Return the table as it is now, or why there is none."""
+        """Return the present table, or why it cannot be read."""
         try:
             if self._descriptor < 0:
                 self._descriptor = os.open(self._path, os.O_RDONLY)
@@ -116,7 +116,7 @@ class MetricsFile:
             return why_missing(error, "gpu_metrics")
 
     def close(self) -> None:
-        """Close it; the next reading opens it again."""
+        """Close the file; the next reading opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

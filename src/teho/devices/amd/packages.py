@@ -1,8 +1,8 @@
-"""Which two AMD GPUs are the dies of one card, and which of them reports for both.
+"""Pairs of AMD GPUs (dies) on one card, and the die that reports power and energy for both.
 
-An MI250 or MI250X is two GPUs. Power and energy are known to its first die alone, and there for
-both (`aldebaran_is_primary` in aldebaran_ppt.c); the other die reads 0. Neither order nor parity
-tells which two belong together: the order of ROCm need not be that of the bus.
+An MI250 or MI250X is two GPUs. Only its first die reports power and energy, for both dies
+(`aldebaran_is_primary` in aldebaran_ppt.c). The other die reports 0. The order of the GPUs does not
+show the pairs, because ROCm's order may differ from the order of the bus.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from teho.devices.amd.files import hexadecimal_in, names_in, optional_number, properties_in
+from teho.devices.amd.files import hexadecimal_in, optional_number, properties_in
 from teho.devices.amd.metrics import MetricsFile
 from teho.devices.amd.topology import AmdGpu
+from teho.devices.procfile import names_in
 from teho.model.missing import Missing, Reason
 
 __all__ = ["HIDDEN", "SILENT_DIE", "pair_dies"]
@@ -25,31 +26,31 @@ SILENT_DIE = Missing(
     "this die reports no power and no energy: its card's other die reports for both",
 )
 _BETWEEN_CARDS_MBPS = 100_000
-"""The most that KFD knows between cards, 2 links; within a card there are 4. It reckons 50 GB/s
-for each (`amdgpu_amdkfd_get_xgmi_bandwidth_mbytes`; the links are those of AMD's MI250X node)."""
+"""Largest bandwidth between two cards: 2 links. A card has 4 links between its dies. KFD assumes
+50 GB/s for each (`amdgpu_amdkfd_get_xgmi_bandwidth_mbytes`; links as in AMD's MI250X node)."""
 HIDDEN = "hidden"
-"""Stands for the address of a die that belongs to another job."""
+"""Replaces the address of a die of another job."""
 
 
 def pair_dies(
     gpus: Sequence[AmdGpu], cards: Mapping[str, str]
 ) -> tuple[list[AmdGpu], dict[str, str], list[str]]:
-    """Say on each device what it shares with another.
+    """Find the two dies of each card, and set `package_id` and `energy_of` of their devices.
 
     Args:
-        gpus: all that this process may see.
-        cards: folder of every card of the node by PCI address, other jobs' too.
+        gpus: all GPUs that this process may see.
+        cards: folders of all cards of the node, including other jobs' cards, by PCI address.
 
     Returns:
-        The same GPUs; the address of each die's partner; notes for the report.
+        The GPUs; the address of each die's partner; notes for the report.
     """
     dies = [gpu for gpu in gpus if gpu.two_dies]
     partners, notes = _by_links(dies), []
     if len(partners) < len(dies):
         partners = _by_bus(dies, cards)
         notes.append(
-            "KFD's topology does not say which AMD GPUs (dies) share a card; those whose PCI "
-            "addresses are neighbours are taken for such"
+            "KFD's topology does not show which AMD GPUs (dies) share a card; neighbours by PCI "
+            "address are assumed to share one"
         )
     reporting = {gpu.address for gpu in dies if _reports(gpu)}
     paired = [_in_its_package(gpu, partners.get(gpu.address, ""), reporting) for gpu in gpus]
@@ -58,7 +59,7 @@ def pair_dies(
 
 def _in_its_package(gpu: AmdGpu, partner: str, reporting: set[str]) -> AmdGpu:
     if not partner or {gpu.address, partner} <= reporting:
-        return gpu  # both report: each for itself
+        return gpu  # each reports its own
     package = min(address for address in (gpu.address, partner) if address != HIDDEN)
     device = msgspec.structs.replace(
         gpu.device,
@@ -69,7 +70,7 @@ def _in_its_package(gpu: AmdGpu, partner: str, reporting: set[str]) -> AmdGpu:
 
 
 def _by_links(dies: Sequence[AmdGpu]) -> dict[str, str]:
-    """Pair dies by KFD's links: the one within a card carries the most."""
+    """Pair dies by KFD's links: the link within a card has the largest bandwidth."""
     address_of = {os.path.basename(gpu.node): gpu.address for gpu in dies if gpu.node}  # noqa: PTH119
     nearest = {
         os.path.basename(gpu.node): _nearest(gpu.node, address_of)  # noqa: PTH119
@@ -79,14 +80,14 @@ def _by_links(dies: Sequence[AmdGpu]) -> dict[str, str]:
     partners = {}
     for node, address in address_of.items():
         other = nearest[node]
-        # A die of another job cannot be asked what is nearest to it.
+        # The links of another job's die cannot be read.
         if other and nearest.get(other, node) == node:
             partners[address] = address_of.get(other, HIDDEN)
     return partners
 
 
 def _nearest(node: str, address_of: Mapping[str, str]) -> str:
-    """Return the node at the other end of a link that only the dies of one card have; or empty."""
+    """Return the node of the other die on the card, by its links; empty if not found."""
     bandwidths: dict[str, int] = {}
     for link in names_in(f"{node}/io_links"):
         try:
@@ -111,7 +112,7 @@ def _is_hidden(node: str) -> bool:
 
 
 def _by_bus(dies: Sequence[AmdGpu], cards: Mapping[str, str]) -> dict[str, str]:
-    """Pair neighbours on the bus, among all dies of the node."""
+    """Pair all dies of the node by the order of their PCI addresses."""
     seen = {gpu.address for gpu in dies}
     same = {hexadecimal_in(f"{gpu.directory}/device") for gpu in dies}
     addresses = sorted(
@@ -128,7 +129,7 @@ def _by_bus(dies: Sequence[AmdGpu], cards: Mapping[str, str]) -> dict[str, str]:
 
 
 def _reports(gpu: AmdGpu) -> bool:
-    """Return whether a die knows its card's power or energy."""
+    """Return whether a die reports its card's power or energy."""
     if optional_number(f"{gpu.hwmon}/power1_average"):
         return True
     file = MetricsFile(f"{gpu.directory}/gpu_metrics")

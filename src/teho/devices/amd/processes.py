@@ -1,4 +1,4 @@
-"""What a program's own processes hold and occupy on AMD GPUs, from KFD's list of them."""
+"""Memory and occupancy of a program's processes on AMD GPUs, from KFD's process list."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from teho.devices.amd.files import number_in, why_missing
+from teho.devices.procfile import has_host_pids
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
 __all__ = ["METRICS", "NO_KFD", "GpuOfJob", "Processes", "of_job"]
 
 METRICS = ("gpu_job_processes", "gpu_job_memory_bytes", "gpu_sm_occupancy_percent")
-"""What is answered for each GPU."""
+"""The metrics of each GPU."""
 
-NO_KFD = Missing(Reason.ABSENT, "KFD is not there, which would list the processes on a GPU")
+NO_KFD = Missing(Reason.ABSENT, "KFD, which lists the processes on a GPU, is not on this node")
 _COUNTS_NO_MEMORY = Missing(
     Reason.ABSENT, "this kernel's KFD does not count the memory of a process"
 )
@@ -28,25 +29,23 @@ _OTHER_PID_NAMESPACE = Missing(
     Reason.UNSUPPORTED, "KFD numbers processes as the host does, this container otherwise"
 )
 
-_HOST_PID_NAMESPACE = "pid:[4026531836]"
-"""The kernel's PROC_PID_INIT_INO: the namespace whose process numbers KFD uses."""
 _IS_GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 
 class GpuOfJob(NamedTuple):
-    """What has to be known of a GPU to ask for the processes on it."""
+    """The facts of a GPU that are needed to find the processes on it."""
 
     id: str
     kfd_ids: tuple[str, ...]
-    """Its names in KFD's list: one, or one for each of the job's partitions."""
+    """Ids in KFD's list: one, or one for each of the job's partitions."""
     compute_units: int
-    """All of them; 0 if not known."""
+    """Number of all compute units; 0 if not known."""
     counts_memory: bool
-    """Whether memory shows which processes use the GPU; an APU's does not."""
+    """Whether memory shows which processes use the GPU. The memory of an APU does not."""
 
 
 class _Tally:
-    """What the job's processes come to on one GPU."""
+    """Sums over the job's processes on one GPU."""
 
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}
@@ -57,32 +56,29 @@ class Processes:
     """The job's processes on its GPUs.
 
     Args:
-        top: the folder that holds `sys` and `proc`, without a slash at its end.
+        top: the folder that contains `sys` and `proc`, without a slash at its end.
     """
 
     def __init__(self, top: str) -> None:
         self._directory = f"{top}/sys/class/kfd/kfd/proc"
-        try:
-            namespace = os.readlink(f"{top}/proc/self/ns/pid")  # noqa: PTH115 (no file: no path)
-        except OSError:
-            namespace = _HOST_PID_NAMESPACE
-        self._foreign = namespace != _HOST_PID_NAMESPACE
+        # KFD has the host's process numbers.
+        self._foreign = has_host_pids(top) is False
 
     def read(self, pids: frozenset[int], gpus: Iterable[GpuOfJob]) -> dict[str, dict[str, Reading]]:
-        """Return, by device id, what those of `pids` that use the GPU hold and occupy there."""
+        """Return number, memory and occupancy of those `pids` that use a GPU, by device id."""
         alive = self._alive(pids)
         if isinstance(alive, Missing):
             return {gpu.id: of_job(alive, alive, alive) for gpu in gpus}
         tallies = {gpu.id: self._tally(gpu, alive) for gpu in gpus}
-        # No file for this GPU means that it is unused; no file for any, though the processes are
-        # still there, that the kernel does not keep such files.
+        # Without a file, no process uses the GPU. If no GPU has a file while the processes live,
+        # this kernel does not have these files.
         unlisted = of_job(0, 0, 0)
         if alive and not any(tallies.values()) and self._alive(alive):
             unlisted = of_job(_COUNTS_NO_MEMORY, _COUNTS_NO_MEMORY, _COUNTS_NO_MEMORY)
         return {gpu_id: tally or unlisted for gpu_id, tally in tallies.items()}
 
     def _alive(self, pids: frozenset[int]) -> Missing | frozenset[int]:
-        """Return which of `pids` have opened KFD; most helpers of a program never do."""
+        """Return the `pids` that have opened KFD. Most helper processes have not."""
         if self._foreign:
             return _OTHER_PID_NAMESPACE
         try:
@@ -92,10 +88,10 @@ class Processes:
         return pids.intersection(int(name) for name in names if name.isdecimal())
 
     def _tally(self, gpu: GpuOfJob, pids: frozenset[int]) -> dict[str, Reading]:
-        """Add up one GPU; empty if no process has a file for it.
+        """Return the readings of one GPU; empty if no process has a file for it.
 
-        These files are not kept open: processes come and go, and many ranks on many GPUs
-        would use up the file descriptors that the recorder may have.
+        The files do not stay open: many ranks on many GPUs would use up the recorder's file
+        descriptors.
         """
         tally = _Tally()
         for pid in pids:
@@ -115,7 +111,7 @@ class Processes:
                     self._add_occupied(tally, f"{self._directory}/{pid}/stats_{kfd_id}")
         if not tally.sizes:
             return {}
-        # KFD makes a file for every GPU that a process may use; memory shows which it does use.
+        # KFD has a file for each GPU that a process may use. The memory shows whether it does.
         return of_job(
             sum(size > 0 for size in tally.sizes.values()),
             sum(tally.sizes.values()),
@@ -130,7 +126,7 @@ class Processes:
         except OSError as error:
             if error.errno == errno.ENOENT:
                 tally.occupied = _COUNTS_NO_WAVES
-            elif error.errno == errno.EINVAL:  # this GPU has no way to count (kfd_process.c)
+            elif error.errno == errno.EINVAL:  # this GPU cannot count (kfd_process.c)
                 tally.occupied = Missing(Reason.UNSUPPORTED, "cu_occupancy: not on this GPU")
             elif error.errno not in _IS_GONE:
                 tally.occupied = why_missing(error, "cu_occupancy")
@@ -139,11 +135,11 @@ class Processes:
 
 
 def _share(occupied: Reading, compute_units: int) -> Reading:
-    """Return the share of wavefronts that would fit of which this many are resident.
+    """Return the resident wavefronts in percent of those that fit on the GPU.
 
-    KFD counts the wavefronts of a process at this moment and divides them by what one compute
-    unit can hold (`kfd_get_cu_occupancy` in kfd_process.c), rounded up: that many units full is
-    what it calls occupied, not that many units at work.
+    KFD divides the present wavefronts of a process by the capacity of one compute unit, rounded up
+    (`kfd_get_cu_occupancy` in kfd_process.c). So it reports the number of full units, not the
+    number of active units.
     """
     if isinstance(occupied, (Missing, list)):
         return occupied
@@ -151,5 +147,5 @@ def _share(occupied: Reading, compute_units: int) -> Reading:
 
 
 def of_job(processes: Reading, memory_bytes: Reading, occupancy: Reading) -> dict[str, Reading]:
-    """Return the readings of one GPU."""
+    """Return the readings of one GPU by metric."""
     return dict(zip(METRICS, (processes, memory_bytes, occupancy), strict=True))

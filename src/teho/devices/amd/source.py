@@ -1,8 +1,8 @@
-"""AMD GPUs, read from sysfs: no library, no root, no daemon.
+"""AMD GPUs, read from sysfs, without a library, root rights or a daemon.
 
-Files and units are those of the kernel's amdgpu documentation ("GPU Power/Thermal
-Controls and Monitoring") and of its KFD driver. Most hold one whole number; `gpu_metrics` is a
-table. Each is opened once and read again in place, which sysfs answers afresh every time.
+Files and units: the kernel's amdgpu documentation ("GPU Power/Thermal Controls and Monitoring") and
+its KFD driver. Most files have one whole number; `gpu_metrics` is a table. Each file stays open,
+and sysfs creates its content again at each read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from teho.errors import DeviceError
 from teho.model.device import Device, Reading, Readings
 from teho.model.missing import Missing, Reason
 
-__all__ = ["AmdSource"]
+__all__ = ["AmdEnergy", "AmdSource"]
 
 _PCIE = Missing(
     Reason.UNSUPPORTED,
@@ -41,7 +41,7 @@ _NO_NVLINK = Missing(Reason.UNSUPPORTED, "AMD GPUs are linked by XGMI, not by NV
 _NEVER_READ: dict[str, Reading] = {
     "gpu_sm_active_percent": Missing(
         Reason.UNSUPPORTED,
-        "KFD counts wavefronts, not the compute units that have some; SM occupancy is what it says",
+        "KFD counts wavefronts, not compute units with wavefronts; that is the SM occupancy",
     ),
     "gpu_tensor_percent": _PIPES,
     "gpu_fp64_percent": _PIPES,
@@ -72,31 +72,31 @@ _SHARED_MEMORY = Missing(
     "the driver counts no memory of the GPU's own; an APU such as MI300A uses the node's",
 )
 _BANDWIDTH_FAMILY = ("gfx94", "gfx95")
-"""Where the driver fills the memory's activity from `DramBandwidthUtilization`, the share of the
-bandwidth of all HBM stacks (smu_v13_0_6_ppt.c, smu_v13_0_12_ppt.c): MI300 and after."""
+"""Architectures from MI300 on. Their memory activity is `DramBandwidthUtilization`, the share of
+the bandwidth of all HBM stacks (smu_v13_0_6_ppt.c, smu_v13_0_12_ppt.c)."""
 
 
 class _Spec(NamedTuple):
-    """Where a metric stands, and how the file's number becomes the metric's unit."""
+    """The file of a metric, and the conversion of its number to the metric's unit."""
 
     metric: str
     paths: tuple[str, ...]
-    """Candidates, of which the one with the best first answer is taken."""
+    """Candidates; the one with the best first answer is used."""
     divisor: int = 1
     maximum: int | None = None
     zero: Missing | None = None
-    """What an exact zero means where it is not a value."""
+    """Meaning of an exact zero, if it is not a value."""
 
 
 class AmdSource:
-    """All AMD GPUs of the job, as a `teho.model.device.Source`.
+    """All AMD GPUs of the job, as a `teho.model.device.DeviceSource`.
 
     Args:
-        environment: where `ROCR_VISIBLE_DEVICES` and its like are looked up.
-        root: a folder that holds `sys` and `proc`.
+        environment: the program's, with variables such as `ROCR_VISIBLE_DEVICES`.
+        root: a folder that contains `sys` and `proc`.
 
     Raises:
-        DeviceError: sysfs shows no AMD GPU, or none that is the job's.
+        DeviceError: sysfs shows no AMD GPU, or no GPU of the job.
     """
 
     devices: tuple[Device, ...]
@@ -123,7 +123,7 @@ class AmdSource:
                 "one that ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES names",
                 "env | grep VISIBLE_DEVICES",
             )
-        # Partitions of one card (MI300X) are GPUs of their own with one folder between them.
+        # Partitions of one card (MI300X) are separate GPUs that share one folder.
         by_card: dict[str, list[AmdGpu]] = {}
         for device in chosen:
             gpu = by_device[device]
@@ -135,27 +135,36 @@ class AmdSource:
         self._processes = Processes(top)
 
     def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:  # noqa: ARG002 - a Source's
-        """Read every metric of every GPU now, always; see `Source.read`."""
+        """Read all metrics of all GPUs; see `DeviceSource.read`."""
         by_gpu = self._processes.read(pids, [gpu.of_job for gpu in self._gpus])
         return {gpu.id: gpu.read(by_gpu[gpu.id]) for gpu in self._gpus}
 
     def read_energy(self) -> list[Reading]:
-        """Read the energy counters alone, in J, in the order of `devices`."""
+        """Read only the energy counters, in J, in the order of `devices`."""
         return [gpu.read_energy() for gpu in self._gpus]
 
     def alerts(self) -> list[str]:
-        """Return what has happened since the last call; see `Source.alerts`."""
+        """Return sentences about events since the last call; see `DeviceSource.alerts`."""
         return [sentence for gpu in self._gpus for sentence in gpu.take_alerts()]
 
     def close(self) -> None:
-        """Close all files; safe to call twice. There is nothing to read after it."""
+        """Close all files; can be called twice. Later readings are empty."""
         for gpu in self._gpus:
             gpu.close()
         self._gpus = []
 
 
+class AmdEnergy:
+    """The energy counters of the job's GPUs; see `AmdSource`."""
+
+    def __init__(self, environment: Mapping[str, str], root: Path) -> None:
+        self._source = AmdSource(environment, root)
+        self.devices, self.notes = self._source.devices, self._source.notes
+        self.read, self.close = self._source.read_energy, self._source.close
+
+
 class _Gpu:
-    """One GPU of the job: what is settled, and what is asked at every sample."""
+    """One GPU of the job: metrics that it does not offer, and files that each sample reads."""
 
     def __init__(self, parts: list[AmdGpu]) -> None:
         gpu = parts[0]
@@ -186,7 +195,7 @@ class _Gpu:
         self._errors = MemoryErrors(self.id, gpu.directory)
 
     def _choose(self, spec: _Spec) -> None:
-        """Ask each candidate once and keep the best; a refusal for good is not asked again."""
+        """Read each candidate once and keep the best. A lasting refusal is not read again."""
         signals = [_Signal(path, spec) for path in spec.paths]
         answers = [signal.read() for signal in signals]
         best = min(range(len(signals)), key=lambda at: _rank(answers[at]))
@@ -221,7 +230,7 @@ class _Gpu:
 
 
 class _Signal:
-    """One metric of one GPU: a file that is kept open."""
+    """One metric of one GPU: a file that stays open."""
 
     __slots__ = ("_descriptor", "_name", "_path", "_spec", "metric")
 
@@ -233,7 +242,7 @@ class _Signal:
         self._descriptor = -1
 
     def read(self) -> Reading:
-        """Return the value in the metric's unit, or why there is none."""
+        """Return the value in the metric's unit, or why it is missing."""
         try:
             if self._descriptor < 0:
                 self._descriptor = os.open(self._path, os.O_RDONLY)
@@ -250,8 +259,8 @@ class _Signal:
         return number if divisor == 1 else number / divisor
 
     def _refusal(self, error: OSError) -> Missing:
-        # sysfs checks permissions when a file is opened. EPERM from an open one is how amdgpu
-        # says that the GPU is being reset or is suspended (amdgpu_pm.c).
+        # sysfs checks permissions when a file is opened. With EPERM at a later read, amdgpu reports
+        # that the GPU is being reset or is suspended (amdgpu_pm.c).
         if error.errno == errno.EPERM and self._descriptor >= 0:
             return Missing(Reason.FAILED, f"{self._name}: the GPU is being reset or is suspended")
         return why_missing(error, self._name)
@@ -281,16 +290,16 @@ def _specs(gpu: AmdGpu) -> tuple[_Spec, ...]:
 
 
 def _memory_metric(gpu: AmdGpu) -> str:
-    """Return what the activity of this GPU's memory is a measure of."""
-    tells_bandwidth = gpu.device.architecture.startswith(_BANDWIDTH_FAMILY)
-    return "gpu_dram_percent" if tells_bandwidth else "gpu_memory_busy_percent"
+    """Return the metric that this GPU's memory activity measures."""
+    is_bandwidth = gpu.device.architecture.startswith(_BANDWIDTH_FAMILY)
+    return "gpu_dram_percent" if is_bandwidth else "gpu_memory_busy_percent"
 
 
 def _temperature_path(hwmon: str) -> str:
     """Return the file of the chip's temperature.
 
-    The junction, its hottest spot, is what amdgpu holds against the limit, and all
-    data-centre products report it; the edge is cooler and not everywhere. `mem` is another chip.
+    amdgpu compares the junction, the hottest spot, with the limit, and all data-centre products
+    report it. The edge is cooler, and some products do not report it. `mem` is another chip.
     """
     files = {read_text(Path(f"{hwmon}/temp{n}_label")): f"temp{n}_input" for n in (1, 2, 3)}
     return f"{hwmon}/{files.get('junction') or files.get('edge') or 'temp1_input'}"
@@ -308,7 +317,7 @@ def _shares_memory(directory: str) -> bool:
 def _cautions(
     parts: Sequence[Sequence[AmdGpu]], partners: Mapping[str, str], card_count: int
 ) -> list[str]:
-    """Return what a reader has to know about cards that are not one GPU."""
+    """Return notes about cards that are not exactly one GPU."""
     notes = []
     addresses = {gpus[0].address for gpus in parts}
     alone = [
@@ -318,11 +327,11 @@ def _cautions(
         notes.append(
             "two AMD GPUs (dies) share a card, and one of them reports power and energy for both; "
             f"the job has {len(parts)} of the node's {card_count} GPUs and of {len(alone)} cards "
-            "one die only, so its power and energy may hold another job's or lack some of its own"
+            "one die only, so its power and energy may include another job's or lack a part"
         )
     notes.extend(
         f"{gpus[0].device.id} is partitioned; the job's {len(gpus)} parts of it count as one GPU, "
-        "since sysfs has figures of the whole card only"
+        "because sysfs has figures only for the whole card"
         for gpus in parts
         if len(gpus) > 1
     )
@@ -330,7 +339,7 @@ def _cautions(
 
 
 def _rank(answer: Reading) -> int:
-    """Order answers: a number, a failure that may pass, not offered, not there."""
+    """Return the rank of an answer: a number, a temporary failure, not offered, absent."""
     if not isinstance(answer, Missing):
         return 0
     return 2 + FOR_GOOD.index(answer.reason) if answer.reason in FOR_GOOD else 1

@@ -1,24 +1,19 @@
-"""Which AMD GPUs a node has, in ROCm's order, and where sysfs keeps their files."""
+"""The AMD GPUs of a node, in ROCm's order, and their folders in sysfs."""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from teho.devices.amd.files import (
-    hexadecimal_in,
-    names_in,
-    optional_number,
-    properties_in,
-)
-from teho.devices.procfile import read_text
+from teho.devices.amd.files import hexadecimal_in, optional_number, properties_in
+from teho.devices.procfile import names_in, read_text
 from teho.model.device import Device
 
-__all__ = ["AmdGpu", "amd_cards", "find_amd_gpus"]
+__all__ = ["AmdGpu", "all_gpus", "amd_cards", "find_amd_gpus", "versions"]
 
 _AMD = 0x1002
 _PRODUCTS = {
@@ -29,24 +24,24 @@ _PRODUCTS = {
     0x74A0: ("AMD Instinct MI300A", "gfx942"),
     0x74A1: ("AMD Instinct MI300X", "gfx942"),
 }
-"""Name and instruction set by PCI device id (the public PCI id list; AMD's table of GPUs in the
-ROCm documentation), for where the driver gives none."""
+"""Name and instruction set by PCI device id, used if the driver does not report them. Sources: the
+public PCI id list; AMD's table of GPUs in the ROCm documentation."""
 
 _TWO_DIES = frozenset({0x7408, 0x740C})
 """PCI device ids of cards that are two GPUs, one of which reports the power of both."""
 _WITH_CPU = frozenset({0x74A0})
-"""PCI device ids of packages whose power and energy are those of their CPU cores as well
+"""PCI device ids of packages whose power and energy include their CPU cores
 (`SocketPower` and `SocketEnergyAcc` in amdgpu's smu_v13_0_6_pmfw.h)."""
 
 _CARD = re.compile(r"card\d+")
 
 
 class AmdGpu(NamedTuple):
-    """A GPU as it is in sysfs."""
+    """A GPU in sysfs."""
 
     device: Device
     address: str
-    """PCI address, as `0000:c1:00.0`."""
+    """PCI address such as `0000:c1:00.0`."""
     directory: str
     """Folder of its PCI device."""
     hwmon: str
@@ -54,11 +49,11 @@ class AmdGpu(NamedTuple):
     node: str
     """Folder in KFD's topology; empty without KFD."""
     kfd_id: str
-    """Its name in KFD's process list; empty without KFD."""
+    """Id in KFD's process list; empty without KFD."""
     compute_units: int
-    """All that the program may use; 0 if not known."""
+    """Number that the program may use; 0 if not known."""
     two_dies: bool
-    """One of two GPUs on a card that reports power once, for both."""
+    """Whether it is one of two GPUs on a card that reports power once for both."""
 
 
 class _Node(NamedTuple):
@@ -72,19 +67,34 @@ class _Node(NamedTuple):
     architecture: str = ""
 
 
+def all_gpus(root: Path) -> list[Device]:
+    """Return all AMD GPUs that this process may see, including other jobs' GPUs."""
+    top = str(root).rstrip("/")
+    return [gpu.device for gpu in find_amd_gpus(top, amd_cards(top))[0]]
+
+
+def versions(root: Path) -> Iterable[tuple[str, str]]:
+    """Return the versions of the driver and of ROCm."""
+    return {
+        # A driver that came with the kernel has no version of its own.
+        "amdgpu": read_text(root / "sys/module/amdgpu/version"),
+        "ROCm": read_text(root / "opt/rocm/.info/version"),
+    }.items()
+
+
 def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], list[str]]:
     """Return all GPUs that this process may see, in ROCm's order, and notes for the report.
 
     Args:
-        top: the folder that holds `sys`, without a slash at its end.
-        cards: what `amd_cards` returns.
+        top: the folder that contains `sys`, without a slash at its end.
+        cards: the result of `amd_cards`.
     """
     nodes, hidden_count = _kfd_nodes(top)
     notes = []
     if not nodes and not hidden_count and cards:
         nodes = [_Node(address) for address in sorted(cards)]
         notes.append(
-            "KFD's topology is not there: AMD GPUs are counted in the order of their PCI "
+            "KFD's topology is missing: AMD GPUs are counted in the order of their PCI "
             "addresses, which may not be the order of ROCR_VISIBLE_DEVICES"
         )
     gpus = []
@@ -93,7 +103,7 @@ def find_amd_gpus(top: str, cards: Mapping[str, str]) -> tuple[list[AmdGpu], lis
         gpu = _describe(index, node, directory)
         if gpu.device.id == node.address:
             notes.append(
-                f"the AMD GPU at {node.address} has no unique id; it goes by its PCI address"
+                f"the AMD GPU at {node.address} has no unique id; its id is its PCI address"
             )
         gpus.append(gpu)
     return gpus, notes
@@ -103,7 +113,7 @@ def _describe(index: int, node: _Node, directory: str) -> AmdGpu:
     product = hexadecimal_in(f"{directory}/device")
     name, architecture = _PRODUCTS.get(product, (f"AMD GPU 0x{product:04x}", ""))
     unique_id = node.unique_id or hexadecimal_in(f"{directory}/unique_id")
-    # A folder that is not there answers ABSENT for each of its files.
+    # If the folder does not exist, its files are absent.
     hwmon = f"{directory}/hwmon/{min(names_in(f'{directory}/hwmon'), default='hwmon0')}"
     power_limit_uw = optional_number(f"{hwmon}/power1_cap")
     device = Device(
@@ -131,10 +141,10 @@ def _describe(index: int, node: _Node, directory: str) -> AmdGpu:
 
 
 def _kfd_nodes(top: str) -> tuple[list[_Node], int]:
-    """Return KFD's GPUs in its order, and how many nodes it hides from this process.
+    """Return KFD's GPUs in its order, and the number of nodes that it hides from this process.
 
-    KFD refuses (EPERM) to tell of a GPU that the process's device cgroup forbids
-    (kfd_topology.c), and ROCm leaves such a GPU out of its count.
+    KFD refuses (EPERM) to show a GPU that the process's device cgroup forbids (kfd_topology.c).
+    ROCm does not count this GPU.
     """
     directory = f"{top}/sys/class/kfd/kfd/topology/nodes"
     nodes = []
@@ -164,7 +174,7 @@ def _kfd_nodes(top: str) -> tuple[list[_Node], int]:
 
 
 def _address(properties: Mapping[str, int]) -> str:
-    # Bus, device and function as PCI packs them; the bits above tell partitions apart.
+    # Bus, device and function, packed as in PCI. The higher bits are the partition.
     location = properties.get("location_id", 0)
     return (
         f"{properties.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}"
@@ -173,14 +183,14 @@ def _address(properties: Mapping[str, int]) -> str:
 
 
 def _architecture(version: int) -> str:
-    """Return the name of an instruction set: 90010 is version 9.0.10, which is `gfx90a`."""
+    """Return the name of an instruction set: 90010 is version 9.0.10, so `gfx90a`."""
     major, rest = divmod(version, 10_000)
     minor, stepping = divmod(rest, 100)
     return f"gfx{major}{minor:x}{stepping:x}" if version else ""
 
 
 def amd_cards(top: str) -> dict[str, str]:
-    """Return the sysfs folder of each AMD card, the job's or not, by PCI address."""
+    """Return the sysfs folders of all AMD cards, also other jobs', by PCI address."""
     drm = f"{top}/sys/class/drm"
     directories = [
         os.path.realpath(f"{drm}/{name}/device")

@@ -1,4 +1,4 @@
-"""Which AMD GPUs a program sees, by its environment.
+"""The AMD GPUs that a program sees, depending on its environment.
 
 Sources: ROCR-Runtime, `amd_filter_device.cpp`; ROCm CLR, `rocdevice.cpp` and `flags.cpp`.
 """
@@ -27,16 +27,16 @@ _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 def visible_rocm(environment: Mapping[str, str], devices: Sequence[Device]) -> Visible:
     """Return the AMD devices that HIP shows to the program, and notes for the report.
 
-    `ROCR_VISIBLE_DEVICES` is applied first; `HIP_VISIBLE_DEVICES`, or else
-    `CUDA_VISIBLE_DEVICES`, then counts among what that left.
+    `ROCR_VISIBLE_DEVICES` is applied first. `HIP_VISIBLE_DEVICES`, or else `CUDA_VISIBLE_DEVICES`,
+    then selects among the remaining GPUs.
 
     Args:
         environment: the program's environment.
-        devices: GPUs in the order of KFD's topology; ids are `GPU-<unique id>` where known.
+        devices: GPUs in the order of KFD's topology; ids are `GPU-<unique id>` if known.
     """
     runtime = environment.get("ROCR_VISIBLE_DEVICES")
     names = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
-    # Set but empty counts as set: HIP then shows nothing, whatever the other one says.
+    # An empty variable counts: then HIP shows no GPU, whatever the other variable is.
     hip = next((name for name in names if name in environment), None)
     if runtime is None and hip is None:
         left, notes = all_of_job(environment, devices)
@@ -53,7 +53,7 @@ def visible_rocm(environment: Mapping[str, str], devices: Sequence[Device]) -> V
 def _rocr(text: str, devices: Sequence[Device]) -> Chosen:
     by_name = {device.id.upper(): device for device in devices}
     found: list[Device] = []
-    # ROCr looks at no more entries than the node has GPUs.
+    # ROCr reads as many entries as the node has GPUs.
     for entry in text.split(",")[: len(devices)]:
         token = entry.strip().upper()
         if token.startswith("G"):
@@ -73,7 +73,7 @@ def _hip(name: str, text: str, devices: Sequence[Device]) -> Chosen:
         if entry.startswith("GPU-"):
             device = by_name.get(entry)
         else:
-            # HIP takes plain decimals only: " 1" and "01" end the list.
+            # HIP accepts only plain decimals: " 1" and "01" end the list.
             plain = _PLAIN_NUMBER.fullmatch(entry)
             device = device_at(devices, int(entry) if plain else -1)
         if device is None:

@@ -1,1 +1,1 @@
-"""NVIDIA's DCGM: what the driver itself does not report before Hopper."""
+"""NVIDIA's DCGM: figures that the driver does not report before Hopper."""

@@ -1,8 +1,8 @@
-"""What a GPU's multiprocessors and pipes did, from DCGM, where the driver itself does not report.
+"""Activity of a GPU's multiprocessors and pipes from DCGM, if the driver does not report it.
 
-Before Hopper only NVIDIA's DCGM has these figures, from a host engine that its administrator
-runs: on the page of a dcgm-exporter, or through `dcgmi`. Both are read beside the recorder:
-one that hangs, dies or shows old figures costs figures, and never a sample.
+Before Hopper only NVIDIA's DCGM has these figures. Its host engine, which the administrator starts,
+publishes them on the page of a dcgm-exporter, or through `dcgmi`. A thread or child process reads
+them. If it hangs, ends or has old figures, these figures are missing, but no sample is late.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Dcgm"]
 
 
 class _Way(Protocol):
-    """One of the two ways to DCGM's figures."""
+    """A source of DCGM's figures."""
 
     notes: tuple[str, ...]
 
@@ -29,16 +29,16 @@ class _Way(Protocol):
 
 
 class Dcgm:
-    """DCGM's profiling figures of some NVIDIA GPUs, from whoever offers them on this node.
+    """DCGM's profiling figures of some NVIDIA GPUs, from the first source that works.
 
     Args:
-        devices: the GPUs and MIG instances to ask for.
-        environment: where `DCGM_EXPORTER_URL` and `PATH` are looked up.
-        gpu_instances: NVML's number of the GPU instance of each MIG instance, by device id;
-            an instance that is not named here has no figures.
+        devices: the GPUs and MIG instances.
+        environment: the recorder's, with `DCGM_EXPORTER_URL` and `PATH`.
+        gpu_instances: NVML's number of the GPU instance of each MIG instance, by device id. Other
+            instances have no figures.
 
     Raises:
-        DeviceError: neither way is there; the text says why for each.
+        DeviceError: no source works; the text has the reason for each.
     """
 
     notes: tuple[str, ...]
@@ -61,15 +61,15 @@ class Dcgm:
         self.notes = self._way.notes
 
     def read(self) -> dict[str, dict[str, Reading]]:
-        """Return the newest figures by device id; never waits.
+        """Return the newest figures by device id, without waiting.
 
-        A GPU that DCGM does not know is left out, and so is a figure that is still to come.
+        GPUs that DCGM does not know, and figures that it does not have yet, are left out.
         """
         known = self._way.read()
         return {id_: known[entity] for id_, entity in self._entities.items() if entity in known}
 
     def close(self) -> None:
-        """Let go of it; safe to call twice."""
+        """Close the source; can be called twice."""
         self._way.close()
 
 

@@ -1,7 +1,7 @@
-"""The profiling fields of NVIDIA's DCGM: numbers, names, and what they are here.
+"""The profiling fields of NVIDIA's DCGM: numbers, names and metrics.
 
-Source: `dcgm_fields.h` of DCGM, which also says that PCIe and NVLink directions are the GPU's
-own: what it transmits goes to the host, or to other GPUs.
+Source: `dcgm_fields.h` of DCGM. PCIe and NVLink directions are the GPU's: it transmits to the host,
+or to other GPUs.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["BLANK", "FIELDS", "METRICS", "ONE_PASS", "WATCHED", "Entity", "Field
 
 
 class Entity(NamedTuple):
-    """What DCGM has figures of: a GPU, or one of its MIG instances."""
+    """A GPU or MIG instance, as DCGM identifies it."""
 
     uuid: str
-    """Of the physical GPU."""
+    """UUID of the physical GPU."""
     instance: int | None = None
     """NVML's number of the GPU instance; None for the whole GPU."""
 
@@ -31,7 +31,7 @@ class Field(NamedTuple):
     name: str
     metric: str
     factor: int
-    """From DCGM's unit to the metric's: ratios are 0 to 1, traffic is in bytes/s."""
+    """Factor from DCGM's unit to the metric's: ratios are 0 to 1, traffic is in bytes/s."""
 
 
 FIELDS: tuple[Field, ...] = (
@@ -51,24 +51,24 @@ FIELDS: tuple[Field, ...] = (
 METRICS: tuple[str, ...] = tuple(field.metric for field in FIELDS)
 
 WATCHED: tuple[Field, ...] = tuple(field for field in FIELDS if field.number != 1016)
-"""What every release of DCGM since Volta knows. One that it does not know spoils the whole list,
-and Ampere has no counter of the integer pipe anyway."""
+"""Fields that every release of DCGM since Volta knows. One unknown field makes the whole list fail.
+Ampere has no counter of the integer pipe anyway."""
 
 ONE_PASS: tuple[Field, ...] = tuple(field for field in WATCHED if field.number not in {1006, 1008})
-"""What an A100 counts at the same time: FP64 and FP16 are in subgroups A.2 and A.3 of
-`dcgmi profile --list`, and one subgroup of a letter runs at a time."""
+"""Fields that an A100 counts at the same time. FP64 and FP16 are in subgroups A.2 and A.3 of
+`dcgmi profile --list`, and only one subgroup of a letter runs at a time."""
 
 BLANK = Missing(Reason.UNSUPPORTED, "DCGM gives no figure of it for this GPU (N/A)")
 
-# DCGM_FP64_BLANK is 2^47, DCGM_INT64_BLANK 2^63 - 16, and reasons follow upon each. No link
-# carries 2^47 bytes/s.
+# DCGM_FP64_BLANK is 2^47, DCGM_INT64_BLANK 2^63 - 16. Larger numbers are reasons. No link carries
+# 2^47 bytes/s.
 _SMALLEST_BLANK = 2.0**47
-# Ratios are quotients of two counters that are not read in the same instant.
+# Ratios are quotients of two counters that are read at slightly different times.
 _MOST_PERCENT = 105
 
 
 def value_of(text: str, field: Field) -> Reading:
-    """Return what DCGM wrote for a field, in the metric's unit."""
+    """Return DCGM's value of a field, in the metric's unit."""
     if text == "N/A":
         return BLANK
     try:

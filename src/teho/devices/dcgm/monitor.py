@@ -1,8 +1,8 @@
-"""DCGM's figures from `dcgmi dmon`, one child process that prints a row a second for each GPU.
+"""DCGM's figures from `dcgmi dmon`, a child process that prints a row per second for each GPU.
 
-It goes through the host engine that the administrator runs; what it prints is read as it comes,
-without waiting. It has a session of its own, so that Ctrl-C ends the program and not its figures;
-if the recorder is killed, the pipe breaks and so does `dcgmi`.
+`dcgmi` asks the host engine that the administrator started. Its output is read without waiting. It
+has its own session, so that Ctrl-C does not end it before the program. If the recorder is killed,
+the pipe breaks and `dcgmi` ends.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from teho.model.missing import Missing, Reason
 __all__ = ["DcgmMonitor"]
 
 _ASK_S = 2.0
-"""How long the recorder's start may wait for the host engine's list of GPUs."""
+"""Longest time that the recorder's start waits for the host engine's list of GPUs."""
 _SILENT_S = 10.0
-"""Rows come every second; a GPU's first ones say N/A until the hardware has counted."""
+"""Rows come every second. A GPU's first rows are N/A until the hardware has counted."""
 _END_S = 1.0
 
 _CELLS = re.compile(r"\| *(\d*) *\|([^|]*)\|")
@@ -45,7 +45,7 @@ _GPU = re.compile(r"GPU (GPU-\S+) \(EntityID: (\d+)\)")
 _INSTANCE = re.compile(r"-> I \d+/(\d+) *\| *GPU Instance \(EntityID: (\d+)\)")
 _ROW = re.compile(r"\s*(GPU|GPU-I) (\d+)\s+(\S.*)")
 _TWO_PASSES = "single pass"
-"""In DCGM_ST_PROFILING_MULTI_PASS's words: more fields than the hardware counts at once."""
+"""Words of DCGM_ST_PROFILING_MULTI_PASS: more fields than the hardware counts at once."""
 _NOT_ASKED = Missing(
     Reason.UNSUPPORTED, "`dcgmi dmon` is not asked for it: many releases of DCGM do not know it"
 )
@@ -56,14 +56,14 @@ _Row = dict[str, Reading]
 
 
 class DcgmMonitor:
-    """A `dcgmi dmon` that runs for as long as the recorder does.
+    """A `dcgmi dmon` that runs as long as the recorder.
 
     Args:
-        wanted: what to watch.
-        environment: where `PATH` is looked up.
+        wanted: the GPUs and MIG instances to watch.
+        environment: the recorder's, with `PATH`.
 
     Raises:
-        DeviceError: no `dcgmi`, no host engine that answers, or one that knows other GPUs only.
+        DeviceError: `dcgmi` is not installed, no host engine answers, or it does not know the GPUs.
     """
 
     notes: tuple[str, ...] = (
@@ -77,7 +77,7 @@ class DcgmMonitor:
         self._program = program
         self._environment = dict(environment)
         self._names = dict(self._named(frozenset(wanted)))
-        """DCGM's own name of each entity, as its rows begin."""
+        """DCGM's name of each entity, at the beginning of its rows -> the entity."""
         if not self._names:
             raise DeviceError("DCGM's host engine knows none of these GPUs by their UUID")
         self._pid, self._pipe = 0, -1
@@ -130,10 +130,10 @@ class DcgmMonitor:
         return said
 
     def _start(self, fields: Sequence[Field]) -> None:
-        """Begin to watch.
+        """Start `dcgmi dmon`.
 
         Raises:
-            DeviceError: no process can be started.
+            DeviceError: the process cannot be started.
         """
         self._fields = fields
         self._left_out: _Row = {
@@ -144,9 +144,9 @@ class DcgmMonitor:
         self._unread: dict[str, list[_Row]] = {}
         self._newest: dict[str, _Row] = {}
         self._rest = b""
-        self._said = ""
-        self._began_s = self._heard_s = time.monotonic()
-        # `i:` is an instance in the notation that old and new releases both take.
+        self._complaint = ""
+        self._began_s = self._latest_row_s = time.monotonic()
+        # Old and new releases accept `i:` for an instance.
         places = (name.replace("GPU-I ", "i:").replace("GPU ", "") for name in self._names)
         numbers = ",".join(str(field.number) for field in fields)
         command = [self._program, "dmon", "-e", numbers, "-i", ",".join(places), "-d", "1000"]
@@ -163,8 +163,8 @@ class DcgmMonitor:
                     (os.POSIX_SPAWN_DUP2, write_end, 2),
                 ],
                 setsid=True,
-                # The recorder holds signals back and Python ignores a broken pipe; neither is
-                # for a child that must end with it.
+                # The recorder blocks signals, and Python ignores a broken pipe. The child must not
+                # inherit this, because it has to end with the recorder.
                 setsigmask=(),
                 setsigdef=(signal.SIGPIPE,),
             )
@@ -176,11 +176,11 @@ class DcgmMonitor:
             os.close(write_end)
 
     def read(self) -> dict[Entity, dict[str, Reading]]:
-        """Return the means of the rows since the last call, or else the newest row again."""
-        self._hear()
+        """Return the means of the rows since the last call; without new rows, the newest row."""
+        self._receive()
         if self._pipe < 0:
-            return self._all(f"`dcgmi dmon` has ended: {self._said or 'it said nothing'}")
-        if time.monotonic() - self._heard_s > _SILENT_S:
+            return self._all(f"`dcgmi dmon` has ended: {self._complaint or 'it said nothing'}")
+        if time.monotonic() - self._latest_row_s > _SILENT_S:
             return self._all(f"`dcgmi dmon` has been silent for more than {_SILENT_S:.0f} s")
         settling = time.monotonic() - self._began_s < _SILENT_S
         none_yet: _Row = {} if settling else dict.fromkeys(METRICS, _NO_ROW)
@@ -197,8 +197,8 @@ class DcgmMonitor:
         missing: dict[str, Reading] = dict.fromkeys(METRICS, Missing(Reason.FAILED, why))
         return dict.fromkeys(self._names.values(), missing)
 
-    def _hear(self) -> None:
-        """Take in what it has printed since."""
+    def _receive(self) -> None:
+        """Read all output that has come."""
         while self._pipe >= 0:
             try:
                 data = os.read(self._pipe, 1 << 16)
@@ -206,7 +206,7 @@ class DcgmMonitor:
                 return
             if not data:
                 self.close()
-                if _TWO_PASSES in self._said and self._fields is WATCHED:
+                if _TWO_PASSES in self._complaint and self._fields is WATCHED:
                     with contextlib.suppress(DeviceError):
                         self._start(ONE_PASS)
                 return
@@ -217,17 +217,17 @@ class DcgmMonitor:
     def _take(self, line: str) -> None:
         row = _ROW.fullmatch(line)
         if row is None:
-            # The heading comes again and again; anything else is a complaint.
+            # Headings are repeated. Any other line is a complaint.
             if line.strip() and not line.lstrip().startswith(("#", "ID", "Id")):
-                self._said = line.strip()[:200]
+                self._complaint = line.strip()[:200]
             return
         texts = row[3].split()
         name = f"{row[1]} {row[2]}"
         if name not in self._names:
             return
-        self._heard_s = time.monotonic()
+        self._latest_row_s = time.monotonic()
         if len(texts) != len(self._fields):
-            # Nothing tells whose column is lacking.
+            # It is not known which column is missing.
             odd = Missing(Reason.FAILED, f"`dcgmi dmon` prints {len(texts)} columns")
             values: _Row = dict.fromkeys(METRICS, odd)
         else:
@@ -237,7 +237,7 @@ class DcgmMonitor:
         self._unread.setdefault(name, []).append(values)
 
     def close(self) -> None:
-        """End it; safe to call twice."""
+        """End the process; can be called twice."""
         if self._pipe < 0:
             return
         os.close(self._pipe)
@@ -245,19 +245,19 @@ class DcgmMonitor:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
         deadline_s = time.monotonic() + _END_S
-        # One that the driver holds in the kernel cannot be ended; nobody waits for it.
+        # A process that hangs in the driver cannot be ended. Then do not wait.
         with contextlib.suppress(ChildProcessError):
             while not os.waitpid(self._pid, os.WNOHANG)[0] and time.monotonic() < deadline_s:
                 time.sleep(0.005)
 
 
 def _mean(rows: Sequence[_Row], metric: str) -> Reading:
-    """Return the mean of the rows that have a figure, or why the last one has none."""
+    """Return the mean of the rows with a figure; if there are none, why the last one has none."""
     values = [row[metric] for row in rows]
     figures = [value for value in values if isinstance(value, (int, float))]
     return fmean(figures) if figures else values[-1]
 
 
-def _last_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""

@@ -1,8 +1,8 @@
 """DCGM's figures from the page of a dcgm-exporter, in Prometheus' text format.
 
-A thread fetches the page, so that one that hangs holds up nobody. The exporter renews its page
-in its own time, every 30 s by default (`--collect-interval`): a figure that was there when we
-came is of the time before, and is not taken.
+A thread fetches the page, so that no sample waits for it. The exporter updates its page every 30 s
+by default (`--collect-interval`). The first page covers the time before the run, so its figures are
+not used.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from teho.model.missing import Missing, Reason
 __all__ = ["DcgmPage"]
 
 _DEFAULT = "localhost:9400/metrics"
-"""Where a dcgm-exporter listens by default (its command-line reference)."""
+"""Default address of a dcgm-exporter (its command-line reference)."""
 _EVERY_S = 5.0
-"""Between two looks. A look costs 0.4 ms of CPU time, 1.5 ms where a page of 8 GPUs is new
+"""Time between two requests. A request needs 0.4 ms of CPU time, 1.5 ms for a new page of 8 GPUs
 (measured on the 2-core machine of docs/benchmarks.md)."""
 _TIMEOUT_S = 3.0
 _FIRST_ANSWER_S = 1.0
-"""How long the recorder's start may wait to learn whether there is a page."""
+"""Longest time that the recorder's start waits for the page."""
 _STALE_S = 90.0
 """Three times the exporter's default interval."""
 _MOST_BYTES = 8 << 20
@@ -43,25 +43,25 @@ _Figures = dict[Entity, dict[str, Reading]]
 
 
 class _Page(NamedTuple):
-    """What was on the page when it last changed."""
+    """The content of the page when it last changed."""
 
     changed_s: float
-    """By the monotonic clock."""
+    """Time by the monotonic clock."""
     text: bytes
     figures: _Figures
     stamped_s: float | None
-    """Unix time of its oldest figure, where the page tells."""
+    """Unix time of its oldest figure; None if the page has no times."""
 
 
 class DcgmPage:
-    """The figures of a dcgm-exporter that runs on this node, or that the user names.
+    """The figures of a dcgm-exporter on this node, or at an address that the user sets.
 
     Args:
-        wanted: what to look for.
-        environment: `DCGM_EXPORTER_URL` there names another page than this node's usual one.
+        wanted: the GPUs and MIG instances to look for.
+        environment: the recorder's; `DCGM_EXPORTER_URL` is the address of another page.
 
     Raises:
-        DeviceError: there is no page, or none with a profiling figure of what is wanted.
+        DeviceError: the page cannot be read, or has no profiling figure of these GPUs.
     """
 
     def __init__(self, wanted: Collection[Entity], environment: Mapping[str, str]) -> None:
@@ -88,7 +88,7 @@ class DcgmPage:
         return self._first
 
     def read(self) -> _Figures:
-        """Return the newest figures; none until the page has been renewed for the first time."""
+        """Return the newest figures; none until the page has changed for the first time."""
         page, problem, first = self._page, self._problem, self._first
         if page is None or first is None:
             return {}
@@ -105,7 +105,7 @@ class DcgmPage:
         return {entity: absent | values for entity, values in page.figures.items()}
 
     def close(self) -> None:
-        """Fetch it no more."""
+        """Stop fetching the page."""
         self._over.set()
 
     def _all(self, why: str) -> _Figures:
@@ -113,7 +113,7 @@ class DcgmPage:
         return dict.fromkeys(self._first.figures if self._first else (), missing)
 
     def _follow(self) -> None:
-        """In a thread: look again and again."""
+        """Fetch the page repeatedly, in a thread."""
         while not self._over.is_set():
             try:
                 text = self._fetch()
@@ -130,12 +130,12 @@ class DcgmPage:
         """Return the lines of DCGM.
 
         Raises:
-            OSError: no answer, or none within the time.
-            HTTPException: an answer that is not HTTP's.
-            ValueError: an answer that is not a page.
+            OSError: no answer in time.
+            HTTPException: the answer is not HTTP.
+            ValueError: the answer is not a page, or is too long.
         """
         deadline_s = time.monotonic() + _TIMEOUT_S
-        # Not urllib: it would go through the proxies that the environment names.
+        # Not urllib: it would use the proxies of the environment.
         connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_S)
         with contextlib.closing(connection):
             connection.request("GET", self._path)
@@ -152,7 +152,7 @@ class DcgmPage:
         return b"\n".join(line for line in text.splitlines() if line.startswith(b"DCGM_"))
 
     def _take(self, text: bytes) -> None:
-        """Keep what is on the page, where it is another than before."""
+        """Keep the page if it has changed."""
         if self._page and self._page.text == text:
             return
         self._page = _read_page(text.decode(errors="replace"), self._wanted)._replace(
@@ -170,7 +170,7 @@ def _read_page(text: str, wanted: Collection[Entity]) -> _Page:
         if match is None or field is None:
             continue
         labels = dict(_LABEL.findall(match[2]))
-        # Of a MIG instance UUID is the whole GPU's, and GPU_I_ID tells them apart.
+        # The UUID of a MIG instance is the whole GPU's. GPU_I_ID is the instance's number.
         instance = labels.get("GPU_I_ID", "")
         uuid = labels.get("UUID") or labels.get("uuid") or ""
         entity = Entity(uuid, int(instance) if instance.isdecimal() else None)
@@ -185,7 +185,7 @@ def _place(url: str | None) -> tuple[str, int, str]:
     """Return host, port and path of the page.
 
     Raises:
-        DeviceError: not an address over plain HTTP.
+        DeviceError: the address is not a plain HTTP address.
     """
     text = url or _DEFAULT
     try:

@@ -1,6 +1,6 @@
-"""The cgroups of this process, version 1 or 2: memory's limit, use, page cache, kills; CPU quota.
+"""The cgroups of this process, version 1 or 2: memory limit, use, page cache, kills; CPU quota.
 
-Memory's figures are the job's only where the cgroup is the job's own; see `own`.
+The memory figures are the job's only if the cgroup belongs to the job; see `own`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from teho.devices.host.part import Part
 from teho.devices.procfile import ProcFile, read_text, unescape
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -30,30 +31,31 @@ _V2_KERNEL = (
 
 
 class _Level(NamedTuple):
-    """One cgroup on the way from this process up to the root that is visible here."""
+    """One cgroup on the path from this process to the visible root."""
 
     directory: Path
     name: PurePosixPath
 
 
-class MemoryCgroup:
-    """The memory cgroup that this process runs in.
+class MemoryCgroup(Part):
+    """The memory cgroup of this process.
 
     Args:
-        root: where the file system to look at begins; `/` but in tests.
-        job_id: the scheduler's number of the job, by which a cgroup is known as the job's.
-        node_memory_bytes: memory of the whole node; only a limit below it limits anything.
+        root: root of the file system; `/` except in tests.
+        job_id: the scheduler's number of the job, which occurs in the names of its cgroups.
+        node_memory_bytes: memory of the whole node; larger limits have no effect.
 
     Attributes:
-        version: 1 or 2; None if no memory cgroup is to be seen.
-        limit_bytes: the smallest limit on the way up to the root; None for no limit.
-        own: whether its figures are the job's, not the whole machine's: it, or a
-            cgroup above it, is named after a job or has a limit below the node's memory.
-        metrics: what `read` returns.
+        version: 1 or 2; None if no memory cgroup is visible.
+        limit_bytes: the smallest limit on the path to the root; None for no limit.
+        own: whether the figures are the job's, and not the whole machine's. Then this cgroup, or
+            one above, is named after a job or has a limit below the node's memory.
+        metrics: the metrics that `read` returns.
     """
 
     def __init__(self, root: Path, job_id: str | None, node_memory_bytes: int | None) -> None:
-        # Version 2: cgroups to which the controller was not handed down lack the file.
+        super().__init__()
+        # In version 2, a cgroup without the memory controller does not have the file.
         self.version, levels = _find(root, "memory", ("memory.stat", "memory.stat"))
         self.limit_bytes: int | None = None
         self.own = False
@@ -74,16 +76,15 @@ class MemoryCgroup:
         self.metrics = ("job_memory_bytes", *self.metrics)
         kills = "memory.events" if self.version == 2 else "memory.oom_control"
         self._files = (
-            ProcFile(levels[place].directory / "memory.stat"),
-            # Version 1 counts a kill in the victim's own cgroup alone, version 2 all the way up.
-            ProcFile(levels[place if self.version == 2 else 0].directory / kills),
+            self._open(levels[place].directory / "memory.stat"),
+            # Version 1 counts a kill only in the victim's cgroup, version 2 also in all above.
+            self._open(levels[place if self.version == 2 else 0].directory / kills),
         )
 
     def read(self) -> dict[str, Reading]:
         """Return `job_memory_bytes`, `job_cache_bytes` and `oom_kills`.
 
-        If the cgroup is not the job's own, the first is left out and the others
-        are missing.
+        If the cgroup is not the job's, the first is left out and the others are missing.
 
         Version 2 (kernel, Documentation/admin-guide/cgroup-v2.rst): memory used is
         `anon + shmem` and the parts of kernel memory that cannot be reclaimed; cache
@@ -94,7 +95,7 @@ class MemoryCgroup:
         memory then counts as cache.
         """
         if self._files is None:
-            return dict.fromkeys(self.metrics, self._missing)
+            return self._all(self._missing)
         stat, kills = (_read_flat(file) for file in self._files)
         used: Reading
         cache: Reading
@@ -107,11 +108,6 @@ class MemoryCgroup:
             "job_cache_bytes": cache,
             "oom_kills": kills if isinstance(kills, Missing) else _kill_count(kills),
         }
-
-    def close(self) -> None:
-        """Close its files."""
-        for file in self._files or ():
-            file.close()
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
@@ -135,11 +131,11 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
 def _used_and_cache(stat: dict[bytes, int], version: int | None) -> tuple[Reading, Reading]:
     try:
         if version == 2:
-            # Which parts of kernel memory are told apart depends on the kernel's age.
+            # Older kernels report fewer parts of kernel memory.
             kernel = sum(stat.get(name, 0) for name in _V2_KERNEL)
             cache = max(0, stat[b"file"] - stat[b"shmem"])
             return stat[b"anon"] + stat[b"shmem"] + kernel, cache
-        # Without hierarchy the kernel still writes total_*, but old ones may not.
+        # Old kernels may have no total_* without a hierarchy.
         prefix = b"total_" if b"total_rss" in stat else b""
         shared = stat.get(prefix + b"shmem", 0)
         return stat[prefix + b"rss"] + shared, max(0, stat[prefix + b"cache"] - shared)
@@ -169,11 +165,11 @@ def _job_place(
     job_id: str | None,
     node_memory_bytes: int | None,
 ) -> int | None:
-    """Return the position of the level that holds the job and nothing else.
+    """Return the position of the level that contains exactly the job.
 
-    It is the highest that is named after the job, or the one that sets the limit
-    if that lies deeper: a step may be limited more tightly than its job. A limit
-    alone, above no job's name, holds this user's processes or a container.
+    It is the highest level that is named after the job, or the level with the limit if that is
+    below: a step may have a smaller limit than its job. A level with a limit but without a job's
+    name contains this user's processes or a container.
     """
     named = max((i for i, level in enumerate(levels) if _names_job(level.name, job_id)), default=-1)
     effective = [
@@ -181,7 +177,7 @@ def _job_place(
         for i, limit in enumerate(limits)
         if limit is not None and (node_memory_bytes is None or limit < node_memory_bytes)
     ]
-    # Equal limits, on a job and on its step: the job's.
+    # If a job and its step have equal limits, the job's level is taken.
     limiting = -min(effective)[1] if effective else -1
     if named >= 0 and limiting >= 0:
         return min(named, limiting)
@@ -189,17 +185,17 @@ def _job_place(
 
 
 def _names_job(name: PurePosixPath, job_id: str | None) -> bool:
-    """Return whether a cgroup's path has a component such as `job_123`, `123.1`, `job.123.456`."""
+    """Return whether a cgroup's path has a part such as `job_123`, `123.1` or `job.123.456`."""
     number = re.escape(job_id) if job_id else r"\d+"
     pattern = rf"job[_.-]?{number}(\D.*)?" + (rf"|{number}(\.[\w-]+)*" if job_id else "")
     return any(re.fullmatch(pattern, part) for part in name.parts)
 
 
 def _limit(directory: Path, version: int | None) -> int | None:
-    """Return the limit in bytes that holds in a cgroup, or None."""
+    """Return the limit of a cgroup in bytes; None for no limit."""
     texts = [read_text(directory / ("memory.max" if version == 2 else "memory.limit_in_bytes"))]
     if version == 1:
-        # The kernel's own minimum, which knows of levels above those mounted here.
+        # The kernel's minimum includes levels above the mounted ones.
         match = re.search(r"^hierarchical_memory_limit (\d+)$", _stat_text(directory), re.MULTILINE)
         texts.append(match.group(1) if match else "")
     limits = [int(text) for text in texts if text.isascii() and text.isdigit()]
@@ -214,9 +210,9 @@ def _find(root: Path, wanted: str, files: tuple[str, str]) -> tuple[int | None, 
     """Return the version, and the levels that have a controller's file, innermost first.
 
     Args:
-        root: where the file system to look at begins.
+        root: root of the file system.
         wanted: the controller.
-        files: the file of version 1, and that of version 2.
+        files: its file in version 1, and in version 2.
     """
     memberships = read_text(root / "proc/self/cgroup").splitlines()
     version, path = None, ""
@@ -242,7 +238,7 @@ def _find(root: Path, wanted: str, files: tuple[str, str]) -> tuple[int | None, 
 
 
 def _mounts(root: Path, version: int, wanted: str) -> list[tuple[str, str]]:
-    """Return (path in the hierarchy, mount point) of the mounts of a controller's hierarchy."""
+    """Return (path in the hierarchy, mount point) for each mount of a controller's hierarchy."""
     found = []
     for line in read_text(root / "proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -258,8 +254,8 @@ def _mounts(root: Path, version: int, wanted: str) -> list[tuple[str, str]]:
 def _way_up(root: Path, path: str, mount_root: str, mount_point: str) -> list[_Level]:
     """Return the cgroups from `path` up to the mount's root.
 
-    A container may see a hierarchy mounted from somewhere below its root, or a
-    path that leads outside of what is mounted; what is mounted is then all there is.
+    In a container, a lower part of the hierarchy may be mounted, or `path` may be outside of the
+    mounted part. Then only the top of the mounted part is returned.
     """
     top = root / mount_point.lstrip("/")
     inside, base = PurePosixPath(path), PurePosixPath(mount_root)

@@ -1,9 +1,11 @@
-"""Whether this process runs inside a container, and of which kind."""
+"""The kind of container in which this process runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+
+from teho.devices.procfile import has_host_pids
 
 __all__ = ["container_of"]
 
@@ -13,16 +15,14 @@ _VARIABLES = {
     "container": "",
 }
 _FILES = {"run/.containerenv": "Podman", ".dockerenv": "Docker"}
-# The kernel's PROC_PID_INIT_INO (include/linux/proc_ns.h): the first namespace of process ids.
-_HOST_PIDS = "pid:[4026531836]"
 
 
 def container_of(environment: Mapping[str, str], root: Path) -> str:
-    """Return the kind of container, `none` where there is no sign of one.
+    """Return the kind of container; `none` without signs of a container.
 
     Args:
-        environment: where the kinds that set a variable are known by it.
-        root: a folder that holds `proc` and `run`.
+        environment: some kinds set a variable.
+        root: a folder that contains `proc` and `run`.
     """
     for variable, kind in _VARIABLES.items():
         if environment.get(variable):
@@ -30,8 +30,7 @@ def container_of(environment: Mapping[str, str], root: Path) -> str:
     for path, kind in _FILES.items():
         if (root / path).exists():
             return kind
-    try:
-        namespace = str((root / "proc/self/ns/pid").readlink())
-    except OSError:
+    has_host = has_host_pids(str(root))
+    if has_host is None:
         return "not known"
-    return "none" if namespace == _HOST_PIDS else "of unknown kind: process ids are not the host's"
+    return "none" if has_host else "of unknown kind: process ids are not the host's"

@@ -1,10 +1,11 @@
-"""CPU time of the job's own cores, and what else /proc/stat tells of the node."""
+"""CPU time of the job's cores, and the node's run queue and context switches."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from teho.devices.procfile import ProcFile, words_of
+from teho.devices.host.part import Part
+from teho.devices.procfile import words_of
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -12,35 +13,35 @@ __all__ = ["Cpu"]
 
 _IDLE, _IOWAIT = 3, 4
 _SHARES = ("cpu_busy_percent", "core_busy_percent", "cpu_iowait_percent")
-# user nice system idle iowait irq softirq steal; the guest times that follow are part of user.
+# user nice system idle iowait irq softirq steal. `user` includes the remaining two fields.
 _FIELDS = 8
 
 
-class Cpu:
+class Cpu(Part):
     """The job's cores, from /proc/stat (proc(5)).
 
     Args:
-        root: where the file system to look at begins.
+        root: root of the file system.
         cores: the job's logical CPUs; `core_busy_percent` follows their order.
     """
 
     metrics: tuple[str, ...] = (*_SHARES, "runnable_tasks", "context_switches")
 
     def __init__(self, root: Path, cores: tuple[int, ...]) -> None:
-        self._file = ProcFile(root / "proc/stat")
+        super().__init__()
+        self._file = self._open(root / "proc/stat")
         self._cores = cores
         self._before: list[list[int]] | None = None
 
     def read(self) -> dict[str, Reading]:
         """Return the shares since the last call in %, and the node's run queue and switches.
 
-        Busy is everything but idle and iowait; time stolen by the hypervisor counts as
-        busy, for somebody's work was done. The shares are left out of the first
-        call, and of one within a clock tick of the last.
+        Busy is all time except idle and iowait. It includes time stolen by the hypervisor. The
+        first call has no shares, nor has a call within a clock tick of the last one.
         """
         data = self._file.read()
         if isinstance(data, Missing):
-            return dict.fromkeys(self.metrics, data)
+            return self._all(data)
         readings: dict[str, Reading] = {
             "context_switches": _number(data, b"ctxt"),
             "runnable_tasks": _without_self(_number(data, b"procs_running")),
@@ -61,10 +62,6 @@ class Cpu:
                 readings.update(shares)
         return readings
 
-    def close(self) -> None:
-        """Close its file."""
-        self._file.close()
-
 
 def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]:
     """Return busy and iowait shares; empty if a core's clock did not advance."""
@@ -72,7 +69,7 @@ def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]
     waited = 0
     totals: list[int] = []
     for old, new in zip(before, now, strict=True):
-        # The kernel's iowait, for one, may go backwards: no time has passed then.
+        # A time may go backwards, for example iowait. Then it counts as unchanged.
         gained = [max(0, b - a) for a, b in zip(old, new, strict=True)]
         totals.append(sum(gained))
         busy.append(totals[-1] - gained[_IDLE] - gained[_IOWAIT])
@@ -90,7 +87,6 @@ def _shares(before: list[list[int]], now: list[list[int]]) -> dict[str, Reading]
 def _core_ticks(data: bytes, core: int) -> list[int] | None:
     """Return one core's eight times in clock ticks; None if it is not online."""
     words = words_of(data, b"cpu%d" % core)
-    # Before Linux 2.6.11 there were fewer; nothing that old runs this.
     return [int(word) for word in words[:_FIELDS]] if len(words) >= _FIELDS else None
 
 
@@ -102,5 +98,5 @@ def _number(data: bytes, name: bytes) -> int | Missing:
 
 
 def _without_self(running: int | Missing) -> int | Missing:
-    """Take away the task that asked, which always runs when the kernel counts."""
+    """Subtract this task, which always runs when the kernel counts."""
     return running if isinstance(running, Missing) else max(0, running - 1)

@@ -1,9 +1,9 @@
-"""Energy and power that a Cray node counts itself: /sys/cray/pm_counters.
+"""Energy and power counters of Cray nodes: /sys/cray/pm_counters.
 
-The blade's controller measures node, processors and memory ten times a second, and the kernel
-passes it on to every user: `921658274 J 1700000000123456 us` (HPE Cray EX System Software, "User
-Access to Compute Node Power Data"). What `accel0_energy` and its like count is left to the GPUs'
-own counters: which card each of them stands for is not documented.
+The blade's controller measures node, processors and memory ten times per second. Every user can
+read this: `921658274 J 1700000000123456 us` (HPE Cray EX System Software, "User Access to Compute
+Node Power Data"). Files such as `accel0_energy` are not read, because the documentation does not
+say to which card they belong. The GPUs have their own counters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from teho.devices.procfile import ProcFile
+from teho.devices.host.part import Part
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
@@ -29,40 +29,36 @@ _ANSWER = re.compile(rb"(\d{1,18}) ([JW])(?: \d{1,20} us)?\s*")
 """Early systems write no time stamp."""
 
 _STALE_S = 2.0
-"""Twenty updates that did not come."""
+"""Twenty missing updates."""
 _STALE = Missing(
     Reason.FAILED, "pm_counters: freshness stands still, the node's controller sends nothing new"
 )
 
 
-class PmCounters:
+class PmCounters(Part):
     """Cray's counters of the whole node, as one part of the host.
 
     Args:
-        root: where the file system to look at begins.
+        root: root of the file system.
         clock: seconds from any start.
     """
 
     metrics: tuple[str, ...] = tuple(_FILES)
 
     def __init__(self, root: Path, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
         directory = root / "sys/cray/pm_counters"
-        self._files = {metric: ProcFile(directory / name) for metric, (name, _) in _FILES.items()}
-        self._freshness = ProcFile(directory / "freshness")
+        self._files = {metric: self._open(directory / name) for metric, (name, _) in _FILES.items()}
+        self._freshness = self._open(directory / "freshness")
         self._clock = clock
         self._fresh: bytes | Missing | None = None
         self._fresh_at_s = 0.0
 
     def read(self) -> dict[str, Reading]:
-        """Return what the counters show now, each since whenever it began."""
+        """Return the present counters, each since its own start."""
         if self._is_stale():
-            return dict.fromkeys(self.metrics, _STALE)
+            return self._all(_STALE)
         return {metric: self._value(metric) for metric in self.metrics}
-
-    def close(self) -> None:
-        """Close all files."""
-        for file in (*self._files.values(), self._freshness):
-            file.close()
 
     def _is_stale(self) -> bool:
         now_s, fresh = self._clock(), self._freshness.read()
@@ -79,7 +75,7 @@ class PmCounters:
         if not found or found[2] != unit:
             words = answer.strip().decode("ascii", "backslashreplace")[:60]
             return Missing(
-                Reason.FAILED, f"pm_counters/{name}: '{words}' is no number of {unit.decode()}"
+                Reason.FAILED, f"pm_counters/{name}: '{words}' is not a number of {unit.decode()}"
             )
         if metric == "node_power_w" and int(found[1]) == 0:
             return Missing(Reason.FAILED, "pm_counters/power: 0 W, which no node draws")

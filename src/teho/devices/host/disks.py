@@ -1,37 +1,40 @@
-"""What the node's own disks read and wrote."""
+"""Bytes that the node's disks read and wrote."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from teho.devices.procfile import ProcFile, Total
+from teho.devices.host.part import Part
+from teho.devices.procfile import Total, names_in
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
 __all__ = ["Disks"]
 
-# The kernel counts sectors of 512 bytes, whatever the disk's own are.
+# The kernel counts sectors of 512 bytes for all disks.
 _SECTOR_BYTES = 512
-# Files as disks, memory as disks, and disks made of other disks, which are counted themselves.
+# Files and memory as disks, and disks that consist of other disks.
 _NOT_A_DISK = re.compile(r"(loop|ram|zram|dm-|md|sr|fd)\d.*")
 _NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 
 
-class Disks:
+class Disks(Part):
     """The whole disks of /sys/block at the start (kernel, Documentation/block/stat.rst)."""
 
     metrics: tuple[str, ...] = ("disk_read_bytes", "disk_write_bytes")
 
     def __init__(self, root: Path) -> None:
-        self._files = {name: ProcFile(root / "sys/block" / name / "stat") for name in _disks(root)}
+        super().__init__()
+        files = {name: self._open(root / "sys/block" / name / "stat") for name in _disks(root)}
+        self._files = files
         self._read_bytes = Total()
         self._write_bytes = Total()
 
     def read(self) -> dict[str, Reading]:
         """Return `disk_read_bytes` and `disk_write_bytes`."""
         read, written = {}, {}
-        missing = Missing(Reason.ABSENT, "the node has no disk of its own")
+        missing = Missing(Reason.ABSENT, "the node has no disk")
         for name, file in self._files.items():
             data = file.read()
             if isinstance(data, Missing):
@@ -41,36 +44,21 @@ class Disks:
             read[name] = int(words[2]) * _SECTOR_BYTES
             written[name] = int(words[6]) * _SECTOR_BYTES
         if not read:
-            return dict.fromkeys(self.metrics, missing)
+            return self._all(missing)
         values = self._read_bytes.add(read), self._write_bytes.add(written)
         return dict(zip(self.metrics, values, strict=True))
-
-    def close(self) -> None:
-        """Close its files."""
-        for file in self._files.values():
-            file.close()
 
 
 def _disks(root: Path) -> list[str]:
     """Return the names of the disks, each piece of hardware once."""
-    try:
-        paths = sorted((root / "sys/block").iterdir())
-    except OSError:
-        return []
+    block = root / "sys/block"
     names = [
-        path.name
-        for path in paths
-        if not _NOT_A_DISK.fullmatch(path.name)
-        and (path / "stat").exists()
-        and not _has_entries(path / "slaves")
+        name
+        for name in sorted(names_in(block))
+        if not _NOT_A_DISK.fullmatch(name)
+        and (block / name / "stat").exists()
+        and not names_in(block / name / "slaves")
     ]
-    # A multipath NVMe shows the disk and each path to it; only the paths count in every kernel.
+    # A multipath NVMe shows the disk and each path to it. Only the paths count in all kernels.
     heads = {"".join(match.groups()) for name in names if (match := _NVME_PATH.fullmatch(name))}
     return [name for name in names if name not in heads]
-
-
-def _has_entries(directory: Path) -> bool:
-    try:
-        return any(directory.iterdir())
-    except OSError:
-        return False

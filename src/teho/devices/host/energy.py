@@ -1,4 +1,4 @@
-"""Energy of the processors, their memory and the whole node, where this user may read it."""
+"""Energy of the processors, their memory and the whole node, if this user may read it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
-from teho.devices.procfile import ProcFile, read_text
+from teho.devices.host.part import Part
+from teho.devices.procfile import ProcFile, names_in, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
-__all__ = ["HostEnergy"]
+__all__ = ["HostEnergy", "open_host_energy"]
 
 _METRICS = ("cpu_energy_j", "memory_energy_j", "node_energy_j", "node_power_w")
 
-# Packages and what lies inside of them (Documentation/power/powercap). `intel-rapl-mmio` shows
-# the same counters once more, and does not match.
+# Packages and their parts (Documentation/power/powercap). `intel-rapl-mmio` has the same counters
+# again, and does not match.
 _ZONE = re.compile(r"intel-rapl:\d+(:\d+)?")
 
 _PACKAGE_MOST_W = 1000.0
-"""No processor draws as much: the largest are made for 500 W (AMD EPYC 9965)."""
+"""No processor draws more: the largest have a limit of 500 W (AMD EPYC 9965)."""
 _METER_S = 0.9
-"""Firmware answers with its mean over a second or more, and may take its time; once a second will
-do."""
+"""Shortest time between two readings: firmware reports means over a second or more, and may be
+slow."""
 
 _NO_RAPL = Missing(
     Reason.ABSENT, "no RAPL counters in /sys/class/powercap: a virtual machine, or no driver"
@@ -33,7 +33,7 @@ _NO_MEMORY = Missing(Reason.UNSUPPORTED, "RAPL of this processor does not count 
 _NO_COUNTER = Missing(
     Reason.ABSENT, "only Cray's pm_counters count a whole node's energy, and they are not here"
 )
-_MAY_HAVE_TURNED = Missing(
+_MAY_HAVE_WRAPPED = Missing(
     Reason.UNRECORDED,
     "too long between two samples: the counter may have started again from 0 meanwhile",
 )
@@ -41,70 +41,65 @@ _NO_POWER = Missing(Reason.FAILED, "the power meter reads 0 W, which no node dra
 _ROOT_ONLY = "since CVE-2020-8694 the kernel lets only root read it, unless the site opens it"
 
 
-class _Energy(Protocol):
-    def read(self) -> dict[str, Reading]: ...
-    def close(self) -> None: ...
+def open_host_energy(root: Path) -> Part:
+    """Return Cray's counters if the node has them, else RAPL and the power meter."""
+    if (root / "sys/cray/pm_counters").is_dir():
+        from teho.devices.host.cray import PmCounters
+
+        return PmCounters(root)
+    return HostEnergy(root)
 
 
-class HostEnergy:
-    """What the node itself counts, whoever uses it: Cray's counters, or RAPL and a power meter.
+class HostEnergy(Part):
+    """RAPL's counters, and the power meter of the node's firmware.
 
     Args:
-        root: where the file system to look at begins.
+        root: root of the file system.
     """
 
     metrics: tuple[str, ...] = _METRICS
 
     def __init__(self, root: Path) -> None:
-        self._source: _Energy
-        if (root / "sys/cray/pm_counters").is_dir():
-            from teho.devices.host.cray import PmCounters
-
-            self._source = PmCounters(root)
-        else:
-            self._source = _Generic(root)
-
-    def read(self) -> dict[str, Reading]:
-        """Return the energies since some moment before the first call, and the power now."""
-        return self._source.read()
-
-    def close(self) -> None:
-        """Close all files."""
-        self._source.close()
-
-
-class _Generic:
-    """RAPL's counters, and the power meter of the node's firmware."""
-
-    def __init__(self, root: Path) -> None:
+        super().__init__()
         powercap = root / "sys/class/powercap"
         by_kind: dict[str, list[_Rapl]] = {}
-        for name in sorted(filter(_ZONE.fullmatch, _names(powercap))):
-            # package-0, package-0-die-1, dram; `core` and `uncore` are parts of a package, and
-            # what `psys` counts differs from board to board.
+        for name in sorted(filter(_ZONE.fullmatch, names_in(powercap))):
+            # Such as package-0, package-0-die-1, dram. `core` and `uncore` are parts of a package,
+            # and `psys` has different meanings on different boards.
             kind = read_text(powercap / name / "name").partition("-")[0]
-            by_kind.setdefault(kind, []).append(_Rapl(powercap / name))
+            size = read_text(powercap / name / "max_energy_range_uj")
+            counter = _Rapl(self._open(powercap / name / "energy_uj"), size)
+            by_kind.setdefault(kind, []).append(counter)
         self._packages = by_kind.get("package", [])
         self._memories = by_kind.get("dram", [])
-        self._meter = _PowerMeter(root)
+        meters = _meters(root / "sys/class/hwmon")
+        self._meter = self._open(meters[0]) if len(meters) == 1 else None
+        self._power: Reading = _no_meter(root, len(meters))
+        self._asked_s = float("-inf")
 
     def read(self) -> dict[str, Reading]:
+        """Return the energies since the first call, and the present power."""
         no_memory = _NO_MEMORY if self._packages else _NO_RAPL
         return {
             "cpu_energy_j": _total(self._packages, _NO_RAPL),
             "memory_energy_j": _total(self._memories, no_memory),
             "node_energy_j": _NO_COUNTER,
-            "node_power_w": self._meter.read(),
+            "node_power_w": self._read_power(),
         }
 
-    def close(self) -> None:
-        for zone in (*self._packages, *self._memories):
-            zone.close()
-        self._meter.close()
+    def _read_power(self) -> Reading:
+        """Return the power in W, at most a second old (hwmon, acpi_power_meter)."""
+        now_s = monotonic()
+        if self._meter is not None and now_s - self._asked_s >= _METER_S:
+            self._asked_s = now_s
+            data = self._meter.read()
+            power_w = data if isinstance(data, Missing) else int(data) / 1e6
+            self._power = _NO_POWER if power_w == 0 else power_w
+        return self._power
 
 
 def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
-    """Add up the zones; a sum that lacks a part is missing."""
+    """Return the sum of the zones; missing if a part is missing."""
     figures = [zone.read_j() for zone in zones]
     missing = [figure for figure in figures if isinstance(figure, Missing)]
     if missing or not figures:
@@ -113,17 +108,16 @@ def _total(zones: Sequence[_Rapl], nothing: Missing) -> Reading:
 
 
 class _Rapl:
-    """One counter of RAPL, added up over its turns: at 200 W it may begin again every 5 minutes."""
+    """One counter of RAPL, added up over its wraps: at 200 W it may wrap every 5 minutes."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = ProcFile(folder / "energy_uj")
-        size = read_text(folder / "max_energy_range_uj")
+    def __init__(self, file: ProcFile, size: str) -> None:
+        self._file = file
         self._range_uj = int(size) if size.isdigit() else 0
         self._before: tuple[float, int] | None = None
         self._sum_uj = 0
 
     def read_j(self) -> float | Missing:
-        """Return what it has counted since the first call."""
+        """Return the energy since the first call, in J."""
         data = self._file.read()
         if isinstance(data, Missing):
             if data.reason is Reason.FORBIDDEN:
@@ -135,45 +129,18 @@ class _Rapl:
             return 0.0
         most_uj = (now_s - before[0]) * _PACKAGE_MOST_W * 1e6
         if 0 < self._range_uj < most_uj:
-            return _MAY_HAVE_TURNED
+            return _MAY_HAVE_WRAPPED
         grown_uj = value_uj - before[1]
         if grown_uj < 0:
-            turned_uj = grown_uj + self._range_uj
-            # More than a processor can draw: it did not turn over, it was reset.
-            grown_uj = turned_uj if 0 <= turned_uj <= most_uj else value_uj
+            wrapped_uj = grown_uj + self._range_uj
+            # If a processor cannot draw as much, the counter was reset.
+            grown_uj = wrapped_uj if 0 <= wrapped_uj <= most_uj else value_uj
         self._sum_uj += grown_uj
         return self._sum_uj / 1e6
 
-    def close(self) -> None:
-        self._file.close()
-
-
-class _PowerMeter:
-    """The whole node's power, as ACPI has it from the firmware (hwmon, acpi_power_meter)."""
-
-    def __init__(self, root: Path) -> None:
-        files = _meters(root / "sys/class/hwmon")
-        self._file = ProcFile(files[0]) if len(files) == 1 else None
-        self._answer: Reading = _no_meter(root, len(files))
-        self._asked_s = float("-inf")
-
-    def read(self) -> Reading:
-        """Return the power in W, as the firmware had it within the last second."""
-        now_s = monotonic()
-        if self._file is not None and now_s - self._asked_s >= _METER_S:
-            self._asked_s = now_s
-            data = self._file.read()
-            power_w = data if isinstance(data, Missing) else int(data) / 1e6
-            self._answer = _NO_POWER if power_w == 0 else power_w
-        return self._answer
-
-    def close(self) -> None:
-        if self._file:
-            self._file.close()
-
 
 def _no_meter(root: Path, count: int) -> Missing:
-    """Return why there is not one meter."""
+    """Return why the node has not exactly one meter."""
     if count:
         words = f"{count} power meters, and it is not known which is the whole node's"
         return Missing(Reason.UNSUPPORTED, words)
@@ -185,15 +152,7 @@ def _no_meter(root: Path, count: int) -> Missing:
 
 def _meters(hwmon: Path) -> list[Path]:
     """Return the files of all ACPI power meters; older kernels keep them in `device`."""
-    names = _names(hwmon)
-    folders = [hwmon / name / inner for name in names for inner in ("", "device")]
+    folders = [hwmon / name / inner for name in names_in(hwmon) for inner in ("", "device")]
     found = [folder for folder in folders if read_text(folder / "name") == "power_meter"]
     files = [folder / "power1_average" for folder in found]
     return sorted({file.resolve() for file in files if file.exists()})
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        return [entry.name for entry in directory.iterdir()]
-    except OSError:
-        return []

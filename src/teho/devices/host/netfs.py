@@ -1,10 +1,11 @@
-"""What this node read from and wrote to network file systems: NFS and Lustre."""
+"""Bytes that this node read from and wrote to network file systems: NFS and Lustre."""
 
 from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
 
+from teho.devices.host.part import Part
 from teho.devices.procfile import ProcFile, Total, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
@@ -12,19 +13,20 @@ from teho.model.missing import Missing, Reason
 __all__ = ["NetworkFileSystems"]
 
 _LUSTRE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
-# Network file systems whose traffic the kernel does not report a user.
+# Network file systems for which the kernel does not show the traffic to users.
 _UNCOUNTED = (b"beegfs", b"ceph", b"cifs", b"gpfs", b"pvfs2", b"smb3", b"wekafs")
 _SERVER_READ, _SERVER_WRITE = 4, 5
 
 
-class NetworkFileSystems:
+class NetworkFileSystems(Part):
     """NFS from /proc/self/mountstats, Lustre from its clients' `stats` files."""
 
     metrics: tuple[str, ...] = ("netfs_read_bytes", "netfs_write_bytes")
 
     def __init__(self, root: Path) -> None:
+        super().__init__()
         self._root = root
-        self._mounts = ProcFile(root / "proc/self/mountstats")
+        self._mounts = self._open(root / "proc/self/mountstats")
         self._superblocks: dict[bytes, str] = {}
         self._lustre: list[ProcFile] = []
         self._read_bytes = Total()
@@ -33,35 +35,30 @@ class NetworkFileSystems:
     def read(self) -> dict[str, Reading]:
         """Return `netfs_read_bytes` and `netfs_write_bytes`.
 
-        NFS: what went to and came from the server (nfs-utils, mountstats(8)), page
-        cache hits left out. If Lustre is mounted and its figures are not
-        readable, both are missing: a sum without it would mislead.
+        NFS: traffic with the server (nfs-utils, mountstats(8)), without page cache hits. If Lustre
+        is mounted and its figures cannot be read, both are missing, because a sum without Lustre
+        would mislead.
         """
         data = self._mounts.read()
         if isinstance(data, Missing):
-            return dict.fromkeys(self.metrics, data)
+            return self._all(data)
         counters = self._nfs(data)
         if b" with fstype lustre" in data:
             lustre = self._read_lustre()
             if isinstance(lustre, Missing):
-                return dict.fromkeys(self.metrics, lustre)
+                return self._all(lustre)
             counters.update(lustre)
         if not counters:
-            return dict.fromkeys(self.metrics, _nothing_to_count(data))
+            return self._all(_nothing_to_count(data))
         read = self._read_bytes.add({key: pair[0] for key, pair in counters.items()})
         written = self._write_bytes.add({key: pair[1] for key, pair in counters.items()})
         return dict(zip(self.metrics, (read, written), strict=True))
 
-    def close(self) -> None:
-        """Close its files."""
-        for file in (self._mounts, *self._lustre):
-            file.close()
-
     def _nfs(self, data: bytes) -> dict[str, tuple[int, int]]:
         """Return bytes (read, written) of each NFS file system.
 
-        One that is mounted in several places (bind mounts, automounted homes of one
-        export) shows the same figures in each; its device number tells.
+        A file system that is mounted in several places (bind mounts, automounted homes of one
+        export) has the same figures in each. It is counted once, by its device number.
         """
         counters = {}
         position = data.find(b"\n\tbytes:")
@@ -80,7 +77,7 @@ class NetworkFileSystems:
 
     def _superblock(self, mount_point: bytes) -> str:
         if mount_point not in self._superblocks:
-            # Mounted since; both tables escape blanks in the same way.
+            # It was mounted after the last look. Both tables escape blanks in the same way.
             lines = read_text(self._root / "proc/self/mountinfo").splitlines()
             fields = [line.split(" ", 5) for line in lines]
             known = {field[4].encode(): field[2] for field in fields if len(field) == 6}
@@ -92,11 +89,11 @@ class NetworkFileSystems:
         if not self._lustre:
             directories = [self._root / name for name in _LUSTRE]
             found = chain.from_iterable(directory.glob("*/stats") for directory in directories)
-            self._lustre = [ProcFile(path) for path in sorted(found)]
+            self._lustre = [self._open(path) for path in sorted(found)]
         if not self._lustre:
             return Missing(
                 Reason.FORBIDDEN,
-                "Lustre is mounted, but its figures in /sys/kernel/debug/lustre are root's alone",
+                "Lustre is mounted, but only root can read its figures in /sys/kernel/debug/lustre",
             )
         counters = {}
         for file in self._lustre:
@@ -108,7 +105,7 @@ class NetworkFileSystems:
 
 
 def _lustre_sum(data: bytes, what: bytes) -> int:
-    """Return the sum of `read_bytes N samples [bytes] MIN MAX SUM`; no line means none yet."""
+    """Return the sum of `read_bytes N samples [bytes] MIN MAX SUM`; 0 without this line."""
     for line in data.splitlines():
         words = line.split()
         if len(words) >= 7 and words[0] == what + b"_bytes":

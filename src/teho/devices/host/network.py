@@ -1,31 +1,32 @@
-"""What the node's network interfaces and InfiniBand ports received and sent."""
+"""Bytes that the node's network interfaces and InfiniBand ports received and sent."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from teho.devices.host.part import Part
 from teho.devices.procfile import ProcFile, Total, read_text
 from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
 __all__ = ["Network"]
 
-# ARPHRD_INFINIBAND of the kernel's if_arp.h.
+# ARPHRD_INFINIBAND in the kernel's if_arp.h.
 _IP_OVER_INFINIBAND = "32"
 # The ports count in lanes of 32 bits (InfiniBand specification, PortRcvData and PortXmitData).
 _BYTES_PER_WORD = 4
 
 
-class Network:
+class Network(Part):
     """The node's hardware interfaces, and its InfiniBand and RoCE ports.
 
-    Every byte is counted once, where the hardware carries it:
+    Every byte is counted once, at the hardware:
 
-    - bonds, bridges, VLANs and container interfaces carry what a hardware interface
-      carries as well; they count only where no hardware is visible (in a container);
-    - an InfiniBand port counts all its traffic, so the IP-over-InfiniBand
-      interfaces (`ib0`) are left out where a port is readable;
-    - a RoCE port counts RDMA alone and its Ethernet interface the rest; both count.
+    - Traffic of bonds, bridges, VLANs and container interfaces also passes a hardware interface.
+      They count only if no hardware is visible (in a container).
+    - An InfiniBand port counts all its traffic. If it can be read, the IP-over-InfiniBand
+      interfaces (`ib0`) are left out.
+    - A RoCE port counts only RDMA, and its Ethernet interface the rest. Both count.
 
     Attributes:
         notes: InfiniBand ports that could not be read.
@@ -34,8 +35,9 @@ class Network:
     metrics: tuple[str, ...] = ("net_receive_bytes", "net_send_bytes")
 
     def __init__(self, root: Path) -> None:
+        super().__init__()
         self.notes: tuple[str, ...] = ()
-        self._file = ProcFile(root / "proc/net/dev")
+        self._file = self._open(root / "proc/net/dev")
         self._ports: dict[str, tuple[ProcFile, ProcFile]] = {}
         has_infiniband = self._open_ports(root)
         links = sorted((root / "sys/class/net").glob("*"))
@@ -52,30 +54,24 @@ class Network:
         """Return `net_receive_bytes` and `net_send_bytes`."""
         data = self._file.read()
         if isinstance(data, Missing):
-            return dict.fromkeys(self.metrics, data)
+            return self._all(data)
         received, sent = self._interfaces(data)
         for port, (receive, send) in self._ports.items():
             came, went = _port_bytes(receive), _port_bytes(send)
-            # A port that stops answering keeps what it had counted.
+            # A port that cannot be read any more keeps its count.
             if not isinstance(came, Missing) and not isinstance(went, Missing):
                 received[port], sent[port] = came, went
         if not received:
-            missing = Missing(Reason.ABSENT, "no network interface but loopback")
-            return dict.fromkeys(self.metrics, missing)
+            return self._all(Missing(Reason.ABSENT, "no network interface except loopback"))
         values = self._received.add(received), self._sent.add(sent)
         return dict(zip(self.metrics, values, strict=True))
 
-    def close(self) -> None:
-        """Close its files."""
-        for file in (self._file, *(file for pair in self._ports.values() for file in pair)):
-            file.close()
-
     def _open_ports(self, root: Path) -> bool:
-        """Find the ports that answer, and tell whether one of them is InfiniBand proper."""
+        """Find the ports that can be read; return whether one of them is InfiniBand, not RoCE."""
         has_infiniband = False
         for port in sorted((root / "sys/class/infiniband").glob("*/ports/*")):
             files = tuple(
-                ProcFile(port / "counters" / name) for name in ("port_rcv_data", "port_xmit_data")
+                self._open(port / "counters" / name) for name in ("port_rcv_data", "port_xmit_data")
             )
             name = f"{port.parts[-3]} port {port.name}"
             failed = [value for file in files if isinstance(value := _port_bytes(file), Missing)]

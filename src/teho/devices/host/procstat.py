@@ -1,6 +1,6 @@
-"""One process in /proc: its state, its use of CPU and I/O, its threads."""
+"""One process in /proc: its state, CPU time, I/O and threads."""
 
-# ruff: noqa: PTH208 -- names are wanted, thousands of them; a Path for each costs more than the rest
+# ruff: noqa: PTH208 -- thousands of names; making a Path of each takes longer than all else
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ __all__ = [
     "slurp",
 ]
 
-# A process that ended, or (where /proc hides those of others) that changed its user.
+# The process has ended, or it changed its user and /proc hides other users' processes.
 GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})
 
 
 class ProcStat(NamedTuple):
-    """What is needed of /proc/PID/stat (see proc(5))."""
+    """The used fields of /proc/PID/stat (see proc(5))."""
 
     state: bytes
     parent: str
     own_ticks: int
-    """CPU time of all its threads, ended ones included, in clock ticks."""
+    """CPU time of all its threads, including ended ones, in clock ticks."""
     children_ticks: int
-    """CPU time of the children that it waited for, and of theirs."""
+    """CPU time of the children that it waited for, and of their children."""
     threads: int
     start: bytes
-    """Ticks after boot; together with the pid it names one process."""
+    """Ticks after boot. Together with the pid, it identifies a process."""
 
     @property
     def is_dead(self) -> bool:
-        """A zombie; a process of which only the main thread has ended is none."""
+        """Whether it is a zombie. If only the main thread has ended, it is not."""
         return self.state in b"ZX" and self.threads <= 1
 
 
 def parse_stat(data: bytes) -> ProcStat:
     """Read /proc/PID/stat.
 
-    The name in parentheses may hold anything, parentheses and newlines too, but only
-    numbers follow the last parenthesis.
+    The name in parentheses may contain any characters, also parentheses and newlines. Only numbers
+    follow the last parenthesis.
 
     Raises:
-        ValueError: this is not such a file.
+        ValueError: the file has another format.
     """
     # fields[0] is the third field of the manual page, the state.
     fields = data[data.rfind(b")") + 1 :].split(None, 20)
@@ -66,7 +66,7 @@ def parse_stat(data: bytes) -> ProcStat:
 
 
 def slurp(path: str) -> bytes:
-    """Return a file's first 4 KiB: all of what the kernel writes of one process."""
+    """Return a file's first 4 KiB, which is all that the kernel writes about one process."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, 4096)
@@ -75,10 +75,9 @@ def slurp(path: str) -> bytes:
 
 
 def population(proc: str) -> bytes:
-    """Return what stays the same as long as no process or thread of the node is born or ends.
+    """Return a value that changes when a process or thread of the node starts or ends.
 
-    It is how many there are and the pid that was given last, of /proc/loadavg (proc(5)); empty
-    where that is not told.
+    It is their number and the latest pid, from /proc/loadavg (proc(5)); empty if not known.
     """
     try:
         return slurp(proc + "/loadavg").rpartition(b"/")[2]

@@ -1,10 +1,10 @@
-"""The program's processes: who they are, and what they use, from /proc.
+"""The program's processes and what they use, from /proc.
 
-This runs every second on nodes with thousands of processes: one listing of /proc where
-any came or went since the last one, and then files of the program's own and of new ones alone.
+This runs every second on nodes with thousands of processes. So /proc is listed only if a process
+started or ended, and only files of the program's processes and of new ones are read.
 """
 
-# ruff: noqa: PTH208 -- names are wanted, thousands of them; a Path for each costs more than the rest
+# ruff: noqa: PTH208 -- thousands of names; making a Path of each takes longer than all else
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["METRICS", "ProcessTree"]
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RECHECK_SCANS = 60
-# A scheduler forks before it executes the program: for that long what a process is may change.
+# A scheduler forks before it executes the program, so a young process may still change.
 _YOUNG_TICKS = 10 * _TICKS_PER_S
 _OPEN_FILES_SAMPLES = 10
-# The state of one thread takes about 7 µs to read: no more than this many a sample on average.
+# Reading the state of one thread takes about 7 µs. Mean number of threads per sample.
 _THREADS_PER_SAMPLE = 32
 _IO_METRICS = (
     "job_read_calls_bytes",
@@ -50,7 +50,7 @@ METRICS = (
 
 
 class _Use(NamedTuple):
-    """What processes have used."""
+    """CPU time and I/O of processes."""
 
     ticks: int = 0
     io: tuple[int, ...] = (0,) * len(_IO_METRICS)
@@ -60,19 +60,19 @@ class _Use(NamedTuple):
 
 
 class _Counter:
-    """A sum over processes, where one that ended lives on in the parent that waited for it."""
+    """A sum over processes. An ended process is included in the parent that waited for it."""
 
     def __init__(self) -> None:
         self.value = 0
         self._lost = 0
 
     def update(self, total: int, *, complete: bool) -> None:
-        """Take the new sum; the value never falls.
+        """Set the new sum. The value never falls.
 
-        Parents are read before their children, so nothing enters a sum twice. What
-        ended while the sum was made (`complete` is false) may be lacking from it
-        until the next. If a complete sum fell, nobody waited for a process (its parent
-        ignores SIGCHLD, or is outside of the tree): what it used stays counted.
+        Parents are read before their children, so no process is counted twice. A process that
+        ended during the reading (`complete` is false) may be missing until the next sum. If a
+        complete sum fell, no parent waited for a process: its parent ignores SIGCHLD, or is
+        outside of the tree. Then its use stays counted.
         """
         total += self._lost
         if total >= self.value:
@@ -82,10 +82,10 @@ class _Counter:
 
 
 class _Reaper:
-    """The supervisor: what it took over from the children that it waited for.
+    """A supervisor: the use of the children that it waited for.
 
-    Counting begins when this object is made: a shell that became the supervisor by
-    `exec` leaves it what the shell's own children used.
+    Counting starts with this object. If a shell became the supervisor by `exec`, the shell's
+    children are not counted.
     """
 
     def __init__(self, pid: int, proc: str) -> None:
@@ -103,7 +103,7 @@ class _Reaper:
         self.ticks, self.io = 0, (0, 0, 0, 0)
 
     def read(self) -> None:
-        """Bring the figures up to date; once it is gone they stay as they were."""
+        """Update the figures. After the end of the supervisor they do not change."""
         stat = None if self.gone else read_stat(self._directory)
         if stat is None or stat.start != (self._start or stat.start):
             self.gone = True
@@ -112,11 +112,11 @@ class _Reaper:
         self.io_missing = None
         self.ticks = stat.children_ticks - self._ticks_before
         try:
-            # The process's figures hold those of its children, its thread's do not.
+            # The figures of the process include its children, those per thread do not.
             own = read_io(f"{self._directory}/task/{self.pid}")
             whole = read_io(self._directory)
         except OSError as error:
-            # Its stat was just read, so it is there.
+            # The process exists, because its stat was just read.
             self.io_missing = missing_because(error, f"{self._directory}/io")
             return
         self.io = tuple(
@@ -126,24 +126,23 @@ class _Reaper:
 
 
 class ProcessTree:
-    """The descendants of the supervisors of `teho run` on this node, recorders left out.
+    """The descendants of the supervisors of `teho run` on this node, without recorders.
 
-    A supervisor is a child subreaper: a process whose parent ended becomes its
-    child, so ancestry alone tells whose a process is. If it has been
-    killed, the processes known until then and their descendants are followed on.
-    Each task of a job's step has a supervisor of its own: see `add`. Processes that a
-    scheduler has started for the program have none: `belongs` knows them, and their
-    descendants are counted with them.
+    A supervisor is a child subreaper: if the parent of a process ends, the process becomes its
+    child. So the ancestors of a process decide whether it is counted. If the supervisor is killed,
+    its known processes and their descendants stay counted. Each task of a job's step has a
+    supervisor, see `add`. A process that a scheduler started for the program has no supervisor.
+    `belongs` recognises it, and its descendants are counted too.
 
     Args:
         exclude: processes that are not counted, nor their descendants.
-        belongs: tells by its directory whether a process that descends from no
-            supervisor is counted; None: none is.
-        proc: where the process file system is mounted.
+        belongs: returns whether a process without a supervisor is counted, from its directory;
+            None: no such process is counted.
+        proc: mount point of the process file system.
 
     Attributes:
-        pids: the program's processes at the last read, zombies included.
-        is_deserted: whether none of them was more than a zombie.
+        pids: the program's processes at the last read, including zombies.
+        is_deserted: whether all of them were zombies.
     """
 
     def __init__(
@@ -158,17 +157,17 @@ class ProcessTree:
         self._belongs = belongs
         self._reapers: list[_Reaper] = []
         self._never: set[str] = set(map(str, exclude))
-        # Pids stay text, as the listing gives them and paths need them.
+        # Pids are text, because the listing returns text and paths need it.
         self._known: dict[str, bytes] = {}
-        """Pid -> start; parents stand before their children."""
+        """Pid -> start; parents come before their children."""
         self._members: dict[str, _Use] = {}
-        """What those that `belongs` knew had used when they were seen last."""
+        """Processes that `belongs` recognised -> their latest use."""
         self._left = _Use()
-        """What those of them have used that are no more: nobody of ours waits for them."""
+        """Use of ended members. No process of the tree waits for them."""
         self._foreign: set[str] = set(self._never)
         self._undecided: set[str] = set()
         self._population = b""
-        """Of the node when it was last listed; empty if a listing is due anyway."""
+        """State of the node at the last listing; empty if a listing is due."""
         self._scans = 0
         self._cpu = _Counter()
         self._io = tuple(_Counter() for _ in _IO_METRICS)
@@ -176,18 +175,18 @@ class ProcessTree:
         self._open_files_wait = 0
 
     def add(self, root_pid: int, reaper_pid: int, exclude: frozenset[int] = frozenset()) -> None:
-        """Count a program that has a supervisor of its own.
+        """Count a program with its supervisor.
 
         Args:
-            root_pid: the program; counted even where the supervisor is gone already.
-            reaper_pid: the supervisor; not counted itself.
+            root_pid: the program; it is counted even if the supervisor has ended.
+            reaper_pid: the supervisor; it is not counted.
             exclude: other children of the supervisor, not counted, nor their descendants.
         """
         self._reapers.append(_Reaper(reaper_pid, self._proc))
         self._never |= {str(reaper_pid), *map(str, exclude)}
         for pid in self._never & self._known.keys():
             del self._known[pid]
-        # What was another's until now may be its: everything is looked at once more.
+        # Foreign processes may belong to this program, so all are checked again.
         self._foreign = set(self._never)
         self._population = b""
         stat = read_stat(f"{self._proc}/{root_pid}")
@@ -195,37 +194,36 @@ class ProcessTree:
             self._known[str(root_pid)] = stat.start
 
     def read(self) -> dict[str, Reading]:
-        """Read every `job_*` metric that processes tell; see `teho.model.metric`.
+        """Read all `job_*` metrics of the processes; see `teho.model.metric`.
 
-        CPU time in s and I/O in bytes are sums over live processes and over what
-        each has taken over from the children that it waited for. `job_memory_bytes`
-        is the estimate `sum(resident - shared) + max(shared)`. Metrics that are not
-        looked at in this sample are left out.
+        CPU time in s and I/O in bytes are sums over live processes, with the children that they
+        waited for. `job_memory_bytes` is the estimate `sum(resident - shared) + max(shared)`.
+        Metrics that this sample does not read are left out.
         """
         try:
             self._scan()
             return self._sample()
         except (OSError, ValueError) as error:
-            # Too many open files, for one: then nothing of this sample is true.
+            # For example too many open files. Then the whole sample is missing.
             missing = Missing(Reason.FAILED, f"{self._proc}: {error}")
             return dict.fromkeys(METRICS, missing)
 
     def _scan(self) -> None:
-        """Find out which processes came and went."""
+        """Find the processes that started or ended."""
         population = procstat.population(self._proc)
         is_recheck = self._scans % _RECHECK_SCANS == 0  # a pid may be used again
         self._scans += 1
         if population and population == self._population and not is_recheck:
-            return  # nobody has come or was waited for
+            return  # no process has started or was waited for
         names = set(os.listdir(self._proc))
-        # Whoever is not in the listing was waited for before the reads that follow.
+        # A process that is not in the listing was waited for before the reads that follow.
         for reaper in self._reapers:
             reaper.read()
         self._foreign = set(self._never) if is_recheck else self._foreign & names
         self._population = population if self._compare(names) else b""
 
     def _compare(self, names: set[str]) -> bool:
-        """Hold a listing of /proc against what is known; return whether all are decided on."""
+        """Compare a listing of /proc with the known processes; return whether all are decided."""
         for pid in self._known.keys() - names:
             self._lose(pid)
         new: dict[str, ProcStat] = {}
@@ -239,7 +237,7 @@ class ProcessTree:
         return all(map(self._is_decided, new))
 
     def _adopt(self, new: dict[str, ProcStat]) -> None:
-        """Divide new processes into the program's and others."""
+        """Decide whether new processes are the program's."""
         undecided = set()
         reapers = {reaper.pid for reaper in self._reapers if not reaper.gone}
         for pid in tuple(new):
@@ -254,14 +252,14 @@ class ProcessTree:
             elif above == "0" or above in self._foreign:
                 self._divide(line, new)
             else:
-                # The parent ended since the listing, and the next scan shows the new one; or it
-                # is another user's and hidden, and will be so again.
+                # The parent ended after the listing, and the next scan shows the new parent. Or it
+                # is hidden as another user's, and the next scan does not show it either.
                 undecided.update(line)
                 self._divide([pid for pid in line if pid in self._undecided], new)
         self._undecided = undecided
 
     def _divide(self, line: list[str], new: dict[str, ProcStat]) -> None:
-        """Decide on new processes that descend from no supervisor, each before its parent."""
+        """Decide on new processes without a supervisor, each before its parent."""
         for place, pid in enumerate(reversed(line)):
             if self._belongs and self._belongs(f"{self._proc}/{pid}"):
                 theirs = line[: len(line) - place]
@@ -272,7 +270,7 @@ class ProcessTree:
                 self._foreign.add(pid)
 
     def _lose(self, pid: str) -> None:
-        """Forget a process that has ended, and keep what a member used."""
+        """Remove an ended process, and keep the use of a member."""
         del self._known[pid]
         used = self._members.pop(pid, None)
         if used:
@@ -340,11 +338,11 @@ class ProcessTree:
         return readings
 
     def _now_and_then(self, live: dict[str, ProcStat], threads: int) -> dict[str, Reading]:
-        """Read what costs too much for every sample."""
+        """Read metrics that are too expensive for every sample."""
         readings: dict[str, Reading] = {}
         self._runnable_wait -= 1
         if self._runnable_wait <= 0:
-            # A program of 1,000 threads is looked at every 32nd sample, at the cost of 32 a sample.
+            # A program with 1,000 threads is read every 32nd sample, so 32 threads per sample.
             self._runnable_wait = -(-threads // _THREADS_PER_SAMPLE)
             readings["job_runnable_threads"] = sum(
                 runnable_threads(f"{self._proc}/{pid}", stat) for pid, stat in live.items()

@@ -1,23 +1,23 @@
-"""The host itself as a source of readings: CPU, memory, processes, I/O, network and energy."""
+"""The host as a source of readings: CPU, memory, processes, I/O, network and energy."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from teho.devices.host.cgroup import MemoryCgroup
 from teho.devices.host.cpu import Cpu
 from teho.devices.host.disks import Disks
-from teho.devices.host.energy import HostEnergy
+from teho.devices.host.energy import open_host_energy
 from teho.devices.host.netfs import NetworkFileSystems
 from teho.devices.host.network import Network
+from teho.devices.host.part import Part
 from teho.devices.host.proctree import METRICS as JOB_METRICS
 from teho.devices.host.proctree import ProcessTree
-from teho.devices.procfile import ProcFile, read_text, words_of
+from teho.devices.procfile import read_text, words_of
 from teho.model.device import Device, Reading, Readings
 from teho.model.missing import Missing, Reason
 
@@ -27,17 +27,17 @@ _MEMORY = (b"MemTotal", b"MemAvailable", b"Buffers", b"Cached", b"Shmem")
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is, whoever uses it."""
+    """The hardware of a node."""
 
     cpu_model: str
-    """As the kernel names it; empty if it does not."""
+    """The kernel's name; empty if not known."""
     core_count: int | None
-    """Logical CPUs that are online."""
+    """Number of logical CPUs that are online."""
     memory_bytes: int | None
 
 
 def describe_host(root: Path = Path("/")) -> HostFacts:
-    """Read the facts of this node; what cannot be found out is empty or None."""
+    """Return the facts of this node; unknown facts are empty or None."""
     cpuinfo = read_text(root / "proc/cpuinfo")
     # x86 and RISC-V, Arm boards, Power.
     model = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
@@ -50,23 +50,14 @@ def describe_host(root: Path = Path("/")) -> HostFacts:
     )
 
 
-class _Part(Protocol):
-    """One subject of the host."""
-
-    metrics: tuple[str, ...]
-
-    def read(self) -> dict[str, Reading]: ...
-    def close(self) -> None: ...
-
-
 class HostSource:
     """Every metric of scope `node`, under the device id `node`.
 
     Args:
         tree: the program's processes; None if no program is followed.
         cores: the job's logical CPUs.
-        environment: where the job's number is found (`SLURM_JOB_ID`, `JOB_ID`).
-        root: where the file system to look at begins; `/` but in tests.
+        environment: the job's, with its number (`SLURM_JOB_ID` or `JOB_ID`).
+        root: root of the file system; `/` except in tests.
 
     Attributes:
         pids: the program's processes at the last read.
@@ -88,8 +79,8 @@ class HostSource:
         network = Network(root)
         self.cgroup_limit_bytes = cgroup.limit_bytes
         self.notes: tuple[str, ...] = network.notes
-        # The cgroup stands behind the tree: its `job_memory_bytes`, where it has one, counts.
-        self._parts: tuple[_Part, ...] = (
+        # The cgroup is read after the tree, so its `job_memory_bytes` has priority.
+        self._parts: tuple[Part, ...] = (
             Cpu(root, cores),
             _Load(root),
             _NodeMemory(root),
@@ -97,7 +88,7 @@ class HostSource:
             Disks(root),
             NetworkFileSystems(root),
             network,
-            HostEnergy(root),
+            open_host_energy(root),
         )
 
     @property
@@ -105,8 +96,8 @@ class HostSource:
         """The program's processes at the last read."""
         return self._tree.pids if self._tree else frozenset()
 
-    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002 - a Source's
-        """Read everything now, always; see `teho.model.device.Source`.
+    def read(self, pids: frozenset[int] = frozenset(), *, ends: bool = False) -> Readings:  # noqa: ARG002 - of DeviceSource
+        """Read all metrics; see `teho.model.device.DeviceSource`.
 
         Args:
             pids: not used; the tree finds them.
@@ -122,13 +113,13 @@ class HostSource:
             try:
                 readings.update(part.read())
             except (ValueError, IndexError) as error:
-                # A kernel that writes one of its files in another way.
+                # This kernel writes a file in another format.
                 missing = Missing(Reason.FAILED, f"{type(part).__name__}: {error}")
                 readings.update(dict.fromkeys(part.metrics, missing))
         return {"node": readings}
 
     def alerts(self) -> list[str]:
-        """Return nothing: what happens to a host shows in its readings."""
+        """Return an empty list, because a host has no alerts."""
         return []
 
     def close(self) -> None:
@@ -137,54 +128,48 @@ class HostSource:
             part.close()
 
 
-class _Load:
+class _Load(Part):
     """The load average of /proc/loadavg."""
 
     metrics: tuple[str, ...] = ("load_1min",)
 
     def __init__(self, root: Path) -> None:
-        self._file = ProcFile(root / "proc/loadavg")
+        super().__init__()
+        self._file = self._open(root / "proc/loadavg")
 
     def read(self) -> dict[str, Reading]:
         data = self._file.read()
         return {"load_1min": data if isinstance(data, Missing) else float(data.split(None, 1)[0])}
 
-    def close(self) -> None:
-        self._file.close()
 
-
-class _NodeMemory:
+class _NodeMemory(Part):
     """The node's memory, from /proc/meminfo (proc(5))."""
 
     metrics: tuple[str, ...] = ("node_memory_used_bytes", "node_cache_bytes")
 
     def __init__(self, root: Path) -> None:
-        self._file = ProcFile(root / "proc/meminfo")
+        super().__init__()
+        self._file = self._open(root / "proc/meminfo")
 
     def read(self) -> dict[str, Reading]:
         """Return used memory, `MemTotal - MemAvailable`, and cache, `Buffers + Cached - Shmem`.
 
-        `Cached` includes tmpfs and shared memory, which cannot be dropped.
+        `Cached` includes tmpfs and shared memory, which the kernel cannot drop.
         """
         data = self._file.read()
         if isinstance(data, Missing):
-            return dict.fromkeys(self.metrics, data)
+            return self._all(data)
         info = _meminfo(data)
         try:
             used = info[b"MemTotal"] - info[b"MemAvailable"]
             cache = info[b"Buffers"] + info[b"Cached"] - info[b"Shmem"]
         except KeyError as error:
             line = error.args[0].decode()
-            return dict.fromkeys(
-                self.metrics, Missing(Reason.UNSUPPORTED, f"no {line} in /proc/meminfo")
-            )
+            return self._all(Missing(Reason.UNSUPPORTED, f"no {line} in /proc/meminfo"))
         return dict(zip(self.metrics, (max(0, used), max(0, cache)), strict=True))
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _meminfo(data: bytes) -> dict[bytes, int]:
-    """Return what is wanted of /proc/meminfo (proc(5)), in bytes."""
+    """Return the used fields of /proc/meminfo (proc(5)), in bytes."""
     lines = {name: words_of(data, name + b":") for name in _MEMORY}
     return {name: int(words[0]) * 1024 for name, words in lines.items() if words[1:] == [b"kB"]}

@@ -1,4 +1,4 @@
-"""What NVIDIA's driver shows on this node, and what its errors mean."""
+"""GPUs that NVIDIA's driver shows on this node, and the meaning of NVML's errors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import pynvml
 
-from teho.errors import DeviceError
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
-__all__ = ["Found", "Handle", "Instance", "find_gpus", "missing_for", "no_driver"]
+__all__ = ["Found", "Handle", "Instance", "find_gpus", "missing_for"]
 
 Handle = Any
 """NVML's handle of a GPU or MIG instance."""
@@ -22,7 +21,7 @@ _ERRORS: dict[int, tuple[Reason, str]] = {
         Reason.UNSUPPORTED,
         "this GPU or its driver does not offer it",
     ),
-    # What is asked is always the same, so the device is to blame: a MIG instance, most often.
+    # The question is the same for all devices, so the device does not support it: mostly MIG.
     pynvml.NVML_ERROR_INVALID_ARGUMENT: (
         Reason.UNSUPPORTED,
         "this kind of device does not offer it",
@@ -40,63 +39,35 @@ _ERRORS: dict[int, tuple[Reason, str]] = {
         "the GPU is lost: it no longer answers on its bus",
     ),
 }
-"""What an error of NVML means for a reading; any other is a failure, told in NVML's words."""
-
-_NO_DRIVER: dict[int, tuple[str, str]] = {
-    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
-        "no NVIDIA driver library (libnvidia-ml.so.1) on this node",
-        "if the node has NVIDIA GPUs, start the container with them (apptainer: `--nv`)",
-    ),
-    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
-        "NVIDIA's library is on this node, but its driver is not loaded",
-        "ask the scheduler for a GPU node; on one, report it to its administrator",
-    ),
-    pynvml.NVML_ERROR_NO_PERMISSION: (
-        "the NVIDIA driver refuses this user (no permission)",
-        "look at the rights of /dev/nvidiactl: `ls -l /dev/nvidia*`",
-    ),
-    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
-        "NVIDIA's library and its driver are of different versions",
-        "the node needs a restart after its driver update: report it to its administrator",
-    ),
-}
+"""Meaning of NVML's errors for a reading. Any other error is a failure, in NVML's words."""
 
 
 def missing_for(error: int) -> Missing:
-    """Return what a reading that failed with this NVML error is."""
+    """Return the value of a reading that failed with this NVML error."""
     known = _ERRORS.get(error)
     if known is None:
         return Missing(Reason.FAILED, f"NVML says: {pynvml.NVMLError(error)}")
     return Missing(*known)
 
 
-def no_driver(error: int) -> DeviceError:
-    """Return what to tell the user when NVML as a whole fails with this error."""
-    found, next_step = _NO_DRIVER.get(
-        error,
-        (f"the NVIDIA driver does not work: {pynvml.NVMLError(error)}", "look at `nvidia-smi`"),
-    )
-    return DeviceError(found, next_step=next_step)
-
-
 class Instance(NamedTuple):
-    """Where a MIG instance belongs."""
+    """The GPU of a MIG instance, and its number there."""
 
     gpu: Handle
     gpu_index: int
     gpu_instance: int | None
-    """NVML's number of the GPU instance; None if the driver does not report."""
+    """NVML's number of the GPU instance; None if the driver does not report it."""
 
 
 class Found(NamedTuple):
-    """All that the driver shows to this user."""
+    """GPUs and MIG instances that the driver shows to this user."""
 
     handles: dict[Device, Handle]
     """GPUs in NVML's order, each followed by its MIG instances."""
     legacy_names: dict[str, str]
     """`MIG-GPU-<uuid>/<gi>/<ci>` -> id of that instance."""
     instances: dict[str, Instance]
-    """MIG instances by their ids."""
+    """MIG instances by device id."""
     notes: tuple[str, ...]
 
 
@@ -104,10 +75,10 @@ def find_gpus(root: Path) -> Found:
     """List the GPUs and MIG instances that this user may open.
 
     Args:
-        root: a folder that holds `sys`.
+        root: a folder that contains `sys`.
 
     Raises:
-        pynvml.NVMLError: the driver does not even count its GPUs.
+        pynvml.NVMLError: the driver does not report the number of its GPUs.
     """
     found = Found({}, {}, {}, ())
     notes: list[str] = []
@@ -156,7 +127,7 @@ def _add_instances(found: Found, gpu: Device, handle: Handle) -> None:
 
 def _describe(handle: Handle, index: int, root: Path) -> Device:
     pci = _ask(pynvml.nvmlDeviceGetPciInfo, handle)
-    # sysfs writes four digits of the domain where NVML's own text has eight.
+    # sysfs writes the domain with four digits, NVML with eight.
     bus_id = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0" if pci else None
     limit_mw = _ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
     capability = _ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle, otherwise=())
@@ -171,7 +142,7 @@ def _describe(handle: Handle, index: int, root: Path) -> Device:
         numa_node=_numa_node(root / f"sys/bus/pci/devices/{bus_id}/numa_node"),
         power_limit_w=None if limit_mw is None else limit_mw / 1000,
         architecture=".".join(map(str, capability)),
-        # The counter of a GH200 takes in its CPU: ml-energy/zeus, pull request 172.
+        # The counter of a GH200 includes its CPU: ml-energy/zeus, pull request 172.
         energy_of="module" if "GH200" in name else "device",
     )
 
@@ -182,7 +153,7 @@ def _memory_bytes(handle: Handle) -> int | None:
 
 
 def _numa_node(path: Path) -> int | None:
-    """Return the node of the memory nearest to a GPU; the kernel writes -1 for "not known"."""
+    """Return a GPU's NUMA node; None if the kernel does not know it and writes -1."""
     try:
         node = int(path.read_text())
     except (OSError, ValueError):
@@ -191,7 +162,7 @@ def _numa_node(path: Path) -> int | None:
 
 
 def _ask(function: Callable[..., Any], *arguments: Any, otherwise: Any = None) -> Any:
-    """Call NVML for something that may be lacking without harm."""
+    """Call NVML; return `otherwise` if the call fails."""
     try:
         return function(*arguments)
     except pynvml.NVMLError:

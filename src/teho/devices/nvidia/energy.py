@@ -1,17 +1,15 @@
-"""NVIDIA's energy counters alone: only what they need is asked of the driver."""
+"""NVIDIA's energy counters. Opening is fast, because the driver is asked only for these."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import pynvml
 
-from teho.devices.nvidia.devices import Handle, find_gpus, missing_for, no_driver
-from teho.devices.nvidia.visible import visible_cuda
-from teho.errors import DeviceError
-from teho.model.device import Device, Reading
+from teho.devices.nvidia.devices import Handle, missing_for
+from teho.devices.nvidia.driver import NvidiaDriver
+from teho.model.device import Reading
 from teho.model.missing import Missing, Reason
 
 __all__ = ["NvidiaEnergy"]
@@ -22,38 +20,15 @@ _OF_WHOLE_GPU = Missing(
 
 
 class NvidiaEnergy:
-    """The counters of the job's NVIDIA GPUs.
-
-    Args:
-        environment: the program's, for `CUDA_VISIBLE_DEVICES`.
-        root: a folder that holds `sys`.
-
-    Raises:
-        DeviceError: no driver here, or no GPU that is the job's.
-    """
+    """The energy counters of the job's NVIDIA GPUs; see `NvidiaDriver`."""
 
     def __init__(self, environment: Mapping[str, str], root: Path) -> None:
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError as error:
-            raise no_driver(error.value) from None
-        self._open = True
-        try:
-            found = find_gpus(root)
-        except pynvml.NVMLError as error:
-            self.close()
-            raise no_driver(error.value) from None
-        self.devices: tuple[Device, ...]
-        self.devices, said = visible_cuda(environment, list(found.handles), found.legacy_names)
-        self.notes = (*found.notes, *said)
-        if not self.devices:
-            self.close()
-            raise DeviceError("; ".join(["no NVIDIA GPU here is this job's", *self.notes]))
-        if any(device.energy_of == "module" for device in self.devices):
-            self.notes += ("the energy counter is the whole module's, its CPU included",)
-        # Where a driver answers for a MIG instance, it means the whole GPU.
+        self._driver = NvidiaDriver(environment, root)
+        self.devices, self.notes = self._driver.devices, self._driver.notes
+        # If a driver answers for a MIG instance, the figure is the whole GPU's.
         self._handles = [
-            None if device.parent_id else found.handles[device] for device in self.devices
+            None if device.parent_id else self._driver.found.handles[device]
+            for device in self.devices
         ]
 
     def read(self) -> list[Reading]:
@@ -61,11 +36,8 @@ class NvidiaEnergy:
         return [_OF_WHOLE_GPU if handle is None else _counted_j(handle) for handle in self._handles]
 
     def close(self) -> None:
-        """Let go of the driver; safe to call twice."""
-        if self._open:
-            self._open = False
-            with contextlib.suppress(pynvml.NVMLError):
-                pynvml.nvmlShutdown()
+        """Close the driver; can be called twice."""
+        self._driver.close()
 
 
 def _counted_j(handle: Handle) -> Reading:

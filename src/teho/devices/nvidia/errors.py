@@ -1,14 +1,16 @@
-"""Errors that a GPU or its driver has counted: of memory, of NVLink, and what the driver reported.
+"""Errors of a GPU: of memory (ECC), of NVLink, and the driver's Xid errors.
 
-The driver's reports are its Xid errors, which also are in the kernel's log, where users
-mostly may not look. They come through an event set, which keeps them until they are asked for.
+Xid errors are also in the kernel's log, which most users may not read. The driver reports them
+through an event set, which keeps them until they are read.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Mapping
 from ctypes import c_void_p, cast
+from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -39,37 +41,17 @@ _OF_ONE_LINK = (
     pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_CRC,
 )
 _NOT_COUNTED = frozenset({pynvml.NVML_ERROR_NOT_SUPPORTED})
-"""Not every generation counts every kind."""
-
-_MEANINGS = {
-    13: "an exception in a kernel, such as an access out of bounds",
-    31: "a page fault: a kernel used an address that it may not",
-    32: "a damaged stream of commands",
-    43: "the GPU stopped a program after an error of the program's own",
-    45: "a program's work was removed, after another error or because it was killed",
-    48: "an error of memory that could not be corrected",
-    62: "a halt of the GPU's microcontroller",
-    63: "bad memory was put out of use; it takes effect at the GPU's next reset",
-    64: "bad memory could not be put out of use",
-    74: "an error of NVLink",
-    79: "the GPU has fallen off the bus",
-    92: "many errors of memory that were corrected",
-    94: "an error of memory, contained to the program that met it",
-    95: "an error of memory that was not contained: all programs of the GPU are in doubt",
-    119: "the GPU's system processor (GSP) did not answer in time",
-    120: "an error of the GPU's system processor (GSP)",
-    140: "an error of memory that could not be corrected",
-    154: "what the GPU needs to recover has changed: a reset, or a restart of its node",
-}
-"""The more common ones of NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors), in our words."""
+"""Some generations do not count every kind of error."""
 
 _NO_INSTANCE = 2**32 - 1
+_CATALOGUE = Path(__file__).with_name("xid_errors.txt")
+"""Common errors of NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors), in our own words."""
 _MOST_EVENTS = 1000
-"""Taken at one reading at most, should the driver report faster than we read."""
+"""Limit for one reading, in case the driver reports errors faster than they are read."""
 
 
 def link_count(handle: Handle) -> int | None:
-    """Return how many NVLinks a GPU has, or None if the driver does not say."""
+    """Return the number of a GPU's NVLinks; None if the driver does not report it."""
     try:
         return fields(handle, pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT)[0]
     except pynvml.NVMLError:
@@ -77,7 +59,7 @@ def link_count(handle: Handle) -> int | None:
 
 
 def error_signals(links: int | None) -> list[Signal]:
-    """Return what reads the counters of ECC and NVLink of one GPU."""
+    """Return the signals for the ECC and NVLink counters of one GPU."""
     signals = [Signal(tuple(_ECC), _ecc, every=HARDLY_EVER)]
     if links != 0:
         nvlink = _NvlinkErrors(links or 0)
@@ -87,13 +69,13 @@ def error_signals(links: int | None) -> list[Signal]:
 
 
 def _ecc(handle: Handle, out: Out) -> None:
-    # Those since the driver was loaded; the aggregate ones are of the GPU's whole life.
+    # Errors since the driver was loaded. The aggregate counters cover the GPU's whole life.
     for name, kind in _ECC.items():
         out[name] = pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, pynvml.NVML_VOLATILE_ECC)
 
 
 class _NvlinkErrors:
-    """Errors of all NVLinks of one GPU: from the driver's totals, or link by link (Hopper)."""
+    """Errors of all NVLinks of one GPU: the driver's totals, or the sum over links (Hopper)."""
 
     def __init__(self, links: int) -> None:
         self._each = [(field, link) for link in range(links) for field in _OF_ONE_LINK]
@@ -106,7 +88,7 @@ class _NvlinkErrors:
 
 
 class Xids:
-    """The Xid errors of some GPUs from now on: how many, and which.
+    """The Xid errors of some GPUs from now on: their number, and alerts.
 
     Args:
         handles: the job's devices.
@@ -115,7 +97,7 @@ class Xids:
 
     def __init__(self, handles: Mapping[Device, Handle], instances: Mapping[str, Instance]) -> None:
         self._own: list[tuple[int | None, Device, Instance | None]] = []
-        """With the address of the GPU's handle, as an event names it."""
+        """The job's devices. An event names a GPU by the address of its handle."""
         self._readings: dict[str, Reading] = {}
         self._alerts: list[str] = []
         try:
@@ -143,7 +125,7 @@ class Xids:
         return 0
 
     def read(self) -> dict[str, Reading]:
-        """Return the errors so far, by device id; never waits."""
+        """Return the number of errors so far, by device id, without waiting."""
         failure = self._drain() if self._set is not None else None
         if failure is None:
             return self._readings
@@ -165,9 +147,9 @@ class Xids:
 
     def _note(self, event: Any) -> None:
         address, part, code = _address(event.device), event.gpuInstanceId, event.eventData
-        meaning = f" ({_MEANINGS[code]})" if code in _MEANINGS else ""
+        meaning = _meanings().get(code, "")
         for gpu, device, instance in self._own:
-            # Of an instance that is not the job's it is none of the job's business.
+            # Ignore errors of other jobs' instances.
             others = instance and part not in {_NO_INSTANCE, instance.gpu_instance}
             if gpu != address or others:
                 continue
@@ -179,18 +161,25 @@ class Xids:
             self._alerts.append(f"{name}: Xid {code}{meaning}")
 
     def alerts(self) -> list[str]:
-        """Return what was reported since the last call, as sentences."""
+        """Return sentences about the errors since the last call."""
         alerts, self._alerts = self._alerts, []
         return alerts
 
     def close(self) -> None:
-        """Let go of the events; safe to call twice."""
+        """Free the event set; can be called twice."""
         if self._set is not None:
             with contextlib.suppress(pynvml.NVMLError):
                 pynvml.nvmlEventSetFree(self._set)
             self._set = None
 
 
+@functools.cache
+def _meanings() -> dict[int, str]:
+    """Return the meaning of each Xid code, in parentheses."""
+    rows = (line.partition(" ") for line in _CATALOGUE.read_text().splitlines())
+    return {int(code): f" ({meaning})" for code, _, meaning in rows}
+
+
 def _address(handle: Handle) -> int | None:
-    """Return what tells handles apart: the binding makes a new object for the same GPU."""
+    """Return the address of a handle, because the binding makes a new object at each call."""
     return cast(handle, c_void_p).value

@@ -1,7 +1,7 @@
-"""NVIDIA's performance monitoring (GPM): how much of a GPU was in use, from Hopper on.
+"""NVIDIA's performance monitoring (GPM), from Hopper on: activity of the units of a GPU.
 
-NVML keeps counters; two samples of them, more than 100 ms apart, give the means over the time
-between. One call takes a sample, one more gives all metrics of that GPU.
+NVML has counters. Two samples with more than 100 ms between them give means over this time. One
+call takes a sample, another returns all metrics of that GPU.
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ ACTIVITY_METRICS = tuple(_PERCENT)
 NVLINK_METRICS = tuple(_NVLINK)
 
 _MIB = 2**20
-"""NVML gives traffic in MiB/s (nvml.h, nvmlGpmMetricId_t)."""
+"""NVML reports traffic in MiB/s (nvml.h, nvmlGpmMetricId_t)."""
 
 _CLOSEST_S = 0.1
-"""Samples must be further apart, "due to the internal sample refresh rate" (nvmlGpmMetricsGet)."""
+"""Smallest time between two samples, "due to the internal sample refresh rate"
+(nvmlGpmMetricsGet)."""
 
 _FIRST_WITH_GPM = 9.0
-"""Compute capability of Hopper, from which on nvml.h offers these functions."""
+"""Compute capability of Hopper, the first with these functions (nvml.h)."""
 
 _ANSWER = f"4xid{3 * sizeof(c_void_p)}x"
-"""Of nvmlGpmMetric_t: its nvmlReturn and its value. The binding takes 1 us for each attribute."""
+"""nvmlReturn and value of nvmlGpmMetric_t. The binding needs 1 us for each attribute."""
 _FIRST_ANSWER = pynvml.c_nvmlGpmMetricsGet_t.metrics.offset
 
 _NOT_A_NUMBER = Missing(Reason.FAILED, "the driver answers 'not a number'")
@@ -65,7 +66,7 @@ _OLD_DRIVER = Missing(Reason.UNSUPPORTED, "the driver is too old to report it")
 
 
 def why_no_gpm(handle: Handle, architecture: str) -> Missing | None:
-    """Return why a GPU's driver gives no GPM figures, or None if it does.
+    """Return why a GPU's driver reports no GPM figures; None if it does.
 
     Args:
         handle: the GPU; for a MIG instance, its parent.
@@ -85,9 +86,9 @@ def why_no_gpm(handle: Handle, architecture: str) -> Missing | None:
 
 
 class Gpm:
-    """Two samples of one GPU or MIG instance, and all metrics that follow from them.
+    """Two samples of one GPU or MIG instance, and the metrics between them.
 
-    For a MIG instance they are those of its GPU instance, without what is the whole GPU's.
+    A MIG instance has the metrics of its GPU instance, without PCIe and NVLink.
 
     Args:
         handle: the GPU, or the MIG instance's parent.
@@ -95,10 +96,10 @@ class Gpm:
         has_nvlink: whether to ask for NVLink's traffic.
 
     Attributes:
-        signal: reads them all.
+        signal: reads all metrics.
 
     Raises:
-        pynvml.NVMLError: samples cannot be taken, such as for want of permission.
+        pynvml.NVMLError: samples cannot be taken, for example without permission.
     """
 
     def __init__(self, handle: Handle, instance: Instance | None, *, has_nvlink: bool) -> None:
@@ -113,12 +114,12 @@ class Gpm:
         self._buffers: list[Any] = []
         try:
             self._buffers += [pynvml.nvmlGpmSampleAlloc() for _ in range(2)]
-            self._take(self._buffers[0])  # tells whether this user may
+            self._take(self._buffers[0])  # fails without permission
         except pynvml.NVMLError:
             self.close()
             raise
         self._taken_s: float | None = None
-        self._told: Out = {}
+        self._latest: Out = {}
         self._scaled = [(name, 1 if name in _PERCENT else _MIB) for name in wanted]
         self._request = pynvml.c_nvmlGpmMetricsGet_t(
             version=pynvml.NVML_GPM_METRICS_GET_VERSION, numMetrics=len(wanted)
@@ -127,17 +128,17 @@ class Gpm:
             slot.metricId = metric
         self._answers = struct.Struct(_ANSWER * len(wanted))
         every = pace(lambda: self._take(self._buffers[0]))
-        # Its last sample tells of the time since the one before: without it that would be lost.
+        # A sample covers the time since the one before, so the last sample of a run is needed.
         self.signal = Signal(tuple(wanted), self._read, every=every, at_ends=True)
 
     def _read(self, _handle: Handle, out: Out) -> None:
-        """Put the means since the last sample into `out`; those before where that is too close.
+        """Write the means since the last sample to `out`; if that is too recent, the means before.
 
-        At ten readings a second it is chance which of them are too close.
+        At ten readings per second, some are too close by chance.
         """
         now_s = monotonic()
         if self._taken_s is not None and now_s - self._taken_s <= _CLOSEST_S:
-            out.update(self._told)
+            out.update(self._latest)
             return
         older, newer = self._buffers
         self._take(newer)
@@ -152,13 +153,13 @@ class Gpm:
             self._scaled, answers[::2], answers[1::2], strict=True
         ):
             if code != pynvml.NVML_SUCCESS:
-                self._told[name] = missing_for(code)
+                self._latest[name] = missing_for(code)
             else:
-                self._told[name] = value * scale if isfinite(value) else _NOT_A_NUMBER
-        out.update(self._told)
+                self._latest[name] = value * scale if isfinite(value) else _NOT_A_NUMBER
+        out.update(self._latest)
 
     def close(self) -> None:
-        """Give the buffers back; safe to call twice."""
+        """Free the buffers; can be called twice."""
         for buffer in self._buffers:
             with contextlib.suppress(pynvml.NVMLError):
                 pynvml.nvmlGpmSampleFree(buffer)

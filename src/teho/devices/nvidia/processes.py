@@ -1,4 +1,4 @@
-"""Which of a GPU's processes are the program's, and what these take of it."""
+"""The program's processes on each GPU: their number, memory and share of the time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pynvml
 
 from teho.devices.nvidia.devices import Handle
 from teho.devices.nvidia.signals import Out, Signal, number, pace
+from teho.devices.procfile import has_host_pids
 from teho.model.device import Device
 from teho.model.missing import Missing, Reason
 
@@ -25,39 +26,32 @@ _OTHER_PIDS = Missing(
     "inside a container the driver's process ids differ from the ids of the program's processes",
 )
 
-# Inode of the first PID namespace: PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h.
-_HOST_PID_NAMESPACE = "pid:[4026531836]"
-
 _LONGEST_PERIOD_S = 1.0
-"""The driver samples utilisation every 1/6 to 1 s, by the product (nvmlUtilization_t)."""
+"""The driver samples utilisation every 1/6 to 1 s, depending on the GPU (nvmlUtilization_t)."""
 
 _NOTHING = frozenset({pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND})
-"""What the binding raises where no process has a sample."""
+"""Errors of the binding if no process has a sample."""
 
 
 class Pids:
-    """Whether NVML's process ids are those that the program's processes have here.
+    """Comparison of NVML's process ids with the program's.
 
-    In a container the driver may give the host's ids, or hide processes. There an id
-    that matches none of ours, or an empty list, proves nothing until one has matched.
+    In a container the driver may report the host's ids, or hide processes. Then a list without the
+    program's ids is evidence only after another list had one of them.
     """
 
     def __init__(self, root: Path) -> None:
-        try:
-            namespace = str((root / "proc/self/ns/pid").readlink())
-        except OSError:
-            namespace = ""
-        self.comparable = namespace == _HOST_PID_NAMESPACE
+        self.comparable = has_host_pids(str(root)) is True
         self.own: frozenset[int] = frozenset()
         """The program's live processes."""
 
     def signal(self) -> Signal:
-        """Return what reads the program's processes on a GPU, and their memory."""
-        # The binding's call without a version raises errors of another kind on old drivers.
+        """Return the signal for the program's processes on a GPU, and their memory."""
+        # On old drivers, the binding's call without a version raises errors of another type.
         return Signal(_PROCESS_METRICS, self._read, self._read_old)
 
     def own_of(self, processes: Iterable[Any]) -> list[Any] | None:
-        """Return those of the program, or None if that cannot be told."""
+        """Return the program's processes; None if the ids cannot be compared."""
         own = [process for process in processes if process.pid in self.own]
         self.comparable = self.comparable or bool(own)
         return own if self.comparable else None
@@ -81,16 +75,16 @@ class Pids:
 class JobBusy:
     """Share of time in which kernels of the program's processes ran on one GPU.
 
-    The driver keeps samples of some seconds, and has one for a process only where it was busy:
-    asked for all of them, it would tell of processes that went idle long ago.
+    The driver keeps samples of some seconds, and only for busy processes. Without a start time, it
+    would also return samples of processes that have been idle for seconds.
     """
 
     def __init__(self, handle: Handle, pids: Pids) -> None:
         self._pids = pids
         self._newest_us = 0
-        """The driver's time of the newest sample seen."""
-        self._told_s: float | None = None
-        """Up to when the figures given reach."""
+        """The driver's time of the newest sample."""
+        self._covered_s: float | None = None
+        """Time up to which samples were used; None before the first reading."""
         self.signal = Signal((JOB_BUSY,), self._read, every=pace(lambda: self._samples(handle)))
 
     def _samples(self, handle: Handle) -> list[Any]:
@@ -106,23 +100,23 @@ class JobBusy:
         now_s = monotonic()
         samples = self._samples(handle)
         self._newest_us = max([sample.timeStamp for sample in samples], default=self._newest_us)
-        if self._told_s is None:
-            self._told_s = now_s
+        if self._covered_s is None:
+            self._covered_s = now_s
             return
-        # No sample is no work only once the driver has looked: until then nothing is known.
-        if not samples and now_s - self._told_s < _LONGEST_PERIOD_S:
+        # Without a sample the GPU was idle, but only if the driver has taken samples since.
+        if not samples and now_s - self._covered_s < _LONGEST_PERIOD_S:
             return
-        self._told_s = now_s
+        self._covered_s = now_s
         own = self._pids.own_of(samples)
         if own is None:
             out[JOB_BUSY] = _OTHER_PIDS
         else:
-            # Each has its share of time; side by side (MPS) they may add up to more than all.
+            # Each process has its share of the time. With MPS the sum may exceed 100 %.
             out[JOB_BUSY] = min(100, sum(number(sample.smUtil) for sample in own))
 
 
 def accounting_note(handles: Mapping[Device, Handle]) -> list[str]:
-    """Return a sentence on the GPUs whose driver keeps accounts of ended processes, if any."""
+    """Return a sentence if the driver keeps accounts of ended processes on some GPUs."""
     on = []
     for device, handle in handles.items():
         try:

@@ -1,4 +1,4 @@
-"""What one call of NVML tells of a GPU, the calls to try in turn, and how often to make them."""
+"""Signals: the metrics of one NVML call, alternative calls, and how often to make them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ __all__ = [
 
 Out = dict[str, Reading]
 Way = Callable[[Handle, Out], None]
-"""Puts the readings of some metrics into a dictionary, or raises NVMLError."""
+"""Writes the readings of some metrics to a dictionary, or raises NVMLError."""
 
 _NOT_AVAILABLE = frozenset({2**32 - 1, 2**64 - 1})
-"""NVML_VALUE_NOT_AVAILABLE of both widths: no figure, though the call succeeds."""
+"""NVML_VALUE_NOT_AVAILABLE of both widths: a successful call without a value."""
 
 _FIELD = struct.Struct("24xIi8s")
-"""Of nvmlFieldValue_t: valueType, nvmlReturn and value. The binding takes 1 us for each."""
+"""valueType, nvmlReturn and value of nvmlFieldValue_t. The binding needs 1 us for each."""
 _VALUES = tuple(map(struct.Struct, "dILQqiH"))
-"""What the value is, by its `valueType` (nvmlValueType_t)."""
+"""C type of the value, by its `valueType` (nvmlValueType_t)."""
 _SENT, _RECEIVED = pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
 _POWER = (pynvml.NVML_FI_DEV_POWER_INSTANT, pynvml.NVML_POWER_SCOPE_GPU)
 
@@ -55,18 +55,18 @@ _SEND, _RECEIVE = "gpu_pcie_send_bytes_per_s", "gpu_pcie_receive_bytes_per_s"
 PCIE_METRICS = (_RECEIVE, _SEND)
 BUSY_METRICS = ("gpu_busy_percent", "gpu_memory_busy_percent")
 
-# Four such calls of each of 8 GPUs are 4.8 ms, within the 5 ms that one sample may take.
+# Four calls of this length for each of 8 GPUs take 4.8 ms. One sample may take 5 ms.
 _CHEAP_CALL_S = 150e-6
 _RARELY = 10
-"""Samples from one reading to the next of what is not cheap."""
+"""Samples between two readings of an expensive signal."""
 HARDLY_EVER = 30
-"""The same for what hardly ever changes."""
+"""Samples between two readings of a signal that almost never changes."""
 _SLOWLY = 5
-"""The same for what takes seconds to change."""
+"""Samples between two readings of a signal that needs seconds to change."""
 
 
 def number(value: int) -> int:
-    """Return the value, or raise NVMLError where it is NVML's "not available"."""
+    """Return the value; raise NVMLError if it is NVML's "not available"."""
     if value in _NOT_AVAILABLE:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
     return value
@@ -75,12 +75,12 @@ def number(value: int) -> int:
 def fields(
     handle: Handle, *ids: int | tuple[int, int], besides: frozenset[int] = frozenset()
 ) -> list[int]:
-    """Read some of NVML's field values; fail as a whole where one of them fails.
+    """Read some of NVML's field values. If one fails, raise its NVMLError.
 
     Args:
         handle: the GPU.
         ids: fields, or pairs of a field and its scope.
-        besides: errors for which a field is left out instead, unless it is so for all.
+        besides: a field with one of these errors is left out, unless all fields have one.
     """
     numbers, left_out = [], None
     answers = pynvml.nvmlDeviceGetFieldValues(handle, ids)
@@ -99,13 +99,13 @@ def fields(
 
 
 def pace(call: Callable[[], object]) -> int:
-    """Return how many samples it shall be from one such call to the next, by what it costs.
+    """Return the number of samples between two such calls, depending on their CPU time.
 
-    Some drivers answer in 10 us, some wait for the GPU and take 0.4 ms of CPU time. What fails
-    now may be dear when it works.
+    Some drivers answer in 10 us, others wait for the GPU and use 0.4 ms of CPU time. A call that
+    fails now may be expensive when it works.
     """
     with contextlib.suppress(pynvml.NVMLError):
-        call()  # the first one may set things up
+        call()  # the first call may initialise something
         began_s = thread_time()
         call()
         if thread_time() - began_s < _CHEAP_CALL_S:
@@ -114,16 +114,16 @@ def pace(call: Callable[[], object]) -> int:
 
 
 class Signal:
-    """Some metrics that one call gives, and the calls to try in turn.
+    """Some metrics that one call returns, and alternative calls.
 
     Args:
         metrics: names of the metrics.
         ways: the calls, the best one first.
-        every: samples from one reading to the next.
-        at_ends: whether to read it where a run begins or ends as well, as counters always are.
+        every: samples between two readings.
+        at_ends: whether to read it also when a run begins or ends. Counters always are.
     """
 
-    __slots__ = ("_at_ends", "_every", "_holds", "held", "is_rare", "metrics", "missing", "ways")
+    __slots__ = ("_at_ends", "_every", "_keeps", "is_rare", "latest", "metrics", "missing", "ways")
 
     def __init__(
         self, metrics: tuple[str, ...], *ways: Way, every: int = 1, at_ends: bool = False
@@ -132,23 +132,24 @@ class Signal:
         self.ways = list(ways)
         self._every = every
         self.is_rare = every > 1
-        """Whether it is not read at every sample: ask `is_due`."""
+        """Whether some samples do not read it; see `is_due`."""
         self.missing: Missing | None = None
-        """Why no way is left to try."""
+        """Why no call works; None while some calls are left."""
         counts = METRICS_BY_NAME[metrics[0]].kind == "counter"
         self._at_ends = at_ends or counts
-        self._holds = self.is_rare and not counts
-        self.held: Out = {}
-        """What a rare gauge said last. It stands for the samples in between: without it, a gauge
-        that is read at a tenth of them would count as seen for a tenth of the time."""
+        self._keeps = self.is_rare and not counts
+        self.latest: Out = {}
+        """Latest value of a rare gauge, used for the samples between two readings. Without it, the
+        gauge would count as known for a tenth of the time."""
 
     def is_due(self, turn: int, position: int, *, ends: bool) -> bool:
         """Return whether to read it now.
 
         Args:
-            turn: samples of its GPU before this one.
-            position: the GPU's place among the job's: what is dear is read of one at a time.
-            ends: whether this is the first or the last sample, see `Source.read`.
+            turn: number of earlier samples of its GPU.
+            position: the GPU's place among the job's GPUs. An expensive signal is read for one GPU
+                at a time.
+            ends: whether this is the first or the last sample, see `DeviceSource.read`.
         """
         if ends and self._at_ends:
             return True
@@ -156,10 +157,10 @@ class Signal:
         return (turn - late) % self._every == 0
 
     def read(self, handle: Handle, out: Out) -> None:
-        """Put the readings into `out`; raises NVMLError only for a lost GPU."""
+        """Write the readings to `out`; raise NVMLError only for a lost GPU."""
         self._read(handle, out)
-        if self._holds:
-            self.held = {name: out[name] for name in self.metrics if name in out}
+        if self._keeps:
+            self.latest = {name: out[name] for name in self.metrics if name in out}
 
     def _read(self, handle: Handle, out: Out) -> None:
         missing = self.missing
@@ -172,7 +173,7 @@ class Signal:
                     raise
                 if missing.reason is not Reason.UNSUPPORTED:
                     break
-                del self.ways[0]  # it never will be: asking again costs time at each sample
+                del self.ways[0]  # it will never work, and each attempt costs time
                 self.missing = missing
             else:
                 return
@@ -181,13 +182,13 @@ class Signal:
 
 
 def plain_signals() -> list[Signal]:
-    """Return what GPUs and MIG instances are asked alike, but for their processes."""
+    """Return the signals that GPUs and MIG instances have in common, without processes."""
     return [
         Signal(BUSY_METRICS, _utilization),
         Signal(("gpu_memory_used_bytes",), _memory, _memory_old),
         Signal(("gpu_sm_clock_mhz",), _core_clock),
         Signal(("gpu_memory_clock_mhz",), _memory_clock, every=_SLOWLY),
-        # The newer call takes twice as long to say the same.
+        # The newer call takes twice as long and returns the same.
         Signal(("gpu_temperature_c",), _temperature, _temperature_new, every=_SLOWLY),
         Signal(
             ("gpu_thermal_throttle_percent", "gpu_power_throttle_percent"), _throttle, _throttle_old
@@ -196,7 +197,7 @@ def plain_signals() -> list[Signal]:
 
 
 def power_signals() -> list[Signal]:
-    """Return what only a whole GPU is asked, since NVML means the whole GPU by it anyway."""
+    """Return the signals that only a whole GPU has."""
     return [Signal(("gpu_power_w",), _power, _power_old), Signal(("gpu_energy_j",), _energy)]
 
 
@@ -218,9 +219,8 @@ def _memory_old(handle: Handle, out: Out) -> None:
 
 
 def _power(handle: Handle, out: Out) -> None:
-    # The instant power: the averaged one takes milliseconds to read on new GPUs, and the
-    # mean over time comes from the energy counter anyway. Of the GPU: a GH200 has one of the
-    # module as well.
+    # The instant power: on new GPUs the average takes milliseconds to read, and the energy counter
+    # gives the mean anyway. A GH200 also has the power of the module.
     out["gpu_power_w"] = fields(handle, _POWER)[0] / 1000
 
 
@@ -266,9 +266,9 @@ def _throttle_from(bits: int, out: Out) -> None:
 
 
 class Traffic:
-    """PCIe traffic of one GPU: the mean since it was last read, where the driver counts bytes.
+    """PCIe traffic of one GPU: the mean since the last reading, if the driver counts bytes.
 
-    NVML's directions are the GPU's: what it sends goes to the host.
+    NVML's directions are the GPU's: it sends to the host.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -286,12 +286,12 @@ class Traffic:
             (new - old) / (now_s - before[0])
             for new, old in zip(sent_received, before[1], strict=True)
         )
-        # "Value can be wrapped", says nvml.h, but not at how many bits: no figure then.
+        # "Value can be wrapped" (nvml.h), but the width is not documented: then no figure.
         if sent >= 0 and received >= 0:
             out[_SEND], out[_RECEIVE] = sent, received
 
     def _sampled(self, handle: Handle, out: Out) -> None:
-        # Each of the two calls blocks for some 20 ms while the driver counts; `every` is high then.
+        # Each call blocks for about 20 ms while the driver counts. Then `every` is high.
         for name, direction in (
             (_SEND, pynvml.NVML_PCIE_UTIL_TX_BYTES),
             (_RECEIVE, pynvml.NVML_PCIE_UTIL_RX_BYTES),

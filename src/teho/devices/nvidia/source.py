@@ -1,20 +1,20 @@
-"""NVIDIA GPUs and MIG instances, through the driver's own library (NVML).
+"""NVIDIA GPUs and MIG instances, read through the driver's library (NVML).
 
-Every figure comes from the unmodified `pynvml` of nvidia-ml-py. What a GPU, its driver
-or its administrator does not give is a `Missing` with the reason; once the list of
-devices stands, nothing here raises.
+Every figure comes from the unmodified `pynvml` of nvidia-ml-py. If a GPU, its driver or its
+administrator does not provide a figure, the reading is a `Missing` with the reason. After the
+constructor, no method raises.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pynvml
 
-from teho.devices.nvidia.devices import Found, Handle, Instance, find_gpus, missing_for, no_driver
+from teho.devices.nvidia.devices import Handle, Instance, missing_for
+from teho.devices.nvidia.driver import NvidiaDriver
 from teho.devices.nvidia.errors import XID_ERRORS, Xids, error_signals, link_count
 from teho.devices.nvidia.gpm import ACTIVITY_METRICS, NVLINK_METRICS, Gpm, why_no_gpm
 from teho.devices.nvidia.processes import JOB_BUSY, JobBusy, Pids, accounting_note
@@ -27,7 +27,6 @@ from teho.devices.nvidia.signals import (
     plain_signals,
     power_signals,
 )
-from teho.devices.nvidia.visible import visible_cuda
 from teho.errors import DeviceError
 from teho.model.device import Device, Readings
 from teho.model.metric import metrics_of
@@ -52,10 +51,10 @@ _NOT_IN_DCGM = Missing(Reason.FAILED, "DCGM has reported nothing about this GPU 
 
 
 class _Gpu:
-    """One GPU or MIG instance, and what it is known not to answer.
+    """One GPU or MIG instance, and the metrics that it does not offer.
 
     Attributes:
-        no_gpm: why the driver does not report how much of it is in use; None if it does.
+        no_gpm: why the driver does not report the activity of its units; None if it does.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class _Gpu:
         links = link_count(whole)
         self.no_gpm = self._open_gpm(whole, instance, has_nvlink=links != 0)
         if instance:
-            self._know_instance()
+            self._leave_out_shared()
         else:
             self._signals += self._of_whole_gpu(pids, links)
         self._from_dcgm = [name for name in self._activity if name not in self._known]
@@ -90,9 +89,8 @@ class _Gpu:
         self._signals.append(self._gpm.signal)
         return None
 
-    def _know_instance(self) -> None:
-        # Where a driver answers these for an instance, it means the whole GPU, and
-        # seven instances would count its energy seven times.
+    def _leave_out_shared(self) -> None:
+        """Leave out the metrics of the whole GPU, which its instances would count several times."""
         errors = ("gpu_ecc_corrected", "gpu_ecc_uncorrected", "gpu_nvlink_errors")
         shared = ("gpu_power_w", "gpu_energy_j", *PCIE_METRICS, *NVLINK_METRICS, *errors)
         self._known |= dict.fromkeys(shared, _OF_WHOLE_GPU)
@@ -102,7 +100,7 @@ class _Gpu:
 
     def _of_whole_gpu(self, pids: Pids, links: int | None) -> list[Signal]:
         signals = power_signals()
-        # GPM has PCIe traffic as well, in the call that is made anyway.
+        # GPM also has PCIe traffic, without an additional call.
         if self._gpm is None:
             signals.append(Traffic(self._handle).signal)
         if links == 0:
@@ -111,17 +109,17 @@ class _Gpu:
 
     @property
     def _activity(self) -> tuple[str, ...]:
-        """What DCGM may tell where there is no GPM."""
+        """Metrics that DCGM may have if GPM does not work."""
         return (*ACTIVITY_METRICS, *NVLINK_METRICS) if self.no_gpm else ()
 
-    def know_no_dcgm(self, why: str) -> None:
-        """Give up the figures that neither the driver nor DCGM tells."""
+    def leave_out_dcgm(self, why: str) -> None:
+        """Leave out the metrics that neither the driver nor DCGM reports."""
         if self.no_gpm:
             detail = f"{self.no_gpm.detail}, and DCGM is not at hand: {why}"
             self._known |= dict.fromkeys(self._from_dcgm, Missing(self.no_gpm.reason, detail))
 
     def add_dcgm(self, figures: Out | None, out: Out) -> None:
-        """Put what DCGM tells of this GPU into its readings."""
+        """Write DCGM's figures of this GPU to its readings."""
         if figures is None:
             out.update(dict.fromkeys(self._from_dcgm, _NOT_IN_DCGM))
         else:
@@ -129,18 +127,18 @@ class _Gpu:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has fallen off its bus, which is for good."""
+        """Whether the GPU has fallen off its bus. It does not come back."""
         return bool(self._lost)
 
     def read(self, *, ends: bool) -> Out:
-        """Read every metric that is due; see `Source.read`."""
+        """Read every metric that is due; see `DeviceSource.read`."""
         if self._lost:
             return dict(self._lost)
         out = dict(self._known)
         try:
             for signal in self._signals:
                 if signal.is_rare and not signal.is_due(self._turn, self._position, ends=ends):
-                    out.update(signal.held)
+                    out.update(signal.latest)
                 else:
                     signal.read(self._handle, out)
         except pynvml.NVMLError as error:
@@ -150,83 +148,65 @@ class _Gpu:
         return out
 
     def close(self) -> None:
-        """Give back what the driver keeps for it."""
+        """Free the driver's buffers."""
         if self._gpm:
             self._gpm.close()
 
 
 class NvidiaSource:
-    """All NVIDIA GPUs of the job, as a `teho.model.device.Source`.
+    """All NVIDIA GPUs of the job, as a `teho.model.device.DeviceSource`.
 
-    What is in use of a GPU comes from the driver from Hopper on, else from DCGM where there is
-    one. PCIe traffic is the mean since it was last read where the driver counts bytes, else a
-    sample of 20 ms. What takes long to read comes with every tenth read only, what changes
-    slowly with every fifth, and errors of memory and links with every thirtieth.
+    The activity of a GPU's units comes from the driver from Hopper on, else from DCGM. PCIe traffic
+    is the mean since the last reading if the driver counts bytes, else a sample of 20 ms. Expensive
+    metrics are in every tenth reading, slow ones in every fifth, errors of memory and links in
+    every thirtieth.
 
     Args:
-        environment: the program's environment, for `CUDA_VISIBLE_DEVICES` and its like.
-        root: a folder that holds `sys` and `proc`.
+        environment: the program's environment, with `CUDA_VISIBLE_DEVICES`.
+        root: a folder that contains `sys` and `proc`.
 
     Raises:
-        DeviceError: no NVIDIA driver here, none that this user may use, or no GPU that
-            is the job's; the text says which.
+        DeviceError: no driver, no permission to use it, or no GPU of the job; the text says which.
     """
 
-    devices: tuple[Device, ...]
-    notes: tuple[str, ...]
-
     def __init__(self, environment: Mapping[str, str], root: Path = Path("/")) -> None:
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError as error:
-            raise no_driver(error.value) from None
-        self._open = True
-        self._gpus: list[_Gpu] = []
+        self._driver = NvidiaDriver(environment, root)
+        self.devices, found = self._driver.devices, self._driver.found
         self._dcgm: Dcgm | None = None
-        self._xids: Xids | None = None
-        try:
-            found = find_gpus(root)
-            self.devices, said = visible_cuda(environment, list(found.handles), found.legacy_names)
-            self.notes = (*found.notes, *said, *_cautions(self.devices))
-            if not self.devices:
-                raise _no_gpu(found, environment, self.notes)
-        except (DeviceError, pynvml.NVMLError) as error:
-            self.close()
-            if isinstance(error, pynvml.NVMLError):
-                raise no_driver(error.value) from None
-            raise
         self._pids = Pids(root)
         handles = {device: found.handles[device] for device in self.devices}
         self._gpus = [
             _Gpu(device, handle, found.instances.get(device.id), self._pids, position)
             for position, (device, handle) in enumerate(handles.items())
         ]
-        self._xids = Xids(handles, found.instances)
-        self._open_dcgm(environment, found)
-        self.notes = (*self.notes, *accounting_note(handles))
+        self._xids: Xids | None = Xids(handles, found.instances)
+        notes = (*self._open_dcgm(environment, found.instances), *accounting_note(handles))
+        self.notes = (*self._driver.notes, *notes)
 
-    def _open_dcgm(self, environment: Mapping[str, str], found: Found) -> None:
-        """Turn to DCGM for the GPUs of which the driver does not report enough."""
+    def _open_dcgm(
+        self, environment: Mapping[str, str], instances: Mapping[str, Instance]
+    ) -> tuple[str, ...]:
+        """Open DCGM for the GPUs without GPM, and return its notes."""
         lacking = [gpu for gpu in self._gpus if gpu.no_gpm]
         if not lacking:
-            return
+            return ()
         from teho.devices.dcgm.client import Dcgm
 
         numbers = {
             id_: instance.gpu_instance
-            for id_, instance in found.instances.items()
+            for id_, instance in instances.items()
             if instance.gpu_instance is not None
         }
         try:
             self._dcgm = Dcgm([gpu.device for gpu in lacking], environment, numbers)
         except DeviceError as error:
             for gpu in lacking:
-                gpu.know_no_dcgm(error.found)
-        else:
-            self.notes = (*self.notes, *self._dcgm.notes)
+                gpu.leave_out_dcgm(error.found)
+            return ()
+        return self._dcgm.notes
 
     def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:
-        """Read every metric of every GPU that is due; see `Source.read`."""
+        """Read all metrics that are due; see `DeviceSource.read`."""
         if self._xids is None:  # closed
             return {}
         self._pids.own = pids
@@ -236,7 +216,7 @@ class NvidiaSource:
             for gpu in self._gpus:
                 if not gpu.is_lost:
                     gpu.add_dcgm(figures.get(gpu.device.id), readings[gpu.device.id])
-        # A lost GPU's as well: the driver tells of its loss in this way.
+        # Also for a lost GPU, because its loss is an Xid error.
         for id_, count in self._xids.read().items():
             readings[id_][XID_ERRORS] = count
         return readings
@@ -246,35 +226,9 @@ class NvidiaSource:
         return self._xids.alerts() if self._xids else []
 
     def close(self) -> None:
-        """Let go of the driver; safe to call twice. There is nothing to read after it."""
-        if not self._open:
-            return
-        self._open = False
+        """Close the driver; can be called twice. Later readings are empty."""
         for part in (self._dcgm, self._xids, *self._gpus):
             if part is not None:
                 part.close()
         self._gpus, self._dcgm, self._xids = [], None, None
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-
-
-def _no_gpu(found: Found, environment: Mapping[str, str], notes: Sequence[str]) -> DeviceError:
-    why = "; ".join(notes)
-    if not found.handles:
-        text = "the NVIDIA driver shows no GPU to this user"
-        return DeviceError(text + (f" ({why})" if why else ""), next_step="look at `nvidia-smi -L`")
-    text = f"none of the {len(found.handles)} NVIDIA GPUs here is this job's"
-    variable = environment.get("CUDA_VISIBLE_DEVICES")
-    if variable is not None:
-        text += f": CUDA_VISIBLE_DEVICES is {variable!r}"
-    return DeviceError(
-        text + (f" ({why})" if why else ""),
-        next_step="ask the scheduler for a GPU, or mend CUDA_VISIBLE_DEVICES",
-    )
-
-
-def _cautions(devices: tuple[Device, ...]) -> list[str]:
-    """Return what the reader of the figures has to know about some models."""
-    if any(device.energy_of == "module" for device in devices):
-        return ["the energy counter of a GH200 is the whole module's, its CPU included"]
-    return []
+        self._driver.close()

@@ -1,8 +1,7 @@
-"""Which NVIDIA GPUs a program sees, by its environment.
+"""The NVIDIA GPUs that a program sees, depending on its environment.
 
-Source: CUDA Programming Guide, "CUDA Environment Variables". That CUDA reads an index as `strtoul`
-does, and shows nothing at all when an entry comes twice, is not in the guide; PyTorch's own count
-of GPUs rests on it.
+Source: CUDA Programming Guide, "CUDA Environment Variables". The guide does not say that CUDA reads
+an index like `strtoul`, and shows no GPU if an entry occurs twice. PyTorch counts GPUs in this way.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def visible_cuda(
 ) -> Visible:
     """Return the NVIDIA devices that CUDA shows to the program, and notes for the report.
 
-    A GPU in MIG mode stands for its instances: CUDA cannot use it in any other way.
+    A GPU in MIG mode is replaced by its instances, because CUDA uses only those.
 
     Args:
         environment: the program's environment.
@@ -85,7 +84,7 @@ def _cuda_indices(text: str, gpus: Sequence[Device]) -> Chosen:
 
 
 def _split(gpus: Sequence[Device], devices: Sequence[Device]) -> tuple[Device, ...]:
-    """Replace each GPU in MIG mode by its instances."""
+    """Replace GPUs in MIG mode by their instances."""
     parts = {gpu: [it for it in devices if it.parent_id == gpu.id] or [gpu] for gpu in gpus}
     return tuple(part for gpu in gpus for part in parts[gpu])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from teho.devices.sources import VENDORS
 from teho.doctor.outcome import Outcome, fine, symptom, unknown
 from teho.doctor.snapshot import Folder, Snapshot
 from teho.model.finding import Severity
@@ -26,7 +27,6 @@ _DEFAULTS = {
     "CONDA_PKGS_DIRS": "~/.conda/pkgs",
 }
 """Variable -> where it points to where it is not set, by each tool's documents."""
-_OF_VENDOR = {"CUDA_CACHE_PATH": "nvidia", "MIOPEN_USER_DB_PATH": "amd"}
 _UNDER_CACHE = ("HF_HOME", "TORCH_HOME", "PIP_CACHE_DIR")
 """They follow XDG_CACHE_HOME."""
 
@@ -62,8 +62,8 @@ def check(snapshot: Snapshot) -> Outcome:
 
 
 def _is_used(name: str, snapshot: Snapshot) -> bool:
-    vendor = _OF_VENDOR.get(name)
-    return vendor is None or any(device.vendor == vendor for device in snapshot.gpus)
+    vendors = {vendor.name for vendor in VENDORS.values() if name in vendor.cache_variables}
+    return not vendors or any(device.vendor in vendors for device in snapshot.gpus)
 
 
 def _place(name: str, environment: Mapping[str, str]) -> str:

@@ -5,8 +5,8 @@
 #
 # It is the newest that fits, by conda-forge/cupy-feedstock 0d4a99c (2026-06-01) and its history.
 #   Not CuPy 14 with CUDA 13.2: it needs driver 580 or newer, and which one is there is not known.
-# ! The driver of Aire's compute nodes is not documented: this asks for CUDA 12, which needs the
-#   oldest of those that fit. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
+# ! The driver of Aire's compute nodes is not documented. Of the builds that fit, CUDA 12 works
+#   with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
 # ! Anaconda must not be used.
 # ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
 #   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.

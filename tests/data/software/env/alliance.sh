@@ -14,7 +14,7 @@ module load StdEnv/2023 python
 # 2. Which wheels the site has.
 avail_wheels cupy
 
-# 3. What each job installs, tried out once in an environment that goes again.
+# 3. What each job installs. Here it is tried once, in a temporary environment.
 scratch=$(mktemp -d)
 trap 'rm -r "$scratch"' EXIT
 virtualenv --no-download "$scratch"

@@ -8,7 +8,7 @@
 #   Not PyTorch 2.14: conda-forge has 2.13 at the newest.
 #   Not PyTorch 2.13 with CUDA 13.0: it has no code for Tesla V100 (compute capability 7.0).
 # ! ARC4 is retired; its successor is aire.
-# ! The driver is as documented: ARC software/compilers/anaconda.md 2024-02-26,
+# ! The driver version is from the documentation: ARC software/compilers/anaconda.md 2024-02-26,
 #   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
 # ! ~/.conda fills the home directory: the page moves it to /nobackup/$USER and leaves a link.
 # ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set

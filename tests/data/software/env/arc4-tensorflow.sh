@@ -7,7 +7,7 @@
 # history.
 #   Not TensorFlow 2.20 to 2.21: conda-forge has 2.19 at the newest.
 # ! ARC4 is retired; its successor is aire.
-# ! The driver is as documented: ARC software/compilers/anaconda.md 2024-02-26,
+# ! The driver version is from the documentation: ARC software/compilers/anaconda.md 2024-02-26,
 #   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
 # ! ~/.conda fills the home directory: the page moves it to /nobackup/$USER and leaves a link.
 # ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set

@@ -2,9 +2,10 @@
 # TensorFlow for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the site's module.
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
-# ! Puhti documents the versions 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11, 2.10, 2.9, 2.8, and not
-#   2.7: `module avail` shows what is there (CSC apps/tensorflow.md 2026-07-08 (default 2.18)).
-# ! /projappl/project_2001234 stands for your own project's: `--place` says which.
+# ! Puhti documents the versions 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11, 2.10, 2.9, 2.8, but not
+#   2.7: `module avail` lists the installed ones (CSC apps/tensorflow.md 2026-07-08 (default
+#   2.18)).
+# ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
 # ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
 #   2025-08-15): tykky wraps them in one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
 #   and newer since, as the modules of 2026 hold CUDA 12.2 (apps/jax.md).

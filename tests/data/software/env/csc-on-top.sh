@@ -2,7 +2,7 @@
 # PyTorch for the Tesla V100-SXM2-32GB (compute capability 7.0) of Puhti: the site's module.
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
-# ! /projappl/project_2001234 stands for your own project's: `--place` says which.
+# ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
 # ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
 #   2025-08-15): tykky wraps them in one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
 #   and newer since, as the modules of 2026 hold CUDA 12.2 (apps/jax.md).
@@ -19,7 +19,7 @@ module load pytorch
 # 2. What is in it.
 pip list
 
-# 3. Your own packages, on top of what the module holds.
+# 3. Your own packages, in addition to the module's.
 python3 -m venv --system-site-packages "/projappl/project_2001234/pytorch-gpu"
 source "/projappl/project_2001234/pytorch-gpu/bin/activate"
 pip install whatshap

@@ -6,9 +6,10 @@
 # It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
 # history.
 #   Not JAX 0.10 to 0.11: conda-forge has 0.9 at the newest.
-# ! Planned for gh200; Roihu also has l40: `--gpu-type` plans for another.
-# ! The driver is as documented: CSC ml-multi.md 2026-08-20 (its nvidia-smi); seen on 2026-08-17.
-# ! /projappl/project_2001234 stands for your own project's: `--place` says which.
+# ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another.
+# ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
+#   seen on 2026-08-17.
+# ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
 # ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
 #   2025-08-15): tykky wraps them in one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.

@@ -5,8 +5,9 @@
 #
 # It is the newest that fits, by PyTorch RELEASE.md, release compatibility matrix and CUDA support
 # matrix, as of PyTorch 2.14 (2026-09); Python 3.15 is experimental.
-# ! Planned for gh200; Roihu also has l40: `--gpu-type` plans for another.
-# ! The driver is as documented: CSC ml-multi.md 2026-08-20 (its nvidia-smi); seen on 2026-08-17.
+# ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another.
+# ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
+#   seen on 2026-08-17.
 # ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
 #   2025-08-15): tykky wraps them in one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
@@ -22,7 +23,7 @@ python3 -m venv /projappl/p1/pytorch-gpu
 source /projappl/p1/pytorch-gpu/bin/activate
 pip install --upgrade pip
 
-# 3. PyTorch's wheels for CUDA 13.2; uv knows where they lie.
+# 3. PyTorch's wheels for CUDA 13.2. uv finds their address.
 pip install uv
 uv pip install --torch-backend=cu132 'torch==2.14.*'
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # PyTorch for the MI250X, one GCD (gfx90a) of LUMI-G: a container.
 # Run it on a login node, once.
-# ! /project/project_462000123 stands for your own project's: `--place` says which.
+# ! /project/project_462000123 is an example: set your project's with `--place DIR`.
 # ! Pull request #315 of the user guide (2026-08) names a newer module, Local-LAIF. Older:
 #   /appl/local/containers/ai-modules with singularity-AI-bindings. Bindings by hand for several
 #   nodes: /var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/pfs.
@@ -20,14 +20,14 @@ export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 # 2. What is in it.
 singularity run $SIF pip list
 
-# 3. Your own packages: a virtual environment that sees the container's, in one file, for
-#    thousands of small ones are slow on Lustre.
+# 3. Your own packages, in addition to the container's: a virtual environment in one file, because
+#    thousands of small files are slow on Lustre.
 singularity run $SIF python -m venv --system-site-packages pytorch-gpu
 singularity run $SIF bash -c 'source pytorch-gpu/bin/activate && pip install optuna'
 mksquashfs pytorch-gpu "/project/project_462000123/pytorch-gpu.sqsh" -processors 1 -no-xattrs
 rm -r pytorch-gpu
 
-# 4. Where the job finds them.
+# 4. The job finds them with this variable.
 export SINGULARITYENV_PREPEND_PATH=/user-software/bin
 
 # 5. What was installed, to install it again.
