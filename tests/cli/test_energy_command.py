@@ -162,7 +162,7 @@ def test_a_damaged_file(teho: Teho, under, home: Path, content: bytes | None) ->
     [
         ({"boot": "another"}, "restarted"),
         ({"job": "4710"}, "in job 4710, but this is not a job"),
-        ({"at_s": 1e12}, "from now"),
+        ({"at_s": 1e12}, "in the future"),
     ],
 )
 def test_what_was_saved_elsewhere_is_refused(

@@ -39,6 +39,9 @@ _DAMAGE = (ValueError, RecursionError)
 """Raised for a damaged file: msgspec's errors, bytes that are not UTF-8, too many brackets."""
 _SILENT_S = 90.0
 """A recorder writes at least every 10 s. A file system may show this to other nodes later."""
+_TRIES = 20
+"""A stream that disappears after it was listed was just packed or sealed. On a busy machine, many
+packings may end while one reader tries again."""
 
 
 def read_run(directory: Path) -> Run:
@@ -302,15 +305,12 @@ def rows_of_node(
 
     wanted = [*columns, *sorted({"device", "elapsed_s"} - set(columns))]
     sealed = sealed_file(directory, node)
-    tables: list[pa.Table] = []
-    for last_try in (False, False, True):
+    for _ in range(_TRIES):
         paths = [sealed] if sealed.exists() else live_parts(directory, node)
-        found, wrong, vanished = _read_parts(paths, wanted, kind)
-        # A stream that disappears after it was listed was just packed or sealed.
-        if not vanished or last_try:
-            tables = found
-            problems.extend(problem for problem in wrong if problem not in problems)
+        tables, wrong, vanished = _read_parts(paths, wanted, kind)
+        if not vanished:
             break
+    problems.extend(problem for problem in wrong if problem not in problems)
     if not tables:
         return None
     table = pa.concat_tables(tables, promote_options="default")
