@@ -13,8 +13,8 @@ import pytest
 from support import TEHO
 from teho.observe.uninstrumented import Uninstrumented
 
-NOBODY = "No Python program let the probe in"
-ONE = "A Python program did not let the probe in"
+NOBODY = "No Python program loaded the probe"
+ONE = "A Python program did not load the probe"
 
 
 def seen(*argv: str, is_any_in: bool = False) -> str:
@@ -25,7 +25,7 @@ def seen(*argv: str, is_any_in: bool = False) -> str:
         assert process.stdout.read(1) == b"x"  # it is what it is to be
         uninstrumented = Uninstrumented()
         for _ in range(2):
-            uninstrumented.look(frozenset({process.pid}))
+            uninstrumented.check(frozenset({process.pid}))
         process.stdin.close()
     return uninstrumented.sentence(is_any_in=is_any_in)
 
@@ -49,13 +49,13 @@ def test_the_option_that_shuts_it_out_is_named(options: list[str], flag: str) ->
 @pytest.mark.parametrize("options", [[], ["-W", "-I"], ["-X", "-E"]])
 def test_what_only_looks_like_one_is_not_taken_for_it(options: list[str]) -> None:
     said = seen(sys.executable, *options, "-c", WAIT, "-I", "-E")
-    assert "PYTHONPATH does not reach it" in said
+    assert "does not get PYTHONPATH" in said
 
 
 def test_others_are_not_spoken_of() -> None:
     assert not seen("sh", "-c", "printf x; read line")
     uninstrumented = Uninstrumented()
-    uninstrumented.look(frozenset({os.getpid()}))  # it may be about to become another
+    uninstrumented.check(frozenset({os.getpid()}))  # it may be about to become another
     assert not uninstrumented.sentence(is_any_in=False)
 
 
@@ -81,7 +81,7 @@ def test_one_with_an_option_is_named_before_others() -> None:
             stack.callback(process.stdin.close)
             pids.add(process.pid)
             for _ in range(2):
-                uninstrumented.look(frozenset(pids))
+                uninstrumented.check(frozenset(pids))
     assert "was started with -E" in uninstrumented.sentence(is_any_in=False)
 
 
@@ -115,7 +115,7 @@ def report(*argv: str) -> str:
 def test_the_report_says_that_python_shut_it_out(option: str, home: Path) -> None:
     said = report("sh", "-c", f"{sys.executable} {option} -c 'import time; time.sleep(2)'; :")
     assert NOBODY in said
-    assert f"was started with {option}, which shuts it out" in said
+    assert f"was started with {option}, which prevents it" in said
     assert "Where the time went" not in said
 
 
@@ -136,5 +136,5 @@ def test_the_report_says_that_one_of_several_shut_it_out(home: Path) -> None:
     said = report(sys.executable, "-c", start, "import time; time.sleep(2)")
     assert NOBODY not in said
     assert ONE in said
-    assert "was started with -I, which shuts it out" in said
+    assert "was started with -I, which prevents it" in said
     assert "Where the time went" in said
