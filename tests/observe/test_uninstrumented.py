@@ -30,6 +30,17 @@ def seen(*argv: str, is_any_in: bool = False) -> str:
     return uninstrumented.sentence(is_any_in=is_any_in)
 
 
+# It goes on until the recorder has flushed twice, however late on a loaded machine: then it has
+# checked the processes at least twice.
+UNTIL_CHECKED = """
+import glob, os, time
+sizes, until = set(), time.monotonic() + 60
+while len(sizes) < 2 and time.monotonic() < until:
+    time.sleep(0.1)
+    files = glob.glob(glob.escape(os.environ["TEHO_HOME"]) + "/runs/*/live/*")
+    sizes |= {os.path.getsize(file) for file in files} - {0}
+"""
+
 WAIT = "print('x', end='', flush=True); input()"
 
 
@@ -113,7 +124,7 @@ def report(*argv: str) -> str:
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])
 def test_the_report_says_that_python_shut_it_out(option: str, home: Path) -> None:
-    said = report("sh", "-c", f"{sys.executable} {option} -c 'import time; time.sleep(2)'; :")
+    said = report("sh", "-c", f'{sys.executable} {option} -c "$0"; :', UNTIL_CHECKED)
     assert NOBODY in said
     assert f"was started with {option}, which prevents it" in said
     assert "Where the time went" not in said
@@ -125,7 +136,7 @@ def test_the_report_says_nothing_where_there_is_no_python(static: Path, home: Pa
 
 
 def test_the_report_says_nothing_where_the_probe_is_in(home: Path) -> None:
-    said = report(sys.executable, "-c", "import time; time.sleep(2)")
+    said = report(sys.executable, "-c", UNTIL_CHECKED)
     assert NOBODY not in said
     assert ONE not in said
     assert "Where the time went" in said
@@ -133,7 +144,7 @@ def test_the_report_says_nothing_where_the_probe_is_in(home: Path) -> None:
 
 def test_the_report_says_that_one_of_several_shut_it_out(home: Path) -> None:
     start = "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', sys.argv[1]])"
-    said = report(sys.executable, "-c", start, "import time; time.sleep(2)")
+    said = report(sys.executable, "-c", start, UNTIL_CHECKED)
     assert NOBODY not in said
     assert ONE in said
     assert "was started with -I, which prevents it" in said

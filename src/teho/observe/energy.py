@@ -128,7 +128,7 @@ class Energy:
         """Return the energy from the beginning of the block until now.
 
         Raises:
-            InputError: there was no block.
+            InputError: the block has not begun.
         """
         if self._began_s is None:
             raise InputError(

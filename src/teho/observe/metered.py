@@ -44,7 +44,7 @@ class MeteredGpu(msgspec.Struct, frozen=True):
     position: int
     energy_j: Figure
     is_integrated: bool = False
-    """Whether it was added up from power, because there is no counter."""
+    """Whether it was added up from power, because the GPU has no counter."""
 
 
 class MeteredRun(msgspec.Struct, frozen=True):
@@ -59,29 +59,22 @@ class MeteredRun(msgspec.Struct, frozen=True):
     """Why no energy could be measured."""
 
 
-class _EndedEarly(Exception):  # noqa: N818 - it is an outcome
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
 def run_metered(argv: Sequence[str]) -> tuple[Outcome, MeteredRun]:
     """Run a program unchanged, and return its end and the energy of the GPUs.
 
     Raises:
-        CannotStart: there is no such program.
+        CannotStart: the program does not exist.
     """
     supervisor = Supervisor()
     reading, writing = os.pipe()
     supervisor.start_recorder(partial(_measure, answers=writing), keep=(writing,))
     os.close(writing)
     meter = LineReader(reading)
-    try:
-        is_late = not _has_begun(meter)
-    except _EndedEarly as ended:
+    is_late, pending = _wait_for_meter(meter)
+    if pending:
         # The pending signal also ends the wait for the meter.
         supervisor.finish_recording(lambda: None)
-        die_like(Outcome(0.0, None, ended.number, 0.0, 0))
+        die_like(Outcome(0.0, None, pending, 0.0, 0))
     supervisor.start(argv, os.environ)
     outcome = supervisor.wait()
     supervisor.finish_recording(lambda: None)
@@ -95,20 +88,19 @@ def run_metered(argv: Sequence[str]) -> tuple[Outcome, MeteredRun]:
     return outcome, MeteredRun(refusal=_NO_ANSWER if is_late else troubles)
 
 
-def _has_begun(meter: LineReader) -> bool:
-    """Wait for the meter's first reading; return whether it came in time.
+def _wait_for_meter(meter: LineReader) -> tuple[bool, int]:
+    """Wait for the meter's first reading: `(whether it is late, deadly signal or 0)`.
 
-    Raises:
-        _EndedEarly: a signal came before the program began.
+    If the meter has failed, it is not late: the outcome then has its trouble.
     """
     deadline_s = time.monotonic() + _OPEN_WAIT_S
     while not meter.closed and time.monotonic() < deadline_s:
         if meter.wait(_PAUSE_S) and any("begun" in message for message in meter.messages()):
-            return True
+            return False, 0
         for number in _DEADLY:
             if number in signal.sigpending():
-                raise _EndedEarly(number)
-    return meter.closed  # then the meter has failed, and the outcome has its trouble
+                return False, number
+    return not meter.closed, 0
 
 
 def _measure(control: int, back: int, program: int, answers: int) -> None:  # noqa: ARG001

@@ -1,8 +1,8 @@
 """The tasks of one node choose a leader: the recorder of this task serves the whole node.
 
 They use a socket in Linux's abstract namespace, named after the user and the step. The task that
-binds it first is the leader; the others connect to its recorder. The kernel decides, and nothing
-is left behind.
+binds it first is the leader; the others connect to its recorder. The kernel decides, and removes
+the socket when it is closed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def stand_by(control: int, program_pid: int, leader: NodeLeader, apart: Sequence
         control: read end of the pipe from the supervisor.
         program_pid: the program's process.
         leader: connected to the recorder.
-        apart: the supervisor's other children, which do not belong to the program.
+        apart: pids of the supervisor's other children, which do not belong to the program.
     """
     # Imported only after the program has started, so that the start is not delayed.
     from teho.devices.sources import visible_variables

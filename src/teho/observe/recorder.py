@@ -79,7 +79,7 @@ class Recorder:
         back: descriptor for its answers.
         program_pid: the program's process; None if none runs on this node.
         peers: the other tasks of the step on this node.
-        recorder_end: decides when to end if there is no program.
+        recorder_end: decides when to end; only for a node without a program.
 
     Attributes:
         sealed: whether it has ended with all rows in one file.
@@ -324,7 +324,7 @@ class Recorder:
 
     def _flush(self) -> None:
         self._journal.flush()
-        # Rows of a long run are minutes apart. The time of this file shows that the run goes on.
+        # A long run has minutes between two rows. The file's time shows that it goes on.
         with contextlib.suppress(OSError):
             os.utime(node_file(self._plan.run, self._plan.node))
         if self._spool:

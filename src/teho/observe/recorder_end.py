@@ -50,7 +50,7 @@ class RecorderEnd:
 
     @property
     def is_over(self) -> bool:
-        """Whether no process is left after a warning, or for long if there is no supervisor."""
+        """Whether no process is left after a warning; without a supervisor, for a long time."""
         if self._warned_s is not None:
             return self._seen_s < self._checked_s and self._warned_s < self._checked_s
         return time.monotonic() - self._seen_s > _DESERTED_S

@@ -77,7 +77,7 @@ class Spool:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are so many files that probes create no new ones."""
+        """Whether the folder is so large that probes create no new files."""
         try:
             return self._folder.stat().st_size >= _FULL_BYTES
         except OSError:

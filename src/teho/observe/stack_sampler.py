@@ -81,7 +81,7 @@ class StackSampler:
 
     def run(self, control: int) -> None:
         """Take samples until the other end of a pipe is closed."""
-        gc.disable()  # there are no reference cycles, and the recorder's memory stays shared
+        gc.disable()  # the code makes no reference cycles, and the recorder's memory stays shared
         request_short_slices()
         self._write_pid()
         try:
@@ -114,7 +114,7 @@ class StackSampler:
                 self._choose_core(due)
                 # The kernel delays a process that has just run.
                 until_s = max(due.due_s, time.monotonic() + _REST_S)
-            # Nothing may come between waking up and the sample: meanwhile a wait could end.
+            # The sample must follow directly after waking up: meanwhile a wait could end.
             if self._timer.wait(control, until_s):
                 self._write()
                 return

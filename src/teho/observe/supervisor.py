@@ -123,7 +123,7 @@ class Supervisor:
         """Start the program and return its pid.
 
         Raises:
-            CannotStart: there is no such command, or it cannot be executed.
+            CannotStart: the command does not exist, or cannot be executed.
         """
         # Orphans of the program become children of this process, so that they still count.
         with contextlib.suppress(OSError, AttributeError):

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -254,22 +255,19 @@ class _Cache:
 
     def ids(self) -> set[str]:
         """Return the cached ids of these runs."""
-        try:
-            rows = self._connection.execute("select id from run where home = ?", (self._runs,))
-            return {run_id for (run_id,) in rows}
-        except sqlite3.Error:
-            return set()
+        return {run_id for (run_id,) in self._rows("select id from run where home = ?")}
 
     def get(self, run_id: str) -> tuple[int, bytes] | None:
         """Return the stamp and description of a run; None if it is not cached."""
+        query = "select stamp, description from run where home = ? and id = ?"
+        return next(iter(self._rows(query, run_id)), None)
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        """Return the answer to a query about these runs; empty if the cache fails."""
         try:
-            row: tuple[int, bytes] | None = self._connection.execute(
-                "select stamp, description from run where home = ? and id = ?",
-                (self._runs, run_id),
-            ).fetchone()
+            return self._connection.execute(query, (self._runs, *values)).fetchall()
         except sqlite3.Error:
-            return None
-        return row
+            return []
 
     def update(self, fresh: list[tuple[str, int, bytes]], gone: set[str]) -> None:
         """Save new descriptions, and delete the descriptions of deleted runs."""

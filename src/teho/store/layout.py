@@ -9,7 +9,7 @@
     RUN/stdout                 the first part of the program's output, with `--keep-output`; for a
                                step, the output of rank 0
 
-Each file has exactly one writer, so there are no locks.
+Each file has exactly one writer, so locks are not needed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:
     """Create the directory of a new run, private to the user, and return it.
 
     The directory gets its final name when `run.json` is complete. If the process is killed
-    before, there is no run of this name.
+    before, readers do not see the run.
 
     Args:
         home: the directory of all recordings.

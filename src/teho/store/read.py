@@ -261,7 +261,7 @@ def _read_stream(
 
 
 _HEADER_BYTES = 64 * 1024
-"""A shorter stream may be cut off in its header. A longer file without a batch is no stream."""
+"""A shorter stream may be cut off in its header. A longer file without a batch is not a stream."""
 
 
 def _empty() -> pa.Table:

@@ -68,24 +68,24 @@ class Loader:
         self._given: Optional[List[List[float]]] = [] if _wants_times() else None
         """For each batch: when it came, the time waited, and whether it began an epoch."""
 
-    def began(self, wait_s: float) -> None:
-        """Note the first batch of an epoch."""
-        self.batches += 1
-        self.epochs += 1
-        self.first_s += wait_s
-        if self._given is not None:
-            self._gave(wait_s, is_first=1)
+    def came(self, asked_s: float, began_s: Optional[float]) -> None:
+        """Note a batch.
 
-    def waited(self, wait_s: float) -> None:
-        """Note another batch."""
+        Args:
+            asked_s: when the program asked for it.
+            began_s: for the first batch of an epoch: when the epoch began.
+        """
+        now_s = monotonic()
         self.batches += 1
-        _count(self.waits, wait_s)
-        if self._given is not None:
-            self._gave(wait_s, is_first=0)
-
-    def _gave(self, wait_s: float, is_first: int) -> None:
+        if began_s is None:
+            wait_s = now_s - asked_s
+            _count(self.waits, wait_s)
+        else:
+            wait_s = now_s - began_s
+            self.epochs += 1
+            self.first_s += wait_s
         if self._given is not None and len(self._given) < _MOST_STEPS:
-            self._given.append([round(monotonic(), 5), round(wait_s, 6), is_first])
+            self._given.append([round(now_s, 5), round(wait_s, 6), int(began_s is not None)])
 
     def line(self) -> Facts:
         """Return its facts as they are written."""

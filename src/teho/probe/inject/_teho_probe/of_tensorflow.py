@@ -73,11 +73,8 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
         noted = waiting.get(self)
         if noted is not None:
             loader, began_s = noted
-            if began_s is None:
-                loader.waited(monotonic() - asked_s)
-            else:
-                noted[1] = None
-                loader.began(monotonic() - began_s)
+            noted[1] = None
+            loader.came(asked_s, began_s)
         return batch
 
     datasets.__iter__, iterators.__next__ = begun, followed

@@ -96,10 +96,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
         loader = self.__dict__.get("_teho_loader")
         if loader is not None:
             began_s, self._teho_began_s = self._teho_began_s, None
-            if began_s is None:
-                loader.waited(monotonic() - asked_s)
-            else:
-                loader.began(monotonic() - began_s)
+            loader.came(asked_s, began_s)
             if not loader.batch:
                 try:
                     loader.batch = _batch(batch)
