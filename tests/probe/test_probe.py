@@ -91,7 +91,9 @@ def test_forked_children_are_seen_and_nobody_is_warned(probed: Probed, python: s
         def is_written():
             folder = os.environ["TEHO_PROBE"]
             names = [one for one in os.listdir(folder) if one.startswith(f"{os.getpid()}-")]
-            return any('"seen"' in open(f"{folder}/{one}").read() for one in names)
+            for name in names:
+                with open(f"{folder}/{name}") as file:
+                    if '"seen"' in file.read(): return True
         spin(1.5)
         until = time.monotonic() + 30
         while not is_written() and time.monotonic() < until: spin(0.2)
