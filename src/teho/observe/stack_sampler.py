@@ -45,7 +45,8 @@ _WRITE_SHARE = 1 / 60
 _MOST_PROCESSES = 1024
 _HEAD_BYTES = 4096
 _CROWDED = 0.1
-"""Share of the time in which a thread could run. If it had no core for more, others use it too."""
+"""Share of the time in which a thread could run. If it waited longer for its core, other processes
+use this core too."""
 _WAITS = 0.05
 """Share of the time: if a thread waits less, delays of samples from its core are random."""
 _IDLE = 0.25
