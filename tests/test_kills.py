@@ -11,8 +11,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from support import TEHO
 from teho.config.settings import Settings
 from teho.model.run import RunState
@@ -130,7 +128,7 @@ def test_every_kill_leaves_a_readable_recording(tmp_path: Path) -> None:
             assert rows, (who, killed_at_s)
             assert rows[-1] > killed_at_s - FLUSH_S - 1.5, (who, killed_at_s)
         if who in {"recorder", "both"}:
-            assert any("ended by SIGKILL" in line for line in loaded.view.troubles)
+            assert any("killed by SIGKILL" in line for line in loaded.view.troubles)
         if who in {"program", "both"}:
             assert loaded.run.end is not None
             assert loaded.run.end.signal == signal.SIGKILL
@@ -143,7 +141,9 @@ def test_the_recorder_goes_on_without_its_supervisor(tmp_path: Path) -> None:
         env={**os.environ, "TEHO_HOME": str(tmp_path)},
         start_new_session=True,
     )
-    time.sleep(1.0)
+    until = time.monotonic() + 30  # until the first rows, however late they come
+    while not list(tmp_path.glob("runs/*/live/*")) and time.monotonic() < until:
+        time.sleep(0.02)
     offspring = children(process.pid)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -153,4 +153,5 @@ def test_the_recorder_goes_on_without_its_supervisor(tmp_path: Path) -> None:
     assert run.end is None
     assert run.nodes[0].sealed
     loaded = LoadedRun(directory, Settings())
-    assert loaded.summary.elapsed_s == pytest.approx(2.5, abs=1.0)
+    # The program's 2.5 s, and up to 0.5 s until its end is noticed: longer on a loaded machine.
+    assert 2.2 < loaded.summary.elapsed_s < 6

@@ -81,5 +81,5 @@ def test_a_step_that_slurm_refuses_leaves_nothing(teho, programs: Path, home: Pa
     )
     refused = teho("run", "--job", "7", env={"PATH": str(programs)})
     assert refused.returncode == 2
-    assert "job 7 was not recorded: no recorder came up on n1: Unable to create" in refused.stderr
+    assert "job 7 was not recorded: no recorder started on n1: Unable to create" in refused.stderr
     assert list((home / "runs").iterdir()) == []

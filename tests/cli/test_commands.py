@@ -243,7 +243,7 @@ def test_a_truncated_stream_is_named_and_what_is_whole_is_reported(teho, own: Pa
     result = teho("report", first)
     assert result.returncode == 2
     assert str(stream) in one_line(result.stderr)
-    assert f"{len(rows) - 1} whole batches" in result.stderr
+    assert f"{len(rows) - 1} complete batches" in result.stderr
     assert "Ended exit code 0" in result.stdout
 
 

@@ -58,7 +58,7 @@ def test_a_counter_whose_source_was_opened_anew_was_not_reset(tmp_path: Path) ->
     assert row["gpu_energy_j"] == pytest.approx(120_000, rel=1e-6)
     source.close()
     source = AmdSource({}, tree.root)
-    one.begin_anew(source.read(frozenset()), 401)
+    one.resume(source.read(frozenset()), 401)
     (row,) = one.add(drew(5000, source), 600)
     assert row["gpu_energy_j"] == pytest.approx(125_000, rel=1e-6)
 
@@ -66,7 +66,7 @@ def test_a_counter_whose_source_was_opened_anew_was_not_reset(tmp_path: Path) ->
 def test_what_grew_until_its_source_was_opened_anew_counts() -> None:
     one = sampler()
     one.begin({"gpu": {"gpu_energy_j": 1000.0}}, 0)
-    one.begin_anew({"gpu": {"gpu_energy_j": 1300.0}, "late": {"gpu_energy_j": 7000.0}}, 1)
+    one.resume({"gpu": {"gpu_energy_j": 1300.0}, "late": {"gpu_energy_j": 7000.0}}, 1)
     rows = one.add({"gpu": {"gpu_energy_j": 1500.0}, "late": {"gpu_energy_j": 7100.0}}, 2)
     assert [row["gpu_energy_j"] for row in rows] == [500.0, 100.0]
 

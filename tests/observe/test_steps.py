@@ -39,7 +39,14 @@ def test_eight_tasks_on_two_nodes_make_one_recording(tmp_path: Path) -> None:
 
 
 def test_a_node_counts_the_processes_of_all_its_tasks_once(tmp_path: Path) -> None:
-    burn = "import time; t = time.process_time\nwhile t() < 0.7: pass\ntime.sleep(0.5)"
+    # All three have to be alive at the same time, however late one of them starts.
+    burn = (
+        "import os, pathlib, time\nwhile time.process_time() < 0.7: pass\n"
+        "flags = pathlib.Path(os.environ['TEHO_HOME'], 'burned'); flags.mkdir(exist_ok=True)\n"
+        "(flags / str(os.getpid())).touch()\n"
+        "while len(list(flags.iterdir())) < 3: time.sleep(0.05)\n"
+        "time.sleep(1)"
+    )
     codes, _ = wait(start(tmp_path, [burn] * 3, nodes=1))
     assert codes == [0] * 3
     directory = only_run(tmp_path)
@@ -73,8 +80,10 @@ def test_who_passes_output_on_is_no_process_of_the_step(tmp_path: Path) -> None:
         deadline = time.monotonic() + 20
         while not list(tmp_path.glob("runs/*/nodes/n1.json")) and time.monotonic() < deadline:
             time.sleep(0.05)
+    # On a loaded machine, the second task may start late: samples of both come after its output.
+    assert [task.stdout.readline() for task in tasks] == ["a\n", "a\n"]
     time.sleep(1)
-    assert [task.communicate("b\n", timeout=60)[0] for task in tasks] == ["a\n", "a\n"]
+    assert [task.communicate("b\n", timeout=60)[0] for task in tasks] == ["", ""]
     directory = only_run(tmp_path)
     assert (directory / "stdout").read_text() == "a\n"
     rows = rows_of_node(directory, "n1", "node", ["job_processes"], [])
@@ -122,7 +131,8 @@ def test_steps_of_one_job_are_recordings_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_killed_recorder_leaves_the_programs_and_the_other_node_alone(tmp_path: Path) -> None:
-    tasks = start(tmp_path, [SLEEP.format(seconds=3)] * 4, nodes=2)
+    # The programs run until `wait` closes their input, however late the recorder starts.
+    tasks = start(tmp_path, ["import sys; sys.stdin.read()"] * 4, nodes=2)
     node = tmp_path / "runs"
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:

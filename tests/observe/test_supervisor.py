@@ -180,9 +180,21 @@ class Listening:
             stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, preexec_fn=os.setpgrp,  # noqa: PLW1509 - process_group= needs 3.11; no threads here
         )  # fmt: skip
         self.program = int(self.line().split()[1])
-        # Let the recorder come up: until then a group's signal cannot be told from a single one.
-        time.sleep(0.5)
+        # Until the recorder listens for signals, in a second thread, the supervisor cannot know
+        # whether the whole group got one.
+        end = time.monotonic() + 30
+        while not self.recorder_listens() and time.monotonic() < end:
+            time.sleep(0.05)
         return self
+
+    def recorder_listens(self) -> bool:
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                lines = status.read_text().splitlines()
+                is_child = f"PPid:\t{self.process.pid}" in lines
+                if is_child and f"Pid:\t{self.program}" not in lines and "Threads:\t1" not in lines:
+                    return True
+        return False
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -49,14 +49,14 @@ for task in tasks:
 for task in tasks:
     task.wait()
 """
-# It begins when all recorders have, and gives them time to see what it took.
+# It begins when all recorders have, and gives them time to see what it took, also on a loaded
+# machine. The CPU time of its start counts too.
 BURN = """\
 import os, pathlib, time
 run = pathlib.Path(os.environ['TEHO_HOME'], 'runs')
 while len(list(run.glob('*/live/*'))) < 3: time.sleep(0.1)
-end = time.process_time() + 0.7
-while time.process_time() < end: pass
-time.sleep(1.5)"""
+while time.process_time() < 0.7: pass
+time.sleep(3)"""
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_node_that_cannot_be_reached_is_named_and_the_others_are_recorded(
 ) -> None:
     assert run(job, "sleep", "3", STUB_DEAD="n2").returncode == 0
     assert [node.name for node in recorded(home).nodes] == ["n1", "n3"]
-    assert "no recorder came up on n2: Task launch" in troubles(home)
+    assert "no recorder started on n2: Task launch" in troubles(home)
 
 
 def test_a_slurm_that_only_shares_cores_gets_no_steps(job: dict[str, str], home: Path) -> None:
@@ -198,7 +198,7 @@ def test_without_srun_this_node_is_recorded(job: dict[str, str], home: Path) -> 
     done = run(without, "sleep", "1")
     assert done.returncode == 0
     assert [node.name for node in recorded(home).nodes] == ["n1"]
-    assert "no recorder came up on n2, n3" in troubles(home)
+    assert "no recorder started on n2, n3" in troubles(home)
     assert "n2 and n3 left no recording" in done.stderr
 
 

@@ -58,10 +58,12 @@ def walls(lines: list[dict]) -> dict[str, float]:
 def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: str) -> None:
     code = """
     def rest(seconds): time.sleep(seconds)
-    began = time.monotonic()
+    times = [time.monotonic()]
     spin(1.6)
+    times.append(time.monotonic())
     rest(0.8)
-    print(time.monotonic() - began)
+    times.append(time.monotonic())
+    print(*times)
     """
     done = probed.run(code, "-W", "error", python=python)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -71,8 +73,10 @@ def test_the_time_adds_up_and_stands_where_it_was_spent(probed: Probed, python: 
     assert "end_s" in end
     found = walls(lines)
     assert sum(found.values()) == pytest.approx(end["end_s"] - head["began_s"], abs=0.01)
-    assert found["spin"] == pytest.approx(1.6, abs=0.4)
-    assert found["rest"] == pytest.approx(0.8, abs=0.4)
+    # Against the program's own clock: on a loaded machine, both take longer.
+    began_s, spun_s, rested_s = map(float, done.stdout.split())
+    assert found["spin"] == pytest.approx(spun_s - began_s, abs=0.4)
+    assert found["rest"] == pytest.approx(rested_s - spun_s, abs=0.4)
     texts = {line["is"][3] for line in lines if "frame" in line}
     called = "time.sleep(seconds)" if sys.version_info >= (3, 11) else "def rest"
     assert python != sys.executable or any(called in text for text in texts)
@@ -84,7 +88,15 @@ def test_forked_children_are_seen_and_nobody_is_warned(probed: Probed, python: s
     spin(0.3)
     pid = os.fork()
     if pid == 0:
+        def is_written():
+            folder = os.environ["TEHO_PROBE"]
+            names = [one for one in os.listdir(folder) if one.startswith(f"{os.getpid()}-")]
+            for name in names:
+                with open(f"{folder}/{name}") as file:
+                    if '"seen"' in file.read(): return True
         spin(1.5)
+        until = time.monotonic() + 30
+        while not is_written() and time.monotonic() < until: spin(0.2)
         os._exit(7)
     print(os.waitpid(pid, 0)[1] >> 8)
     spin(0.3)
@@ -94,8 +106,9 @@ def test_forked_children_are_seen_and_nobody_is_warned(probed: Probed, python: s
     parent, child = probed.processes()
     assert child[0]["parent_pid"] == parent[0]["pid"]
     assert "end_s" in parent[-1]
-    # What was seen until its last write is there.
-    assert walls(child)["spin"] > 0.9
+    # What was seen until its last write is there: on a loaded machine, this write may be late.
+    assert walls(child)["spin"] > 0.7 * sum(walls(child).values())
+    assert walls(child)["spin"] > 0.7
     assert not any("end_s" in line for line in child)
 
 
@@ -264,7 +277,7 @@ def test_a_file_that_is_full_says_so(probed: Probed) -> None:
     )
     assert (done.stderr, done.returncode) == (b"", 0)
     (lines,) = probed.processes()
-    assert lines[-1] == {"failed": "its file is full: what came later is missing"}
+    assert lines[-1] == {"failed": "its file is full: later samples are missing"}
 
 
 def test_a_line_is_read_while_linecache_is_imported(probed: Probed) -> None:
@@ -390,7 +403,8 @@ def test_no_garbage_is_collected_while_it_looks_where_that_may_hang(probed: Prob
         seen = set()
         real = sys._current_frames
         sys._current_frames = lambda: seen.add(gc.isenabled()) or real()
-        time.sleep(0.5)
+        until = time.monotonic() + 30  # the first sample may be late on a loaded machine
+        while not seen and time.monotonic() < until: time.sleep(0.5)
         print(seen, gc.isenabled())
         gc.disable()
         time.sleep(0.3)

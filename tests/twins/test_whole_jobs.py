@@ -334,4 +334,4 @@ def test_a_node_that_does_not_answer(site: Site) -> None:
     assert run.end is not None
     assert run.end.exit_code == 0
     assert [node.name for node in run.nodes] == ["gpu-n1", "gpu-n2"]
-    assert any("no recorder came up on gpu-n3" in trouble.what for trouble in run.troubles)
+    assert any("no recorder started on gpu-n3" in trouble.what for trouble in run.troubles)

@@ -1,8 +1,8 @@
-"""How far the clocks of a recording's nodes are apart.
+"""Measures the differences between the clocks of a recording's nodes.
 
-The recorder of the node that began the recording tells the time on a TCP port, which is in
-its `nodes/NODE.json`; the others ask a few times and keep the answer of the shortest round trip,
-as NTP does (RFC 5905, section 8: offset = ((t1 - t0) + (t2 - t3)) / 2).
+The recorder of the node that began the recording sends its time on a TCP port. `nodes/NODE.json`
+has the number of the port. The other nodes ask some times and use the answer with the shortest
+round trip, as NTP does (RFC 5905, section 8: offset = ((t1 - t0) + (t2 - t3)) / 2).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ __all__ = ["ClockServer", "compare_clocks"]
 _TIME = struct.Struct("!d")
 _ASKED = 10
 _TIMEOUT_S = 2.0
-_LOOKS = 30
-"""Once a second; a shared file system shows a new file to other nodes within that time."""
+_TRIES = 30
+"""One per second: a shared file system shows a new file to other nodes within this time."""
 
 
 class ClockServer:
-    """Tells this node's time to whoever asks, in a thread; it takes nothing in."""
+    """Sends this node's time to each client, in a thread."""
 
     def __init__(self) -> None:
         """Begin to listen on a free port.
 
         Raises:
-            OSError: there is none.
+            OSError: no port is free.
         """
         self._listener = socket.create_server(("", 0), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
@@ -55,36 +55,36 @@ class ClockServer:
                     connection.sendall(_TIME.pack(time.time()))
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop listening."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 
-def compare_clocks(run: Path, tell: Callable[[Clock], None]) -> None:
-    """Hold our clock against that of the node that began a recording, in a thread.
+def compare_clocks(run: Path, on_answer: Callable[[Clock], None]) -> None:
+    """Compare this node's clock with the node that began a recording, in a thread.
 
     Args:
-        run: the run's directory; that node's files may not be in it yet.
-        tell: called with the answer, if there is one.
+        run: the run's directory. The other node's files may still be missing.
+        on_answer: called with the difference, if the other node answers.
     """
-    threading.Thread(target=_compare, args=(run, tell), name="clock", daemon=True).start()
 
+    def compare() -> None:
+        for _ in range(_TRIES):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                node = json.loads(run_file(run).read_bytes())["step"]["began_on"]
+                on_answer(ask(node, json.loads(node_file(run, node).read_bytes())["clock_port"]))
+                return
+            time.sleep(1.0)
 
-def _compare(run: Path, tell: Callable[[Clock], None]) -> None:
-    for _ in range(_LOOKS):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            node = json.loads(run_file(run).read_bytes())["step"]["began_on"]
-            tell(ask(node, json.loads(node_file(run, node).read_bytes())["clock_port"]))
-            return
-        time.sleep(1.0)
+    threading.Thread(target=compare, name="clock", daemon=True).start()
 
 
 def ask(host: str, port: int) -> Clock:
-    """Return how far our clock is ahead of a host's.
+    """Return how far this node's clock is ahead of the clock of a host.
 
     Raises:
-        OSError: it does not answer.
+        OSError: the host does not answer.
     """
     answers: list[tuple[float, float]] = []
     with socket.create_connection((host, port), timeout=_TIMEOUT_S) as connection:

@@ -1,4 +1,4 @@
-"""The energy of a part of a program: `with teho.energy() as e: …; e.energy_j`."""
+"""Measures the energy of a part of a program: `with teho.energy() as e: …; e.energy_j`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 @final
 class EnergyReading:
-    """What the GPUs drew in some time; its figures are worked out when they are asked for.
+    """The energy of the GPUs in a span of time. The figures are computed when they are read.
 
     Attributes:
-        elapsed_s: the time.
+        elapsed_s: the length of the span.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class EnergyReading:
 
     @property
     def energy_j(self) -> Figure:
-        """Energy of all GPUs that this process may use, idling included; or why it is not known."""
+        """Energy of all GPUs that this process may use, including idle time, or a `Missing`."""
         return self._lacking or added(self._devices, list(self.by_device.values()))
 
     @property
     def power_w(self) -> Figure:
-        """Mean power of all these GPUs together."""
+        """Mean power of all these GPUs."""
         energy_j = self.energy_j
         if isinstance(energy_j, Missing):
             return energy_j
@@ -70,7 +70,7 @@ class MeasuredEnergy(Protocol[P, R_co]):
     """A function whose calls are measured."""
 
     energy: Energy | None
-    """Of its last call."""
+    """The energy of the last call."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function."""
@@ -79,9 +79,10 @@ class MeasuredEnergy(Protocol[P, R_co]):
 
 @final
 class Energy:
-    """Measures the energy of this node's GPUs between its begin and its end.
+    """Measures the energy of this node's GPUs in a `with` block.
 
-    Without a GPU, or a counter, every energy is a `Missing` that says why; nothing is raised.
+    Without a GPU or an energy counter, every energy is a `Missing` with the reason. No exception
+    is raised.
     """
 
     def __init__(self) -> None:
@@ -110,11 +111,11 @@ class Energy:
         self._last = self.read()
 
     def __call__(self, function: Callable[P, R]) -> MeasuredEnergy[P, R]:
-        """Measure each call of a function; its attribute `energy` is that of the last one."""
+        """Measure each call of a function; its attribute `energy` is the last call's energy."""
 
         @functools.wraps(function)
         def measured(*args: P.args, **kwargs: P.kwargs) -> R:
-            # Of its own, since calls may overlap; the devices are opened once for all of them.
+            # Calls may overlap, so each has its own copy. The devices are opened only once.
             typed.energy = copy(self)
             with typed.energy:
                 return function(*args, **kwargs)
@@ -124,15 +125,15 @@ class Energy:
         return typed
 
     def read(self) -> EnergyReading:
-        """Return what was drawn since the begin, now.
+        """Return the energy from the beginning of the block until now.
 
         Raises:
-            InputError: nothing has begun.
+            InputError: the block has not begun.
         """
         if self._began_s is None:
             raise InputError(
-                "teho.energy() measures nothing yet",
-                "`with teho.energy() as e:` around what is to be measured",
+                "teho.energy() has not started to measure",
+                "`with teho.energy() as e:` around the code to measure",
             )
         if self._meter is None:
             return EnergyReading(monotonic() - self._began_s, (), (), (), self._lacking)
@@ -142,12 +143,12 @@ class Energy:
 
     @property
     def energy_j(self) -> Figure:
-        """Energy of all GPUs that this process may use, in J; inside of the block, up to now."""
+        """Energy of all GPUs that this process may use, in J; inside the block, up to now."""
         return self._reading.energy_j
 
     @property
     def power_w(self) -> Figure:
-        """Their mean power."""
+        """Mean power of all these GPUs, in W."""
         return self._reading.power_w
 
     @property
@@ -162,7 +163,7 @@ class Energy:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the figures has to know, such as whose energy a counter counts."""
+        """Notes about the figures, for example what else a counter includes."""
         return self._meter.notes if self._meter else ()
 
     @property

@@ -1,8 +1,8 @@
-"""Which processes of a node are a job's, where they descend from no supervisor of Teho's.
+"""Finds the processes of a job on a node, if they are not descendants of a supervisor.
 
-A scheduler starts the tasks of `srun` itself: on the node of the batch script they are no
-children of the program, and on the other nodes nobody of Teho's is above them. They are known by
-their environment, or by the cgroup that the scheduler has put them in.
+The scheduler starts the tasks of `srun`. On the node of the batch script they are not children of
+the program, and on other nodes Teho has no parent process. Their environment or their cgroup
+shows that they belong to the job.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from collections.abc import Mapping
 __all__ = ["RECORDED", "RECORDER", "JobProcesses", "is_recorded", "new_mark"]
 
 RECORDED = "TEHO_RECORDED_JOB"
-"""Variable of a program whose job is recorded as a whole: the job, and the supervisor's pid."""
+"""Variable of a program whose whole job is recorded: the job, and the supervisor's pid."""
 RECORDER = "TEHO_RECORDER"
-"""Variable of the recorders that are started on a job's nodes, and of their `srun`."""
+"""Variable of the remote recorders of a job, and of their `srun`."""
 
-# Larger numbers stand for the batch script and the like, as in `teho.schedulers.task`.
+# Larger numbers mean the batch script and similar steps, as in `teho.schedulers.task`.
 _STEP = re.compile(rb"\0SLURM_STEP_?ID=\d{1,9}\0")
 _CGROUP_STEP = r"/step_\d{1,9}(/|$)"
 
 
 def new_mark(environment: Mapping[str, str]) -> str:
-    """Return the mark of a recording that this process leads, of the job that it is in."""
+    """Return the mark of the recording that this process supervises, in its job."""
     return f"{_job(environment)}.{os.getpid()}"
 
 
@@ -39,13 +39,13 @@ def _job(environment: Mapping[str, str]) -> str:
 
 
 class JobProcesses:
-    """Tells whether a process is one of a job's.
+    """Decides whether a process belongs to a job.
 
     Args:
-        job: the job's number, as `SLURM_JOB_ID` has it.
-        mark: what `RECORDED` says in the environment of this recording's program. Its tasks carry
-            it, where the step hands the environment on; those of steps without any mark count
-            too. None: everything counts that the job runs, its script included.
+        job: the job's number, as in `SLURM_JOB_ID`.
+        mark: the value of `RECORDED` in the environment of this recording's program. Its tasks
+            have the same value if the step passes the environment on. Processes of steps without
+            a mark count too. None: all processes of the job count, including its script.
     """
 
     def __init__(self, job: str, mark: str | None) -> None:
@@ -56,7 +56,7 @@ class JobProcesses:
         self._mark = None if mark is None else f"\0{RECORDED}={mark}\0".encode()
 
     def __call__(self, directory: str) -> bool:
-        """Tell it of the process of a directory such as /proc/4711."""
+        """Return whether a process belongs to the job; its directory is /proc/4711 or similar."""
         try:
             if os.stat(directory).st_uid != self._user:  # noqa: PTH116 - of each new process
                 return False
@@ -69,7 +69,7 @@ class JobProcesses:
                 return self._mark is None or _STEP.search(variables) is not None
             return self._cgroup.search(_read(directory + "/cgroup")) is not None
         except OSError:
-            # It has ended, or hides its environment, as what is not its owner's any more does.
+            # It has ended, or its environment cannot be read because its user has changed.
             return False
 
 

@@ -1,8 +1,8 @@
-"""A program with an energy meter beside it, and nothing else: `teho energy -- COMMAND`.
+"""Runs a program and measures its energy: `teho energy -- COMMAND`.
 
-The meter is a process of its own, as the recorder of `teho run` is, and for the same reasons. It
-reads the counters once before the program begins and once after its end; if a GPU has none, it
-adds up that GPU's power meanwhile.
+The meter is a separate process, for the same reasons as the recorder of `teho run`. It reads the
+counters before the program begins and after its end. If a GPU has no counter, it adds up the power
+of this GPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -30,59 +29,52 @@ from teho.process.json_lines import LineReader, send
 __all__ = ["MeteredGpu", "MeteredRun", "run_metered"]
 
 _OPEN_WAIT_S = 10.0
-"""A driver may take seconds to start; one that hangs must not keep the program from running."""
+"""A driver may take seconds to start. If it hangs, the program runs nevertheless."""
 _NO_ANSWER = f"the GPUs' driver did not answer within {_OPEN_WAIT_S:g} s"
-_LATE = f"{_NO_ANSWER}: what the program drew before it did is not counted"
-_LOOK_S = 0.05
+_LATE = f"{_NO_ANSWER}: energy before the answer is not counted"
+_PAUSE_S = 0.05
 _POWER_EVERY_S = 0.1
-"""Power sensors have news every 20 to 100 ms ("Part-time Power Measurements")."""
+"""Power sensors have a new value every 20 to 100 ms ("Part-time Power Measurements")."""
 _DEADLY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class MeteredGpu(msgspec.Struct, frozen=True):
-    """What one GPU drew."""
+    """The energy of one GPU."""
 
     position: int
     energy_j: Figure
     is_integrated: bool = False
-    """Added up from power, for want of a counter."""
+    """Whether it was added up from power, because the GPU has no counter."""
 
 
 class MeteredRun(msgspec.Struct, frozen=True):
-    """What was measured beside a program."""
+    """The energy that was measured while a program ran."""
 
     gpus: tuple[MeteredGpu, ...] = ()
-    """Without those whose energy another one's counter holds."""
+    """Without GPUs whose energy is in another GPU's counter."""
     elapsed_s: float = 0.0
-    """Between the two readings."""
+    """Time between the two readings."""
     notes: tuple[str, ...] = ()
     refusal: str = ""
-    """Why nothing could be measured."""
-
-
-class _EndedEarly(Exception):  # noqa: N818 - it is an outcome
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+    """Why no energy could be measured."""
 
 
 def run_metered(argv: Sequence[str]) -> tuple[Outcome, MeteredRun]:
-    """Run a program unchanged and return how it ended and what the GPUs drew.
+    """Run a program unchanged, and return its end and the energy of the GPUs.
 
     Raises:
-        CannotStart: there is no such program.
+        CannotStart: the program does not exist.
     """
     supervisor = Supervisor()
     reading, writing = os.pipe()
     supervisor.start_recorder(partial(_measure, answers=writing), keep=(writing,))
     os.close(writing)
     meter = LineReader(reading)
-    try:
-        is_late = not _has_begun(meter)
-    except _EndedEarly as ended:
-        # The signal that waits for us ends the waiting for the meter as well.
+    is_late, pending = _wait_for_meter(meter)
+    if pending:
+        # The pending signal also ends the wait for the meter.
         supervisor.finish_recording(lambda: None)
-        die_like(Outcome(0.0, None, ended.number, 0.0, 0))
+        die_like(Outcome(0.0, None, pending, 0.0, 0))
     supervisor.start(argv, os.environ)
     outcome = supervisor.wait()
     supervisor.finish_recording(lambda: None)
@@ -96,31 +88,30 @@ def run_metered(argv: Sequence[str]) -> tuple[Outcome, MeteredRun]:
     return outcome, MeteredRun(refusal=_NO_ANSWER if is_late else troubles)
 
 
-def _has_begun(meter: LineReader) -> bool:
-    """Wait for the meter's first reading; return whether it came in time.
+def _wait_for_meter(meter: LineReader) -> tuple[bool, int]:
+    """Wait for the meter's first reading: `(whether it is late, deadly signal or 0)`.
 
-    Raises:
-        _EndedEarly: somebody has ended us meanwhile, and with that a program that never began.
+    If the meter has failed, it is not late: the outcome then has its trouble.
     """
     deadline_s = time.monotonic() + _OPEN_WAIT_S
     while not meter.closed and time.monotonic() < deadline_s:
-        if meter.wait(_LOOK_S) and any("begun" in message for message in meter.messages()):
-            return True
+        if meter.wait(_PAUSE_S) and any("begun" in message for message in meter.messages()):
+            return False, 0
         for number in _DEADLY:
             if number in signal.sigpending():
-                raise _EndedEarly(number)
-    return meter.closed  # then it has failed, and its trouble is told
+                return False, number
+    return not meter.closed, 0
 
 
 def _measure(control: int, back: int, program: int, answers: int) -> None:  # noqa: ARG001
-    """In the meter's process: read, wait for the program's end, read again, tell."""
+    """In the meter's process: read, wait for the program's end, read again, send the energy."""
     reader = LineReader(control)
     try:
         meter = Meter()
     except DeviceError as error:
         send(answers, begun=True)
         _wait(reader, None)
-        send(answers, measured=_plain(MeteredRun(refusal=error.found)))
+        send(answers, measured=msgspec.to_builtins(MeteredRun(refusal=error.found)))
         return
     before = meter.read()
     began_s = time.monotonic()
@@ -144,15 +135,11 @@ def _measure(control: int, back: int, program: int, answers: int) -> None:  # no
         if place not in elsewhere
     ]
     measured = MeteredRun(tuple(gpus), elapsed_s, meter.notes)
-    send(answers, measured=_plain(measured))
-
-
-def _plain(measured: MeteredRun) -> Any:
-    return msgspec.to_builtins(measured)
+    send(answers, measured=msgspec.to_builtins(measured))
 
 
 def _wait(reader: LineReader, power: _Power | None) -> None:
-    """Wait until the program has ended, or nobody is left who would tell."""
+    """Wait until the program or the supervisor has ended."""
     while not reader.closed:
         if power:
             power.sample()
@@ -168,11 +155,11 @@ class _Power:
 
     Args:
         devices: those GPUs.
-        environment: where `CUDA_VISIBLE_DEVICES` and its like are looked up.
-        root: a folder that holds `sys` and `proc`.
+        environment: has `CUDA_VISIBLE_DEVICES` and similar variables.
+        root: a folder with `sys` and `proc`.
 
     Attributes:
-        energies_j: each GPU's energy from the first sample to the last.
+        energies_j: the energy of each GPU from the first sample to the last.
     """
 
     def __init__(
@@ -184,8 +171,8 @@ class _Power:
                 self._sources.append(VENDORS[vendor].open_source(environment, root))
             except DeviceError:
                 continue
-        nothing = Missing(Reason.UNSUPPORTED, "neither an energy counter nor power")
-        self.energies_j: dict[str, Figure] = {device.id: nothing for device in devices}
+        unknown = Missing(Reason.UNSUPPORTED, "neither an energy counter nor power")
+        self.energies_j: dict[str, Figure] = {device.id: unknown for device in devices}
         self._before: dict[str, tuple[float, float]] = {}
         self._lost: set[str] = set()
 
@@ -199,7 +186,7 @@ class _Power:
 
     def _add(self, device: str, now_s: float, power_w: object) -> None:
         if isinstance(power_w, Missing):
-            # What was drawn meanwhile nobody knows, whatever comes later.
+            # The energy since the last sample is not known, so the total is not known either.
             self.energies_j[device] = power_w
             self._lost.add(device)
         elif isinstance(power_w, (int, float)):

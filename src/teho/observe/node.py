@@ -1,7 +1,7 @@
-"""A recorder on one of the nodes of a job that is recorded as a whole.
+"""A remote recorder: it records one of the nodes of a whole job.
 
-The scheduler starts it, beside whatever the job runs there; see `teho.observe.remote_recorders`.
-It has no program of its own: it counts the job's processes on this node.
+The scheduler starts it in addition to the steps of the job; see `teho.observe.remote_recorders`.
+It counts all processes of the job on this node.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from teho.store.steps import create_step_directory, write_missing_description
 
 __all__ = ["record_node"]
 
-_LOOKS = 6
-_LOOK_S = 0.5
-"""A shared file system shows a new directory to other nodes within that many looks."""
+_TRIES = 6
+_PAUSE_S = 0.5
+"""A shared file system shows a new directory to other nodes within this time."""
 
 
 def record_node(control: int, back: int) -> None:
-    """Await orders, and record this node until told to end, or until the job has left it.
+    """Wait for orders, and record this node until the supervisor or the job has ended.
 
     Args:
-        control: where the orders come from.
-        back: where it is told how it goes.
+        control: descriptor from which the orders are read.
+        back: descriptor for the answers.
     """
-    watch = RecorderEnd()
+    recorder_end = RecorderEnd()
     reader = LineReader(control)
-    orders = _await_orders(reader)
+    orders = _read_orders(reader)
     if orders is None:
         return
     name = safe_name(os.environ.get("SLURMD_NODENAME") or os.uname().nodename) or "node"
@@ -56,13 +56,13 @@ def record_node(control: int, back: int) -> None:
         started_at=datetime.now(timezone.utc),
         began_here=step is not None and step.began_on == name,
     )
-    recorder = Recorder(plan, reader, back, watch=watch)
+    recorder = Recorder(plan, reader, back, recorder_end=recorder_end)
     recorder.run()
     send(back, node=name, sealed=recorder.sealed)
 
 
-def _await_orders(reader: LineReader) -> Orders | None:
-    """Return what to do; None if nobody says, because it is over already."""
+def _read_orders(reader: LineReader) -> Orders | None:
+    """Return the orders; None if the supervisor has ended already."""
     while not reader.closed:
         wait_for([reader.descriptor])
         for message in reader.messages():
@@ -72,8 +72,8 @@ def _await_orders(reader: LineReader) -> Orders | None:
 
 
 def _correct_environment(orders: Orders) -> None:
-    """Let the environment say of the job what it says in the job's script."""
-    # The step that we are is none of the program's.
+    """Set the job's variables as they are in the job's script."""
+    # The step of this recorder is not a step of the program.
     for variable in ("SLURM_STEP_ID", "SLURM_STEPID"):
         os.environ.pop(variable, None)
     cluster = os.environ.get("SLURM_WORKING_CLUSTER", "").partition(":")[0]
@@ -83,15 +83,15 @@ def _correct_environment(orders: Orders) -> None:
 
 
 def _directory(orders: Orders) -> tuple[Path, bool]:
-    """Return the run's directory, or where this node does not see it, one of its own; and which.
+    """Return the run's directory and True; if it is not visible here, a new one and False.
 
     Raises:
-        OSError: none can be made.
+        OSError: the new directory cannot be created.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_TRIES):
         if orders.plan.run.is_dir():
             return orders.plan.run, True
-        time.sleep(_LOOK_S)
+        time.sleep(_PAUSE_S)
     directory = create_step_directory(Path(orders.home), orders.description.id)
     write_missing_description(directory, msgspec.json.encode(orders.description))
     return directory.absolute(), False

@@ -1,8 +1,8 @@
 """The tasks of one node choose a leader: the recorder of this task serves the whole node.
 
 They use a socket in Linux's abstract namespace, named after the user and the step. The task that
-binds it first is the leader; the others connect to its recorder. The kernel decides, and nothing
-is left behind.
+binds it first is the leader; the others connect to its recorder. The kernel decides, and removes
+the socket when it is closed.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ __all__ = ["NodeLeader", "PeerTask", "PeerTasks", "stand_by", "visible_to_any"]
 
 _TRIES = 20
 _BACKLOG = 4096
-# Tasks of one node start within a second or two; a node that swaps takes longer.
 _ARRIVAL_S = 30.0
+"""Tasks of one node start within a second or two. A node that swaps takes longer."""
 _WAIT_S = 8.0
-"""For the recorder's last word: a bit less than the supervisor waits for us."""
+"""Maximum time to wait for the recorder's answer: a bit less than the supervisor waits."""
 
 
 class NodeLeader:
-    """This task's place on its node."""
+    """The socket that connects the tasks of a node."""
 
     def __init__(self, key: str, rank: int, task_count: int) -> None:
         """Become the leader, or connect to it.
 
         Args:
-            key: of the step.
-            rank: of this task.
-            task_count: tasks of the step on this node.
+            key: the step's.
+            rank: this task's.
+            task_count: the number of tasks of the step on this node.
 
         Raises:
-            OSError: sockets do not work here.
+            OSError: no socket can be used.
         """
         self.rank = rank
         self.task_count = task_count
@@ -52,17 +52,17 @@ class NodeLeader:
                 self._socket.bind(name)
                 self._socket.listen(_BACKLOG)
                 self.records = True
-                """Whether this task's recorder is the node's."""
+                """Whether this task's recorder records the node."""
                 return
             with contextlib.suppress(OSError):
                 self._socket.connect(name)
                 if _user_of(self._socket) == os.getuid():
                     self.records = False
                     return
-            # Its holder has just left; or another user holds it, who then keeps it.
+            # The leader has just ended; or another user's process uses the name.
             self._socket.close()
             time.sleep(0.05)
-        raise OSError(0, "another user's process holds the socket of this step's recorder")
+        raise OSError(0, "another user's process uses the socket of this step's recorder")
 
     @property
     def descriptor(self) -> int:
@@ -70,7 +70,7 @@ class NodeLeader:
         return self._socket.fileno()
 
     def leave(self) -> None:
-        """In the supervisor: let the recorder alone hold it."""
+        """Close the socket in the supervisor; only the recorder keeps it open."""
         self._socket.close()
 
 
@@ -80,15 +80,15 @@ def _user_of(connection: socket.socket) -> int:
 
 
 def stand_by(control: int, program_pid: int, leader: NodeLeader, apart: Sequence[int] = ()) -> None:
-    """In a task that does not record: tell the node's recorder of this task, and of its end.
+    """Report this task and its end to the node's recorder, in a task without a recorder.
 
     Args:
         control: read end of the pipe from the supervisor.
-        program_pid: the program's own process.
+        program_pid: the program's process.
         leader: connected to the recorder.
-        apart: the supervisor's other children that are none of the program's.
+        apart: pids of the supervisor's other children, which do not belong to the program.
     """
-    # Not before the program has started: it is not a part of the supervisor.
+    # Imported only after the program has started, so that the start is not delayed.
     from teho.devices.sources import visible_variables
 
     supervisor, recorder = LineReader(control), LineReader(leader.descriptor)
@@ -104,33 +104,33 @@ def stand_by(control: int, program_pid: int, leader: NodeLeader, apart: Sequence
                 deadline = time.monotonic() + _WAIT_S
                 while not recorder.closed and (left_s := deadline - time.monotonic()) > 0:
                     recorder.wait(left_s)
-                    if any("noted" in word for word in recorder.messages()):
+                    if any("noted" in answer for answer in recorder.messages()):
                         break
                 return
-        # Nothing else is expected of the recorder; where it dies, its own supervisor tells.
+        # Other messages are ignored. If the recorder dies, its supervisor reports this.
         list(recorder.messages())
 
 
 class PeerTask:
-    """A task whose rows this node's recorder writes along with its own."""
+    """Another task of this node, which the node's recorder records too."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self.reader = LineReader(connection.fileno())
         self.rank = 0
         self.pid = 0
-        """The program's own process; 0: it has not introduced itself yet."""
+        """The program's process; 0 before the task's first message."""
         self.visible: dict[str, str] = {}
-        """Variables that say which GPUs it sees."""
+        """Variables that name the GPUs it sees."""
         self.supervisor = 0
         self.apart: frozenset[int] = frozenset()
-        """The supervisor's children that are none of the program's."""
+        """The supervisor's children that do not belong to the program."""
         self.has_ended = False
         self.waits = False
-        """Whether it is waiting for a word that its end was noted."""
+        """Whether it waits for an answer to the message of its end."""
 
-    def hear(self) -> None:
-        """Take in what it says."""
+    def read_messages(self) -> None:
+        """Read the messages of the task."""
         for message in self.reader.messages():
             if "pid" in message:
                 self.rank, self.pid = message["rank"], message["pid"]
@@ -139,21 +139,21 @@ class PeerTask:
             elif "end" in message:
                 self.has_ended = self.waits = True
         if self.reader.closed and not Path(f"/proc/{self.pid}").exists():
-            # Its supervisor was killed, and its program is gone too.
+            # Its supervisor was killed, and its program has ended too.
             self.has_ended = True
 
-    def note(self) -> None:
-        """Let it go."""
+    def confirm_end(self) -> None:
+        """Answer the message of its end, if it waits for the answer."""
         if self.waits:
             send(self._connection.fileno(), noted=True)
             self.waits = False
 
 
 class PeerTasks:
-    """The other tasks of this node, as its recorder knows them."""
+    """The other tasks of this node, in its recorder."""
 
     def __init__(self, leader: NodeLeader) -> None:
-        """Begin to listen."""
+        """Listen for the other tasks."""
         self._listener = socket.socket(fileno=os.dup(leader.descriptor))
         self._listener.setblocking(False)
         self._expected = leader.task_count - 1
@@ -163,34 +163,34 @@ class PeerTasks:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Ranks of the tasks that came forward, this one included."""
+        """Ranks of all tasks that are connected, including this one."""
         return tuple(sorted({self._own_rank, *(peer.rank for peer in self.arrived)}))
 
     @property
     def descriptors(self) -> list[int]:
-        """What may have something to read."""
+        """Descriptors to wait for."""
         open_ = [peer.reader.descriptor for peer in self._peers if not peer.reader.closed]
         return [self._listener.fileno(), *open_]
 
     @property
     def all_here(self) -> bool:
-        """Whether every other task has come forward."""
+        """Whether all other tasks are connected."""
         return len(self.arrived) >= self._expected
 
     @property
     def are_running(self) -> bool:
-        """Whether a task still runs, or is still to come."""
+        """Whether a task still runs, or has yet to connect."""
         if any(not peer.has_ended for peer in self._peers):
             return True
         return len(self._peers) < self._expected and time.monotonic() < self._deadline_s
 
     @property
     def arrived(self) -> list[PeerTask]:
-        """Those that have come forward."""
+        """The tasks that have sent their first message."""
         return [peer for peer in self._peers if peer.pid]
 
-    def hear(self) -> None:
-        """Take in what they say."""
+    def read_messages(self) -> None:
+        """Accept new connections, and read the messages of all tasks."""
         while True:
             try:
                 connection, _ = self._listener.accept()
@@ -201,25 +201,25 @@ class PeerTasks:
             else:
                 connection.close()
         for peer in self._peers:
-            peer.hear()
+            peer.read_messages()
 
-    def note_ends(self) -> None:
-        """Let go of those whose end is known."""
+    def confirm_ends(self) -> None:
+        """Answer the tasks that have reported their end."""
         for peer in self._peers:
-            peer.note()
+            peer.confirm_end()
 
 
 def visible_to_any(environment: Mapping[str, str], peers: Sequence[PeerTask]) -> dict[str, str]:
     """Return an environment in which the GPUs of all tasks are visible.
 
-    If each task sees a GPU of its own, a recorder would else know of one alone.
+    Each task may see another GPU. Without this, the recorder would read only its own task's GPU.
     """
     from teho.devices.sources import visible_variables
 
     found = dict(environment)
     for name in visible_variables():
-        told = [peer.visible[name] for peer in peers if name in peer.visible]
-        if name in environment and told:
-            lists = (text.split(",") for text in (environment[name], *told) if text)
+        others = [peer.visible[name] for peer in peers if name in peer.visible]
+        if name in environment and others:
+            lists = (text.split(",") for text in (environment[name], *others) if text)
             found[name] = ",".join(dict.fromkeys(itertools.chain(*lists)))
     return found

@@ -1,4 +1,4 @@
-"""What a recorder is to do."""
+"""The messages that start a recorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Orders", "RecordingPlan"]
 
 
 class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a recorder is to do: the supervisor sends it as one message."""
+    """What a recorder has to do. The supervisor sends it as one message."""
 
     directory: str
     """The run's."""
@@ -24,23 +24,23 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     """The same moment in UTC."""
     supervisor_pid: int | None = None
-    """None if no program of this recording's own runs on this node."""
+    """None if this node has no supervisor."""
     ranks: tuple[int, ...] = ()
-    """Of the step's task here, where no other task of the step can be on this node."""
+    """The rank of the step's task here, if this node has only one task."""
     node_count: int = 1
-    """Nodes of the recording."""
+    """Number of nodes of the recording."""
     began_here: bool = True
-    """Whether this node began it; the clocks of all others are compared with its."""
+    """Whether this node began the recording. All other nodes compare their clocks with it."""
     job: str = ""
-    """Of a job that is recorded as a whole: its processes count, whoever has started them."""
+    """Number of a job that is recorded as a whole: all its processes count."""
     mark: str | None = None
-    """By which they are told from those of another recording; see `JobProcesses`."""
+    """Identifies the processes of this recording; see `JobProcesses`."""
     apart: tuple[int, ...] = ()
-    """Children of the supervisor that are no part of the program."""
+    """Children of the supervisor that do not belong to the program."""
     cores: tuple[int, ...] = ()
-    """Logical CPUs of the allocation; empty: those of the recorder."""
+    """Logical CPUs of the allocation; empty: the recorder's."""
     spool: str = ""
-    """Folder on each node in which the probes of the program write; empty: there are none."""
+    """Folder on each node in which the probes of the program write; empty: without probes."""
 
     @property
     def run(self) -> Path:
@@ -49,13 +49,13 @@ class RecordingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What the recorders of a job's nodes are told, all of them at once and alike."""
+    """The message to the recorders of a job's other nodes, the same for all."""
 
     plan: RecordingPlan
-    """As far as it is the same for all; each finds out its own node, and its start."""
+    """Each recorder sets its node and its start."""
     description: Run
-    """For nodes that do not see the run's directory: their part needs one of its own."""
+    """For nodes that do not see the run's directory: they need a separate one."""
     home: str
-    """Where such a part is put."""
+    """The directory of all recordings, for such a separate directory."""
     environment: dict[str, str]
-    """What the scheduler has told the job's script of the job, and does not report a step."""
+    """Variables that the scheduler sets in the job's script but not in a step."""

@@ -1,4 +1,4 @@
-"""A program's end, and how to end like it."""
+"""The end of a program, and how to end this process in the same way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Outcome", "die_like"]
 
 @dataclass
 class Outcome:
-    """How the program ended, and what went wrong with the recording."""
+    """How the program ended, and the problems of the recording."""
 
     elapsed_s: float
     exit_code: int | None
@@ -23,13 +23,13 @@ class Outcome:
     peak_process_bytes: int
     troubles: list[tuple[float, str]] = field(default_factory=list)
     on_purpose: str = ""
-    """Why it was ended though nothing was wrong with it."""
+    """Why Teho ended a program that had no problem."""
 
 
 def die_like(outcome: Outcome) -> None:
-    """End this process exactly as the program ended: same exit code, or same signal.
+    """End this process as the program ended: with the same exit code, or the same signal.
 
-    A program that was ended on purpose has done what was wanted of it: exit code 0.
+    If Teho ended the program on purpose, the exit code is 0.
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, AttributeError, ValueError):
@@ -38,7 +38,7 @@ def die_like(outcome: Outcome) -> None:
         os._exit(0)
     if outcome.signal is None:
         os._exit(outcome.exit_code or 0)
-    # The program has left its core dump, if it was to leave one; ours would only be in the way.
+    # The program may have written a core dump; this process must not overwrite it.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if outcome.signal not in {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(outcome.signal, signal.SIG_DFL)

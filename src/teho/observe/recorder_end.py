@@ -1,4 +1,4 @@
-"""When a recorder goes that has no program of its own: on another node of a job, or attached."""
+"""Decides when a recorder without a program ends: on another node of a job, or attached."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from teho.devices.host.proctree import ProcessTree
 
 __all__ = ["RecorderEnd"]
 
-# What a scheduler sends to a step before it kills it; other signals are the program's business.
+# A scheduler sends these to a step before it kills it. Other signals are for the program.
 _WARNINGS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _DESERTED_S = 60.0
-"""How long a job may run nothing on a node before a recorder goes that nobody leads any more."""
+"""A recorder without a supervisor ends if the job has had no process on its node for this time."""
 
 
 class RecorderEnd:
-    """Outlives every signal, and tells when the job's processes on this node are no more."""
+    """Blocks all signals, and finds out when the job's processes on this node have ended."""
 
     def __init__(self) -> None:
-        """Hold back signals from now on."""
-        held = frozenset(signal.valid_signals()) - {
+        """Block the signals from now on."""
+        blocked = frozenset(signal.valid_signals()) - {
             signal.SIGKILL,
             signal.SIGSTOP,
             signal.SIGCHLD,
             signal.SIGCONT,
         }
-        signal.pthread_sigmask(signal.SIG_BLOCK, held)
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         self._warned_s: float | None = None
-        self._looked_s = self._seen_s = time.monotonic()
-        threading.Thread(target=self._listen, args=(held,), name="watch", daemon=True).start()
+        self._checked_s = self._seen_s = time.monotonic()
+        threading.Thread(target=self._listen, args=(blocked,), name="signals", daemon=True).start()
 
-    def _listen(self, held: frozenset[signal.Signals]) -> None:
+    def _listen(self, blocked: frozenset[signal.Signals]) -> None:
         while True:
-            if signal.sigwait(held) in _WARNINGS:
+            if signal.sigwait(blocked) in _WARNINGS:
                 self._warned_s = time.monotonic()
 
     @property
     def is_warned(self) -> bool:
-        """Whether the step is about to be killed: what is not written soon is lost."""
+        """Whether the scheduler is about to kill the step: rows have to be written soon."""
         return self._warned_s is not None
 
-    def look(self, tree: ProcessTree) -> None:
-        """Take notice of the processes that were there just now."""
-        self._looked_s = time.monotonic()
+    def check(self, tree: ProcessTree) -> None:
+        """Note whether the job has processes now."""
+        self._checked_s = time.monotonic()
         if not tree.is_deserted:
-            self._seen_s = self._looked_s
+            self._seen_s = self._checked_s
 
     @property
     def is_over(self) -> bool:
-        """Whether to go: nobody is left after a warning, or for long with nobody to lead us."""
+        """Whether no process is left after a warning; without a supervisor, for a long time."""
         if self._warned_s is not None:
-            return self._seen_s < self._looked_s and self._warned_s < self._looked_s
+            return self._seen_s < self._checked_s and self._warned_s < self._checked_s
         return time.monotonic() - self._seen_s > _DESERTED_S

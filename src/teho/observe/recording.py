@@ -1,4 +1,4 @@
-"""The beginning and the end of a recording: what `run.json` holds."""
+"""Writes the beginning and the end of a recording: `run.json`."""
 
 from __future__ import annotations
 
@@ -57,29 +57,29 @@ __all__ = [
 ]
 
 
-# Tasks of one step end together; a report that lacks the last of them says so.
 _OTHERS_S = 5.0
+"""Tasks of one step end at about the same time. A report names the tasks that are missing."""
 
 
 class Recording(NamedTuple):
-    """What a supervisor knows of the recording that its program is a part of."""
+    """The recording of a program, in its supervisor."""
 
     directory: Path
     run: Run
-    """As this supervisor describes it; that of a step is in `run.json` if it began it."""
+    """The description by this supervisor. `run.json` has it if this supervisor began the step."""
     plan: RecordingPlan | None
-    """For this node's recorder; None if the node's part is closed already."""
+    """The plan for this node's recorder; None if the node's part is complete already."""
     began: bool
-    """Whether this supervisor began it, and so tells of it at the end."""
+    """Whether this supervisor began the recording; it then prints the report."""
 
 
 def begin_recording(wanted: Wanted, started_s: float, task: Task) -> Recording:
-    """Create the directory of a run, or find that of the step, and write down what runs.
+    """Create the directory of a run, or find the step's directory, and write the description.
 
     Args:
         wanted: what is to be recorded.
         started_s: monotonic time of the program's start.
-        task: which task of which step this is.
+        task: this task of its step.
 
     Raises:
         OSError: it cannot be written.
@@ -111,13 +111,13 @@ def begin_recording(wanted: Wanted, started_s: float, task: Task) -> Recording:
 
 
 def node_name(task: Task) -> str:
-    """Return this node's name, as the scheduler has it where it tells."""
-    told = task.hosts[task.node_rank] if task.node_rank < len(task.hosts) else ""
-    return safe_name(told or os.uname().nodename) or "node"
+    """Return the scheduler's name of this node, or the host name."""
+    name = task.hosts[task.node_rank] if task.node_rank < len(task.hosts) else ""
+    return safe_name(name or os.uname().nodename) or "node"
 
 
 def _step(task: Task, node: str) -> Step | None:
-    """Return the step that a task is one of several of; None for a program alone."""
+    """Return the step of a task; None if the step has only one task."""
     if not is_step(task):
         return None
     return Step(
@@ -157,7 +157,7 @@ def describe(wanted: Wanted, started_s: float) -> Run:
 
 
 def _directory() -> str:
-    """Return the working directory; empty if it has been deleted under the program."""
+    """Return the working directory; empty if it has been deleted."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -165,7 +165,7 @@ def _directory() -> str:
 
 
 def _label(command: Sequence[str]) -> str:
-    """Return what a run is best called: the script rather than its interpreter."""
+    """Return a name for a run: the name of the script, or of the program."""
     scripts = (".py", ".sh", ".R", ".jl")
     words = [word for word in command[1:] if not any(char.isspace() for char in word)]
     script = next((word for word in words if word.endswith(scripts)), "")
@@ -173,17 +173,17 @@ def _label(command: Sequence[str]) -> str:
 
 
 def ended(run: Run, outcome: Outcome) -> Run:
-    """Return the description of a program's run with how it ended."""
+    """Return the description of a run with its end."""
     return msgspec.structs.replace(
         run, end=_end(run.started_at, outcome), troubles=_troubles(outcome)
     )
 
 
 def end_recording(directory: Path, run: Run) -> None:
-    """Write down how the program ended.
+    """Write the end of the program.
 
     Raises:
-        OSError: it cannot be written; the recording then reads as cut off.
+        OSError: it cannot be written; the recording then counts as cut off.
     """
     replace_file(run_file(directory), msgspec.json.encode(run))
 
@@ -191,18 +191,18 @@ def end_recording(directory: Path, run: Run) -> None:
 def end_task(
     home: Path, task: Task, run: Run | None, supervisor: Supervisor, outcome: Outcome
 ) -> Path | None:
-    """Write down how one task of a step ended; return its recording, None if there is none.
+    """Write the end of one task of a step; return its recording, None if there is none.
 
     Args:
         home: the directory of all recordings.
-        task: which one it is.
-        run: the step's description, where this supervisor made one: where the node that began
-            the recording did not come to write it, this one does.
+        task: this task.
+        run: this supervisor's description of the step, if it made one. It is written if the node
+            that began the recording did not write its own.
         supervisor: the program's.
-        outcome: how it ended.
+        outcome: the end of the program.
 
     Raises:
-        OSError: it cannot be written; the task then counts as one that told no end.
+        OSError: it cannot be written; the task then has no end.
     """
     run_id = run_of_step(home, task.key)
     if run_id is None:
@@ -210,7 +210,7 @@ def end_task(
     directory = create_step_directory(home, run_id)
     since = timedelta(seconds=time.monotonic() - supervisor.started_s)
     started_at = datetime.now(timezone.utc) - since
-    told = TaskEnd(
+    end = TaskEnd(
         rank=task.rank,
         local_rank=task.local_rank,
         node=node_name(task),
@@ -219,14 +219,14 @@ def end_task(
         end=_end(started_at, outcome),
         troubles=_troubles(outcome),
     )
-    replace_file(task_file(directory, task.rank), msgspec.json.encode(told))
+    replace_file(task_file(directory, task.rank), msgspec.json.encode(end))
     if run is not None:
         write_missing_description(directory, msgspec.json.encode(run))
     return directory
 
 
 def keep_output(directory: Path, printed: bytes) -> None:
-    """Write down the beginning of what a program printed.
+    """Write the first part of the program's output.
 
     Raises:
         OSError: it cannot be written.
@@ -235,9 +235,10 @@ def keep_output(directory: Path, printed: bytes) -> None:
 
 
 def await_others(recording: Recording, outcome: Outcome) -> None:
-    """Let the step's other tasks and nodes come to their end, for a few seconds.
+    """Wait some seconds for the end of the step's other tasks and nodes.
 
-    Not where the program failed: others may wait for it, and be ended when it is gone.
+    If the program failed, this does not wait: other tasks may wait for the failed one until they
+    are killed.
     """
     deadline_s = time.monotonic() + _OTHERS_S
     while outcome.exit_code == 0 and time.monotonic() < deadline_s:

@@ -1,8 +1,8 @@
-"""Recorders on the nodes of a job, led from one place.
+"""Starts and controls the recorders on the other nodes of a job.
 
-One `srun` starts them all and carries what is said: its input reaches each of them, and what they
-answer comes out of it. It runs in a session of its own, without the user's terminal, and is
-never waited for while the program runs.
+One `srun` starts all of them and carries their messages: each recorder gets the input of `srun`,
+and `srun` prints their answers. It runs in a separate session, without the user's terminal. The
+program never waits for it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ __all__ = ["RemoteRecorders"]
 
 _MOST_NAMED = 4
 _TRIES = 3
-_COMING_S = 60.0
-"""How long recorders may take to come up, on a busy cluster."""
+_START_S = 60.0
+"""How long recorders may take to start on a busy cluster."""
 _REASON = re.compile(r"srun: (?:error|fatal): (.+)|(.*(?:unrecognized|invalid) option.*)")
-# srun gives all up where a single node does not answer.
+# srun gives up all nodes if one of them does not answer.
 _UNREACHED = re.compile(r"Task launch for \S+ failed on node ([\w.-]+)")
 
 
 class RemoteRecorders:
-    """The recorders of some nodes; what goes wrong with them is told in `troubles`.
+    """The recorders of some nodes, and their `troubles`.
 
     Args:
-        command: returns what starts them on some nodes, and its environment.
+        command: returns the command that starts recorders on some nodes, and its environment.
         hosts: the nodes.
         directory: the run's.
-        orders: what they are to do.
+        orders: sent to each recorder.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class RemoteRecorders:
         self._directory = directory
         self._orders = orders
         self._begun: set[str] = set()
-        self._apart: dict[str, str] = {}
-        """Where the parts of nodes lie that do not see the run's directory."""
+        self._other_places: dict[str, str] = {}
+        """Node -> directory of its part, if the node does not see the run's directory."""
         self._sealed: set[str] = set()
         self._troubles: dict[str, list[tuple[float, str]]] = {}
         self._reasons: list[str] = []
@@ -61,14 +61,14 @@ class RemoteRecorders:
         self._to = -1
         self._from: LineReader | None = None
         self.pid = 0
-        """Of the command; 0: it could not be started."""
+        """Process id of the command; 0 if it could not be started."""
         try:
             self._start(self._hosts)
         except (OSError, NotImplementedError) as error:
             self._reasons.append(f"srun: {getattr(error, 'strerror', None) or error}")
 
     def _start(self, hosts: Sequence[str]) -> None:
-        """Start the recorders of some nodes, and tell them what to do."""
+        """Start the recorders of some nodes, and send them their orders."""
         self._tries += 1
         command, environment = self._command(hosts)
         to_read, self._to = os.pipe()
@@ -86,7 +86,7 @@ class RemoteRecorders:
                 ],
                 setsid=True,
                 setsigmask=(),
-                # Python ignores these two at its start.
+                # Python ignores these two signals from its start.
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
             )
         finally:
@@ -96,8 +96,8 @@ class RemoteRecorders:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come: all have ended, or `srun` has."""
-        self._hear()
+        """Whether all recorders have ended, or `srun` has."""
+        self._read_messages()
         return self._from is None or self._from.closed
 
     @property
@@ -105,18 +105,18 @@ class RemoteRecorders:
         """Whether any of them records."""
         return bool(self._begun)
 
-    def tend(self) -> bool:
-        """See to it that they come up; return whether to look again soon."""
+    def supervise(self) -> bool:
+        """Start them again if a node did not answer; return whether some have yet to start."""
         if self.is_over and not self._begun and self._unreached and self._tries < _TRIES:
             left = [host for host in self._hosts if host not in self._unreached]
             with contextlib.suppress(OSError):
                 self._close()
                 self._start(left)
-        coming = len(self._begun) < len(self._hosts) and not self.is_over
-        return coming and time.monotonic() - self._began_s < _COMING_S
+        are_missing = len(self._begun) < len(self._hosts) and not self.is_over
+        return are_missing and time.monotonic() - self._began_s < _START_S
 
     def end(self, elapsed_s: float) -> None:
-        """Tell them that the program has ended."""
+        """Report the end of the program to all recorders."""
         if self._to >= 0:
             send(self._to, end=elapsed_s)
         self._close()
@@ -126,20 +126,19 @@ class RemoteRecorders:
             os.close(self._to)
             self._to = -1
 
-    def give_up(self) -> None:
-        """End what does not end by itself."""
+    def terminate(self) -> None:
+        """Terminate the recorders that have not ended."""
         if self.pid and not self.is_over:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGTERM)
 
-    def _hear(self) -> None:
-        """Take in what they say."""
+    def _read_messages(self) -> None:
         for message in self._from.messages() if self._from else ():
             node, said = str(message.get("node")), str(message.get("said", ""))
             if "place" in message:
                 self._begun.add(node)
                 if not message["shared"]:
-                    self._apart[node] = message["place"]
+                    self._other_places[node] = message["place"]
             elif message.get("sealed"):
                 self._sealed.add(node)
             elif "trouble" in message:
@@ -151,8 +150,8 @@ class RemoteRecorders:
 
     @property
     def troubles(self) -> list[tuple[float, str]]:
-        """What went wrong, for the report: `(seconds after the start, sentence)`."""
-        self._hear()
+        """Problems for the report: `(seconds after the start, sentence)`."""
+        self._read_messages()
         found = [
             (at_s, f"{node}: {what}")
             for node, some in self._troubles.items()
@@ -163,15 +162,15 @@ class RemoteRecorders:
             host for host in self._hosts if host not in self._begun and host not in self._troubles
         ]:
             said = f": {self._reasons[0]}" if self._reasons else ""
-            found.append((0.0, f"no recorder came up on {_names(absent)}{said}"))
+            found.append((0.0, f"no recorder started on {_names(absent)}{said}"))
         if cut_off := sorted(self._begun - self._sealed):
-            what = f"the recorders of {_names(cut_off)} did not come to their end"
+            what = f"the recorders of {_names(cut_off)} were cut off"
             found.append((time.monotonic() - self._began_s, what))
-        if self._apart:
-            places = [f"{node}:{place}" for node, place in sorted(self._apart.items())]
+        if self._other_places:
+            places = [f"{node}:{place}" for node, place in sorted(self._other_places.items())]
             what = (
-                f"{_names(sorted(self._apart))} did not see {self._directory}; what was recorded "
-                f"there is at {_names(places)}, and `teho merge` joins it"
+                f"{_names(sorted(self._other_places))} did not see {self._directory}; their rows "
+                f"are in {_names(places)}; join them with `teho merge`"
             )
             found.append((0.0, what))
         return found

@@ -1,4 +1,4 @@
-"""From readings to rows: differences, means, maxima, and fewer rows as a run grows long."""
+"""Makes rows from readings: differences, means and maxima, and fewer rows in a long run."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from teho.store.schema import max_column
 __all__ = ["SignalSampler", "samples_per_row"]
 
 NODE = "node"
-"""Device id of the host's own rows."""
+"""Device id of the host's rows."""
 
-# 20 MB a node at 1.3 bytes a value (the design's bounds), with a quarter left over for
-# the live part that is not compact yet.
+# The design's limit is 20 MB a node, at 1.3 bytes a value. A quarter is reserved for the live
+# part, which is not yet packed.
 _VALUES_PER_NODE = 11_500_000
-# A quarter of an hour at full detail, then half as much with each doubling: three days are
-# 7,300 rows a device, one row in four minutes at the end.
+# A quarter of an hour at full detail, then half as many rows after each 900. Three days are 7,300
+# rows a device, with one row in four minutes at the end.
 _ROWS_PER_TIER = 900
 _TIERS = 20
 
 
 def samples_per_row(rows_written: int, values_per_row: int) -> int:
-    """Return how many samples the next row takes together: 1, 2, 4, … as rows add up.
+    """Return the number of samples in the next row: 1, 2, 4, … with the number of rows.
 
-    The recording's size is bounded whatever the job's length, and without knowing it:
-    a run that ends early keeps every sample.
+    This limits the size of a recording, although the length of the run is not known. A short run
+    keeps every sample.
 
     Args:
-        rows_written: rows so far (of one device; all devices get theirs together).
-        values_per_row: values that all devices of this node put into one round of rows.
+        rows_written: number of rows so far of one device; all devices have the same number.
+        values_per_row: number of values in one row of every device of this node.
     """
     tier = max(60, min(_ROWS_PER_TIER, _VALUES_PER_NODE // (_TIERS * max(1, values_per_row))))
     return 1 << min(rows_written // tier, _TIERS)
@@ -45,12 +45,12 @@ _COUNTERS = frozenset(metric.name for metric in METRICS if metric.kind == "count
 _INTEGERS = frozenset(metric.name for metric in METRICS if metric.integer)
 
 _LATE_SAMPLES = 3
-"""On a machine that is always too slow, rows come nevertheless."""
+"""After this number of late samples, a row is written: some machines are always too slow."""
 
-# Powers of two: such numbers end in zero bits, which cost nothing on disk.
+# Multiples of a power of two end in zero bits, which need no space on disk.
 _TIME_STEP_S = 1 / 1024
 _COUNTER_STEP = 1 / 64
-"""Of counters that are not whole numbers: J and s. Totals stay exact to this."""
+"""Step of counters that are not whole numbers (J and s). Totals are exact to this step."""
 # Half of the step is at most one part in 1,000.
 _KEPT_BITS = 10
 
@@ -60,11 +60,11 @@ def _on_grid(value: float, step: float) -> float:
 
 
 def _kept(name: str, value: float) -> float:
-    """Round a reading to what it can mean: a tenth, or one part in 1,000 where it is large."""
+    """Round a reading to a tenth, or a large one to one part in 1,000."""
     if name in _INTEGERS:
         return round(value)
     if -10_000 < value < 10_000:
-        # The same as round(value, 1), which goes by way of text and takes five times as long.
+        # The same as round(value, 1), which converts to text and takes five times as long.
         return round(value * 10) / 10
     whole = round(value)
     step = 1 << (whole.bit_length() - _KEPT_BITS)
@@ -72,34 +72,34 @@ def _kept(name: str, value: float) -> float:
 
 
 class _Device:
-    """One device's next row."""
+    """The next row of one device."""
 
     __slots__ = ("gauges", "missing", "raw", "totals")
 
     def __init__(self) -> None:
         self.gauges: dict[str, list[float]] = {}
-        """The samples taken since its last row."""
+        """The samples since its last row."""
         self.totals: dict[str, float] = {}
-        """What counters have come to since the recording began."""
+        """Counter -> increase since the recording began."""
         self.raw: dict[str, float] = {}
-        """What the counters themselves showed last."""
+        """Counter -> its last value."""
         self.missing: dict[str, Missing] = {}
-        """Why a metric could not be read, the last time that it could not."""
+        """Metric -> why it could not be read most recently."""
 
     def count(self, name: str, value: float) -> None:
-        """Add up a counter since the recording began, over resets of the counter itself."""
+        """Add the increase of a counter to its total. The counter may have been reset."""
         before = self.raw.get(name)
         self.raw[name] = value
         if before is None:
-            # The program's own counters begin with the program, the others long before it.
+            # The program's counters begin with the program, the others long before it.
             self.totals.setdefault(name, value if name.startswith("job_") else 0.0)
         else:
-            # A counter that is smaller than before began again (driver reload, wrap): what it
-            # shows now is what is known to have been added.
+            # A counter that is smaller than before was reset (driver reload, overflow). Its
+            # present value is the increase since the reset.
             self.totals[name] += value - before if value >= before else value
 
     def complete(self, row: dict[str, Any], samples: int) -> None:
-        """Put all values into a row of so many samples, and begin the next one."""
+        """Add all values to a row of `samples` samples, and begin the next row."""
         for name, values in self.gauges.items():
             if samples == 1:
                 row[name] = _kept(name, values[0])
@@ -112,14 +112,14 @@ class _Device:
 
 
 class SignalSampler:
-    """RepeatedRuns the readings of all sources into rows of the recording."""
+    """Makes rows of the recording from the readings of all sources."""
 
     def __init__(self, node: str, started_at: datetime, period_s: float) -> None:
-        """Start at the recorder's zero.
+        """Prepare the first row.
 
         Args:
             node: host name, written into each row.
-            started_at: UTC time of `elapsed_s` 0.
+            started_at: UTC time at `elapsed_s` 0.
             period_s: time between two samples.
         """
         self._node = node
@@ -134,19 +134,19 @@ class SignalSampler:
         self._devices: dict[str, _Device] = {}
         self._values_per_row = 1
         self.absences: dict[tuple[str, str], Absence] = {}
-        """What could not be read, by device and metric: the newest reason."""
+        """Device and metric -> the newest reason why it could not be read."""
         self.absences_changed = False
 
     def begin(self, readings: Readings, elapsed_s: float) -> None:
-        """Take the first readings: where counters start. They make no row yet."""
+        """Take the first values of the counters. They are not a row."""
         self._take(readings, elapsed_s, baseline=True)
         self._row_began_s = elapsed_s
 
-    def begin_anew(self, readings: Readings, elapsed_s: float) -> None:
+    def resume(self, readings: Readings, elapsed_s: float) -> None:
         """Take the first readings of sources that were closed and opened again.
 
-        Some count from their opening on. One that shows less than before was not reset, and what
-        it shows was not added.
+        Some counters begin when their source is opened. If such a counter is now smaller than
+        before, it was not reset, and its value is not an increase.
         """
         for id_, device in self._devices.items():
             for name, value in readings.get(id_, {}).items():
@@ -157,13 +157,13 @@ class SignalSampler:
     def add(
         self, readings: Readings, elapsed_s: float, took_s: float = 0.0
     ) -> list[dict[str, Any]]:
-        """Take one sample, and return the rows that it completes (often none, or all devices').
+        """Take one sample, and return the rows that it completes: none, or one for each device.
 
         Args:
             readings: of all sources.
-            elapsed_s: when they began to be read.
-            took_s: how long that took. If somebody held us up meanwhile, nobody knows when
-                a counter was read, and its rate could be anything: the next sample ends the row.
+            elapsed_s: when reading began.
+            took_s: how long reading took. If it took too long, it is not known when a counter was
+                read, and its rate would be wrong. The next sample then ends the row.
         """
         self._take(readings, elapsed_s, baseline=False)
         self._samples += 1
@@ -175,7 +175,7 @@ class SignalSampler:
         return self.finish(elapsed_s)
 
     def finish(self, elapsed_s: float) -> list[dict[str, Any]]:
-        """Return the rows of the samples taken since the last rows, if there are any."""
+        """Return the rows of the samples since the last rows; empty without samples."""
         if self._samples == 0 or self._row_began_s is None:
             return []
         span = self._span(elapsed_s)
@@ -194,13 +194,13 @@ class SignalSampler:
         return list(rows.values())
 
     def _span(self, elapsed_s: float) -> dict[str, Any]:
-        """Return what the rows of all devices have in common that end now."""
+        """Return the columns that the rows of all devices have in common."""
         elapsed_s = _on_grid(elapsed_s, _TIME_STEP_S)
         began = elapsed_s
         if self._row_began_s is not None:
             began = _on_grid(self._row_began_s, _TIME_STEP_S)
-        # After a stop (SIGSTOP, a suspended laptop) the readings speak for the last
-        # samples only; the gap stays a gap.
+        # After a stop (SIGSTOP, a suspended laptop), the readings describe only the time of the
+        # last samples. The gap stays without a row.
         span = min(elapsed_s - began, 2 * self._period_s * self._samples)
         return {
             "elapsed_s": elapsed_s,
@@ -210,7 +210,7 @@ class SignalSampler:
         }
 
     def _take(self, readings: Readings, elapsed_s: float, *, baseline: bool) -> None:
-        # Some 400 values go through here in each second: as few steps for each as can be.
+        # This handles about 400 values a second, so each needs as few steps as possible.
         for id_, values in readings.items():
             device = self._devices.get(id_)
             if device is None:

@@ -1,4 +1,4 @@
-"""The file in which a node's stack sampler says what it saw: one JSON object a line."""
+"""Writes the file of a node's stack sampler: one JSON object a line."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from teho.unwind.stack import Key, Place
 __all__ = ["StackLines"]
 
 _MOST_BYTES = 16 * 1024**2
-"""The file never grows beyond it."""
+"""Maximum size of the file."""
 _LONGEST = 400
-"""Characters of a line of the program."""
+"""Maximum number of characters of a line of the program."""
 _MOST_STACKS = 50_000
 _LONGEST_FILE = 1 << 22
 
 
 class StackLines:
-    """The lines of one node; the file is made with the first of them.
+    """The file of one node; the first lines create it.
 
     Args:
         spool: its folder.
@@ -41,97 +41,90 @@ class StackLines:
         self._is_full = False
         self._process = ""
         self._asked: dict[str, set[tuple[str, int]]] = {}
-        """Process -> lines that no file has, such as those of a notebook's cells."""
+        """Process -> lines that are in no file, such as a notebook's."""
 
     def began(self, process: str, now_s: float) -> None:
-        """Say from when on a process is looked at."""
-        self._add({"process": process, "began_s": round(now_s, 4)})
+        """Add the time from which a process is sampled."""
+        self._append({"process": process, "began_s": round(now_s, 4)})
 
     def failed(self, process: str, why: str) -> None:
-        """Say why a process is not."""
-        self._add({"process": process, "failed": why})
+        """Add the reason why a process is not sampled."""
+        self._append({"process": process, "failed": why})
 
     def gave_up(self, why: str) -> None:
-        """Say why nothing more is looked at."""
-        self._add({"gave_up": why})
+        """Add the reason why sampling ended early."""
+        self._append({"gave_up": why})
 
-    def saw(
+    def add(
         self,
         process: str,
         pid: int,
         seen: Mapping[tuple[Key, State], list[float]],
         watched: Mapping[Place, list[int]],
-        about: Mapping[str, float],
+        figures: Mapping[str, float],
     ) -> None:
-        """Say where a process was since the last time.
+        """Add the samples of a process.
 
         Args:
             process: the name of its probe's file.
-            pid: its number here.
-            seen: stack and state -> [looks, wall s].
-            watched: innermost place -> how often the thread stayed there, and went on.
-            about: further figures of that time.
+            pid: its pid in this namespace.
+            seen: stack and state -> [samples, wall s].
+            watched: innermost place -> [how often the thread stayed there, how often not].
+            figures: further figures of this time.
         """
         if not seen or self._is_full:
             return
         self._process = process
-        figures: dict[int, dict[str, list[float]]] = {}
-        for (key, state), (looks, wall_s) in seen.items():
-            of = figures.setdefault(self._stack(pid, key), {})
-            before = of.get(state.value, [0, 0.0])
-            of[state.value] = [before[0] + looks, round(before[1] + wall_s, 5)]
+        by_stack: dict[int, dict[str, list[float]]] = {}
+        for (key, state), (samples, wall_s) in seen.items():
+            states = by_stack.setdefault(self._stack(pid, key), {})
+            before = states.get(state.value, [0, 0.0])
+            states[state.value] = [before[0] + samples, round(before[1] + wall_s, 5)]
         stayed = {
             self._frame(pid, code, offset, is_innermost=True): counts
             for (code, offset), counts in watched.items()
         }
-        self._add({"process": process, **about, "seen": figures, "stayed": stayed})
+        self._append({"process": process, **figures, "seen": by_stack, "stayed": stayed})
 
-    def _add(self, line: dict[str, Any]) -> None:
+    def _append(self, line: dict[str, Any]) -> None:
         if not self._is_full:
             self._waiting.append(line)
 
     def _stack(self, pid: int, key: Key) -> int:
-        if not key:
-            return self._ending()
         numbers = tuple(
             self._frame(pid, code, offset, is_innermost=place == 0)
             for place, (code, offset) in enumerate(key)
         )
         number = self._stacks.get(numbers)
         if number is None:
-            if len(self._stacks) >= _MOST_STACKS:
+            if numbers and len(self._stacks) >= _MOST_STACKS:
                 return -1
             number = self._stacks[numbers] = len(self._stacks)
-            self._add({"stack": number, "frames": numbers})
-        return number
-
-    def _ending(self) -> int:
-        """Return the number of a stack without any function: Python begins or ends."""
-        number = self._stacks.get(())
-        if number is None:
-            number = self._stacks[()] = len(self._stacks)
-            frame = self._frames[("<python>",)] = len(self._frames)
-            self._add({"frame": frame, "is": ["<python>", "", 0, ""]})
-            self._add({"stack": number, "frames": [frame]})
+            if not numbers:  # a stack without functions: Python begins or ends
+                numbers = (len(self._frames),)
+                self._frames["<python>",] = numbers[0]
+                self._append({"frame": numbers[0], "is": ["<python>", "", 0, ""]})
+            self._append({"stack": number, "frames": numbers})
         return number
 
     def _frame(self, pid: int, code: Code, offset: int, *, is_innermost: bool) -> int:
-        """Return the number of a place, which is put into words the first time.
+        """Return the number of a place; the first call adds its line.
 
-        Of a library's code only the call that is going on matters.
+        Of the frames of a library, only the innermost one gets a line number and a text.
         """
-        is_told = is_innermost or not is_library(code.file)
-        # The file itself is a part: two programs of a script may have the same name.
-        name = (code.file, code.function, code.first_line, offset, is_told)
-        number = self._frames.get(name)
+        has_text = is_innermost or not is_library(code.file)
+        # The file is a part of the key: two scripts may have functions of the same name.
+        key = (code.file, code.function, code.first_line, offset, has_text)
+        number = self._frames.get(key)
         if number is None:
-            number = self._frames[name] = len(self._frames)
-            self._add({"frame": number, "is": self._in_words(pid, code, offset, is_told=is_told)})
+            number = self._frames[key] = len(self._frames)
+            place = self._described(pid, code, offset, has_text=has_text)
+            self._append({"frame": number, "is": place})
         return number
 
-    def _in_words(self, pid: int, code: Code, offset: int, *, is_told: bool) -> list[Any]:
+    def _described(self, pid: int, code: Code, offset: int, *, has_text: bool) -> list[Any]:
         """Return file, function, line and text; the text is a call, or the whole line."""
-        if not is_told or code.file.startswith("<frozen"):
+        if not has_text or code.file.startswith("<frozen"):
             return [code.file, code.function, 0, ""]
         line, begin, end = code.place(offset)
         line = line or code.first_line
@@ -145,12 +138,12 @@ class StackLines:
         return place if words or begin is None else [*place, begin, end]
 
     def flush(self, cost_s: float) -> None:
-        """Write what waits: all of it or nothing, and then again the next time.
+        """Write all new lines. If this fails, the next call tries again.
 
         Args:
             cost_s: CPU time of the sampler so far.
         """
-        self._ask()
+        self._ask_for_texts()
         if not self._waiting or self._is_full:
             return
         lines = [*self._waiting, {"cost_s": round(cost_s, 4)}]
@@ -174,8 +167,8 @@ class StackLines:
         finally:
             os.close(descriptor)
 
-    def _ask(self) -> None:
-        """Ask each process for the text of its lines, in the file by which it knows of us."""
+    def _ask_for_texts(self) -> None:
+        """Ask each process for the text of its lines, in its `.seen` file."""
         for process, places in self._asked.items():
             text = "".join(f"{line} {file}\n" for file, line in sorted(places))
             flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -187,12 +180,12 @@ class StackLines:
 
 
 def _line_of(pid: int, path: str, line: int) -> bytes:
-    """Return a line of a program's file; empty if it does not read.
+    """Return a line of a program's file; empty if the file cannot be read.
 
     Args:
-        pid: the process, whose files these are.
-        path: as the process names it.
-        line: its number, from 1 on.
+        pid: the process, which may see other files than this process.
+        path: its path in the process.
+        line: its number; the first is 1.
     """
     if line < 1 or path.startswith("<"):
         return b""
@@ -202,7 +195,7 @@ def _line_of(pid: int, path: str, line: int) -> bytes:
 
 @lru_cache(maxsize=200)
 def _lines_of(pid: int, path: str) -> list[bytes]:
-    """Return the lines of a file as the process sees it; none if it is not a plain file."""
+    """Return the lines of a file as the process sees it; empty if it is not a regular file."""
     seen = f"/proc/{pid}/root{path}" if path.startswith("/") else f"/proc/{pid}/cwd/{path}"
     try:
         found = Path(seen)

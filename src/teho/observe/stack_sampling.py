@@ -1,4 +1,4 @@
-"""The recorder's child that reads stacks: its start and its end."""
+"""Starts and ends the recorder's child that samples stacks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _END_S = 2.0
 
 
 class StackSampling:
-    """A process beside the recorder: a look must not wait for a driver, nor a driver for it.
+    """A child of the recorder that samples stacks, so that it never waits for a driver.
 
     Args:
         spool: the folder in which the program's probes write.
-        cores: that the program may use.
+        cores: the number of cores that the program may use.
     """
 
     def __init__(self, spool: str, cores: int) -> None:
@@ -31,14 +31,14 @@ class StackSampling:
             return
         try:
             self._pid = fork_child(partial(_sample, spool, cores, read_end))
-        except OSError:  # the probe's own threads look, as they do until we are there
+        except OSError:  # the probes' threads take the samples
             os.close(self._control)
             os.close(read_end)
             return
         os.close(read_end)
 
     def stop(self) -> None:
-        """Have it write what it has, and end."""
+        """Let the child write its samples and end."""
         if not self._pid:
             return
         with contextlib.suppress(OSError):  # it has ended already
@@ -52,7 +52,7 @@ class StackSampling:
 
 
 def _sample(spool: str, cores: int, control: int) -> None:
-    # What the recorder has open must close when the recorder closes it.
+    # Otherwise a file of the recorder would stay open here after the recorder closes it.
     close_descriptors(keep=(control,))
     from teho.observe.stack_sampler import StackSampler
 

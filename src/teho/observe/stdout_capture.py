@@ -1,7 +1,6 @@
-"""What a program prints is passed on as it comes, and its beginning kept.
+"""Passes the program's output on, and keeps its first part.
 
-A process of its own does it, which outlives everybody who could be killed: the program's words
-arrive whatever becomes of Teho.
+A separate process does this. It goes on if Teho is killed, so that no output is lost.
 """
 
 from __future__ import annotations
@@ -20,47 +19,47 @@ from teho.process.child import detach_streams, fork_child
 __all__ = ["KEPT_BYTES", "StdoutCapture"]
 
 KEPT_BYTES = 1 << 20
-"""Of what a program prints, the first so many are kept."""
+"""The number of bytes kept, from the beginning of the output."""
 _CHUNK_BYTES = 1 << 16
 _HEAD = struct.Struct("=QQ")
-"""How many bytes are kept behind it, and the number of the error that ended the passing on."""
+"""Number of kept bytes, which follow, and number of the error at which passing on ended."""
 _FLUSH_S = 5.0
-"""For which what the program has left in the pipe is waited for once it is gone."""
+"""How long to wait for output in the pipe after the program has ended."""
 
 
 class StdoutCapture:
-    """A pipe for a program's standard output, and who reads from it.
+    """A pipe for the program's standard output, and the process that reads it.
 
     Raises:
-        OSError: there is no pipe, memory or process to be had.
+        OSError: no pipe, memory or process can be created.
     """
 
     def __init__(self) -> None:
-        """Begin to pass on."""
+        """Start to pass the output on."""
         if not os.get_inheritable(1):
-            # Ours was closed, and is something that was opened since; it is to be closed for
-            # the program too.
+            # Standard output was closed, and this descriptor is another file. The program must
+            # have a closed standard output too.
             raise OSError("it is closed")
-        # Pythons that are built for old systems, as conda's and uv's are, have no memfd_create.
+        # Pythons built for old systems, such as conda's and uv's, have no memfd_create.
         self._memory = mmap.mmap(-1, _HEAD.size + KEPT_BYTES)
         read_end, self._write_end = os.pipe()
         self.pid = fork_child(partial(_pass_on, read_end, self._memory))
         os.close(read_end)
         self.has_ended = False
-        """To be set by who collects this process's children."""
+        """Whether the process has ended. The supervisor sets this."""
 
     def become_output(self) -> None:
-        """In the program's process: print into the pipe."""
+        """Make the pipe the standard output, in the program's process."""
         os.dup2(self._write_end, 1)
 
-    def let_go(self) -> None:
-        """In all other processes: close the pipe, which else never ends."""
+    def close_write_end(self) -> None:
+        """Close the pipe in all other processes; otherwise it never ends."""
         os.close(self._write_end)
 
     def kept(self, reap: Callable[[], None]) -> bytes:
-        """Return the first `KEPT_BYTES` of what the program printed, now that it has ended.
+        """Return the first `KEPT_BYTES` of the program's output, after its end.
 
-        What its own children still print is passed on, and waited for no longer than 5 s.
+        The output of its children is passed on. This waits for it for at most 5 s.
 
         Args:
             reap: collects ended children, and sets `has_ended`.
@@ -75,7 +74,7 @@ class StdoutCapture:
 
     @property
     def error(self) -> str:
-        """Why what is printed was not passed on any more; empty if the reader only left."""
+        """Why passing on ended early; empty if the reader closed the pipe."""
         _, number = _HEAD.unpack_from(self._memory)
         return "" if number in {0, errno.EPIPE} else os.strerror(number)
 
@@ -93,10 +92,10 @@ def _pass_on(read_end: int, memory: mmap.mmap) -> None:
         while rest:
             try:
                 rest = rest[os.write(to, rest) :]
-            except BlockingIOError:  # who shares it has made it so
+            except BlockingIOError:  # another process has made it non-blocking
                 poll = select.poll()
                 poll.register(to, select.POLLOUT)
                 poll.poll()
-            except OSError as error:  # it ends the pipe, which is all that the program hears of it
+            except OSError as error:  # the pipe then ends, and the program gets SIGPIPE
                 _HEAD.pack_into(memory, 0, count, error.errno or errno.EIO)
                 return

@@ -1,10 +1,9 @@
-"""Runs the user's program as if Teho were not there, with a recorder beside it.
+"""Runs the user's program unchanged, and a recorder next to it.
 
-Three processes: this supervisor, the program (its child), and the recorder (another
-child). All three share one process group, so the terminal, the shell's job control
-and the scheduler treat them as the one program that the user started. The
-supervisor does nothing but wait, pass on what reached it alone, and end as the
-program ended. Only the standard library is loaded before the program runs.
+There are three processes: this supervisor and its two children, the program and the recorder. All
+of them are in one process group. So the terminal, the shell's job control and the scheduler treat
+them as one program. The supervisor waits, passes on signals that only it received, and ends as
+the program ended. Before the program starts, only the standard library is loaded.
 """
 
 from __future__ import annotations
@@ -32,99 +31,101 @@ if TYPE_CHECKING:
 __all__ = ["RECORDER_CORES", "Supervisor"]
 
 RECORDER_CORES = "TEHO_RECORDER_CORES"
-"""Variable with the logical CPUs, such as `0,3`, that supervisor and recorder move to once the
-program runs. `teho compare` sets it: they would slow a program that has one core."""
+"""Variable with the logical CPUs, such as `0,3`, to which supervisor and recorder move when the
+program runs. `teho compare` sets it, because they would slow a program that has one core."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 # si_code of a signal that the kernel or a terminal sent (Linux, asm-generic/siginfo.h).
 _SI_KERNEL = 0x80
-# What a terminal sends to its whole foreground group. SIGHUP is none: on a hangup the kernel
-# tells the session's leader alone; and a SIGALRM of the kernel's is this process's own timer.
+# Signals that a terminal sends to its whole foreground group. After a hangup, the kernel sends
+# SIGHUP only to the session's leader. A SIGALRM of the kernel is from this process's timer.
 _FROM_TERMINAL = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH})
 
-# Everything that can be caught and that another process may send; not the ones that a
-# process causes itself, and not SIGTTIN and SIGTTOU, by which the kernel stops
-# whoever touches the terminal from the background.
+# All signals that can be caught and that another process may send. Signals that a process causes
+# itself are left out. So are SIGTTIN and SIGTTOU: with them, the kernel stops a background process
+# that uses the terminal.
 _PASSED_ON = frozenset(signal.valid_signals()) - {
     signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE,
     signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGTTIN,
     signal.SIGTTOU, signal.SIGPROF, signal.SIGVTALRM, signal.SIGURG,
 }  # fmt: skip
 
-# A signal to the whole group reaches supervisor and recorder within the same instant;
-# the recorder's word of it takes a moment, longer where one core is shared by all.
-_WITNESS_WAIT_S = 0.05
-_WITNESS_VALID_S = 0.25
+# A signal to the whole group reaches supervisor and recorder at the same time. The recorder's
+# message about it takes a moment, and longer if all processes share one core.
+_REPORT_WAIT_S = 0.05
+_REPORT_VALID_S = 0.25
 
-# Sealing takes seconds at most, and what is not sealed reads as well; a driver that hangs
-# must not hold the prompt.
 _SEAL_WAIT_S = 10.0
-_TEND_S = 0.5
+"""Sealing takes some seconds at most, and rows that are not sealed can be read too. If a driver
+hangs, the user should not have to wait."""
+_SUPERVISE_S = 0.5
 _FAILURE_BYTES = 4096
-_SHARED_WAIT_S = 0.01
-"""How often to look whether a recorder that serves others too has let us go."""
+_WAIT_S, _SHARED_WAIT_S = 0.1, 0.01
+"""Time between two checks whether the recorder has finished; and if it serves other tasks too."""
 
 
 class Supervisor:
     """One run of a program."""
 
     def __init__(self) -> None:
-        """Hold back signals from now on; they are handled in `wait`."""
+        """Block signals from now on. `wait` handles them."""
         self._inherited_mask = signal.pthread_sigmask(
             signal.SIG_BLOCK, _PASSED_ON | {signal.SIGCHLD}
         )
         self._inherited_chld = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.program_pid = 0
-        """The program's own process."""
+        """The program's process."""
         self._recorder = 0
         self._recorder_status: int | None = None
         self._to_recorder: int | None = None
         self._from_recorder: LineReader | None = None
-        self._witnessed: dict[int, float] = {}
-        self._owed: dict[int, int] = {}
+        self._reported: dict[int, float] = {}
+        """Signal -> when the recorder reported it."""
+        self._expected: dict[int, int] = {}
+        """Signal -> number of reports that are still to come."""
         self._troubles: list[tuple[float, str]] = []
         self._status: int | None = None
         self._usage: resource.struct_rusage | None = None
         self.started_s = 0.0
         """Monotonic time of the program's start."""
         self.program_cores: tuple[int, ...] = ()
-        """Logical CPUs that were the program's, if this process has left them."""
+        """The program's logical CPUs, if this process has moved to others."""
         self._ended_s = 0.0
         self._is_shared = False
         self._released = False
-        self._passed_on: StdoutCapture | None = None
+        self._capture: StdoutCapture | None = None
 
     def keep_output(self) -> None:
-        """Before `start`: keep the beginning of what the program prints, and pass it on.
+        """Keep the first part of the program's output, and pass it on. Call this before `start`.
 
         Raises:
-            OSError: it cannot be kept; the program then prints as without us.
+            OSError: it cannot be kept; the program then prints as usual.
         """
         from teho.observe.stdout_capture import StdoutCapture
 
-        self._passed_on = StdoutCapture()
+        self._capture = StdoutCapture()
 
     @property
     def own_pids(self) -> tuple[int, ...]:
-        """Processes of ours beside the program, but for the recorder."""
-        return (self._passed_on.pid,) if self._passed_on else ()
+        """Children of the supervisor, without the program and the recorder."""
+        return (self._capture.pid,) if self._capture else ()
 
     def kept_output(self) -> bytes | None:
-        """After `wait`: return what `keep_output` kept; None if nothing was to be kept."""
-        if self._passed_on is None:
+        """Return the output that `keep_output` kept, after `wait`; None without `keep_output`."""
+        if self._capture is None:
             return None
-        printed = self._passed_on.kept(self._reap)
-        if why := self._passed_on.error:
-            self.trouble(f"what it prints could not be written, and its pipe was closed: {why}")
+        printed = self._capture.kept(self._reap)
+        if why := self._capture.error:
+            self.trouble(f"its output could not be written, and its pipe was closed: {why}")
         return printed
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Start the program and return its pid.
 
         Raises:
-            CannotStart: there is no such command, or it does not execute.
+            CannotStart: the command does not exist, or cannot be executed.
         """
-        # Orphans of the program come back to us, so that they are still counted.
+        # Orphans of the program become children of this process, so that they still count.
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         environment = dict(environment)
@@ -137,8 +138,8 @@ class Supervisor:
         if recorder_cores:
             self._move_to(recorder_cores)
         os.close(failure_write)
-        if self._passed_on:
-            self._passed_on.let_go()
+        if self._capture:
+            self._capture.close_write_end()
         failure = os.read(failure_read, _FAILURE_BYTES)
         os.close(failure_read)
         if failure:
@@ -156,11 +157,11 @@ class Supervisor:
             self.program_cores = own
 
     def _become(self, command: Sequence[str], environment: Mapping[str, str], failure: int) -> None:
-        """In the child: undo what we did to signals, and become the program."""
+        """In the child: restore the signals, and execute the program."""
         exit_code = 127
         try:
-            if self._passed_on:
-                self._passed_on.become_output()
+            if self._capture:
+                self._capture.become_output()
             restore_signals()
             signal.signal(signal.SIGCHLD, self._inherited_chld or signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
@@ -180,13 +181,13 @@ class Supervisor:
     ) -> None:
         """Fork the recorder, in which `record(read_end, write_end, program_pid)` runs.
 
-        It bears witness of signals from its first moment, and records once it has a plan.
+        It reports signals from its start, and records when it gets a plan.
 
         Args:
-            record: what it does.
+            record: called in the recorder.
             keep: descriptors that it needs; all others are closed in it.
-            shared: it is, or speaks to, the recorder of all tasks of this node, which no one
-                task may end.
+            shared: whether it is, or is connected to, the recorder of all tasks of this node. No
+                single task may end that recorder.
         """
         self._is_shared = shared
         pipes: list[int] = []
@@ -208,51 +209,53 @@ class Supervisor:
     def _record(
         self, record: Callable[[int, int, int], None], pipes: Sequence[int], keep: Sequence[int]
     ) -> None:
-        """In the recorder's process: let go of everything else, and record."""
+        """In the recorder's process: close everything else, and record."""
         to_read, to_write, from_read, from_write = pipes
         try:
             os.close(to_write)
             os.close(from_read)
             detach_streams(keep=(to_read, from_write, *keep))
-            _witness_signals(from_write)
+            _report_signals(from_write)
             record(to_read, from_write, self.program_pid)
         except BaseException as error:
             send(from_write, trouble=f"the recorder failed: {type(error).__name__}: {error}")
             raise
 
     def send_plan(self, plan: Mapping[str, object]) -> None:
-        """Tell the recorder what to do."""
+        """Send the plan to the recorder."""
         if self._to_recorder is not None:
             send(self._to_recorder, plan=plan)
 
     def trouble(self, sentence: str) -> None:
-        """Keep a sentence for the report."""
+        """Add a sentence to the report."""
         elapsed_s = time.monotonic() - self.started_s if self.started_s else 0.0
         self._troubles.append((elapsed_s, sentence))
 
     def wait(self, remote: RemoteRecorders | None = None) -> Outcome:
-        """Wait for the program's end, passing on every signal that came to us alone.
+        """Wait for the program's end, and pass on each signal that only this process received.
 
         Args:
-            remote: the recorders of the job's other nodes, looked after while they come up.
+            remote: the recorders of the job's other nodes, supervised until they have started.
         """
-        expected = _PASSED_ON | {signal.SIGCHLD}
+        handled = _PASSED_ON | {signal.SIGCHLD}
         while self._status is None:
-            if remote and remote.tend():
-                info = signal.sigtimedwait(expected, _TEND_S)
+            if remote and remote.supervise():
+                info = signal.sigtimedwait(handled, _SUPERVISE_S)
             else:
-                info = signal.sigwaitinfo(expected)
+                info = signal.sigwaitinfo(handled)
             if info is None:
                 continue
             if info.si_signo == signal.SIGCHLD:
                 self._reap()
             elif (
                 info.si_code == _SI_KERNEL and info.si_signo in _FROM_TERMINAL
-            ) or self._went_to_all(info.si_signo):
-                # The program has it already: the terminal or a kill of the whole group.
-                self._witnessed.pop(info.si_signo, None)
+            ) or self._reached_group(info.si_signo):
+                # The program has it too: the terminal or another process sent it to the group.
+                self._reported.pop(info.si_signo, None)
             else:
-                self._signal_program(info.si_signo)
+                # The program may have ended, or run as another user (sudo): the signal is lost.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(self.program_pid, info.si_signo)
         usage = self._usage
         code = os.waitstatus_to_exitcode(self._status)
         return Outcome(
@@ -269,12 +272,12 @@ class Supervisor:
     ) -> None:
         """Let the recorders take their last sample and seal; `on_wait` is called every 0.1 s.
 
-        A second Ctrl-C, or any deadly signal, ends the waiting; but a job that is cancelled hears
-        of it more than once, and what its tasks or its nodes share is finished first.
-        A recorder that goes on for other tasks of this node lets us go.
+        A second Ctrl-C, SIGTERM or SIGHUP ends the waiting. If tasks or nodes share a recorder,
+        some of these signals are ignored: a cancelled job gets them more than once. A recorder
+        that goes on for other tasks of this node releases this one.
 
         Args:
-            on_wait: called while there is nothing else to do.
+            on_wait: called again and again while the recorders seal.
             remote: the recorders of the job's other nodes.
         """
         elapsed_s = self._ended_s - self.started_s
@@ -287,12 +290,12 @@ class Supervisor:
         enough |= {signal.SIGINT} if not self._is_shared else set()
         deadline = time.monotonic() + _SEAL_WAIT_S
         while time.monotonic() < deadline:
-            self._hear()
-            if self._is_let_go and (remote is None or remote.is_over):
+            self._read_messages()
+            if self._is_released and (remote is None or remote.is_over):
                 return
             info = signal.sigtimedwait(
                 {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP},
-                _SHARED_WAIT_S if self._is_shared else 0.1,
+                _SHARED_WAIT_S if self._is_shared else _WAIT_S,
             )
             if info is None:
                 on_wait()
@@ -300,38 +303,38 @@ class Supervisor:
             if info is not None and info.si_signo in enough:
                 break
         if remote:
-            remote.give_up()
-        if not self._is_let_go and not self._is_shared:
+            remote.terminate()
+        if not self._is_released and not self._is_shared:
             os.kill(self._recorder, signal.SIGKILL)
-            self.trouble("the recorder did not finish in time and was ended")
-        self._hear()
+            self.trouble("the recorder did not finish in time and was killed")
+        self._read_messages()
 
     @property
-    def _is_let_go(self) -> bool:
-        """Whether the recorder has ended, or goes on without us."""
+    def _is_released(self) -> bool:
+        """Whether the recorder has ended, or goes on for other tasks."""
         return not self._recorder or self._recorder_status is not None or self._released
 
-    def _went_to_all(self, number: int) -> bool:
-        """Return whether the recorder got this signal too, which means that the program did."""
+    def _reached_group(self, number: int) -> bool:
+        """Return whether the recorder got this signal too. Then the program got it as well."""
         if self._from_recorder is None or self._recorder_status is not None:
             return False
-        deadline = time.monotonic() + _WITNESS_WAIT_S
+        deadline = time.monotonic() + _REPORT_WAIT_S
         while True:
             if self._is_pending_in_recorder(number):
-                # On a busy machine it has not come to say so; its word follows, and is owed.
-                self._owed[number] = self._owed.get(number, 0) + 1
+                # On a busy machine, the recorder has not yet reported it. The report will come.
+                self._expected[number] = self._expected.get(number, 0) + 1
                 return True
-            self._hear()
-            heard = self._witnessed.pop(number, None)
+            self._read_messages()
+            reported_s = self._reported.pop(number, None)
             now = time.monotonic()
-            if heard is not None and now - heard < _WITNESS_VALID_S:
+            if reported_s is not None and now - reported_s < _REPORT_VALID_S:
                 return True
             if now >= deadline or self._from_recorder.closed:
                 return False
             self._from_recorder.wait(deadline - now)
 
     def _is_pending_in_recorder(self, number: int) -> bool:
-        """Return whether a signal waits for the recorder, which blocks and collects them all."""
+        """Return whether a signal is pending in the recorder, which blocks all signals."""
         try:
             with open(f"/proc/{self._recorder}/status", "rb") as file:  # noqa: PTH123 - loads late
                 pending = next(line for line in file if line.startswith(b"ShdPnd:"))
@@ -339,26 +342,21 @@ class Supervisor:
             return False
         return bool(int(pending.split()[1], 16) >> (number - 1) & 1)
 
-    def _hear(self) -> None:
+    def _read_messages(self) -> None:
         if self._from_recorder is None:
             return
         for message in self._from_recorder.messages():
             if "signal" in message:
                 number = message["signal"]
-                if self._owed.get(number):
-                    self._owed[number] -= 1
+                if self._expected.get(number):
+                    self._expected[number] -= 1
                 else:
-                    self._witnessed[number] = time.monotonic()
+                    self._reported[number] = time.monotonic()
             elif "released" in message:
                 self._released = True
             elif "trouble" in message:
                 elapsed = message.get("elapsed_s", time.monotonic() - self.started_s)
                 self._troubles.append((elapsed, message["trouble"]))
-
-    def _signal_program(self, number: int) -> None:
-        # It may be gone, or have become another user (sudo): as without us, the signal is lost.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(self.program_pid, number)
 
     def _reap(self) -> None:
         """Collect every child that changed: the program, the recorder, adopted orphans."""
@@ -374,31 +372,31 @@ class Supervisor:
                     self._status, self._usage = status, usage
                     self._ended_s = time.monotonic()
                 elif _has_terminal():
-                    # Stop as well, so that the shell sees its job as stopped. SIGCONT to
-                    # the job then wakes both. Without job control nobody would send us one.
+                    # Stop too, so that the shell sees its job as stopped. Later, SIGCONT to the
+                    # job wakes both. Without job control, this process would never get SIGCONT.
                     os.kill(os.getpid(), signal.SIGSTOP)
             elif pid == self._recorder and not os.WIFSTOPPED(status):
                 self._recorder_status = status
                 if os.WIFSIGNALED(status):
                     name = signal.Signals(os.WTERMSIG(status)).name
-                    self.trouble(f"the recorder was ended by {name}; rows after that are missing")
-            elif self._passed_on and pid == self._passed_on.pid:
-                self._passed_on.has_ended = not os.WIFSTOPPED(status)
+                    self.trouble(f"the recorder was killed by {name}; later rows are missing")
+            elif self._capture and pid == self._capture.pid:
+                self._capture.has_ended = not os.WIFSTOPPED(status)
 
 
-def _witness_signals(back: int) -> None:
-    """In the recorder: tell the supervisor of each signal that comes, without dying of it."""
+def _report_signals(back: int) -> None:
+    """In the recorder: report each signal to the supervisor, and do not end."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, []) - {signal.SIGCHLD}
 
     def listen() -> None:
         while True:
             send(back, signal=signal.sigwaitinfo(blocked).si_signo)
 
-    threading.Thread(target=listen, name="witness", daemon=True).start()
+    threading.Thread(target=listen, name="signals", daemon=True).start()
 
 
 def _has_terminal() -> bool:
-    """Return whether there is a controlling terminal, and with it a shell that watches its jobs."""
+    """Return whether there is a controlling terminal, and so a shell with job control."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

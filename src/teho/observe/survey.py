@@ -1,7 +1,7 @@
-"""Ask this machine once for everything that the recorder would ask it.
+"""Reads once all metrics of this machine that a recorder would read.
 
-Each vendor is asked in a process of its own, all at the same time: a driver that hangs is a
-line of the answer, and what the others say is there all the same.
+Each vendor's driver is asked in a separate process, all at the same time. If one driver hangs, the
+survey says so and has the answers of the others.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from teho.version import __version__
 __all__ = ["take_survey"]
 
 _DEADLINE_S = 30.0
-"""A driver without persistence mode wakes every GPU first, which takes it seconds for each."""
+"""Without persistence mode, a driver first wakes all GPUs. This takes seconds for each GPU."""
 _PAUSE_S = 0.25
-"""Between two looks: GPM needs 0.1 s for a figure."""
-_LOOKS = 13
-"""What is slow to read comes with every tenth sample; 3 s in all."""
-_TO_COME = Missing(Reason.UNRECORDED, f"no figure came within {_PAUSE_S * (_LOOKS - 1):.0f} s")
+"""Time between two samples: GPM needs 0.1 s for a figure."""
+_SAMPLES = 13
+"""Metrics that are slow to read come with every tenth sample; 3 s in all."""
+_NO_FIGURE = Missing(Reason.UNRECORDED, f"no figure came within {_PAUSE_S * (_SAMPLES - 1):.0f} s")
 
-_SAID_BY = ("CUDA_DEVICE_ORDER", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "GPU_DEVICE_ORDINAL")
+_VARIABLES = ("CUDA_DEVICE_ORDER", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "GPU_DEVICE_ORDINAL")
 
 
 def take_survey(
@@ -50,12 +50,12 @@ def take_survey(
     *,
     signals: bool = True,
 ) -> Survey:
-    """Ask the host and every vendor's GPUs, and return what they said within the time.
+    """Read the host and the GPUs of all vendors, and return the answers.
 
     Args:
-        environment: that of a program which would be recorded.
-        root: a folder that holds `sys` and `proc`; `/` but in tests.
-        deadline_s: when a driver counts as hung.
+        environment: the environment of a program.
+        root: a folder with `sys` and `proc`; `/` except in tests.
+        deadline_s: time after which a driver counts as hung.
         signals: whether figures are read too, which takes up to 3 s.
     """
     environment = {name: readable(value) for name, value in environment.items()}
@@ -65,12 +65,14 @@ def take_survey(
     }
     if signals:
         asked["node"] = partial(_ask_node, environment, root, cores)
-    begun = {of: IsolatedCall(_driver(of), answering(ask), deadline_s) for of, ask in asked.items()}
-    answers = {of: _answers(of, call) for of, call in begun.items()}
+    calls = {
+        name: IsolatedCall(_driver(name), answering(ask), deadline_s) for name, ask in asked.items()
+    }
+    answers = {name: _answers(name, call) for name, call in calls.items()}
     facts = describe_host(root)
     allocation = read_allocation(environment, frozenset(cores), None, facts.memory_bytes)
-    named = (*visible_variables(), *_SAID_BY)
-    said_by = {name: environment[name] for name in named if name in environment}
+    names = (*visible_variables(), *_VARIABLES)
+    visible = {name: masked_text(environment[name]) for name in names if name in environment}
     return Survey(
         at=datetime.now(timezone.utc),
         host=os.uname().nodename,
@@ -80,27 +82,27 @@ def take_survey(
         core_count_node=facts.core_count,
         memory_node_bytes=facts.memory_bytes,
         cpu_model=facts.cpu_model,
-        visible={name: masked_text(value) for name, value in said_by.items()},
+        visible=visible,
         system=_system(environment, root),
         node=answers.get("node", Answers(of="node")),
         gpus=tuple(answers[vendor] for vendor in VENDORS),
     )
 
 
-def _answers(of: str, call: IsolatedCall) -> Answers:
+def _answers(name: str, call: IsolatedCall) -> Answers:
     found = call.answer(Answers)
     if isinstance(found, Answers):
         return found
     return Answers(
-        of=of,
+        of=name,
         state="failed",
         why=found.why,
-        next_step="report it to the administrator; `dmesg` may show what the driver complains of",
+        next_step="report this to the administrator; `dmesg` may show the driver's error",
     )
 
 
-def _driver(of: str) -> str:
-    return "the kernel" if of == "node" else f"the {of.upper()} driver"
+def _driver(name: str) -> str:
+    return "the kernel" if name == "node" else f"the {name.upper()} driver"
 
 
 def _ask_node(environment: Mapping[str, str], root: Path, cores: tuple[int, ...]) -> Answers:
@@ -137,9 +139,9 @@ def _ask_gpus(vendor: str, environment: Mapping[str, str], root: Path, *, signal
 
 
 def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]:
-    """Read until every metric has had its say; the newest word of each counts.
+    """Read until every metric has a value; the newest one counts.
 
-    Metrics of a program's own processes are left out: there is no program.
+    Metrics of a program's processes are left out, because no program runs.
     """
     asked_for = [
         metric.name
@@ -148,15 +150,15 @@ def _signals(source: DeviceSource, scope: Scope) -> dict[str, dict[str, Signal]]
     ]
     ids = [device.id for device in source.devices] or ["node"]
     newest: Readings = {id_: {} for id_ in ids}
-    for look in range(_LOOKS):
-        if look:
+    for sample in range(_SAMPLES):
+        if sample:
             time.sleep(_PAUSE_S)
         for id_, values in source.read(frozenset(), ends=True).items():
             newest[id_].update(values)
-        if look and all(name in newest[id_] for id_ in ids for name in asked_for):
+        if sample and all(name in newest[id_] for id_ in ids for name in asked_for):
             break
     return {
-        id_: {name: _signal(newest[id_].get(name, _TO_COME)) for name in asked_for} for id_ in ids
+        id_: {name: _signal(newest[id_].get(name, _NO_FIGURE)) for name in asked_for} for id_ in ids
     }
 
 
@@ -174,7 +176,7 @@ def _system(environment: Mapping[str, str], root: Path) -> dict[str, str]:
     system = {
         "kernel": os.uname().release,
         "system": _distribution(root),
-        "cgroup": f"version {cgroup.version}" if cgroup.version else "none to be seen",
+        "cgroup": f"version {cgroup.version}" if cgroup.version else "not visible",
         "container": container_of(environment, root),
         "Python": platform.python_version(),
         "Teho": __version__,

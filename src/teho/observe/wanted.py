@@ -1,4 +1,4 @@
-"""What a user wants to be recorded."""
+"""What the user wants to record."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ __all__ = ["Wanted"]
 
 
 class Wanted(NamedTuple):
-    """What is to be recorded, and how."""
+    """What to record, and how."""
 
     settings: Settings
     command: tuple[str, ...]
-    """As typed."""
+    """As the user typed it."""
     name: str
-    """What the user calls the run; may be empty."""
+    """The user's name for the run; may be empty."""
     tags: dict[str, str]
     period_s: float
     """Time between two samples."""
     spool: str = ""
-    """Folder in which the probes of the program write; empty: none are let in."""
+    """Folder in which the probes of the program write; empty: without probes."""
 
     @property
     def home(self) -> Path:
         """The directory of all recordings.
 
         Raises:
-            InputError: there is none.
+            InputError: the setting is not a usable directory.
         """
         return self.settings.home_directory

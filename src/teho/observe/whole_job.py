@@ -1,7 +1,7 @@
-"""A job that is recorded as a whole: by the `teho run` in its script, or from outside.
+"""Records a whole job: by the `teho run` in its script, or from outside.
 
-Its processes are counted on all of its nodes, whichever step has started them: those of the
-batch script's own node by the recorder beside the program, those of the others by a remote.
+The processes of all its steps are counted, on all nodes. On the node of the batch script, the
+recorder of `teho run` counts them. Each other node has a remote recorder.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from teho.observe.wanted import Wanted
 from teho.schedulers.slurm.overlap import RunningJob, step_beside
 from teho.store.layout import create_run_directory, safe_name
 
-__all__ = ["begin_job", "start_remote_recorders"]
+__all__ = ["begin_job", "start_remote_recorders", "step_of_job"]
 
-# What a step is told of itself alone, and the batch script of the job.
-_OF_THE_JOB = (
+# In a step, some of these variables describe the step. In the batch script, they describe the job.
+_JOB_VARIABLES = (
     "SLURM_ARRAY_JOB_ID",
     "SLURM_ARRAY_TASK_ID",
     "SLURM_CLUSTER_NAME",
@@ -39,20 +39,22 @@ _OF_THE_JOB = (
 def begin_job(
     wanted: Wanted, started_s: float, job: RunningJob, *, mark: str, teho: Sequence[str]
 ) -> tuple[Recording, RemoteRecorders | None]:
-    """Create the directory of a run, write down what runs, and have the other nodes recorded.
+    """Create the directory of a run, write its description, and start the remote recorders.
 
     Args:
         wanted: what is to be recorded.
         started_s: monotonic time of the program's start.
-        job: whose script this is.
-        mark: by which the program's processes are known.
-        teho: the command that starts this very Teho.
+        job: the job of this script.
+        mark: identifies the program's processes, see `JobProcesses`.
+        teho: the command that starts this installation of Teho.
 
     Raises:
         OSError: it cannot be written.
     """
     run = describe(wanted, started_s)
-    run = msgspec.structs.replace(run, step=_step(job, run.id))
+    if job.others:
+        step = step_of_job(job, run.id, job.host or job.hosts[0])
+        run = msgspec.structs.replace(run, step=step)
     directory = create_run_directory(wanted.home, run.id, msgspec.json.encode(run)).absolute()
     plan = RecordingPlan(
         directory=str(directory),
@@ -66,24 +68,22 @@ def begin_job(
         mark=mark,
         spool=wanted.spool,
     )
-    told = {name: os.environ[name] for name in _OF_THE_JOB if name in os.environ}
+    variables = {name: os.environ[name] for name in _JOB_VARIABLES if name in os.environ}
     remote = None
     if job.others:
         remote = start_remote_recorders(
-            job, job.others, wanted.home, run, plan, teho=teho, told=told
+            job, job.others, wanted.home, run, plan, teho=teho, variables=variables
         )
         plan = msgspec.structs.replace(plan, apart=(remote.pid,) if remote.pid else ())
     return Recording(directory, run, plan if job.host else None, began=True), remote
 
 
-def _step(job: RunningJob, run_id: str) -> Step | None:
-    """Return what stands for a job of several nodes; None for one that is all here."""
-    if not job.others:
-        return None
+def step_of_job(job: RunningJob, run_id: str, began_on: str) -> Step:
+    """Return the step that represents a whole job, whose recording begins on a node."""
     return Step(
         key=f"{job.key}-{run_id}",
         started_by="Slurm",
-        began_on=safe_name(job.host or job.hosts[0]),
+        began_on=safe_name(began_on),
         task_count=1,
         node_count=len(job.hosts),
         hosts=job.hosts,
@@ -98,20 +98,22 @@ def start_remote_recorders(
     plan: RecordingPlan,
     *,
     teho: Sequence[str],
-    told: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> RemoteRecorders:
     """Start recorders on some nodes of a job.
 
     Args:
         job: the job.
-        hosts: which of its nodes.
+        hosts: the nodes.
         home: the directory of all recordings.
-        run: its description.
-        plan: as far as it is the same for all nodes.
-        teho: the command that starts this very Teho.
-        told: variables of the job's script.
+        run: the description of the run.
+        plan: the plan; each node adds its own fields.
+        teho: the command that starts this installation of Teho.
+        variables: environment of the job's script that steps do not have.
     """
-    orders = Orders(plan=plan, description=run, home=str(home.absolute()), environment=dict(told))
+    orders = Orders(
+        plan=plan, description=run, home=str(home.absolute()), environment=dict(variables)
+    )
     words, environment = [*teho, "record-node"], {**os.environ, RECORDER: job.number}
     return RemoteRecorders(
         lambda some: step_beside(job.number, some, words, environment),

@@ -1,1 +1,1 @@
-"""What goes into the user's Python programs: `inject/` is on their path, and knows no Teho."""
+"""The code inside the user's Python programs: `inject/` is on their path, and does not use Teho."""

@@ -1,4 +1,4 @@
-"""Working on one column of rows: bounds, means, and looking at floats in place."""
+"""Works on one column of rows: bounds, means, and reading floats without a copy."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["bounds_of", "column_of", "element_means", "floats"]
 
 
 def bounds_of(values: pa.Array) -> Callable[[slice], tuple[float | None, float | None]]:
-    """Return a function from a device's rows to the least and the most of their values.
+    """Return a function that gives the minimum and the maximum of a device's rows.
 
-    The bits of 32-bit floats that have no sign sort as whole numbers do, and Arrow compares
-    those eight times faster.
+    The bits of 32-bit floats without a sign have the same order as whole numbers. Arrow compares
+    whole numbers eight times faster.
     """
     if pa.types.is_float32(values.type):
         bits = values.view(pa.int32())
@@ -40,11 +40,11 @@ def bounds_of(values: pa.Array) -> Callable[[slice], tuple[float | None, float |
 
 _FLOATS, _WHOLES = struct.Struct("ff"), struct.Struct("ii")
 _INFINITY_BITS = 0x7F800000
-"""Those of a 32-bit infinity; what is not a number comes after it."""
+"""The bits of a 32-bit infinity; NaN values have higher bits."""
 
 
 def floats(values: pa.Array) -> memoryview[float]:
-    """Look at an array of 64-bit floats in place: plain Python reads and bisects it."""
+    """Return a view of an array of 64-bit floats, which plain Python can read and bisect."""
     return memoryview(values.buffers()[1]).cast("d")[values.offset : values.offset + len(values)]
 
 
@@ -55,14 +55,14 @@ def column_of(table: pa.Table, name: str) -> pa.Array:
 
 
 def element_means(lists: pa.Array, weights_of_rows: pa.Array) -> tuple[float, ...]:
-    """Return the mean of each place in lists of one or more lengths, weighted by row.
+    """Return the mean of each position in lists of one or more lengths, weighted by row.
 
     Args:
-        lists: numbers by place, none null; a longer list has places that others lack.
+        lists: numbers by position, without nulls; the lengths may differ.
         weights_of_rows: one for each list.
 
     Returns:
-        The means (longest length,); empty if a place has no weight at all.
+        The means (longest length,); empty if a position has no weight.
     """
     lengths = pc.list_value_length(lists)
     counts = sorted(pc.unique(lengths).to_pylist())

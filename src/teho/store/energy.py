@@ -1,9 +1,9 @@
-"""What `teho energy --save` keeps: where the counter of each GPU stood, and when.
+"""The files of `teho energy --save`: the value of each GPU's energy counter, and its time.
 
-    TEHO_HOME/energy/NODE/DEVICE.json     replaced atomically, the newest one counts
+    TEHO_HOME/energy/NODE/DEVICE.json     replaced atomically; the newest value counts
 
-A file for each GPU: tasks of one node that see a GPU each, and a script that sees them all, write
-and read the same ones.
+Each GPU has one file. Some tasks see one GPU, and a script may see all GPUs of the node. All of
+them use the same files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from teho.store.layout import replace_file, safe_name
 
 __all__ = ["SavedCounter", "load_counter", "save_counter"]
 
-_SAVE_AGAIN = "`teho energy --save` before what is to be measured"
+_SAVE_AGAIN = "run `teho energy --save` before the part to measure"
 
 
 class SavedCounter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a GPU's counter stood."""
+    """A value of a GPU's energy counter."""
 
     boot: str
     """The kernel's id of the node's boot."""
@@ -33,10 +33,10 @@ class SavedCounter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def save_counter(home: Path, node: str, device: str, saved: SavedCounter) -> None:
-    """Keep where a GPU's counter stands, in place of what was kept before.
+    """Save the value of a GPU's counter, and replace an older one.
 
     Raises:
-        OSError: it cannot be written; the older one stays.
+        OSError: it cannot be written; the older value is kept.
     """
     path = _path(home, node, device)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -44,24 +44,24 @@ def save_counter(home: Path, node: str, device: str, saved: SavedCounter) -> Non
 
 
 def load_counter(home: Path, node: str, device: str, now: SavedCounter) -> SavedCounter:
-    """Return where a GPU's counter stood when it was saved.
+    """Return the saved value of a GPU's counter.
 
     Args:
         home: the directory of all recordings.
         node: the node's name.
         device: the GPU's id.
-        now: where it stands now; what was saved in another job or boot is refused.
+        now: the present value; a value of another job or another boot is refused.
 
     Raises:
-        InputError: nothing was saved, or in another job, or before the node was restarted.
-        DamagedError: the file is not what was written.
+        InputError: no value was saved, or in another job, or before the node was restarted.
+        DamagedError: the file is damaged.
     """
     path = _path(home, node, device)
     try:
         saved = msgspec.json.decode(path.read_bytes(), type=SavedCounter)
     except FileNotFoundError:
         raise InputError(
-            f"nothing was saved for {device} on {node}", next_step=_SAVE_AGAIN
+            f"no energy was saved for {device} on {node}", next_step=_SAVE_AGAIN
         ) from None
     except (OSError, msgspec.DecodeError) as error:
         raise DamagedError(
@@ -70,11 +70,11 @@ def load_counter(home: Path, node: str, device: str, now: SavedCounter) -> Saved
     if saved.boot != now.boot:
         found = f"{node} was restarted since the energy of {device} was saved"
     elif saved.job != now.job:
-        found = (
-            f"the energy of {device} was saved {_words(saved.job)}, and this is {_this(now.job)}"
-        )
+        where = f"in job {saved.job}" if saved.job else "outside of a job"
+        here = f"job {now.job}" if now.job else "not a job"
+        found = f"the energy of {device} was saved {where}, but this is {here}"
     elif saved.at_s > now.at_s:
-        found = f"{path}: saved {saved.at_s - now.at_s:.0f} s from now"
+        found = f"{path}: its time is {saved.at_s - now.at_s:.0f} s in the future"
     else:
         return saved
     raise InputError(found, next_step=_SAVE_AGAIN)
@@ -82,11 +82,3 @@ def load_counter(home: Path, node: str, device: str, now: SavedCounter) -> Saved
 
 def _path(home: Path, node: str, device: str) -> Path:
     return home / "energy" / (safe_name(node) or "node") / f"{safe_name(device)}.json"
-
-
-def _words(job: str) -> str:
-    return f"in job {job}" if job else "outside of a job"
-
-
-def _this(job: str) -> str:
-    return f"job {job}" if job else "no job"

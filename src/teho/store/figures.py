@@ -16,15 +16,15 @@ __all__ = ["core_means", "lowest_unused_w", "stats_of"]
 
 
 _BUSY_PERCENT = 1.0
-"""The least that a driver tells of work, which it gives in whole percent."""
+"""The lowest utilisation above zero: drivers report whole percent."""
 
 
 def stats_of(table: pa.Table, places: Mapping[str, slice], name: str) -> dict[str, Stat]:
-    """Return a gauge's figures, for the devices that have any.
+    """Return a gauge's figures for each device that has values.
 
     Args:
-        table: rows, device by device; with `span_s`, and the gauge's largest sub-samples if known.
-        places: where each device's rows lie.
+        table: rows, ordered by device; with `span_s`, and the gauge's maxima if known.
+        places: the rows of each device.
         name: the gauge.
     """
     column = column_of(table, name)
@@ -51,7 +51,7 @@ def stats_of(table: pa.Table, places: Mapping[str, slice], name: str) -> dict[st
             high = high if sampled is None else max(high, sampled)
         total, square, weight = (pc.sum(sums[place]).as_py() for sums in (weighted, squares, span))
         if weight <= 0:
-            # Only one instant was seen, as in a run shorter than a sample.
+            # There is only one sample, as in a run shorter than the sampling period.
             figures[device] = Stat(high, 0.0, high, low, 0.0)
             continue
         mean = total / weight
@@ -61,18 +61,18 @@ def stats_of(table: pa.Table, places: Mapping[str, slice], name: str) -> dict[st
 
 
 def lowest_unused_w(table: pa.Table, places: Mapping[str, slice]) -> dict[str, float]:
-    """Return the least power of each device while nothing held it or ran on it, where known."""
+    """Return the lowest power of each device while no process used it, if known."""
     names = ("gpu_power_w", "gpu_job_processes")
     if not set(names) <= set(table.column_names):
         return {}
     power, users = (column_of(table, name) for name in names)
-    # The mean of many samples may be rounded to 0, their maximum is not.
+    # The mean of many samples may be rounded to 0; their maximum is not.
     most = max_column("gpu_job_processes")
     if most in table.column_names:
         users = pc.coalesce(column_of(table, most), users)
     unused = pc.fill_null(pc.equal(users, 0), False)
     if "gpu_busy_percent" in table.column_names:
-        # The job's processes may be hidden in a container, and others may be at work.
+        # Processes in a container may be hidden, and processes of other jobs may use the GPU.
         busy = pc.greater_equal(column_of(table, "gpu_busy_percent"), _BUSY_PERCENT)
         unused = pc.and_not(unused, pc.fill_null(busy, False))
     bounds = bounds_of(pc.if_else(unused, power, None))
@@ -81,7 +81,7 @@ def lowest_unused_w(table: pa.Table, places: Mapping[str, slice]) -> dict[str, f
 
 
 def core_means(table: pa.Table) -> tuple[float, ...]:
-    """Return each core's mean share of time at work in %; empty if that was not recorded."""
+    """Return each core's mean utilisation in %; empty if that was not recorded."""
     if "core_busy_percent" not in table.column_names:
         return ()
     lists = column_of(table, "core_busy_percent")
@@ -89,5 +89,5 @@ def core_means(table: pa.Table) -> tuple[float, ...]:
     if lists.null_count:
         known = pc.is_valid(lists)
         spans, lists = spans.filter(known), lists.filter(known)
-    # Cores of tasks that came late are at the lists' end, and lack in those before.
+    # The cores of late tasks are at the end of the lists. Earlier lists are shorter.
     return element_means(lists, spans)

@@ -1,7 +1,7 @@
-"""Finding runs: by id, beginning of an id, name or directory; and listing them.
+"""Finds runs by id, beginning of an id, name or directory, and lists them.
 
-The list is cached in SQLite in the user's cache folder. The cache holds nothing
-that the recordings do not: it is thrown away and made again whenever it does not fit.
+The list is cached in SQLite in the user's cache folder. The cache has only data that the
+recordings have too. If it is damaged, it is deleted and made again.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from teho.config.settings import expanded, in_utf8
 from teho.errors import InputError, RecordingError, RunNotFoundError
 from teho.model.job import Submission
-from teho.model.run import Run
+from teho.model.run import Node, Run
 from teho.store.layout import is_ours, run_file, runs_directory
 from teho.store.read import read_run
 
@@ -36,7 +37,7 @@ _LAYOUT = 1
 _CLOCKS_DIFFER = timedelta(minutes=2)
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]+")
 _JOB_ID = re.compile(r"\d{1,15}([_.]\d{1,9})?", re.ASCII)
-"""As schedulers write it: `4711`, a task of an array `4711_3` (Slurm) or `4711.3` (Grid Engine)."""
+"""`4711`, or an array's task: `4711_3` (Slurm) or `4711.3` (Grid Engine)."""
 _STAMP_LENGTH = len("20261120-101944")
 
 
@@ -48,7 +49,7 @@ def find_run(reference: str, home: Path) -> Path:
         home: the directory of all recordings.
 
     Raises:
-        RunNotFoundError: nothing fits, or more than one run does.
+        RunNotFoundError: no run matches, or more than one does.
     """
     if reference in {".", ".."} or ("/" in reference and os.path.lexists(reference)):
         return _directory_of_run(Path(reference))
@@ -62,12 +63,12 @@ def find_run(reference: str, home: Path) -> Path:
         return _newest(runs, ids)
     if reference in ids:
         return runs / reference
-    if _JOB_ID.fullmatch(reference) and (of_job := runs_of_job_id(home, reference)):
-        return of_job[-1]
+    if _JOB_ID.fullmatch(reference) and (job_runs := runs_of_job_id(home, reference)):
+        return job_runs[-1]
     fitting = [run_id for run_id in ids if run_id.startswith(reference)]
     if len(fitting) != 1:
         named = [path.name for path, run in list_runs(home) if run and run.name == reference]
-        # The newest of a name is what one means by it: names are given to repeat.
+        # A name may be used for many runs; it means the newest of them.
         fitting = named[-1:] or fitting
     if len(fitting) == 1:
         return runs / fitting[0]
@@ -76,17 +77,19 @@ def find_run(reference: str, home: Path) -> Path:
     if fitting:
         shown = ", ".join(fitting[:4]) + (", …" if len(fitting) > 4 else "")
         raise RunNotFoundError(
-            f"{len(fitting)} runs begin with {reference!r}: {shown}", "one", "type more of its id"
+            f"{len(fitting)} runs begin with {reference!r}: {shown}",
+            "a beginning that only one id has",
+            "type more of the id",
         )
     raise RunNotFoundError(
         f"no run {reference!r} in {runs}",
         "an id or the beginning of one, a job's id, a name, `last`, or a run's directory",
-        "`teho list` shows the runs there are",
+        "`teho list` shows all runs",
     )
 
 
 def _newest(runs: Path, ids: list[str]) -> Path:
-    """Return the run that began last; ids tell it to the second."""
+    """Return the run that began last. Ids contain the time only to the second."""
     second = ids[-1][:_STAMP_LENGTH]
     rivals = [runs / run_id for run_id in ids if run_id.startswith(second)]
     if len(rivals) == 1:
@@ -97,27 +100,23 @@ def _newest(runs: Path, ids: list[str]) -> Path:
 
 def _directory_of_run(path: Path) -> Path:
     try:
-        return _checked_directory(path)
+        if not path.is_dir():
+            raise RunNotFoundError(
+                f"{path}: no such directory", "a run's directory", "`teho list` shows all runs"
+            )
+        if not run_file(path).exists():
+            raise RunNotFoundError(
+                f"{path}: not a run, it has no run.json",
+                "a directory that `teho run` wrote",
+                "`teho show RUN --path` prints the directory of a run",
+            )
+        return in_utf8(path.resolve())
     except OSError as error:
         raise RunNotFoundError(
             f"{path}: {error.strerror}",
             "a run's directory that you can read",
-            "ask its owner to share it",
+            "ask its owner for access",
         ) from error
-
-
-def _checked_directory(path: Path) -> Path:
-    if not path.is_dir():
-        raise RunNotFoundError(
-            f"{path}: no such directory", "a run's directory", "`teho list` shows the runs"
-        )
-    if not run_file(path).exists():
-        raise RunNotFoundError(
-            f"{path}: not a run, it holds no run.json",
-            "a directory that `teho run` wrote",
-            "`teho show RUN --path` prints where a run lies",
-        )
-    return in_utf8(path.resolve())
 
 
 def _ids(runs: Path) -> list[str]:
@@ -128,7 +127,9 @@ def _ids(runs: Path) -> list[str]:
         return []
     except OSError as error:
         raise RunNotFoundError(
-            f"{runs}: {error.strerror}", "a directory that you can read", "set TEHO_HOME"
+            f"{runs}: {error.strerror}",
+            "a directory that you can read",
+            "set TEHO_HOME to such a directory",
         ) from error
 
 
@@ -140,7 +141,7 @@ def list_runs(home: Path) -> list[tuple[Path, Run | None]]:
 def newest_runs(home: Path) -> Iterator[tuple[Path, Run | None]]:
     """Yield every run's directory and description, newest first; None if it is damaged.
 
-    Who needs only some of them stops: of 10,000 runs, only those are read.
+    Only the runs that the caller takes are read.
     """
     runs = runs_directory(home)
     ids = _ids(runs)
@@ -168,39 +169,37 @@ def newest_runs(home: Path) -> Iterator[tuple[Path, Run | None]]:
 def runs_of_job(home: Path, submission: Submission) -> list[Path]:
     """Return the directories of the runs that were recorded in a job, oldest first.
 
-    The runs of all tasks of an array are its own. A scheduler's numbers come again one day:
-    what began before the job was submitted is another's.
+    An array has the runs of all its tasks. Schedulers use their numbers again after some years,
+    so a run that began before the job was submitted belongs to another job.
     """
     since = submission.submitted_at - _CLOCKS_DIFFER
-    return [
-        path
-        for path, run in list_runs(home)
-        if run and run.started_at >= since and _is_of(run, submission)
-    ]
+
+    def is_of_job(run: Run) -> bool:
+        return run.started_at >= since and any(
+            node.allocation.scheduler == submission.scheduler
+            and submission.number == _job_ids(node)[-1]
+            for node in run.nodes
+        )
+
+    return [path for path, run in list_runs(home) if run and is_of_job(run)]
 
 
 def runs_of_job_id(home: Path, job_id: str) -> list[Path]:
     """Return the directories of the runs that were recorded in a job, oldest first.
 
-    The number of an array stands for all of its tasks.
+    The number of an array means all its tasks.
     """
     return [
         path
         for path, run in list_runs(home)
-        if run and any(_has_id(node.allocation.job_id or "", job_id) for node in run.nodes)
+        if run and any(job_id in _job_ids(node) for node in run.nodes)
     ]
 
 
-def _has_id(known: str, wanted: str) -> bool:
-    return wanted in {known, re.split("[_.]", known)[0]}
-
-
-def _is_of(run: Run, submission: Submission) -> bool:
-    return any(
-        node.allocation.scheduler == submission.scheduler
-        and re.split("[_.]", node.allocation.job_id or "")[0] == submission.number
-        for node in run.nodes
-    )
+def _job_ids(node: Node) -> tuple[str, str]:
+    """Return the id of a node's job, and without the number of an array's task."""
+    job_id = node.allocation.job_id or ""
+    return job_id, re.split("[_.]", job_id)[0]
 
 
 def _description(directory: Path) -> Run | None:
@@ -226,7 +225,7 @@ class _Cache:
 
     @classmethod
     def open(cls, runs: Path) -> _Cache:
-        """Open the cache file, a new one if it is damaged, one in memory if there can be none."""
+        """Open the cache file; a new one if it is damaged, one in memory if that fails too."""
         cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         with contextlib.suppress(OSError, sqlite3.Error, InputError):
             path = expanded(cache_home) / "teho" / f"index-{_LAYOUT}.sqlite"
@@ -255,26 +254,23 @@ class _Cache:
         return cls(connection, str(runs))
 
     def ids(self) -> set[str]:
-        """Return the ids of this home that are known."""
-        try:
-            rows = self._connection.execute("select id from run where home = ?", (self._runs,))
-            return {run_id for (run_id,) in rows}
-        except sqlite3.Error:
-            return set()
+        """Return the cached ids of these runs."""
+        return {run_id for (run_id,) in self._rows("select id from run where home = ?")}
 
     def get(self, run_id: str) -> tuple[int, bytes] | None:
-        """Return the stamp and description of a run; None if it is not known."""
+        """Return the stamp and description of a run; None if it is not cached."""
+        query = "select stamp, description from run where home = ? and id = ?"
+        return next(iter(self._rows(query, run_id)), None)
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        """Return the answer to a query about these runs; empty if the cache fails."""
         try:
-            row: tuple[int, bytes] | None = self._connection.execute(
-                "select stamp, description from run where home = ? and id = ?",
-                (self._runs, run_id),
-            ).fetchone()
+            return self._connection.execute(query, (self._runs, *values)).fetchall()
         except sqlite3.Error:
-            return None
-        return row
+            return []
 
     def update(self, fresh: list[tuple[str, int, bytes]], gone: set[str]) -> None:
-        """Keep new descriptions and drop those of runs that are no more."""
+        """Save new descriptions, and delete the descriptions of deleted runs."""
         with contextlib.suppress(sqlite3.Error), self._connection:
             self._connection.executemany(
                 "insert or replace into run values (?, ?, ?, ?)",
@@ -291,19 +287,21 @@ class _Cache:
 
 
 def remove_run(directory: Path) -> None:
-    """Delete one recording, and nothing that Teho did not write.
+    """Delete one recording.
 
     Raises:
-        RecordingError: it cannot be deleted, or it holds files that are not Teho's.
+        RecordingError: it cannot be deleted, or it has files that Teho did not write.
     """
     try:
         strange = sorted(path.name for path in directory.iterdir() if not is_ours(path.name))
     except OSError as error:
-        raise RecordingError(f"{directory}: {error.strerror}", "a directory of your own") from error
+        raise RecordingError(
+            f"{directory}: {error.strerror}", "a directory that you own"
+        ) from error
     if strange:
         raise RecordingError(
-            f"{directory}: holds files that Teho did not write: {', '.join(strange[:3])}",
-            "only a recording",
+            f"{directory}: has files that Teho did not write: {', '.join(strange[:3])}",
+            "only the files of a recording",
             "move them away first",
         )
     import shutil
@@ -312,5 +310,5 @@ def remove_run(directory: Path) -> None:
         shutil.rmtree(directory)
     except OSError as error:
         raise RecordingError(
-            f"{error.filename}: {error.strerror}", "a directory of yours"
+            f"{error.filename}: {error.strerror}", "a directory that you own"
         ) from error

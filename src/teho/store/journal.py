@@ -1,7 +1,7 @@
-"""Writing a node's rows while the run goes on: an Arrow stream, packed as it grows.
+"""Writes a node's rows while the run goes on: an Arrow stream, packed when it is large.
 
-A process that dies at any moment leaves whole batches and at most one torn one
-behind them, which readers leave out.
+If the process is killed, the stream has complete batches and at most one incomplete batch at its
+end. Readers ignore the incomplete batch.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from teho.store.schema import ROW_SCHEMA
 __all__ = ["Journal", "Row"]
 
 Row = dict[str, Any]
-"""One row of `ROW_SCHEMA`; a column that is left out is null."""
+"""One row of `ROW_SCHEMA`; a missing column is null."""
 
 _COLUMNS = tuple((field.name, field.type) for field in ROW_SCHEMA)
-"""Asked of the schema once: each time it would make all of them again."""
+"""Read from the schema only once, because it makes new fields each time."""
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _ROTATE_BYTES = 2 * 1024**2
-# What waits for a full disk to have room again; older rows go first. 20,000 rows are
-# half an hour of an 8-GPU node, and some 20 MB of memory.
 _PENDING_ROWS = 20_000
+"""Rows kept in memory while the disk is full: half an hour of an 8-GPU node, about 20 MB. If there
+are more, the oldest are deleted."""
 
 
 class Journal:
     """The live rows of one node.
 
-    Nothing here raises for a disk that is full or gone: `problem` says what is
-    wrong, and rows wait in memory until they can be written.
+    A full or missing disk raises no exception. `problem` says what is wrong, and the rows stay in
+    memory until they can be written.
     """
 
     def __init__(self, run: Path, node: str) -> None:
-        """Prepare to write into a run's directory; the file is made with the first rows."""
+        """Prepare to write into a run's directory; the first rows create the file."""
         self.problem: str | None = None
-        """Why the last flush did not reach the disk; None when it did."""
+        """Why the last flush failed; None if it succeeded."""
         self.lost_rows = 0
-        """Rows given up because the disk stayed full for too long."""
+        """Rows deleted because the disk was full for too long."""
         self._run = run
         self._node = node
         self._number = 0
@@ -68,13 +68,13 @@ class Journal:
             self.lost_rows += surplus
 
     def flush(self) -> None:
-        """Write what waits, in one call to the kernel, and rotate a part that has grown large."""
+        """Write the pending rows with one system call, and rotate a part that is large."""
         if not self._pending:
             return
         try:
             self._write(_batch(self._pending).serialize().to_pybytes())
         except OSError as error:
-            self.problem = f"{error.strerror or error} ({self._path})"
+            self._failed(error)
             return
         self.problem = None
         self._pending.clear()
@@ -83,34 +83,37 @@ class Journal:
             self._rotate()
 
     def close(self) -> None:
-        """Flush, finish the stream and wait for what is being packed; safe to call twice."""
+        """Flush, finish the stream and wait until all parts are packed. May be called twice."""
         self.flush()
         self._end_part()
         for child in self._packing:
             child.join()
         self._packing = []
 
+    def _failed(self, error: OSError) -> None:
+        self.problem = f"{error.strerror or error} ({self._path})"
+
     def _end_part(self) -> None:
         if self._descriptor is not None:
             try:
                 os.write(self._descriptor, _END_OF_STREAM)
             except OSError as error:
-                self.problem = f"{error.strerror or error} ({self._path})"
+                self._failed(error)
             self._release()
 
     def _release(self) -> None:
-        """Close the file; network file systems tell of a full disk only now."""
+        """Close the file. Network file systems may report a full disk only here."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             try:
                 os.close(descriptor)
             except OSError as error:
-                self.problem = f"{error.strerror or error} ({self._path})"
+                self._failed(error)
 
     def _write(self, message: bytes) -> None:
-        """Append one whole message, or leave the file as it was."""
+        """Append one complete message, or leave the file as it was."""
         if self._descriptor is not None and not self._path.exists():
-            # Deleted under our feet: begin again, so that what comes next is kept.
+            # Another process deleted the file: create it again, so that later rows are kept.
             self._release()
         if self._descriptor is None:
             self._descriptor = open_private(self._path)
@@ -129,9 +132,9 @@ class Journal:
         self._size += written
 
     def _rotate(self) -> None:
-        """Go on with a new part, and have the old one packed.
+        """Begin a new part, and pack the old one in a child process.
 
-        Packing that fails costs room and nothing else: the stream stays, and sealing reads it.
+        If packing fails, the stream stays, which needs more disk space. Sealing can read it.
         """
         path = self._path
         self._end_part()
@@ -142,7 +145,7 @@ class Journal:
 
 @lru_cache(maxsize=32)
 def _nulls(count: int, type_: pa.DataType) -> pa.Array:
-    """Return a column without values; flushes mostly have the same number of rows."""
+    """Return a column of nulls. It is cached: most flushes have the same number of rows."""
     return pa.nulls(count, type=type_)
 
 

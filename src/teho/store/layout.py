@@ -1,15 +1,15 @@
-"""Where a recording's files lie, and how they come to be readable by their owner alone.
+"""The paths of a recording's files, and functions that create files only their owner can read.
 
     RUN/run.json               written by the supervisor of `teho run`
     RUN/nodes/NODE.json        written by that node's recorder
     RUN/live/NODE.0000.arrows  rows of the run while it goes on; NODE.0000.parquet once rotated
     RUN/samples/NODE.parquet   all rows of that node, once sealed
-    RUN/probe/NODE-PID-STAMP.jsonl  what the probe saw of a Python process
-    RUN/tasks/RANK.json        written at its end by the supervisor of each task of a step
-    RUN/stdout                 what the program printed at first, with `--keep-output`; of a step,
-                               rank 0 did
+    RUN/probe/NODE-PID-STAMP.jsonl  what the probe recorded of a Python process
+    RUN/tasks/RANK.json        written by the supervisor of each task of a step, at its end
+    RUN/stdout                 the first part of the program's output, with `--keep-output`; for a
+                               step, the output of rank 0
 
-Each file has exactly one writer, so nothing is ever locked.
+Each file has exactly one writer, so locks are not needed.
 """
 
 from __future__ import annotations
@@ -42,34 +42,34 @@ __all__ = [
 ]
 
 NODES, TASKS = "nodes", "tasks"
-"""Folders of a run that hold a description each of its nodes, and of its tasks."""
+"""Folders of a run with one description for each node, and for each task."""
 _LIVE, _SAMPLES, _PROBE, _RUN, _OUTPUT = "live", "samples", "probe", "run.json", "stdout"
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without the look-alikes i, l, o, 0, 1
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without i, l, o, 0, 1, which look alike
 
 
 def runs_directory(home: Path) -> Path:
-    """Return the directory that holds all runs."""
+    """Return the directory of all runs."""
     return home / "runs"
 
 
 def new_run_id(started_at: datetime, label: str) -> str:
-    """Make an id that sorts by time, tells what ran, and does not repeat."""
+    """Return a unique id that begins with the time and contains the label."""
     slug = safe_name(label)[:24].strip("-.") or "run"
     suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in os.urandom(4))
     return f"{started_at:%Y%m%d-%H%M%S}-{slug}-{suffix}"
 
 
 def safe_name(text: str) -> str:
-    """Return a text as a file name may hold it; may be empty."""
+    """Return a text with only the characters that file names may have; may be empty."""
     return _SAFE.sub("-", text).strip("-.")
 
 
 def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:
-    """Create the directory of a new run, closed to others, and return it.
+    """Create the directory of a new run, private to the user, and return it.
 
-    It appears under its name only when its `run.json` stands, so that a kill at any
-    moment leaves a whole run or none.
+    The directory gets its final name when `run.json` is complete. If the process is killed
+    before, readers do not see the run.
 
     Args:
         home: the directory of all recordings.
@@ -81,12 +81,11 @@ def create_run_directory(home: Path, run_id: str, description: bytes) -> Path:
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     runs_directory(home).mkdir(mode=0o700, exist_ok=True)
-    unborn = runs_directory(home) / f".{run_id}"
-    unborn.mkdir(mode=0o700)
-    for name in ("nodes", "live", "samples"):
-        (unborn / name).mkdir(mode=0o700)
-    replace_file(run_file(unborn), description)
-    return unborn.rename(runs_directory(home) / run_id)
+    temporary = runs_directory(home) / f".{run_id}"
+    for folder in (temporary, *(temporary / name for name in (NODES, _LIVE, _SAMPLES))):
+        folder.mkdir(mode=0o700)
+    replace_file(run_file(temporary), description)
+    return temporary.rename(runs_directory(home) / run_id)
 
 
 def run_file(run: Path) -> Path:
@@ -95,7 +94,7 @@ def run_file(run: Path) -> Path:
 
 
 def output_file(run: Path) -> Path:
-    """Return the path of what a program printed at first."""
+    """Return the path of the program's output."""
     return run / _OUTPUT
 
 
@@ -110,7 +109,7 @@ def sealed_file(run: Path, node: str) -> Path:
 
 
 def overview_file(run: Path, node: str) -> Path:
-    """Return the path of the overview of a node's sealed rows, where those are many."""
+    """Return the path of the overview of a node's sealed rows; only long runs have it."""
     return run / NODES / f"{node}.overview.arrow"
 
 
@@ -120,17 +119,17 @@ def task_file(run: Path, rank: int) -> Path:
 
 
 def probe_folder(run: Path) -> Path:
-    """Return the folder of what the probe saw in each process."""
+    """Return the folder of the probes' files, one for each process."""
     return run / _PROBE
 
 
 def live_file(run: Path, node: str, number: int) -> Path:
-    """Return the path of a node's live rows, which are a new file once they are many."""
+    """Return the path of one part of a node's live rows."""
     return run / _LIVE / f"{node}.{number:04d}.arrows"
 
 
 def live_parts(run: Path, node: str) -> list[Path]:
-    """Return a node's live parts, oldest first; a rotated part hides the stream it came from."""
+    """Return a node's live parts, oldest first. A packed part replaces its stream."""
     live = run / _LIVE
     parts: dict[str, Path] = {}
     for path in sorted(live.glob("*.arrows")) + sorted(live.glob("*.parquet")):
@@ -141,9 +140,9 @@ def live_parts(run: Path, node: str) -> list[Path]:
 
 
 def is_ours(name: str) -> bool:
-    """Return whether something in a run's directory is Teho's, from its name.
+    """Return whether Teho uses this name for a file or folder in a run's directory.
 
-    What a kill left of a file that was being replaced is so too.
+    The temporary files of `replace_file` are included: a killed process may leave one.
     """
     if name in {NODES, TASKS, _LIVE, _SAMPLES, _PROBE}:
         return True
@@ -161,7 +160,7 @@ def open_private(path: Path, *, exclusive: bool = False) -> int:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Replace a file as a whole: a reader sees the old content or the new, never a part.
+    """Replace a file atomically: a reader sees the complete old content or the complete new one.
 
     Raises:
         OSError: it cannot be written; the old content stays.

@@ -1,7 +1,7 @@
-"""A node's rows once more, few and with its figures: for the report of a run of many nodes.
+"""The overview of a node: few rows and all figures, for the report of a run of many nodes.
 
-Who looks at 64 nodes for three days wants 48 points of each curve, and would unpack four
-million rows for them. What is in here is worked out from those rows, when they are sealed.
+A report of 64 nodes over three days shows 48 points of each curve. Without overviews, it would
+unpack four million rows. The overview is computed from these rows when they are sealed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from teho.model.summary import Stat
 from teho.store.columns import column_of
 from teho.store.figures import core_means, lowest_unused_w, stats_of
 from teho.store.layout import overview_file, sealed_file
-from teho.store.read import NodeRows, placed, rows_of_node
+from teho.store.read import NodeRows, rows_of_node, with_places
 from teho.store.schema import KINDS, ROW_SCHEMA, max_column
 
 __all__ = ["OVERVIEW_ROWS", "Figures", "Overview", "overview_of", "read_overview"]
 
 OVERVIEW_ROWS = 512
-"""Of each device, at most."""
-_WORTH_IT = 2
-"""Times as many rows must there be for the overview to be worth its room."""
+"""Maximum for each device."""
+_LEAST_RATIO = 2
+"""The overview is written only if the node has this many times more rows."""
 
 _FIGURES = b"teho.figures"
-"""Under this key the file has its `Figures`, as JSON."""
+"""Key of the `Figures` in the file's metadata, as JSON."""
 _GAUGES = [metric for metric in METRICS if metric.kind == "gauge" and not metric.per_core]
 _COUNTERS = [metric.name for metric in METRICS if metric.kind == "counter"]
 _IN_FIGURES = {
@@ -41,30 +41,30 @@ _SCHEMA = pa.schema([field for field in ROW_SCHEMA if field.name not in _IN_FIGU
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What was worked out from all rows, and cannot be from fewer."""
+    """Figures that need all rows."""
 
     rows: dict[str, int]
-    """How many each device has in all."""
+    """The number of all rows of each device."""
     stats: dict[str, dict[str, Stat]]
     """By device and gauge."""
     core_means: tuple[float, ...] = ()
-    """Each core's mean share of time at work in %."""
+    """Each core's mean utilisation in %."""
     lowest_unused_w: dict[str, float] = {}
-    """The least power of each device while nothing held it or ran on it, where known."""
+    """The lowest power of each device while no process used it, if known."""
 
 
 class Overview(NamedTuple):
-    """What a report of many nodes reads of one of them."""
+    """The rows and figures of one node, for a report of many nodes."""
 
     rows: dict[str, NodeRows]
-    """By kind: of the host and of its GPUs, as far as there are any."""
+    """By kind: the host's, and the GPUs'; a kind without rows is missing."""
     figures: Figures
 
 
 def read_overview(run: Path, node: str, metrics: Sequence[Metric]) -> Overview | None:
-    """Read the overview of a node; None if there is none that reads.
+    """Read the overview of a node; None if there is none, or if it is damaged.
 
-    Its rows are without largest values and each core's share, which the figures have.
+    The maxima and the utilisation of each core are only in the figures, not in the rows.
     """
     if not sealed_file(run, node).exists():
         return None
@@ -80,11 +80,11 @@ def read_overview(run: Path, node: str, metrics: Sequence[Metric]) -> Overview |
             fields = [place for place, name in enumerate(_SCHEMA.names) if name in wanted]
             only = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
             read = pa.ipc.open_file(content, options=only).get_batch(batch)
-            found = placed(pa.Table.from_batches([read]))
+            found = with_places(pa.Table.from_batches([read]))
             if found:
                 rows[kind] = found
     except (OSError, pa.ArrowInvalid, KeyError, TypeError, msgspec.DecodeError):
-        return None  # all rows still do
+        return None  # the report then reads all rows
     return Overview(rows, figures)
 
 
@@ -93,19 +93,18 @@ def _has(figures: Figures, kind: str) -> bool:
 
 
 def overview_of(run: Path, node: str) -> bytes | None:
-    """Return the overview of a node whose rows are sealed; None if they are few already.
+    """Return the overview of a node with sealed rows; None if it has few rows.
 
-    Means and totals of its rows are true; between them nothing is lost but when exactly
-    something happened.
+    The means and totals of its rows are exact. Only the time resolution is lower.
 
     Returns:
-        An Arrow IPC file with one batch for each kind that has rows, in their order. Not Parquet:
-        a report reads some tens of these, and of columns so short Parquet is mostly descriptions
-        (5 to 10 ms a node, and 2).
+        An Arrow IPC file with one batch for each kind that has rows, in the order of `KINDS`. It
+        is not Parquet, because short columns of Parquet consist mostly of metadata. A report
+        reads dozens of these files: 2 ms a node, and 5 to 10 ms with Parquet.
     """
-    # All devices of a node get their rows together.
+    # All devices of a node have the same number of rows.
     host = rows_of_node(run, node, "node", ["elapsed_s"], [])
-    if host is None or host.table.num_rows < _WORTH_IT * OVERVIEW_ROWS:
+    if host is None or host.table.num_rows < _LEAST_RATIO * OVERVIEW_ROWS:
         return None
     found = Figures(rows={}, stats={})
     tables: list[pa.Table] = []
@@ -134,7 +133,7 @@ def overview_of(run: Path, node: str) -> bytes | None:
 
 
 def _thinned(rows: NodeRows) -> pa.Table:
-    """Merge the rows of each device that are in one slice of the node's time."""
+    """Merge the rows of each device that are in the same slice of the node's time."""
     table = rows.table
     span = pc.cast(column_of(table, "span_s"), pa.float64())
     elapsed_s = column_of(table, "elapsed_s")

@@ -1,7 +1,7 @@
-"""From streams to Parquet: a part that has grown large, and the whole recording at its end.
+"""Converts streams to Parquet: a large part during the run, and all rows at its end.
 
-Arrow's Parquet code and what it unpacks are 50 to 100 MB of memory, for half a second now
-and then. It runs in a child of the recorder, which gives all of it back.
+Arrow's Parquet code needs 50 to 100 MB of memory for half a second. It runs in a child of the
+recorder, so that the recorder stays small.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["pack_part", "seal"]
 
 
 def pack_part(path: Path) -> None:
-    """Turn a finished stream into a compact Parquet part beside it; the stream then goes.
+    """Convert a finished stream to a Parquet part in the same folder, and delete the stream.
 
     Raises:
         OSError: the part cannot be written; the stream stays.
-        DamagedError: the stream does not read.
+        DamagedError: the stream cannot be read.
     """
     _write_parquet(_rows_by_kind([path]), path.with_suffix(".parquet"))
     path.unlink(missing_ok=True)
@@ -36,17 +36,19 @@ def pack_part(path: Path) -> None:
 def seal(run: Path, node: str) -> bool:
     """Join a node's live parts into one Parquet file, sorted by device and time.
 
-    Returns whether there was anything to seal. The live parts go only after the
-    sealed file stands, so a kill in between loses nothing.
+    The live parts are deleted only when the sealed file is complete, so a kill loses no rows.
+
+    Returns:
+        Whether there were rows.
 
     Raises:
         OSError: the sealed file cannot be written; the live parts stay.
-        DamagedError: a part does not read.
+        DamagedError: a part cannot be read.
     """
     parts = live_parts(run, node)
     sealed = _write_parquet(_rows_by_kind(parts), sealed_file(run, node))
     if sealed:
-        # Without it reports of many nodes take longer, and say the same.
+        # Without an overview, a report of many nodes is the same but takes longer.
         with contextlib.suppress(OSError, DamagedError):
             _write_overview(run, node)
         for path in parts:
@@ -56,7 +58,7 @@ def seal(run: Path, node: str) -> bool:
 
 
 def _write_overview(run: Path, node: str) -> None:
-    # In the child alone: Arrow's functions are 9 MB that the recorder can do without.
+    # Imported only in the child: Arrow's functions need 9 MB of memory.
     from teho.store.overview import overview_of
 
     overview = overview_of(run, node)
@@ -65,18 +67,20 @@ def _write_overview(run: Path, node: str) -> None:
 
 
 def _rows_by_kind(parts: list[Path]) -> Iterator[pa.Table]:
-    """Yield the rows of each kind, one kind in memory at a time."""
+    """Yield the rows of each kind; only one kind is in memory at a time."""
     for kind in KINDS:
         tables = [read_part(path, kind=kind)[0] for path in parts]
         yield pa.concat_tables(tables) if tables else ROW_SCHEMA.empty_table()
 
 
 def _write_parquet(tables: Iterator[pa.Table], path: Path) -> bool:
-    """Write rows device by device, each in order of time: like beside like is small.
+    """Write rows ordered by device and time: similar neighbours compress well.
 
-    One row group for each kind, so that a reader of GPUs does not unpack the host's columns;
-    not one for each device, which would make short runs mostly footer. Returns whether there
-    was any row; without one, no file is written.
+    There is one row group for each kind, so that a reader of GPUs does not unpack the host's
+    columns. With one row group for each device, short runs would consist mostly of metadata.
+
+    Returns:
+        Whether there were rows. Without rows, no file is written.
     """
     import pyarrow.parquet as pq
 
@@ -111,7 +115,7 @@ _DICTIONARY_COLUMNS = [
     for field in ROW_SCHEMA
     if pa.types.is_string(field.type) or pa.types.is_float32(field.type)
 ]
-# Counters and time stamps grow steadily: their differences are small and alike.
+# Counters and time stamps increase evenly: their differences are small and similar.
 _ENCODINGS = {
     field.name: "DELTA_BINARY_PACKED"
     for field in ROW_SCHEMA

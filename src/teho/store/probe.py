@@ -1,4 +1,4 @@
-"""Reading what the probes of a run's Python processes said."""
+"""Reads what the probes of a run's Python processes wrote."""
 
 from __future__ import annotations
 
@@ -12,73 +12,57 @@ import msgspec
 from teho.config.privacy import masked_text
 from teho.model.watched import Frame, Loader, Progress, Raised, Seen, State, WatchedProcess
 from teho.store.layout import probe_folder
-from teho.store.stacks import (
-    Outside,
-    Slice,
-    before,
-    in_all,
-    in_parts,
-    independent_looks,
-    is_of_stacks,
-    lines_of,
-    read_stacks,
-)
+from teho.store.slices import Slice, before, in_parts, independent_looks, totals
+from teho.store.stacks import OutsideStacks, is_stack_file, lines_of, read_stacks
 
 __all__ = ["processes_in", "watched_processes"]
 
 _BUSY = 0.5
-"""A thread that uses less of a core's time than this waits more than it works."""
+"""A thread that uses less than this share of a core's time waits."""
 
 
 def watched_processes(run: Path, problems: list[str]) -> list[WatchedProcess]:
-    """Return the Python processes of a run, in the order of their beginning.
+    """Return the Python processes of a run, ordered by their start.
 
     Args:
         run: the run's directory.
-        problems: gains a sentence for each file that does not read, and each probe that gave up.
+        problems: gets a sentence for each file that cannot be read, and each probe that failed.
     """
     return processes_in(probe_folder(run), problems)
 
 
 def processes_in(folder: Path, problems: list[str]) -> list[WatchedProcess]:
-    """Return those whose probes write into a folder, as `watched_processes` does.
+    """Return the Python processes whose probes write into a folder, ordered by their start.
 
     Args:
-        folder: of a recording, or the spool of a program that runs.
-        problems: as there.
+        folder: in a recording, or the spool of a program that runs.
+        problems: as for `watched_processes`.
     """
     found: list[WatchedProcess] = []
     paths: list[Path] = []
-    with contextlib.suppress(FileNotFoundError):  # nothing was watched, or it has been taken home
+    with contextlib.suppress(FileNotFoundError):  # no probe wrote, or the spool is removed
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".jsonl")
-    outside: dict[str, Outside] = {}
+    outside: dict[str, OutsideStacks] = {}
+    for path in filter(is_stack_file, paths):
+        with _damage_in(path, problems, "a stack sampler"):
+            outside |= read_stacks(path, problems)
     for path in paths:
-        if is_of_stacks(path):
-            with _told(path, problems, "a stack sampler"):
-                outside |= read_stacks(path, problems)
-    for path in paths:
-        if not is_of_stacks(path):
-            with _told(path, problems, "a probe"):
+        if not is_stack_file(path):
+            with _damage_in(path, problems, "a probe"):
                 found.append(_process(path, outside.get(path.stem), problems))
     return sorted(found, key=lambda process: process.began_s)
 
 
 @contextlib.contextmanager
-def _told(path: Path, problems: list[str], writer: str) -> Iterator[None]:
+def _damage_in(path: Path, problems: list[str], writer: str) -> Iterator[None]:
+    """Add a sentence to `problems` if a file is damaged."""
     try:
         yield
-    except (
-        OSError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         problems.append(f"{path}: not what {writer} writes: {error!r}")
 
 
-def _process(path: Path, outside: Outside | None, problems: list[str]) -> WatchedProcess:
+def _process(path: Path, outside: OutsideStacks | None, problems: list[str]) -> WatchedProcess:
     head: dict[str, Any] = {}
     frames: dict[int, Frame] = {}
     stacks: dict[str, tuple[Frame, ...]] = {}
@@ -100,15 +84,15 @@ def _process(path: Path, outside: Outside | None, problems: list[str]) -> Watche
             stacks[str(line["stack"])] = tuple(frames[number] for number in line["frames"])
         elif "seen" in line:
             until_s = line["until_s"]
-            slices.append(_inside(line, stacks))
+            slices.append(_inside_slice(line, stacks))
         elif "end_s" in line:
             until_s = max(until_s, line["end_s"])
         elif "library" in line:
             libraries[line["library"]] = line["facts"]
         elif "loader" in line:
             loader = msgspec.convert(line, Loader, strict=False)
-            if before_it := loaders.get(line["loader"]):
-                loader = msgspec.structs.replace(loader, given=before_it.given + loader.given)
+            if earlier := loaders.get(line["loader"]):
+                loader = msgspec.structs.replace(loader, given=earlier.given + loader.given)
             loaders[line["loader"]] = loader
         elif "steps" in line:
             progress.append(msgspec.convert(line, Progress, strict=False))
@@ -124,26 +108,24 @@ def _process(path: Path, outside: Outside | None, problems: list[str]) -> Watche
         elif "failed" in line:
             problems.append(f"{path}: the probe saw less: {line['failed']}")
     if outside is not None and outside.slices:
-        outside.tell(texts)
+        outside.set_texts(texts)
         slices = [one for one in slices if one.until_s <= outside.slices[0].from_s]
         slices += outside.slices
         until_s = max(until_s, outside.slices[-1].until_s)
-    # NODE-PID-STAMP.jsonl; a node's name may have dashes of its own.
-    node = path.stem.rsplit("-", 2)[0]
     began_s = head["began_s"]
     return WatchedProcess(
-        node=node,
+        node=path.stem.rsplit("-", 2)[0],  # NODE-PID-STAMP; a node's name may contain dashes
         pid=head["pid"],
         parent_pid=head["parent_pid"],
         python=head["python"],
         began_s=began_s,
         until_s=until_s,
-        stacks=in_all(slices),
+        stacks=totals(slices),
         set_up=before(slices, _first_step_s(progress)),
         parts=in_parts(slices, began_s, until_s),
         independent_looks=independent_looks(slices),
         from_outside=outside is not None and bool(outside.slices),
-        why_inside=outside.why if outside is not None else "",
+        why_inside=outside.failure if outside is not None else "",
         cores=tuple(process["cores"]) if "cores" in process else None,
         threads=process.get("threads"),
         wait_for_core_s=process.get("wait_for_core_s"),
@@ -162,15 +144,15 @@ def _raised(line: dict[str, Any], at_s: float) -> Raised:
 
 
 def _first_step_s(progress: Sequence[Progress]) -> float | None:
-    """Return when the first step began, as far as is known: a step takes as long as those after."""
+    """Return when the first step began, if it took as long as the later ones; None: no steps."""
     if not progress:
         return None
     pace = progress[-1].steps_per_s
     return progress[-1].first_s - (1 / pace if pace else 0.0)
 
 
-def _inside(line: dict[str, Any], stacks: Mapping[str, tuple[Frame, ...]]) -> Slice:
-    """Read what a probe's own thread saw; the program's state follows from its CPU time."""
+def _inside_slice(line: dict[str, Any], stacks: Mapping[str, tuple[Frame, ...]]) -> Slice:
+    """Read the samples of a probe's own thread; the CPU time shows the state of the program."""
     seen = []
     for number, (looks, wall_s, cpu_s, held_s) in line["seen"].items():
         if cpu_s < _BUSY * wall_s:

@@ -1,4 +1,4 @@
-"""Reading a recording, whole or torn, sealed or still growing."""
+"""Reads a recording: complete or cut off, sealed or still growing."""
 
 from __future__ import annotations
 
@@ -24,29 +24,32 @@ if TYPE_CHECKING:
 __all__ = [
     "NodeRows",
     "in_order",
-    "placed",
     "read_part",
     "read_run",
     "rows_of_node",
     "run_state",
     "supervisor_stamp",
     "with_parts",
+    "with_places",
 ]
 
 _Noun = TypeVar("_Noun", Node, Task)
 
-_NOT_OURS = (ValueError, RecursionError)
-"""What a damaged file raises: msgspec's errors, bytes that are no UTF-8, brackets without end."""
-# A recorder flushes every 10 s; a file system may show it to other nodes later still.
+_DAMAGE = (ValueError, RecursionError)
+"""Raised for a damaged file: msgspec's errors, bytes that are not UTF-8, too many brackets."""
 _SILENT_S = 90.0
+"""A recorder writes at least every 10 s. A file system may show this to other nodes later."""
+_TRIES = 20
+"""A stream that disappears after it was listed was just packed or sealed. On a busy machine, many
+packings may end while one reader tries again."""
 
 
 def read_run(directory: Path) -> Run:
-    """Read what a recording says of itself, every node's own part included.
+    """Read the description of a run, of its nodes and of its tasks.
 
     Raises:
-        DamagedError: `run.json` does not read.
-        NewerFormatError: a newer Teho wrote it.
+        DamagedError: `run.json` cannot be read.
+        NewerFormatError: a newer version of Teho wrote it.
     """
     path = run_file(directory)
     try:
@@ -54,8 +57,8 @@ def read_run(directory: Path) -> Run:
     except OSError as error:
         raise DamagedError(
             f"{path}: {error.strerror}",
-            "a run's directory, with a run.json in it",
-            "`teho list` shows the runs there are",
+            "a run's directory with a run.json",
+            "`teho list` shows all runs",
         ) from error
     try:
         version = msgspec.json.decode(content, type=_Versioned).format
@@ -66,20 +69,20 @@ def read_run(directory: Path) -> Run:
                 "`pip install --upgrade teho`",
             )
         run = msgspec.json.decode(content, type=Run)
-    except _NOT_OURS as error:
+    except _DAMAGE as error:
         raise DamagedError(
             f"{path}: {error}",
             "the JSON that `teho run` writes",
-            "the rows beside it may still be whole: any Parquet or Arrow reader opens them",
+            "read the rows with any Parquet or Arrow reader; they may be complete",
         ) from error
     return with_parts(run, directory)
 
 
 def with_parts(run: Run, directory: Path) -> Run:
-    """Return a run's description with the parts of every node, and of every task of a step.
+    """Return a run's description with all its nodes, and all tasks of a step.
 
     Raises:
-        DamagedError: a part does not read.
+        DamagedError: the description of a node or a task cannot be read.
     """
     run = msgspec.structs.replace(run, nodes=tuple(_read_all(directory / NODES, Node)))
     if not run.has_tasks:
@@ -89,20 +92,20 @@ def with_parts(run: Run, directory: Path) -> Run:
 
 
 def _end_of_all(run: Run, tasks: Sequence[Task]) -> End | None:
-    """Return how a step ended: when its last task did, and as the first that failed."""
+    """Return the end of a step: the time of its last task, the status of the first that failed."""
     ends = [(run.moment_s(task.node, task.end.at), task.end) for task in tasks if task.end]
     if run.step is None or len(ends) < run.step.task_count:
         return None
     failed = [(moment_s, end) for moment_s, end in ends if end.exit_code != 0]
-    _, told = min(failed or ends, key=itemgetter(0))
+    _, deciding = min(failed or ends, key=itemgetter(0))
     last_s = max(0.0, *(moment_s for moment_s, _ in ends))
     cpu_s = [end.cpu_s for _, end in ends if end.cpu_s is not None]
     peaks = [end.peak_process_bytes for _, end in ends if end.peak_process_bytes is not None]
     return End(
         at=run.started_at + timedelta(seconds=last_s),
         elapsed_s=last_s,
-        exit_code=told.exit_code,
-        signal=told.signal,
+        exit_code=deciding.exit_code,
+        signal=deciding.signal,
         cpu_s=sum(cpu_s) if len(cpu_s) == len(ends) else None,
         peak_process_bytes=max(peaks, default=None),
     )
@@ -116,14 +119,14 @@ def _read_all(directory: Path, noun: type[_Noun]) -> Iterator[_Noun]:
     for path in sorted(directory.glob("*.json")):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=noun)
-        except (OSError, *_NOT_OURS) as error:
+        except (OSError, *_DAMAGE) as error:
             raise DamagedError(
                 f"{path}: {error}", "the JSON that `teho run` writes", "move that file away"
             ) from error
 
 
 def supervisor_stamp(pid: int) -> str:
-    """Return what tells this process from a later one of the same pid: its start, in ticks."""
+    """Return the start of a process in ticks: a later process with the same pid has another."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -131,7 +134,7 @@ def supervisor_stamp(pid: int) -> str:
 
 
 def run_state(run: Run, directory: Path) -> RunState:
-    """Tell a finished run from one that goes on and one that was cut off."""
+    """Return whether a run is finished, running, or was interrupted."""
     if run.end is not None:
         return RunState.FINISHED
     if not run.has_tasks and run.host == os.uname().nodename and run.supervisor_pid is not None:
@@ -140,7 +143,7 @@ def run_state(run: Run, directory: Path) -> RunState:
         )
         return RunState.RUNNING if alive else RunState.INTERRUPTED
     if run.step is not None and run.nodes and all(node.sealed for node in run.nodes):
-        # Every recorder came to its end; what tasks did not tell they will not tell any more.
+        # All recorders have ended. Tasks without an end were killed.
         return RunState.INTERRUPTED
     newest = max(_touched_s(directory), default=run.started_at.timestamp())
     silent_s = time.time() - newest
@@ -148,19 +151,20 @@ def run_state(run: Run, directory: Path) -> RunState:
 
 
 def _touched_s(directory: Path) -> Iterator[float]:
-    """Yield when each file that a recorder writes was written last, in s since 1970."""
+    """Yield the time at which a recorder last wrote each of its files, in s since 1970."""
     for part in ("live", "nodes"):
         for path in (directory / part).glob("*"):
-            with contextlib.suppress(FileNotFoundError):  # just packed, or replaced
+            with contextlib.suppress(FileNotFoundError):  # it was just packed or replaced
                 yield path.stat().st_mtime
 
 
 def read_part(
     path: Path, columns: Sequence[str] | None = None, kind: str | None = None
 ) -> tuple[pa.Table, str | None]:
-    """Read one file of rows: `(table, what was wrong)`.
+    """Read one file of rows: `(table, problem)`.
 
-    A stream whose end is torn gives its whole batches, with a sentence that says so.
+    If the end of a stream is incomplete, its complete batches are returned, and `problem` is a
+    sentence about this.
 
     Args:
         path: an Arrow stream or a Parquet file.
@@ -169,7 +173,7 @@ def read_part(
 
     Raises:
         OSError: the file cannot be opened.
-        DamagedError: not a file of rows at all.
+        DamagedError: it is not a file of rows.
     """
     import pyarrow as pa
 
@@ -183,7 +187,7 @@ def read_part(
     else:
         table, problem = _read_stream(path, columns, kind)
     for name in set(columns or ()) - set(table.column_names):
-        # Written by a Teho that did not know this metric yet.
+        # An older version of Teho wrote the file, without this metric.
         from teho.store.schema import ROW_SCHEMA
 
         field = ROW_SCHEMA.field(name)
@@ -194,7 +198,7 @@ def read_part(
 def _read_parquet(path: Path, columns: Sequence[str] | None, kind: str | None) -> pa.Table:
     import pyarrow.parquet as pq
 
-    # Not ParquetDataset or read_table: they load the dataset layer, 100 ms of import.
+    # ParquetDataset and read_table would import the dataset layer, which takes 100 ms.
     file = pq.ParquetFile(path)
     groups, mixed = _groups_of(file, kind)
     there = columns
@@ -202,18 +206,18 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, kind: str | None) -
         names = set(file.schema_arrow.names)
         there = [name for name in columns if name in names]
     with_kind = [*there, "kind"] if mixed and there is not None else there
-    # Whoever reads many nodes does so in threads of her own; a second pool would only quarrel.
+    # Callers that read many nodes use threads; a second pool of threads would slow them.
     table = file.read_row_groups(groups, columns=with_kind, use_threads=False)
     table = _only(table, kind) if mixed else table
     return table.select(there) if with_kind is not there else table
 
 
 def _groups_of(file: Any, kind: str | None) -> tuple[list[int], bool]:
-    """Return the row groups that hold rows of a kind, and whether any holds others too."""
+    """Return the row groups with rows of a kind, and whether any has rows of other kinds too."""
     every = range(file.num_row_groups)
     if kind is None:
         return list(every), False
-    # Only flat columns stand before this one, so its number is the same in the footer.
+    # All columns before this one are flat, so its number is the same in the footer.
     place = file.schema_arrow.get_field_index("kind")
     found = [file.metadata.row_group(number).column(place).statistics for number in every]
     groups = [n for n in every if found[n] is None or found[n].min <= kind <= found[n].max]
@@ -236,7 +240,7 @@ def _read_stream(
     problem = None
     with pa.OSFile(str(path), "rb") as file:
         if file.size() == 0:
-            return _empty(), f"{path}: empty; nothing had been flushed when it was cut off"
+            return _empty(), f"{path}: empty; the run was cut off before the first flush"
         try:
             reader = pa.ipc.open_stream(file)
             schema = reader.schema
@@ -249,15 +253,15 @@ def _read_stream(
                 raise DamagedError(
                     f"{path}: {_first_line(error)}", "an Arrow stream", "move that file away"
                 ) from error
-            problem = f"{path}: truncated; its {len(batches)} whole batches are used"
+            problem = f"{path}: truncated; its {len(batches)} complete batches are used"
     table = _only(pa.Table.from_batches(batches, schema) if batches else _empty(), kind)
     if columns is not None:
         table = table.select([name for name in columns if name in table.column_names])
     return table, problem
 
 
-# A stream as long as its own header can be cut inside it; beyond that it was never one.
 _HEADER_BYTES = 64 * 1024
+"""A shorter stream may be cut off in its header. A longer file without a batch is not a stream."""
 
 
 def _empty() -> pa.Table:
@@ -267,15 +271,15 @@ def _empty() -> pa.Table:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["does not read"])[0]
+    return (str(error).splitlines() or ["it cannot be read"])[0]
 
 
 class NodeRows(NamedTuple):
-    """One node's rows of one kind, device by device, each in order of time."""
+    """One node's rows of one kind, ordered by device and time."""
 
     table: pa.Table
     places: dict[str, slice]
-    """Device id -> where its rows are in the table; `node` is the host itself."""
+    """Device id -> its rows in the table; `node` is the host."""
 
     def of(self, device: str) -> pa.Table:
         """Return the rows of one device."""
@@ -286,38 +290,35 @@ class NodeRows(NamedTuple):
 def rows_of_node(
     directory: Path, node: str, kind: str, columns: Sequence[str], problems: list[str]
 ) -> NodeRows | None:
-    """Read some columns of one node's rows; None if there are no rows.
+    """Read some columns of one node's rows; None without rows.
 
-    What does not read is appended to `problems`, and the rest is returned all the same.
+    If a part of them cannot be read, the other rows are returned.
 
     Args:
         directory: the run's.
         node: the node's name.
-        kind: `node` for the host's own rows, `gpu` for those of its GPUs.
+        kind: `node` for the host's rows, `gpu` for the rows of its GPUs.
         columns: which to read.
-        problems: gains a sentence for each file that does not read as a whole.
+        problems: gets a sentence for each file that cannot be read completely.
     """
     import pyarrow as pa
 
     wanted = [*columns, *sorted({"device", "elapsed_s"} - set(columns))]
     sealed = sealed_file(directory, node)
-    tables: list[pa.Table] = []
-    for last_try in (False, False, True):
+    for _ in range(_TRIES):
         paths = [sealed] if sealed.exists() else live_parts(directory, node)
-        found, wrong, vanished = _read_parts(paths, wanted, kind)
-        # A stream that was listed and is no more has just been packed, or sealed.
-        if not vanished or last_try:
-            tables = found
-            problems.extend(problem for problem in wrong if problem not in problems)
+        tables, wrong, vanished = _read_parts(paths, wanted, kind)
+        if not vanished:
             break
+    problems.extend(problem for problem in wrong if problem not in problems)
     if not tables:
         return None
     table = pa.concat_tables(tables, promote_options="default")
-    return placed(table if paths == [sealed] else in_order(table))
+    return with_places(table if paths == [sealed] else in_order(table))
 
 
-def placed(table: pa.Table) -> NodeRows | None:
-    """Find each device's place in rows that are in order; None if there are none."""
+def with_places(table: pa.Table) -> NodeRows | None:
+    """Return ordered rows with the place of each device; None without rows."""
     import pyarrow.compute as pc
 
     if table.num_rows == 0:
@@ -332,7 +333,7 @@ def placed(table: pa.Table) -> NodeRows | None:
 def _read_parts(
     paths: Sequence[Path], columns: Sequence[str], kind: str
 ) -> tuple[list[pa.Table], list[str], bool]:
-    """Read files of rows: `(tables, what was wrong, whether one is no longer there)`."""
+    """Read files of rows: `(tables, problems, whether a file has disappeared)`."""
     tables, problems, vanished = [], [], False
     for path in paths:
         try:
@@ -348,5 +349,5 @@ def _read_parts(
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """Return rows device by device, each in order of time."""
+    """Return rows ordered by device and time."""
     return table.sort_by([(key, "ascending") for key in ("device", "elapsed_s")])

@@ -9,11 +9,11 @@ from teho.model.metric import METRICS, Metric
 __all__ = ["KINDS", "ROW_SCHEMA", "column_type", "max_column"]
 
 KINDS = ("gpu", "node")
-"""Kinds of rows, in the order in which they are sealed: those of GPUs, and the host's own."""
+"""Kinds of rows, in the order in which they are sealed: of the GPUs, and of the host."""
 
 
 def column_type(metric: Metric) -> pa.DataType:
-    """Return the Arrow type of a metric's column: exact for counts, 24 bits for readings."""
+    """Return the Arrow type of a metric's column: exact for counts, 24 bits for gauges."""
     if metric.per_core:
         return pa.list_(pa.uint8())
     if metric.integer:
@@ -22,7 +22,7 @@ def column_type(metric: Metric) -> pa.DataType:
 
 
 def max_column(name: str) -> str:
-    """Return the column of the largest sub-sample; null if a row is a single sample."""
+    """Return the name of the column with a row's largest sample; null for a single sample."""
     return f"{name}_max"
 
 

@@ -1,9 +1,9 @@
-"""One recording for all tasks of a job step, on all nodes, agreed upon without a word.
+"""Lets all tasks of a job step, on all nodes, find the same recording.
 
-    TEHO_HOME/steps/KEY -> RUN     a symbolic link, whose text is the id of the run
+    TEHO_HOME/steps/KEY -> RUN     a symbolic link to the id of the run
 
-The first node that makes the link has begun the recording. Making a link is atomic on every
-file system that nodes share; what is read later is a directory entry and no content.
+The first node that makes the link begins the recording. Making a link is atomic on all shared
+file systems. Readers need only a directory entry, not the content of a file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 _STAMP = re.compile(r"(\d{8}-\d{6})-")
-# All tasks of a step start together; years later the scheduler's numbers come again.
 _SAME_STEP = timedelta(hours=1)
+"""All tasks of a step start together. Years later the scheduler uses its number again."""
 
 
 def claim_step(home: Path, key: str, run_id: str) -> tuple[str, bool]:
-    """Return `(id of the step's run, whether it is the one given, which thereby begins)`.
+    """Return `(id of the step's run, whether this call began it)`.
 
     Raises:
         OSError: the directory cannot be written.
@@ -44,15 +44,15 @@ def claim_step(home: Path, key: str, run_id: str) -> tuple[str, bool]:
             known = run_of_step(home, key)
             if known and _is_fresh(known):
                 return known, False
-            # Another step had this number long ago.
+            # The link is old: an earlier step had the same number.
             link.unlink(missing_ok=True)
         else:
             return run_id, True
-    raise FileExistsError(0, "another step holds this step's name", str(link))
+    raise FileExistsError(0, "another step uses the name of this step", str(link))
 
 
 def run_of_step(home: Path, key: str) -> str | None:
-    """Return the id of a step's run; None if none has begun."""
+    """Return the id of a step's run; None before it begins."""
     try:
         return str(_link(home, key).readlink())
     except OSError:
@@ -60,9 +60,9 @@ def run_of_step(home: Path, key: str) -> str | None:
 
 
 def create_step_directory(home: Path, run_id: str) -> Path:
-    """Create the directories of a step's run, as far as no other node has, and return the run's.
+    """Create the missing directories of a step's run, and return the run's directory.
 
-    It has no `run.json` yet: the node that began it writes that.
+    The node that began the run writes `run.json`.
 
     Raises:
         OSError: they cannot be created.
@@ -77,7 +77,7 @@ _PARTS = ("nodes", "live", "samples", "tasks")
 
 
 def write_missing_description(run: Path, description: bytes) -> None:
-    """Write `run.json` where the node that began the recording has not come to it.
+    """Write `run.json` if the node that began the recording did not.
 
     Raises:
         OSError: it cannot be written.
@@ -87,7 +87,7 @@ def write_missing_description(run: Path, description: bytes) -> None:
 
 
 def forget_steps_of(home: Path, run_ids: set[str]) -> None:
-    """Take away the links to runs that are no more."""
+    """Delete the links to deleted runs."""
     with contextlib.suppress(OSError):
         for link in (home / "steps").iterdir():
             with contextlib.suppress(OSError):
@@ -100,7 +100,7 @@ def _link(home: Path, key: str) -> Path:
 
 
 def _is_fresh(run_id: str) -> bool:
-    """Tell by its id, which begins with the time in UTC, whether a run began just now."""
+    """Return whether a run began within the last hour. Its id begins with the time in UTC."""
     match = _STAMP.match(run_id)
     if not match:
         return False

@@ -1,8 +1,8 @@
-"""What was submitted: a directory a submission, with its script.
+"""The submitted jobs: each has a directory with its script.
 
 ```
-TEHO_HOME/jobs/UUID/submission.json    what is known of it; replaced atomically
-TEHO_HOME/jobs/UUID/job.sh             the script as it was submitted
+TEHO_HOME/jobs/UUID/submission.json    its description; replaced atomically
+TEHO_HOME/jobs/UUID/job.sh             the submitted script
 ```
 """
 
@@ -23,10 +23,10 @@ _FILE = "submission.json"
 
 
 def new_directory(home: Path, mark: str) -> Path:
-    """Make the directory of a submission and return it; its script goes into it.
+    """Create the directory of a submission, for its script, and return it.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     directory = _directory(home, mark)
     directory.mkdir(mode=0o700, parents=True)
@@ -34,38 +34,38 @@ def new_directory(home: Path, mark: str) -> Path:
 
 
 def keep(home: Path, submission: Submission) -> None:
-    """Write down what is known of a submission.
+    """Save the description of a submission.
 
     Raises:
-        OSError: it cannot be written; what was known before stays.
+        OSError: it cannot be written; the older description is kept.
     """
     replace_file(_directory(home, submission.mark) / _FILE, msgspec.json.encode(submission))
 
 
 def forget(home: Path, mark: str) -> None:
-    """Delete what is known of a submission that has become no job."""
+    """Delete the directory of a submission that did not become a job."""
     rmtree(_directory(home, mark), ignore_errors=True)
 
 
 def submissions(home: Path) -> tuple[list[Submission], list[str]]:
-    """Return every submission, oldest first, and a sentence for each that does not read."""
+    """Return all submissions, oldest first, and a sentence for each that cannot be read."""
     found: list[Submission] = []
     problems: list[str] = []
     for path in (home / "jobs").glob(f"*/{_FILE}"):
         try:
             found.append(msgspec.json.decode(path.read_bytes(), type=Submission))
         except (OSError, msgspec.DecodeError) as error:
-            problems.append(f"{path} does not read: {error}")
+            problems.append(f"{path} cannot be read: {error}")
     return sorted(found, key=lambda one: one.submitted_at), sorted(problems)
 
 
 def find_submission(home: Path, reference: str) -> Submission:
-    """Return the newest submission of that job number or name; `last`: the newest of all.
+    """Return the newest submission with a job number or name; `last`: the newest of all.
 
-    A task of an array, such as `123_4` or `5.3`, leads to its array.
+    For a task of an array, such as `123_4` or `5.3`, the array is returned.
 
     Raises:
-        InputError: there is none.
+        InputError: no submission matches.
     """
     known, problems = submissions(home)
     number = reference.partition("_")[0].partition(".")[0].partition("+")[0]
@@ -77,7 +77,7 @@ def find_submission(home: Path, reference: str) -> Submission:
         f"no job {reference!r} was submitted by `teho submit`"
         + (f"; {problems[0]}" if problems else ""),
         "a job's number, its name, or `last`",
-        "`teho status` lists the jobs there are",
+        "`teho status` lists all jobs",
     )
 
 

@@ -1,7 +1,7 @@
-"""Run by every Python at its start that finds this folder on its path, which `teho run` sees to.
+"""Run by each Python at its start if this folder is on its path; `teho run` adds it.
 
-It lets the probe in, and then whatever Python would have run in its place. A cluster's own tools
-run under Pythons as old as 2.7, which come here too: this file reads in all of them.
+It loads the probe, and then the `sitecustomize` that Python would have run otherwise. A cluster's
+tools may use Python 2.7, so the syntax of this file must be valid there too.
 """
 
 import os
@@ -10,21 +10,21 @@ import sys
 
 def _enter():
     # type: () -> None
-    """Start the probe; whatever goes wrong is none of the program's business."""
+    """Start the probe; an error must not reach the program."""
     if sys.version_info < (3, 8):
         return
     try:
         from _teho_probe import enter
 
         enter()
-    except Exception:  # it must not be seen
+    except Exception:
         pass
 
 
-def _make_way(folder):
+def _run_next(folder):
     # type: (str) -> None
-    """Run the `sitecustomize` that stands behind this one; its errors are its own."""
-    # The program is to find on its path what it would find without us.
+    """Run the next `sitecustomize` on the path. Its errors are not suppressed."""
+    # The program should have the same path as without the probe.
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
     this = sys.modules.pop(__name__)
     try:
@@ -36,4 +36,4 @@ def _make_way(folder):
 
 
 _enter()
-_make_way(os.path.dirname(os.path.abspath(__file__)))
+_run_next(os.path.dirname(os.path.abspath(__file__)))

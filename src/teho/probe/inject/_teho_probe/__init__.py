@@ -1,8 +1,8 @@
-"""What `teho run` sees from inside a Python program.
+"""The probe of `teho run` inside a Python program.
 
-Standard library alone, Python 3.8 or newer. It never prints, and nothing of it raises into the
-program. It says what it saw in a file of its own, one JSON object a line, in the folder that
-`TEHO_PROBE` names; see docs/format.md.
+It needs only the standard library, and Python 3.8 or newer. It never prints, and never raises an
+exception in the program. It writes one file, with one JSON object a line, into the folder named by
+`TEHO_PROBE`; see docs/format.md.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from _teho_probe.sampler import Sampler
 __all__ = ["NOTES", "enter"]
 
 NOTES = Notes()
-"""What `teho.step` and `teho.phase` add to."""
+"""`teho.step` and `teho.phase` add to these notes."""
 
 
 def enter() -> None:
-    """Begin to watch this process, and those that it forks."""
+    """Start the probe in this process and its forked children."""
     folder = os.environ.get("TEHO_PROBE")
     if not folder:
         return
@@ -31,9 +31,9 @@ def enter() -> None:
     NOTES.finish = sampler.finish
     os.register_at_fork(
         before=sampler.pause,
-        after_in_parent=sampler.go_on,
-        after_in_child=sampler.begin_anew,
+        after_in_parent=sampler.resume,
+        after_in_child=sampler.restart,
     )
-    # Registered first, and so run last: what the program does at its end is seen too.
+    # The first exit handler runs last, so the program's own exit handlers are recorded too.
     atexit.register(sampler.finish)
     sampler.start()

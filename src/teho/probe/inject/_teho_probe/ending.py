@@ -1,10 +1,10 @@
-"""The exception that ends a program, as Python leaves it in `sys` when it has printed it."""
+"""Finds the exception that ended the program. Python leaves it in `sys` after printing it."""
 
 from __future__ import annotations
 
 import sys
 
-from _teho_probe.lines import TYPE_CHECKING, is_library, place_in_words
+from _teho_probe.lines import TYPE_CHECKING, described_place, is_library
 
 if TYPE_CHECKING:
     from typing import Any
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 __all__ = ["last_exception"]
 
 _LONGEST = 300
-"""Characters of a message."""
+"""Maximum number of characters of a message."""
 _SECRETS = ("://", "token", "key=", "secret", "passw", "auth", "bearer", "credential", "cookie")
 _LONGEST_WORD = 24
-"""Of letters and digits together: a longer one may be a key."""
+"""A longer word of letters and digits may be a key."""
 
 
 def last_exception() -> dict[str, Any] | None:
-    """Return what ended the program, and the last place of its own code; None if nothing did."""
+    """Return the exception, and the last place in the program's own code; None without one."""
     kind = getattr(sys, "last_type", None)
     if kind is None:
         return None
@@ -34,15 +34,15 @@ def last_exception() -> dict[str, Any] | None:
     message = _message(getattr(sys, "last_value", None))
     return {
         "exception": name + ": " + message if message else name,
-        "at": place_in_words(*place) if place is not None else None,
+        "at": described_place(*place) if place is not None else None,
     }
 
 
 def _message(value: Any) -> str:
-    """Return the first line of a message; empty if it may hold a secret."""
+    """Return the first line of a message; empty if it may contain a secret."""
     try:
         text = str(value)[:_LONGEST].strip().partition("\n")[0]
-    except Exception:  # it is the program's own code that says it
+    except Exception:  # `__str__` may be the program's own code
         return ""
     lower = text.lower()
     if any(one in lower for one in _SECRETS):

@@ -1,4 +1,4 @@
-"""Looking into a library the moment after the program imported it."""
+"""Observes each known library from the moment the program has imported it."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _FILES = {
     "multiprocessing.util": "of_multiprocessing",
     "cupy": "of_cupy",
 }
-"""Module of a library -> our file that knows it; what it does is its function of that name, with
-`_` for each dot, which gets the module and the notes."""
+"""Module of a library -> the probe's file for it. This file has a function with the module's name,
+with `_` for each dot. It is called with the module and the notes."""
 
 
 def watch_imports(notes: Notes) -> None:
-    """Have each library that we know looked into when the program has imported it."""
+    """Observe each known library when the program has imported it."""
     sys.meta_path.insert(0, _Finder(notes))
 
 
 class _Finder:
-    """Finds nothing itself: it sees who does, and waits for the module to be ready."""
+    """Asks the other finders for a module, and wraps its loader."""
 
     def __init__(self, notes: Notes) -> None:
         self._wanted = dict(_FILES)
         self._notes = notes
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        file = self._wanted.pop(name, None)  # whom we ask may ask us
+        file = self._wanted.pop(name, None)  # another finder may call this one
         if file is None:
             return None
         try:
@@ -57,27 +57,27 @@ class _Finder:
                 spec = find(name, path, target) if find and finder is not self else None
                 if spec is not None:
                     try:
-                        self._follow(spec.loader, name, file)
-                    except Exception as error:  # a loader of another kind
+                        self._wrap(spec.loader, name, file)
+                    except Exception as error:  # another kind of loader
                         self._notes.failed(name, error)
                     return spec  # type: ignore[no-any-return]
         finally:
-            self._wanted[name] = file  # many a program only asks whether it is there
+            self._wanted[name] = file  # the program may only test whether the module exists
         return None
 
-    def _follow(self, loader: Any, name: str, file: str) -> None:
+    def _wrap(self, loader: Any, name: str, file: str) -> None:
         execute = loader.exec_module
-        own = vars(loader)  # one loader may be that of many modules, as a zip file's is
+        attributes = vars(loader)  # a zip file's loader loads many modules
 
         def exec_module(module: ModuleType) -> None:
-            own.pop("exec_module", None)  # the class's own is back
+            attributes.pop("exec_module", None)  # the class's method is used again
             execute(module)
             if module.__name__ != name or self._wanted.pop(name, None) is None:
                 return
             try:
                 look = getattr(import_module("_teho_probe." + file), name.replace(".", "_"))
                 look(module, self._notes)
-            except Exception as error:  # a version that we do not know
+            except Exception as error:  # an unknown version
                 self._notes.failed(name, error)
 
-        own["exec_module"] = exec_module
+        attributes["exec_module"] = exec_module

@@ -1,4 +1,4 @@
-"""The file in which the probe says what it saw: one JSON object a line."""
+"""Writes the probe's file: one JSON object a line."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from math import isfinite
 
 from _teho_probe.permit import permit
 
-TYPE_CHECKING = False  # as in typing, which costs 5 ms that many a program never pays
+TYPE_CHECKING = False  # as in typing, whose import would take 5 ms
 if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, Dict, List, Tuple
 
     Stack = Tuple[Tuple[CodeType, int], ...]
-    """Code and place in it, the innermost first."""
+    """Code and instruction of each frame, the innermost first."""
     Stacks = Dict[Stack, List[float]]
 
-__all__ = ["Lines", "in_words", "is_library", "place_in_words"]
+__all__ = ["Lines", "described_place", "error_text", "is_library"]
 
 _MOST_BYTES = 16 * 1024**2
-"""A file never grows beyond it, whatever the program does."""
+"""Maximum size of a file."""
 _MOST_NAMES_BYTES = 1024**2
-"""Of the folder itself, which grows with its files: some 20,000 to 50,000 of them."""
+"""Maximum size of the folder, which grows with its number of files: 20,000 to 50,000 files."""
 _LONGEST = 400
-"""Characters of a line of the program."""
+"""Maximum number of characters of a line of the program."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/_teho_probe/", "/lib/python3.", "<frozen ")
 _MOST_STACKS = 20_000
-"""Different ones that are told of; the time in all others is that of stack -1."""
+"""Maximum number of different stacks; all further ones count as stack -1."""
 
 
 class Lines:
-    """The lines of one process; the file is made with the first of them.
+    """The file of one process; the first lines create it.
 
     Args:
-        folder: where.
-        began_s: monotonic time at which the process was first looked at.
+        folder: its folder.
+        began_s: monotonic time from which the process is observed.
     """
 
     def __init__(self, folder: str, began_s: float) -> None:
@@ -50,54 +50,54 @@ class Lines:
         self._stacks: dict[tuple[int, ...], int] = {}
         self._until_s = began_s
         self._answered = 0
-        """Bytes of the file in which lines are asked for that only this process has."""
+        """Number of bytes read from the file in which the sampler asks for lines."""
 
     def write(
         self, stacks: Stacks, notes: list[dict[str, Any]], now_s: float, cost_s: float, *,
         is_end: bool,
     ) -> bool:  # fmt: skip
-        """Say where the time went since the last call that did, and tell whether this one did.
+        """Write the time since the last successful call; return whether this one succeeded.
 
         Args:
-            stacks: stack -> [looks, wall s, CPU s, s for which Python code ran].
-            notes: what else is to be said, a line each.
+            stacks: stack -> [samples, wall s, CPU s, s in which Python code ran].
+            notes: further lines.
             now_s: monotonic time.
             cost_s: CPU time of the probe so far.
-            is_end: whether nothing comes after this.
+            is_end: whether this is the last call.
         """
         if self._is_full:
             return True
         known = len(self._frames), len(self._stacks)
         is_written = False
         try:
-            words = notes + self._texts() + self._words(stacks, now_s, cost_s)
+            lines = notes + self._texts() + self._sample_lines(stacks, now_s, cost_s)
             if is_end:
-                words.append({"end_s": round(now_s, 4)})
-            is_written = self._put(words)
+                lines.append({"end_s": round(now_s, 4)})
+            is_written = self._append(lines)
             if is_written:
                 self._until_s = now_s
-        except OSError:  # no descriptor, or no folder, to be had: later there may be
+        except OSError:  # no descriptor or no folder: the next call may succeed
             pass
         finally:
-            if not is_written:  # what was not told must be told the next time
+            if not is_written:  # the next call must write these numbers
                 tables: list[dict[Any, int]] = [self._frames, self._stacks]
-                for told, count in zip(tables, known):
-                    while len(told) > count:
-                        told.popitem()
+                for numbers, count in zip(tables, known):
+                    while len(numbers) > count:
+                        numbers.popitem()
         return is_written
 
     def begin(self) -> None:
-        """Make the file with its first line, by which the process is found from outside."""
+        """Create the file with its first line, so that the sampler finds the process."""
         if self._size == 0:
             try:
                 if permit(self._folder):
-                    self._put([])
+                    self._append([])
             except OSError:
                 pass
 
     @property
-    def is_seen_from_outside(self) -> bool:
-        """Whether another process reads this one's stack, so that it need not look itself."""
+    def is_sampled_from_outside(self) -> bool:
+        """Whether another process samples this one."""
         return os.path.exists(self._seen)
 
     @property
@@ -105,7 +105,7 @@ class Lines:
         return os.path.join(self._folder, self._file[:-5] + "seen")
 
     def _texts(self) -> list[dict[str, Any]]:
-        """Return the text of each line that was asked for: a notebook's cells are in no file."""
+        """Return the text of each line that the sampler asked for, such as a notebook's."""
         try:
             with open(self._seen, "rb") as file:
                 file.seek(self._answered)
@@ -114,20 +114,20 @@ class Lines:
             return []
         asked = asked[: asked.rfind(b"\n") + 1]
         self._answered += len(asked)
-        words: list[dict[str, Any]] = []
+        lines: list[dict[str, Any]] = []
         for place in asked.decode("utf-8", "surrogateescape").splitlines():
             number, _, path = place.partition(" ")
             text = _source(path, int(number)) if number.isdigit() else ""
             if text:
-                words.append({"text": _plain(text.rstrip()), "of": [_plain(path), int(number)]})
-        return words
+                lines.append({"text": _plain(text.rstrip()), "of": [_plain(path), int(number)]})
+        return lines
 
-    def _words(self, stacks: Stacks, now_s: float, cost_s: float) -> list[dict[str, Any]]:
-        words: list[dict[str, Any]] = []
+    def _sample_lines(self, stacks: Stacks, now_s: float, cost_s: float) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
         seen: dict[int, list[float]] = {}
         for stack, figures in stacks.items():
             numbers = tuple(
-                self._frame(code, at, words, is_innermost=place == 0)
+                self._frame(code, at, lines, is_innermost=place == 0)
                 for place, (code, at) in enumerate(stack)
             )
             number = self._stacks.get(numbers)
@@ -135,53 +135,46 @@ class Lines:
                 number = -1
             elif number is None:
                 number = self._stacks[numbers] = len(self._stacks)
-                words.append({"stack": number, "frames": numbers})
+                lines.append({"stack": number, "frames": numbers})
             before = seen.setdefault(number, [0, 0.0, 0.0, 0.0])
             seen[number] = [was + more for was, more in zip(before, figures)]
-        words.append(
-            {
-                "from_s": round(self._until_s, 4),
-                "until_s": round(now_s, 4),
-                "cost_s": round(cost_s, 5),
-                "seen": {
-                    number: [round(one, 4) for one in figures] for number, figures in seen.items()
-                },
-            }
-        )
-        return words
+        rounded = {number: [round(one, 4) for one in figures] for number, figures in seen.items()}
+        times = {"from_s": round(self._until_s, 4), "until_s": round(now_s, 4)}
+        lines.append({**times, "cost_s": round(cost_s, 5), "seen": rounded})
+        return lines
 
     def _frame(
-        self, code: CodeType, at: int, words: list[dict[str, Any]], *, is_innermost: bool
+        self, code: CodeType, at: int, lines: list[dict[str, Any]], *, is_innermost: bool
     ) -> int:
-        """Return the number of a place, which is put into words the first time.
+        """Return the number of a place; the first call adds its line.
 
-        Of a library's code only the call that is going on matters: to read all the files of a
-        stack would take longer than all else here.
+        Of a library's frames, only the innermost one gets a text: reading all source files of a
+        stack would take longer than everything else here.
         """
-        told = is_innermost or not is_library(code.co_filename)
-        name = (code.co_filename, code.co_name, code.co_firstlineno, at, told)
+        has_text = is_innermost or not is_library(code.co_filename)
+        name = (code.co_filename, code.co_name, code.co_firstlineno, at, has_text)
         number = self._frames.get(name)
         if number is None:
             number = self._frames[name] = len(self._frames)
-            words.append({"frame": number, "is": place_in_words(code, at, told=told)})
+            lines.append({"frame": number, "is": described_place(code, at, has_text=has_text)})
         return number
 
-    def _put(self, words: list[dict[str, Any]]) -> bool:
-        """Add lines to the file; tell whether they stand there, which is all of them or none."""
+    def _append(self, lines: list[dict[str, Any]]) -> bool:
+        """Add all lines to the file, or none; return whether they were added."""
         if not self._is_ours():
             return False
         if self._size == 0:
-            words.insert(0, self._head())
-        text = "".join(_json(one) + "\n" for one in words).encode()
+            lines.insert(0, self._head())
+        text = "".join(_json(one) + "\n" for one in lines).encode()
         if self._size + len(text) > _MOST_BYTES:
             self._is_full = True
-            head = words[:1] if self._size == 0 else []
-            last = {"failed": "its file is full: what came later is missing"}
+            head = lines[:1] if self._size == 0 else []
+            last = {"failed": "its file is full: later samples are missing"}
             text = "".join(_json(one) + "\n" for one in [*head, last]).encode()
         path = os.path.join(self._folder, self._file)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        # Never kept open: a program that closes all descriptors, as daemons do, and opens a file
-        # of its own then, would get our lines in it.
+        # The file is not kept open. A daemon closes all descriptors, and its next file would get
+        # the same number: the lines would go into that file.
         descriptor = os.open(path, flags, 0o600)
         try:
             is_whole = _written(descriptor, text) == len(text)
@@ -194,7 +187,7 @@ class Lines:
             os.close(descriptor)
 
     def _is_ours(self) -> bool:
-        """Make the folder where that is still to do; it is in a place that all users share."""
+        """Create the folder if it is missing; return whether it belongs to this user."""
         above = os.path.dirname(self._folder)
         for folder in (above, self._folder):
             try:
@@ -204,7 +197,7 @@ class Lines:
             found = os.lstat(folder)
             if found.st_uid != os.getuid():
                 return False
-        # A script may start a Python each second, for weeks.
+        # A script may start a Python process every second for weeks.
         return self._size > 0 or found.st_size < _MOST_NAMES_BYTES
 
     def _head(self) -> dict[str, Any]:
@@ -230,12 +223,12 @@ def _link(path: str) -> str:
 def _written(descriptor: int, text: bytes) -> int:
     try:
         return os.write(descriptor, text)
-    except OSError:  # the disk is full, or the file as large as it may be: later there may be room
+    except OSError:  # the disk is full, or a file size limit is reached: this may change
         return 0
 
 
 def _json(value: Any) -> str:
-    """Return a value as JSON: to load Python's own writer takes 5 ms, more than all else here."""
+    """Return a value as JSON. Importing `json` takes 5 ms, more than everything else here."""
     if isinstance(value, str):
         return encode_basestring_ascii(_plain(value))
     if value is None or isinstance(value, bool):
@@ -247,26 +240,26 @@ def _json(value: Any) -> str:
     return repr(value) if isfinite(value) else "null"
 
 
-def in_words(error: Exception) -> str:
-    """Return what is said of an error."""
+def error_text(error: Exception) -> str:
+    """Return the type and the message of an error."""
     return "%s: %s" % (type(error).__name__, error)
 
 
 def is_library(path: str) -> bool:
-    """Return whether a file is not the program's own."""
+    """Return whether a file belongs to a library, not to the program."""
     return any(part in path for part in _LIBRARIES)
 
 
-def place_in_words(code: CodeType, at: int, *, told: bool = True) -> list[Any]:
+def described_place(code: CodeType, at: int, *, has_text: bool = True) -> list[Any]:
     """Return `[file, function, line, text]` of one place; the text is a call, or the line.
 
     Args:
         code: the function's.
         at: the instruction in it.
-        told: whether its line and text are asked for.
+        has_text: whether its line and text are needed.
     """
     name = _plain(getattr(code, "co_qualname", code.co_name))
-    if not told or code.co_filename.startswith("<frozen"):
+    if not has_text or code.co_filename.startswith("<frozen"):
         return [_plain(code.co_filename), name, 0, ""]
     line, begin, end = _place(code, at)
     text = _source(code.co_filename, line)
@@ -276,7 +269,7 @@ def place_in_words(code: CodeType, at: int, *, told: bool = True) -> list[Any]:
 
 
 def _place(code: CodeType, at: int) -> tuple[int, int | None, int | None]:
-    """Return the line of an instruction, and its columns where Python knows them (3.11)."""
+    """Return the line of an instruction, and its columns (from Python 3.11 on)."""
     if hasattr(code, "co_positions"):
         for first, last, begin, end in islice(code.co_positions(), at // 2, None):
             return (first or 0, begin, end) if first == last else (first or 0, None, None)
@@ -284,7 +277,7 @@ def _place(code: CodeType, at: int) -> tuple[int, int | None, int | None]:
         for first, last, line in code.co_lines():
             if first <= at < last:
                 return line or 0, None, None
-    # Python 3.8 and 3.9: pairs of bytes of code and lines to go on by.
+    # Python 3.8 and 3.9: pairs of increments, of the byte address and of the line.
     address, line = 0, code.co_firstlineno
     for step, lines in zip(code.co_lnotab[::2], code.co_lnotab[1::2]):
         address += step
@@ -295,19 +288,19 @@ def _place(code: CodeType, at: int) -> tuple[int, int | None, int | None]:
 
 
 def _source(path: str, line: int) -> str:
-    """Return a line of a program, shortened; empty if its file does not read."""
+    """Return a line of a program, shortened; empty if its file cannot be read."""
     if not line or path.startswith("<"):
         return ""
-    if os.path.exists(path) and not os.path.isfile(path):  # whoever reads a pipe may wait for ever
+    if os.path.exists(path) and not os.path.isfile(path):  # reading a pipe may block forever
         return ""
-    # A notebook's cells are nowhere else. It is without it while it is being imported.
+    # Only `linecache` has a notebook's cells. While it is being imported, it has no `getline`.
     getline = getattr(sys.modules.get("linecache"), "getline", None)
     try:
         if getline is not None:
             return str(getline(path, line))[:_LONGEST]
         with open(path, encoding="utf-8", errors="replace") as file:
             return next(islice(file, line - 1, None), "")[:_LONGEST]
-    except Exception:  # the program's threads change what `linecache` holds
+    except Exception:  # the program's threads change the data of `linecache`
         return ""
 
 

@@ -1,6 +1,7 @@
-"""What the probe notes of a program's libraries, until it is written.
+"""Collects facts about a program's libraries, until they are written.
 
-Written to by the program's own threads, read by the sampler's: each value is replaced, or grows.
+The program's threads write them, and the sampler's thread reads them. So a value is always
+replaced as a whole, or only grows.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import sys
 from _thread import get_ident, get_native_id
 from time import monotonic
 
-from _teho_probe.lines import TYPE_CHECKING, in_words, is_library, place_in_words
+from _teho_probe.lines import TYPE_CHECKING, described_place, error_text, is_library
+from _teho_probe.permit import read_file
 
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -23,10 +25,10 @@ _MOST_LOADERS = 50
 _MOST_STEPS = 100_000
 _MOST_PHASES = 200
 _SHORTEST_S = 0.001
-"""Of a phase: what leads from one into another takes some time too."""
+"""A shorter phase is not written: changing from one phase to another takes time too."""
 _MOST_FAILURES = 20
-_LASTING = ("version", "cuda", "hip", "xpu", "blas", "blas_threads")
-"""Facts that a forked child shares with its parent."""
+_INHERITED = ("version", "cuda", "hip", "xpu", "blas", "blas_threads")
+"""Facts that are true for a forked child too."""
 _VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -40,53 +42,53 @@ _VARIABLES = (
 
 
 class Loader:
-    """What gives the program its batches, as made in one line of it with the same settings.
+    """The data loaders made at one line of the program with the same settings.
 
     Args:
-        settings: its library's names for them.
-        made_at: file, function, line and text of the program where it was made.
+        settings: by the names of the library.
+        made_at: file, function, line and text of the place in the program.
     """
 
     def __init__(self, settings: Facts, made_at: Any) -> None:
         self.settings = settings
         self.made_at = made_at
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
-        """Forget what it gave: this is a forked child, which has it too."""
+    def restart(self) -> None:
+        """Reset all counts, in a forked child."""
         self.made = 0
         self.epochs = 0
         self.batches = 0
         self.first_s = 0.0
-        """Waiting for the first batch of each epoch, the start of workers included."""
+        """Time spent waiting for the first batch of each epoch, including the start of workers."""
         self.waits: Dict[int, List[float]] = {}
-        """For later batches: bits of the µs waited -> how often, and how long in all."""
+        """For later batches: bits of the waiting time in µs -> [count, total s]."""
         self.batch: Facts = {}
-        """What a batch holds, as far as was looked."""
+        """The content of one batch."""
         self._given: Optional[List[List[float]]] = [] if _wants_times() else None
-        """Of each batch: when it came, how long it was waited for, whether it began an epoch."""
+        """For each batch: when it came, the time waited, and whether it began an epoch."""
 
-    def began(self, wait_s: float) -> None:
-        """Note the first batch of an epoch."""
+    def came(self, asked_s: float, began_s: Optional[float]) -> None:
+        """Note a batch.
+
+        Args:
+            asked_s: when the program asked for it.
+            began_s: for the first batch of an epoch: when the epoch began.
+        """
+        now_s = monotonic()
         self.batches += 1
-        self.epochs += 1
-        self.first_s += wait_s
-        if self._given is not None:
-            self._gave(wait_s, is_first=1)
-
-    def waited(self, wait_s: float) -> None:
-        """Note another batch."""
-        self.batches += 1
-        _count(self.waits, wait_s)
-        if self._given is not None:
-            self._gave(wait_s, is_first=0)
-
-    def _gave(self, wait_s: float, is_first: int) -> None:
+        if began_s is None:
+            wait_s = now_s - asked_s
+            _count(self.waits, wait_s)
+        else:
+            wait_s = now_s - began_s
+            self.epochs += 1
+            self.first_s += wait_s
         if self._given is not None and len(self._given) < _MOST_STEPS:
-            self._given.append([round(monotonic(), 5), round(wait_s, 6), is_first])
+            self._given.append([round(now_s, 5), round(wait_s, 6), int(began_s is not None)])
 
-    def words(self) -> Facts:
-        """Return it as it is written."""
+    def line(self) -> Facts:
+        """Return its facts as they are written."""
         given: Facts = {}
         if self._given:
             given["given"], self._given = self._given, []
@@ -104,29 +106,30 @@ class Loader:
 
 
 class Notes:
-    """Of one process."""
+    """The notes of one process."""
 
     def __init__(self) -> None:
         self.libraries: Dict[str, Facts] = {}
         self.loaders: Dict[Any, Loader] = {}
         self.finish: Callable[[], None] = lambda: None
-        """Writes what is not written yet, where the process ends without a word."""
-        self.begin_anew()
+        """Writes the rest, in a process that ends without exit handlers."""
+        self.restart()
 
-    def begin_anew(self) -> None:
-        """Forget what was done: this is a forked child now, with all that its parent had."""
+    def restart(self) -> None:
+        """Delete the parent's notes, in a forked child."""
         self._thread = get_native_id()
         self._thread_id = get_ident()
         for name, facts in list(self.libraries.items()):
-            self.libraries[name] = {one: facts[one] for one in _LASTING if one in facts}
+            self.libraries[name] = {one: facts[one] for one in _INHERITED if one in facts}
         for loader in self.loaders.values():
-            loader.begin_anew()
+            loader.restart()
         self.steps = 0
         self._is_told = False
+        """Whether the program reports its steps with `teho.step()`."""
         self._last_step_s: Optional[float] = None
         self._first_step_s: Optional[float] = None
         self._between: Dict[int, List[float]] = {}
-        """Bits of the µs from one step to the next -> how often, and how long in all."""
+        """Bits of the time between two steps in µs -> [count, total s]."""
         self._times: Optional[List[float]] = [] if _wants_times() else None
         self._phases: Tuple[str, ...] = ()
         self._in_phases: Dict[str, float] = {}
@@ -137,14 +140,14 @@ class Notes:
         self._written: List[Facts] = []
 
     def fact(self, library: str, **facts: Any) -> None:
-        """Note facts of a library; the newest of a name counts."""
+        """Note facts of a library; a new fact replaces an old one of the same name."""
         self.libraries[library] = {**self.libraries.get(library, {}), **facts}
 
     def step(self, *, is_told: bool = False) -> None:
-        """Note that a step of the program's work is done.
+        """Note that the program has finished a step.
 
         Args:
-            is_told: by the program itself, which knows better: no others count then.
+            is_told: whether the program reported it with `teho.step()`. Then only such steps count.
         """
         if is_told and not self._is_told:
             self._is_told, self.steps, self._first_step_s, self._between = True, 0, None, {}
@@ -162,13 +165,13 @@ class Notes:
             self._times.append(now_s)
 
     def enter(self, phase: str) -> None:
-        """Note that the main thread begins a phase of the program."""
+        """Note that the main thread begins a phase."""
         if get_ident() == self._thread_id:
             self._spend()
             self._phases = (*self._phases, str(phase))
 
     def leave(self, phase: str) -> None:
-        """Note that the main thread ends a phase, and with it all that began in it."""
+        """Note that the main thread ends a phase, and all phases inside it."""
         phases, name = self._phases, str(phase)
         if get_ident() == self._thread_id and name in phases:
             self._spend()
@@ -177,26 +180,25 @@ class Notes:
     def _spend(self) -> None:
         """Add the time since the last change to the phase in which the main thread was."""
         now_s = monotonic()
-        since_s, self._since_s = self._since_s, now_s
-        path = "/".join(self._phases)
-        if path:
-            if path not in self._in_phases and len(self._in_phases) >= _MOST_PHASES:
-                path = "(others)"
-            self._in_phases[path] = self._in_phases.get(path, 0.0) + now_s - since_s
+        self._add_present(self._in_phases, now_s)
+        self._since_s = now_s
 
-    def _all_phases(self) -> Dict[str, float]:
-        """Return the time in each phase, that of the one which goes on included."""
-        phases = dict(self._in_phases)
+    def _add_present(self, phases: Dict[str, float], now_s: float) -> None:
         path = "/".join(self._phases)
         if path:
             path = path if path in phases or len(phases) < _MOST_PHASES else "(others)"
-            phases[path] = phases.get(path, 0.0) + monotonic() - self._since_s
+            phases[path] = phases.get(path, 0.0) + now_s - self._since_s
+
+    def _all_phases(self) -> Dict[str, float]:
+        """Return the time in each phase, including the present one."""
+        phases = dict(self._in_phases)
+        self._add_present(phases, monotonic())
         return {
             name: round(spent_s, 4) for name, spent_s in phases.items() if spent_s >= _SHORTEST_S
         }
 
     def loader(self, settings: Facts, made_at: Any = None) -> Loader:
-        """Return the loader with these settings that is made there, or where the program is."""
+        """Return the loader with these settings and place; the present place if none is given."""
         made_at = made_at or caller()
         key = repr((made_at, settings))
         found = self.loaders.get(key)
@@ -208,32 +210,32 @@ class Notes:
         return found
 
     def failed(self, name: str, error: Exception) -> None:
-        """Note that a library could not be looked into."""
-        words = {"failed": "%s: %s" % (name, in_words(error))}
-        if words not in self._failures and len(self._failures) < _MOST_FAILURES:
-            self._failures.append(words)
+        """Note that a library could not be observed."""
+        line = {"failed": "%s: %s" % (name, error_text(error))}
+        if line not in self._failures and len(self._failures) < _MOST_FAILURES:
+            self._failures.append(line)
 
-    def words(self) -> List[Facts]:
-        """Return what is new since the last time, as lines."""
-        words: List[Facts] = [{"process": self._placed()}, {"process": self._moved()}]
-        words += [{"library": name, "facts": own} for name, own in list(self.libraries.items())]
+    def new_lines(self) -> List[Facts]:
+        """Return the lines that have changed since the last call."""
+        lines: List[Facts] = [{"process": self._placed()}, {"process": self._moved()}]
+        lines += [{"library": name, "facts": facts} for name, facts in list(self.libraries.items())]
         for number, loader in enumerate(list(self.loaders.values())):
             if loader.made or loader.batches:
-                words.append({"loader": number, **loader.words()})
+                lines.append({"loader": number, **loader.line()})
         if self.steps:
-            words.append(self._progress())
+            lines.append(self._progress())
         phases = self._all_phases()
         if phases:
-            words.append({"phases": phases})
-        words += self._failures
+            lines.append({"phases": phases})
+        lines += self._failures
         if self.ended_by is not None:
-            words.append(self.ended_by)
-        new = [one for one in words if one not in self._written]
-        self._written = words
+            lines.append(self.ended_by)
+        new = [one for one in lines if one not in self._written]
+        self._written = lines
         return new
 
-    def tell_again(self) -> None:
-        """Take it all for new the next time: it could not be written."""
+    def mark_unwritten(self) -> None:
+        """Return all lines again at the next call of `new_lines`, because a write failed."""
         self._written = []
 
     def _progress(self) -> Facts:
@@ -247,7 +249,7 @@ class Notes:
         return steps
 
     def _placed(self) -> Facts:
-        # The main thread's: a program that binds itself does not move the sampler.
+        # The main thread's cores: if the program binds itself, the sampler's thread does not move.
         return {
             "cores": sorted(os.sched_getaffinity(self._thread)),
             "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
@@ -255,7 +257,7 @@ class Notes:
 
     def _moved(self) -> Facts:
         found: Facts = {}
-        with_delay = _read("/proc/self/task/%d/schedstat" % self._thread).split()
+        with_delay = read_file("/proc/self/task/%d/schedstat" % self._thread).split()
         if len(with_delay) == 3:
             found["wait_for_core_s"] = round(int(with_delay[1]) / 1e9, 3)
         try:
@@ -282,19 +284,11 @@ def _wants_times() -> bool:
     return bool(os.environ.get("TEHO_PROBE_STEPS"))
 
 
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
 def caller() -> Any:
-    """Return the innermost place in the program itself, in words; None if all is a library's."""
+    """Return the innermost place in the program's own code; None if all code is a library's."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if not is_library(frame.f_code.co_filename):
-            return place_in_words(frame.f_code, frame.f_lasti)
+            return described_place(frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return None

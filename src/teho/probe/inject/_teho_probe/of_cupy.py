@@ -1,6 +1,6 @@
-"""CuPy: what it copies between host and device, and the memory that it holds there.
+"""CuPy: its copies between host and device, and its memory on the device.
 
-A device is looked at when something was copied, never before: to ask would begin to use it.
+The device is asked only after a copy. Asking earlier would initialise it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _LOOK_AT_COPIES = frozenset((1, 10, 100, 1000, 10_000, 100_000))
 
 
 def cupy(module: Any, notes: Notes) -> None:
-    """Count copies, and what types they were of."""
+    """Count copies, by direction and type."""
     notes.fact("cupy", version=str(module.__version__))
     copies = _Copies(module, notes)
     for name in ("asarray", "array"):
         copies.watch(module, name, copies.came)
     copies.watch(module.ndarray, "set", copies.given)
-    # Where the method cannot be wrapped, the function that calls it can.
+    # If the method cannot be replaced, the function that calls it can.
     if not copies.watch(module.ndarray, "get", copies.got):
         copies.watch(module, "asnumpy", copies.got)
 
@@ -35,7 +35,7 @@ class _Copies:
         self._notes = notes
 
     def watch(self, place: Any, name: str, note: Callable[[Any, Any], None]) -> bool:
-        """Have a function's first argument and its result noted; return whether it may be."""
+        """Note the first argument and the result of a function; return whether this is possible."""
         function = getattr(place, name)
 
         @wraps(function)
@@ -49,7 +49,7 @@ class _Copies:
 
         try:
             setattr(place, name, call)
-        except TypeError:  # of a class that is closed
+        except TypeError:  # an immutable class
             return False
         return True
 

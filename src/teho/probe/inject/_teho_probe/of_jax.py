@@ -1,7 +1,7 @@
-"""JAX: the device it computes on, and what it compiles.
+"""JAX: its devices, and its compilations.
 
-All by its own listeners. A device is looked at when something was compiled for one, never before:
-to ask would begin to use it.
+JAX's listeners report all of this. Devices are asked only after a compilation. Asking earlier
+would initialise them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MOST_FUNCTIONS = 100
 
 
 def jax(module: Any, notes: Notes) -> None:
-    """Note which it is."""
+    """Note its version."""
     notes.fact("jax", version=str(module.__version__))
 
 
 def jax_monitoring(module: Any, notes: Notes) -> None:
-    """Note what is compiled: how often, for how long, and what for."""
+    """Note the number and the time of compilations, by function."""
     compiled = _Compiled(notes)
     module.register_event_duration_secs_listener(compiled.lasted)
     module.register_event_listener(compiled.happened)
@@ -57,12 +57,12 @@ class _Compiled:
             name = name[4:-1]
         if name not in functions and len(functions) >= _MOST_FUNCTIONS:
             name = "(others)"
-        own = functions.get(name) or {"compiles": 0, "compile_s": 0.0, "at": caller()}
+        known = functions.get(name) or {"compiles": 0, "compile_s": 0.0, "at": caller()}
         is_done = event == _LAST_PART
         functions[name] = {
-            "compiles": own["compiles"] + is_done,
-            "compile_s": round(own["compile_s"] + duration_s, 4),
-            "at": own["at"],
+            "compiles": known["compiles"] + is_done,
+            "compile_s": round(known["compile_s"] + duration_s, 4),
+            "at": known["at"],
         }
         self._notes.fact(
             "jax",

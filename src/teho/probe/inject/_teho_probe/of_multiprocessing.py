@@ -1,4 +1,4 @@
-"""multiprocessing: its forked workers end by `os._exit`, and would take what they saw with them."""
+"""multiprocessing: its forked workers end by `os._exit`, so their notes must be written before."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from _teho_probe.notes import Notes
 
 _LEAST_S = 0.2
-"""Programs that fork a process for each small thing are not to leave a file for each."""
+"""Shorter processes leave no file, because some programs fork very many of them."""
 _LAST = -1000
 
 
 def multiprocessing_util(module: Any, notes: Notes) -> None:
-    """Have each worker write at its end, after all that it does there itself."""
+    """Let each worker write at its end, after all its other finalizers."""
 
     def forked(_: Any) -> None:
         began_s = monotonic()

@@ -1,6 +1,6 @@
-"""NumPy: the library that computes for it, and with how many threads.
+"""NumPy: its linear algebra library, and the number of threads.
 
-The types of its arrays are nobody's to see: they are made by the million.
+The types of its arrays are not recorded, because programs create millions of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _ASK = ("openblas_get_num_threads", "scipy_openblas_get_num_threads")
 _ENDS = ("", "64_", "_64_", "64")
-"""Of names in libraries with indices of 64 bits."""
+"""Suffixes of names in libraries with 64-bit indices."""
 
 
 def numpy(module: Any, notes: Notes) -> None:
-    """Note which it is."""
+    """Note its version, its linear algebra library, and the threads."""
     notes.fact("numpy", version=str(module.__version__), blas=_blas(module))
     threads = _openblas_threads()
     if threads is not None:
@@ -29,7 +29,7 @@ def numpy(module: Any, notes: Notes) -> None:
 
 
 def _blas(module: Any) -> str | None:
-    """Return the name of the library that multiplies its matrices."""
+    """Return the name of the linear algebra library."""
     config = getattr(module, "__config__", None)
     built = getattr(config, "CONFIG", {}).get("Build Dependencies", {}).get("blas", {})
     if built:
@@ -39,12 +39,12 @@ def _blas(module: Any) -> str | None:
 
 
 def _openblas_threads() -> int | None:
-    """Ask OpenBLAS; others, such as MKL, would begin to set themselves up only to answer."""
+    """Ask OpenBLAS. Other libraries, such as MKL, would initialise themselves to answer."""
     ctypes = sys.modules.get("ctypes")
     path = _openblas()
     if ctypes is None or path is None:
         return None
-    # The one that is loaded already, or none.
+    # Only if the library is loaded already.
     library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
     for name in _ASK:
         for end in _ENDS:

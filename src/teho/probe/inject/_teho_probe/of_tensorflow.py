@@ -1,6 +1,6 @@
-"""TensorFlow: the pipelines of tf.data that the program goes through, and its waiting for them.
+"""TensorFlow: the tf.data pipelines of the program, and how long it waits for them.
 
-Those that Keras goes through inside of a graph are told without batches: nobody sees them there.
+Batches of pipelines that Keras uses inside a graph are not visible, so they are not counted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NOTED = {
     "shuffle": ("buffer_size",),
     "cache": ("filename",),
 }
-"""Method of a dataset -> its arguments that are told."""
+"""Method of a dataset -> its arguments that are noted."""
 
 
 def tensorflow(module: Any, notes: Notes) -> None:
-    """Note which it is, and what it was built for."""
+    """Note its version, and the GPUs for which it was built."""
     notes.fact("tensorflow", version=str(module.__version__))
     build = module.sysconfig.get_build_info()
     for name in ("cuda", "rocm"):
@@ -40,9 +40,9 @@ def tensorflow(module: Any, notes: Notes) -> None:
 
 
 def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
-    """Note each pipeline that is gone through, and for how long its batches were waited for."""
+    """Note each pipeline that is used, and how long the program waited for its batches."""
     datasets, iterators = module.DatasetV2, module.iterator_ops.OwnedIterator
-    # By what call each was made, and where.
+    # Dataset -> the call that made it, and where.
     known: WeakKeyDictionary[Any, tuple[dict[str, Any], Any]] = WeakKeyDictionary()
     loaders: WeakKeyDictionary[Any, Loader] = WeakKeyDictionary()
     waiting: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
@@ -73,18 +73,15 @@ def tensorflow_python_data_ops_dataset_ops(module: Any, notes: Notes) -> None:
         noted = waiting.get(self)
         if noted is not None:
             loader, began_s = noted
-            if began_s is None:
-                loader.waited(monotonic() - asked_s)
-            else:
-                noted[1] = None
-                loader.began(monotonic() - began_s)
+            noted[1] = None
+            loader.came(asked_s, began_s)
         return batch
 
     datasets.__iter__, iterators.__next__ = begun, followed
 
 
 def _behind(dataset: Any) -> Iterable[Any]:
-    """Yield a dataset and those it is made from, the last first."""
+    """Yield a dataset and its inputs, the last one first."""
     yield dataset
     for one in dataset._inputs():
         yield from _behind(one)
@@ -112,7 +109,7 @@ def _note_calls(
 
 
 def _simple(value: Any) -> Any:
-    """Return an argument in words; those that are tensors have their value only later."""
+    """Return an argument as JSON can have it; the value of a tensor is not known yet."""
     if isinstance(value, int) and value == _AUTOTUNE:
         return "autotune"
     return value if value is None or isinstance(value, (bool, int, float, str)) else "given"

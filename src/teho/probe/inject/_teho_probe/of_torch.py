@@ -1,7 +1,7 @@
-"""PyTorch: its loaders, its steps, and how it computes.
+"""PyTorch: its data loaders, its steps, and its settings.
 
-Settings are looked at in the program's own thread, when it has made a step: number of threads and
-autocast are that thread's. Nothing here asks for a device, which would begin to use it.
+Settings are read in the program's thread after a step, because the number of threads and autocast
+belong to a thread. Devices are never asked, because that would initialise them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_PARAMETERS = 2000
 _MOST_ITEMS = 64
-_LOOK_AT_STEPS = frozenset((1, 10, 100, 1000, 10_000))
+_STEPS_WITH_SETTINGS = frozenset((1, 10, 100, 1000, 10_000))
 _SETTINGS = (
     "batch_size",
     "num_workers",
@@ -34,7 +34,7 @@ _SETTINGS = (
 
 
 def torch(module: Any, notes: Notes) -> None:
-    """Note what it was built for."""
+    """Note its version, and the GPUs for which it was built."""
     version = module.version
     notes.fact(
         "torch",
@@ -53,10 +53,10 @@ def torch(module: Any, notes: Notes) -> None:
 
 
 def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
-    """Note each loader that is made, and for how long its batches were waited for."""
+    """Note each loader, and how long the program waited for its batches."""
     loaders, iterators = module.DataLoader, module._BaseDataLoaderIter
-    # Not as an attribute of theirs: loaders are pickled, and looked into. By number, until it is
-    # gone: what a program makes of them need not have a hash.
+    # The key is the object's id, until the object is deleted. An attribute would be pickled with
+    # the loader, and a subclass may not be hashable.
     known: dict[int, tuple[Any, Loader]] = {}
     if "TEHO_TUNE" in os.environ:
         from _teho_probe.tuned import tune_loaders
@@ -85,7 +85,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
         began_s = monotonic()
         iterator = begin(self)
         if isinstance(iterator, iterators):
-            iterator._teho_loader = note(self)  # a copy was never made with `__init__`
+            iterator._teho_loader = note(self)  # `__init__` was not called for a copy
             iterator._teho_began_s = began_s
         return iterator
 
@@ -96,10 +96,7 @@ def torch_utils_data_dataloader(module: Any, notes: Notes) -> None:
         loader = self.__dict__.get("_teho_loader")
         if loader is not None:
             began_s, self._teho_began_s = self._teho_began_s, None
-            if began_s is None:
-                loader.waited(monotonic() - asked_s)
-            else:
-                loader.began(monotonic() - began_s)
+            loader.came(asked_s, began_s)
             if not loader.batch:
                 try:
                     loader.batch = _batch(batch)
@@ -123,7 +120,7 @@ def _settings(loader: Any, module: Any) -> dict[str, Any]:
     found["dataset"] = "%s.%s" % (type(dataset).__module__, type(dataset).__qualname__)
     found["is_iterable"] = isinstance(dataset, module.IterableDataset)
     if isinstance(sampler, module.RandomSampler):
-        found["samples"] = len(dataset)  # which this sampler has asked too
+        found["samples"] = len(dataset)  # this sampler has asked for the length too
     tensors = getattr(dataset, "__dict__", {}).get("tensors")
     if isinstance(tensors, tuple):
         found["dataset_bytes"] = sum(map(_bytes, tensors))
@@ -133,9 +130,9 @@ def _settings(loader: Any, module: Any) -> dict[str, Any]:
 
 
 def _count_samples(iterator: Any, loader: Loader) -> None:
-    """Ask how many samples there are, once the sampler has asked.
+    """Ask for the number of samples, after the sampler has asked.
 
-    Before that its file may have to stay closed: workers that are forked later would share it.
+    Earlier, the dataset might open a file that workers, forked later, would share.
     """
     settings = loader.settings
     if settings["sampler"] == "SequentialSampler" and "batch_sampler" not in settings:
@@ -147,7 +144,7 @@ def _simple(value: Any) -> Any:
 
 
 def _batch(batch: Any) -> dict[str, Any]:
-    """Return what a batch holds in memory, and of which types."""
+    """Return the size, the types and the number of samples of a batch."""
     size, dtypes, samples = 0, set(), set()
     for tensor in _tensors(batch):
         size += _bytes(tensor)
@@ -164,7 +161,7 @@ def _bytes(tensor: Any) -> int:
 def _tensors(value: Any) -> Iterable[Any]:
     if hasattr(type(value), "element_size"):
         yield value
-    elif isinstance(value, (dict, UserDict)):  # a tokenizer's batches are the latter
+    elif isinstance(value, (dict, UserDict)):  # a tokenizer's batches are a UserDict
         for one in list(value.values())[:_MOST_ITEMS]:
             yield from _tensors(one)
     elif isinstance(value, (list, tuple)):
@@ -176,7 +173,7 @@ def _tensors(value: Any) -> Iterable[Any]:
 
 
 def torch_optim_optimizer(module: Any, notes: Notes) -> None:
-    """Count steps; those of several optimizers that take turns are one."""
+    """Count steps. If several optimizers take turns, one turn of all of them is one step."""
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is None:
         notes.fact("torch", steps="not reported before PyTorch 2.0")
@@ -193,16 +190,15 @@ def torch_optim_optimizer(module: Any, notes: Notes) -> None:
         turn.add(id(optimizer))
         notes.step()
         steps += 1
-        # A forked child has taken over the count, and none of the facts.
-        if steps in _LOOK_AT_STEPS or "optimizer" not in notes.libraries.get("torch", ()):
+        # A forked child has the parent's count, but not its facts.
+        if steps in _STEPS_WITH_SETTINGS or "optimizer" not in notes.libraries.get("torch", ()):
             notes.fact("torch", optimizer=type(optimizer).__name__)
             try:
                 notes.fact("torch", **_how(optimizer))
             except Exception as error:
                 notes.failed("torch", error)
 
-    # A compiler that comes to a step passes over this, without a word: it has broken its graph
-    # before it, at the step itself.
+    # The compiler skips this function without a message. The step itself breaks the graph already.
     stepped._torchdynamo_disable = True  # type: ignore[attr-defined]
     register(stepped)
 
@@ -249,12 +245,12 @@ def _how(optimizer: Any) -> dict[str, Any]:
 def _matmul_precision(module: Any) -> str:
     try:
         return str(module.get_float32_matmul_precision())
-    except RuntimeError:  # set by a newer name, `fp32_precision`, which this one then refuses
+    except RuntimeError:  # raised if it was set by its newer name, `fp32_precision`
         return str(module.backends.cuda.matmul.fp32_precision)
 
 
 def torch_amp_autocast_mode(module: Any, notes: Notes) -> None:
-    """Note that autocast is used, and with what."""
+    """Note that autocast is used, and its type."""
     enter = module.autocast.__enter__
 
     @wraps(enter)

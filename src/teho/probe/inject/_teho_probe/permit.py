@@ -1,7 +1,7 @@
-"""Allowing the node's recorder to read this process, where the kernel asks the process for it.
+"""Permits the node's sampler to read this process, if the kernel requires it.
 
-With Yama's `ptrace_scope` at 1 (Ubuntu's default) only an ancestor may, or who was named by
-`PR_SET_PTRACER` (prctl(2)). Nothing else is allowed by it, and to nobody else.
+With Yama's `ptrace_scope` at 1 (Ubuntu's default), only an ancestor may read a process, or a
+process named with `PR_SET_PTRACER` (prctl(2)). Only the sampler gets this permission.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["permit"]
+__all__ = ["permit", "read_file"]
 
 _SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
-_ASKS = "1"
+_NEEDS_PERMIT = "1"
 _PR_SET_PTRACER = 0x59616D61
 
 
 def permit(folder: str) -> bool:
-    """Allow it; tell whether there is nothing more to do.
+    """Give the permission if needed; return False if the sampler has not yet written its pid.
 
     Args:
-        folder: in which the reader has written its number.
+        folder: the folder with the file `reader`, which has the sampler's pid.
     """
-    if _read(_SCOPE) != _ASKS:
+    if read_file(_SCOPE).strip() != _NEEDS_PERMIT:
         return True
-    reader = _read(os.path.join(folder, "reader"))
+    reader = read_file(os.path.join(folder, "reader")).strip()
     if not reader.isdigit():
         return False
-    # All of `ctypes` would take 10 ms; this is the part of it that calls.
+    # Importing `ctypes` would take 10 ms. This is its part that calls functions.
     import _ctypes
 
     program: Any = None
@@ -39,9 +39,10 @@ def permit(folder: str) -> bool:
     return True
 
 
-def _read(path: str) -> str:
+def read_file(path: str) -> str:
+    """Return the text of a file; empty if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read().strip()
+            return file.read()
     except OSError:
         return ""

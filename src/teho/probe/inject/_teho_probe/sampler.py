@@ -1,10 +1,10 @@
-"""A thread that writes what the probe notes, and looks at the main thread's stack if it must.
+"""A thread that writes the probe's notes, and samples the main thread's stack if necessary.
 
-It must until the node's recorder reads the stack from outside, and if that is not possible. What
-it sees is biased: it can look when the program lets go of Python's lock, or after 5 ms. What it
-costs is bounded: it looks less often if that takes longer. A stack is kept as its code and places
-in it, and put into words when it is written. What is used of other modules is bound here, before a
-program such as gevent puts something else in its place.
+It samples until the node's sampler reads the stack from outside, or if that is not possible. Its
+samples are biased: they are taken when the program releases Python's lock, or after 5 ms. Its cost
+is limited: if samples take longer, it takes fewer. A stack is kept as code objects and
+instructions, and described when it is written. Functions of other modules are imported by name,
+because a library such as gevent may replace them later.
 """
 
 from __future__ import annotations
@@ -30,46 +30,45 @@ __all__ = ["Sampler"]
 
 _PERIOD_S = 0.05
 _CLOSE_S, _CALM = 20.0, 4
-"""From when on it looks less often, the longer the less, and how many times the period in the end:
-what goes on in the long run shows all the same."""
+"""From this time on, the period increases, up to this factor: a long run needs fewer samples."""
 _COST_SHARE = 0.002
-"""Of the time, at most: less than half of what the whole probe may take, 0.5 %."""
-_TOLD_S = 0.2
-"""After so long a process is made known: those that are forked for a small thing leave no file."""
+"""Maximum share of the time: less than half of the whole probe's limit, 0.5 %."""
+_FILE_S = 0.2
+"""A process gets a file after this time: processes forked for a small task leave none."""
 _GRACE_S = 0.05
-"""What it may take beyond that, to set itself up."""
+"""Additional cost that is allowed, for the start."""
 _SLOWEST = 10
-"""Times the period, at most."""
+"""Maximum factor of the period."""
 _WRITE_S = 1.0, 1.0 if os.environ.get("TEHO_PROBE_STEPS") else 10.0
-"""From one write to the next: as long as it was to the first of the two, within these. `teho tune`
-waits for what is written."""
+"""Minimum and maximum time between two writes. Within these limits, it is as long as the time so
+far. `teho tune` waits for the lines."""
 _WRITE_SHARE = 1 / 720
-"""Of the time so far, from one write to the next at most: from two hours on it is more than
-10 s, so that weeks fit into a file."""
+"""The maximum time between two writes, as a share of the time so far, if this is longer. So the
+lines of some weeks fit into a file."""
 _DEPTH = 64
 _MOST_STACKS = 5000
-"""Between two writes."""
+"""Maximum number of stacks between two writes."""
 _HELD_S = 0.002
-"""Python lets another thread in after 5 ms (sys.getswitchinterval), or when the one that runs
-waits or leaves Python. Who comes in later than this has waited for Python code."""
+"""Another thread can run after 5 ms (sys.getswitchinterval), or when the running one waits or
+leaves Python. If a sample is later than this, Python code was running."""
 _GONE_WAIT_S = 1.0
 _HANGS = sys.version_info < (3, 12)
 
 
 def _silent(method: Callable[..., None]) -> Callable[..., None]:
-    """Let nothing that goes wrong in a method reach the program, whose business it is not."""
+    """Suppress all exceptions of a method, so that none reaches the program."""
 
     def call(*given: Any) -> None:
         try:
             method(*given)
-        except Exception:  # see above
+        except Exception:
             return
 
     return call
 
 
 class Sampler:
-    """Looks at the thread that made it, and writes what is noted meanwhile."""
+    """Samples the thread that created it, and writes the notes."""
 
     def __init__(self, folder: str, notes: Notes) -> None:
         self._folder = folder
@@ -79,11 +78,11 @@ class Sampler:
     def _begin(self) -> None:
         self._thread_id = get_ident()
         self._wake: Any = None
-        """Ends the wait of the thread that looks, and tells it from one that came before it."""
+        """A lock whose release ends the sampling thread; each such thread has another one."""
         self._stacks: Stacks = {}
         self._newest: Stack = ()
         self._is_outside = False
-        """Whether the stack is read from outside by now."""
+        """Whether the stack is now read from outside."""
         self._cost_s = 0.0
         self._began_s = self._seen_s = self._written_s = monotonic()
         self._lines = Lines(self._folder, self._began_s)
@@ -94,44 +93,44 @@ class Sampler:
 
     @_silent
     def start(self) -> None:
-        """Begin to look, or go on."""
-        # A signal for the process must never come to this thread: the program may wait for it
-        # with all its own threads' masks set.
+        """Start the sampling thread."""
+        # This thread must not receive a signal for the process: the program may wait for the
+        # signal after it has blocked it in all its threads.
         mask = pthread_sigmask(SIG_BLOCK, ())
         try:
-            pthread_sigmask(SIG_BLOCK, valid_signals())  # raises what a handler of hers raises
+            pthread_sigmask(SIG_BLOCK, valid_signals())  # may raise an exception of a handler
             wake = allocate_lock()
             wake.acquire()
             self._wake, self._native_id = wake, None
             start_new_thread(self._watch, (wake,))
-        except Exception as error:  # no more threads may be had
+        except Exception as error:  # no thread can be started
             self._wake = None
-            self._notes.failed("a thread to look from", error)
+            self._notes.failed("the sampling thread", error)
         finally:
             pthread_sigmask(SIG_SETMASK, mask)
 
     @_silent
     def stop(self) -> None:
-        """Stop looking until `start`, and wait until the thread is gone."""
+        """Stop sampling until `start`, and wait until the thread has ended."""
         wake, self._wake = self._wake, None
         if wake is None:
             return
         wake.release()
         until_s = monotonic() + _GONE_WAIT_S
-        # Where several threads fork at once, another may have begun to look again.
+        # If several threads fork at the same time, another one may have started it again.
         while self._wake is None and self._is_there() and monotonic() < until_s:
             sleep(0.0001)
 
     @_silent
     def pause(self) -> None:
-        """Stop, in a thread that is about to fork, and see it do so."""
+        """Stop before a fork, and sample it."""
         self.stop()
         if not self._is_outside:
-            self._look(monotonic(), 0.0)
+            self._sample(monotonic(), 0.0)
 
     @_silent
-    def go_on(self) -> None:
-        """Start again after a fork, which took the time since `pause`."""
+    def resume(self) -> None:
+        """Start again after a fork. The fork took the time since `pause`."""
         self._add(self._newest, monotonic(), 0.0)
         self.start()
 
@@ -139,15 +138,15 @@ class Sampler:
         return self._native_id is None or os.path.exists("/proc/self/task/%d" % self._native_id)
 
     @_silent
-    def begin_anew(self) -> None:
-        """In a forked child: what was seen until now is the parent's."""
-        self._notes.begin_anew()
+    def restart(self) -> None:
+        """Start again in a forked child, without the parent's samples."""
+        self._notes.restart()
         self._begin()
         self.start()
 
     @_silent
     def finish(self) -> None:
-        """Write what is not written yet; the process ends."""
+        """Write the rest at the end of the process."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -171,10 +170,10 @@ class Sampler:
                     return
                 now_s = monotonic()
                 if not self._is_outside:
-                    self._is_outside = self._lines.is_seen_from_outside
+                    self._is_outside = self._lines.is_sampled_from_outside
                 if not self._is_outside:
-                    self._look(now_s, now_s - due_s)
-                    if now_s - self._began_s >= _TOLD_S:
+                    self._sample(now_s, now_s - due_s)
+                    if now_s - self._began_s >= _FILE_S:
                         self._lines.begin()
                 most_s = max(_WRITE_S[1], (now_s - self._began_s) * _WRITE_SHARE)
                 every_s = min(max(_WRITE_S[0], self._written_s - self._began_s), most_s)
@@ -182,20 +181,20 @@ class Sampler:
                     self._write(now_s)
                 self._cost_s = before_s + thread_time()
                 allowed_s = _GRACE_S + _COST_SHARE * (now_s - self._began_s)
-                # Until what was spent is allowed.
+                # The time after which the cost so far is within the limit.
                 over_s = (self._cost_s - allowed_s) / _COST_SHARE
                 usual = min(max(1.0, (now_s - self._began_s) / _CLOSE_S), _CALM)
                 usual_s = every_s if self._is_outside else usual * _PERIOD_S
                 period_s = min(max(usual_s, over_s), max(every_s, _SLOWEST * _PERIOD_S))
-        except Exception as error:  # it becomes a line of the report, now or at the end
+        except Exception as error:  # the report gets a line about it, now or at the end
             self._newest = ()
-            self._notes.failed("no more looks", error)
+            self._notes.failed("sampling ended", error)
             self._write(monotonic())
 
-    def _look(self, now_s: float, late_s: float) -> None:
-        """Add the time since the last look to where the thread is now."""
+    def _sample(self, now_s: float, late_s: float) -> None:
+        """Add the time since the last sample to the present stack."""
         frame = _frame_of(self._thread_id)
-        while frame is not None and frame.f_code.co_filename == __file__:  # it looks at itself
+        while frame is not None and frame.f_code.co_filename == __file__:  # the probe itself
             frame = frame.f_back
         key: list[tuple[CodeType, int]] = []
         while frame is not None and len(key) < _DEPTH:
@@ -224,19 +223,18 @@ class Sampler:
 
     def _write(self, now_s: float, *, is_end: bool = False) -> None:
         self._written_s = now_s
-        words = self._notes.words()
-        if self._lines.write(self._stacks, words, now_s, self._cost_s, is_end=is_end):
-            # A stack that was not seen since the last time is let go, with its code.
-            self._stacks = {}
+        lines = self._notes.new_lines()
+        if self._lines.write(self._stacks, lines, now_s, self._cost_s, is_end=is_end):
+            self._stacks = {}  # this also frees the code objects of old stacks
         else:
-            self._notes.tell_again()
+            self._notes.mark_unwritten()
 
 
 def _frame_of(thread_id: int) -> Any:
-    """Return where a thread is; None if to ask would do harm.
+    """Return the frame of a thread; None if reading it could do harm.
 
     Without a GIL, or with several interpreters, Python may crash (python/cpython#118680, #158364).
-    Before 3.12 garbage may be collected meanwhile, and it may hang (#106883).
+    Before 3.12, a garbage collection meanwhile may block it forever (#106883).
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None

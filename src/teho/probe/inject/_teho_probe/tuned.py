@@ -1,8 +1,8 @@
-"""Settings that `teho tune` tries, imposed on PyTorch from outside.
+"""Applies the settings that `teho tune` tries to PyTorch.
 
-`TEHO_TUNE` holds them as JSON: arguments of `DataLoader` by their names, `in_memory`, `threads`,
-`tf32`, `autocast` (a dtype's name), `channels_last`; and `made_at`, `[file, line]` of the one
-loader that is meant. What cannot be imposed fails the program, or is noted: this is a try.
+`TEHO_TUNE` has them as JSON: arguments of `DataLoader` by their names, `in_memory`, `threads`,
+`tf32`, `autocast` (a dtype's name), `channels_last`; and `made_at`, `[file, line]` of the loader
+to change. If a setting is not possible, the program fails, or the probe notes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context
 _MOST_KEPT = 1024
 _KEEPING_S = 3.0
 _COMPARED = 8
-"""Samples that are loaded twice: of images that are flipped or not, one of 256 trials misses it."""
+"""Samples loaded twice. If images are flipped at random, 1 of 256 trials does not notice it."""
 
 
 def _wanted() -> dict[str, Any]:
@@ -39,7 +39,7 @@ def _wanted() -> dict[str, Any]:
 
 
 def tune_loaders(loaders: Any, notes: Notes) -> None:
-    """Change the arguments of the loader that is meant, whenever it is made."""
+    """Change the arguments of the chosen loader each time it is created."""
     wanted, make = _wanted(), loaders.__init__
     names = make.__code__.co_varnames[1 : make.__code__.co_argcount]
 
@@ -93,14 +93,14 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 class Kept:
-    """A dataset as fast as if it were in memory: some of its samples, given out again and again."""
+    """A dataset that returns some samples again and again, as fast as if all were in memory."""
 
     def __init__(self, dataset: Any, samples: list[Any]) -> None:
         self._dataset = dataset
         self._samples = samples
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("_dataset", "_samples"):  # not there yet: unpickling
+        if name.startswith("__") or name in ("_dataset", "_samples"):  # missing while unpickling
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
@@ -115,7 +115,7 @@ class Kept:
 
 
 def set_up(module: Any) -> None:
-    """Set threads and precision, and have every model called as wanted."""
+    """Set threads and precision, and change the calls of all models."""
     wanted = _wanted()
     if "threads" in wanted:
         module.set_num_threads(wanted["threads"])
