@@ -1,0 +1,168 @@
+"""Find out whether Slurm lets the user's job use a partition, its nodes, an account and a QOS."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from teho.model.cluster import NodeKind, Partition
+from teho.model.member import Association, Live
+from teho.model.plan import Refusal
+from teho.planner.place import Case
+from teho.planner.slurm_limits import account_of, association_of, qos_name
+
+__all__ = ["in_service", "slurm_access", "unknown_to_slurm"]
+
+_STATES = {
+    "DOWN": "jobs wait there, and none begins",
+    "DRAIN": "it finishes its jobs and takes no new ones",
+    "INACTIVE": "it takes no jobs",
+}
+
+
+def slurm_access(case: Case) -> Iterator[Refusal]:
+    """Yield the reasons why the job may not use the partition or its nodes, now or at all."""
+    if not case.scheduler.has_associations:
+        return
+    partition, state = case.partition, case.state
+    where = f"partition {partition.title}"
+    if state != "UP":
+        yield Refusal(
+            kind="partition_state",
+            sentence=f"{where} is {state} now: {_STATES.get(state, 'it may take no jobs')}",
+            source="Slurm scontrol show partition, asked now",
+        )
+    elif in_service(partition, case.kind, case.live) == 0:
+        yield Refusal(
+            kind="nodes_out_of_service",
+            sentence=f"all nodes of kind {case.kind.name} in {where} are out of service now",
+            source="Slurm sinfo, asked now",
+        )
+    if partition.needs_reservation and not case.request.reservation:
+        yield Refusal(
+            kind="needs_reservation",
+            sentence=f"{where} accepts only jobs with a reservation",
+            source=partition.source,
+            instead="--reservation NAME",
+        )
+    if case.live is not None:
+        yield from _membership(case, case.live)
+
+
+def in_service(partition: Partition, kind: NodeKind, live: Live | None) -> int | None:
+    """Return the number of nodes of a kind that accept jobs of a partition now. None: unknown."""
+    gpus = tuple(sorted((name, count or 0) for name, count in kind.all_gpus))
+    cpus = kind.cores * kind.threads_per_core
+    own = [
+        one
+        for one in (live.nodes if live and live.nodes else ())
+        if (one.partition, one.cpus, one.gpus) == (partition.name, cpus, gpus)
+    ]
+    return sum(one.in_service for one in own) if own else None
+
+
+def _membership(case: Case, live: Live) -> Iterator[Refusal]:
+    request, partition = case.request, case.partition
+    where, groups = f"partition {partition.title}", partition.groups
+    if groups and live.groups is not None and not {*groups} & {*live.groups}:
+        yield Refusal(
+            kind="group",
+            sentence=f"only members of the Unix group{'s' * (len(groups) > 1)} "
+            f"{_first_names(groups)} can use {where}, and you are not a member",
+            source=partition.source,
+        )
+    if live.associations is None:
+        return
+    account, own = account_of(request, live), association_of(request, partition, live)
+    accounts = sorted({one.account for one in live.associations})
+    if own is None and case.cluster.enforced:
+        have = (
+            f"yours: {_first_names(accounts)}" if accounts else "the accounting knows none of yours"
+        )
+        yield Refusal(
+            kind="account",
+            sentence=f"account {account!r} is not yours in {where} ({have})"
+            if account
+            else f"no account is named, and you have no default one ({have})",
+            source="Slurm sacctmgr show associations",
+            instead=f"--account {accounts[0]}" if accounts else "",
+        )
+        return
+    # Slurm applies these two rules even if its accounting enforces nothing.
+    yield from _accounts(account, accounts, partition)
+    yield from _qos(case, own)
+
+
+def _accounts(account: str, accounts: list[str], partition: Partition) -> Iterator[Refusal]:
+    allowed = {one.lower() for one in partition.accounts}
+    denied = {one.lower() for one in partition.denied_accounts}
+    may = {one: _may(one.lower(), allowed, denied) for one in (account, *accounts)}
+    if may[account]:
+        return
+    whose = (
+        f"accepts only the accounts {_first_names(partition.accounts)}"
+        if allowed
+        else f"accepts no jobs of the accounts {_first_names(partition.denied_accounts)}"
+    )
+    other = next((one for one in accounts if may[one]), "")
+    yield Refusal(
+        kind="account",
+        sentence=f"partition {partition.title} {whose}; the job uses account {account}",
+        source=partition.source,
+        instead=f"--account {other}" if other else "",
+    )
+
+
+def _qos(case: Case, own: Association | None) -> Iterator[Refusal]:
+    partition, name = case.partition, qos_name(case.request, own)
+    mine = own.qos if own else ()
+    if own and name and mine and name not in mine and "qos" in case.cluster.enforced:
+        yield Refusal(
+            kind="qos",
+            sentence=f"QOS {name} is not yours in account {own.account}, "
+            f"which has {_first_names(mine)}",
+            source="Slurm sacctmgr show associations",
+            instead=f"--qos {own.default_qos or mine[0]}",
+        )
+        return
+    allowed, denied = partition.allowed_qos, partition.denied_qos
+    if _may(name, allowed, denied):
+        return
+    whose = (
+        f"accepts only QOS {_first_names(allowed)}"
+        if allowed
+        else f"refuses QOS {_first_names(denied)}"
+    )
+    other = next((one for one in mine if _may(one, allowed, denied)), "")
+    yield Refusal(
+        kind="qos",
+        sentence=f"partition {partition.title} {whose}; the job has "
+        + (f"QOS {name}" if name else "none"),
+        source=partition.source,
+        instead=f"--qos {other}" if other else "",
+    )
+
+
+def _may(one: str, allowed: Collection[str], denied: Collection[str]) -> bool:
+    """Return whether lists admit a name; an empty list of allowed names admits all."""
+    return (not allowed or one in allowed) and one not in denied
+
+
+def unknown_to_slurm(case: Case) -> Iterator[str]:
+    """Yield in a few words each rule that could refuse the job and is unknown here."""
+    partition, live, enforced = case.partition, case.live, case.cluster.enforced
+    if enforced and (live is None or live.associations is None):
+        yield "the limits of your accounts"
+    if enforced and (live is None or live.states is None):
+        yield "whether the partition accepts jobs now"
+    if partition.qos and partition.qos not in case.cluster.qos:
+        yield f"the limits of QOS {partition.qos}"
+    if partition.groups and (live is None or live.groups is None):
+        yield f"whether you are in the Unix group {_first_names(partition.groups)}"
+    if case.limits.unread_account:
+        yield f"the limits of account {case.limits.unread_account} for all its users together"
+
+
+def _first_names(names: Iterable[str]) -> str:
+    """Write the first three names, and the number of the others."""
+    listed = list(names)
+    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if listed[3:] else "")
