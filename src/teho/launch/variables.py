@@ -42,7 +42,7 @@ _THREADS = (
 
 
 def meeting_place(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return `(MASTER_ADDR, MASTER_PORT)`: the user's values, or else those of the first node.
+    """Return `(MASTER_ADDR, MASTER_PORT)`: the user's values, or else the values of the first node.
 
     The address is empty if there are several nodes and their names are unknown.
     """
@@ -146,7 +146,7 @@ def torchrun_variables(
 def find_launcher(command: Sequence[str]) -> tuple[NodeLauncher | None, list[str]]:
     """Return `(launcher in a command, words after it)`, also for torchrun in a container.
 
-    Words after the first script belong to the script. None: there is no launcher.
+    Words after the first script belong to the script. None: the command has no launcher.
     """
     words = [piece for word in command for piece in word.split()]
     for place, word in enumerate(words):
