@@ -13,7 +13,7 @@ from teho.planner.parallel_environments import (
 )
 from teho.planner.place import Case, memory_mib
 from teho.planner.quotas import SlotRules, least_memory_of_hosts, project_of, slot_rules
-from teho.planner.refusal import above
+from teho.planner.refusal import above, not_listed
 from teho.units import counted, format_mib
 
 __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_grid_engine"]
@@ -77,23 +77,10 @@ def _project(case: Case) -> Iterator[Refusal]:
         instead = f"--account {names[0]}" if names else ""
         yield Refusal(kind="account", sentence=sentence, source=_ASKED, instead=instead)
         return
-    if named is None:
-        return  # `unknown_to_grid_engine` reports it
-    allowed, denied = partition.accounts, partition.denied_accounts
-    if (allowed and named not in allowed) or named in denied:
-        takes = (
-            f"accepts only the projects {', '.join(allowed)}"
-            if allowed
-            else f"accepts no jobs of the projects {', '.join(denied)}"
-        )
-        other = next(
-            (one for one in names if one not in denied and (not allowed or one in allowed)), ""
-        )
-        yield Refusal(
-            kind="account",
-            sentence=f"{case.where} {takes}; the job has {f'project {named}' if named else 'none'}",
-            source=partition.source,
-            instead=f"--account {other}" if other else "",
+    if named is not None:  # otherwise `unknown_to_grid_engine` reports it
+        lists = (partition.accounts, partition.denied_accounts)
+        yield from not_listed(
+            "account", case.where, "project", named, lists, names, partition.source
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 
 from teho.model.cluster import NodeKind, Partition
 from teho.model.member import Association, Live
 from teho.model.plan import Refusal
 from teho.planner.place import Case
+from teho.planner.refusal import first_names, not_listed
 from teho.planner.slurm_limits import account_of, association_of, qos_name
 
 __all__ = ["in_service", "slurm_access", "unknown_to_slurm"]
@@ -67,7 +68,7 @@ def _membership(case: Case, live: Live) -> Iterator[Refusal]:
         yield Refusal(
             kind="group",
             sentence=f"only members of the Unix group{'s' * (len(groups) > 1)} "
-            f"{_first_names(groups)} can use {where}, and you are not a member",
+            f"{first_names(groups)} can use {where}, and you are not a member",
             source=partition.source,
         )
     if live.associations is None:
@@ -76,7 +77,7 @@ def _membership(case: Case, live: Live) -> Iterator[Refusal]:
     accounts = sorted({one.account for one in live.associations})
     if own is None and case.cluster.enforced:
         have = (
-            f"yours: {_first_names(accounts)}" if accounts else "the accounting knows none of yours"
+            f"yours: {first_names(accounts)}" if accounts else "the accounting knows none of yours"
         )
         yield Refusal(
             kind="account",
@@ -88,28 +89,11 @@ def _membership(case: Case, live: Live) -> Iterator[Refusal]:
         )
         return
     # Slurm applies these two rules even if its accounting enforces nothing.
-    yield from _accounts(account, accounts, partition)
+    lists = (partition.accounts, partition.denied_accounts)
+    yield from not_listed(
+        "account", where, "account", account, lists, accounts, partition.source, any_case=True
+    )
     yield from _qos(case, own)
-
-
-def _accounts(account: str, accounts: list[str], partition: Partition) -> Iterator[Refusal]:
-    allowed = {one.lower() for one in partition.accounts}
-    denied = {one.lower() for one in partition.denied_accounts}
-    may = {one: _may(one.lower(), allowed, denied) for one in (account, *accounts)}
-    if may[account]:
-        return
-    whose = (
-        f"accepts only the accounts {_first_names(partition.accounts)}"
-        if allowed
-        else f"accepts no jobs of the accounts {_first_names(partition.denied_accounts)}"
-    )
-    other = next((one for one in accounts if may[one]), "")
-    yield Refusal(
-        kind="account",
-        sentence=f"partition {partition.title} {whose}; the job uses account {account}",
-        source=partition.source,
-        instead=f"--account {other}" if other else "",
-    )
 
 
 def _qos(case: Case, own: Association | None) -> Iterator[Refusal]:
@@ -119,32 +103,14 @@ def _qos(case: Case, own: Association | None) -> Iterator[Refusal]:
         yield Refusal(
             kind="qos",
             sentence=f"QOS {name} is not yours in account {own.account}, "
-            f"which has {_first_names(mine)}",
+            f"which has {first_names(mine)}",
             source="Slurm sacctmgr show associations",
             instead=f"--qos {own.default_qos or mine[0]}",
         )
         return
-    allowed, denied = partition.allowed_qos, partition.denied_qos
-    if _may(name, allowed, denied):
-        return
-    whose = (
-        f"accepts only QOS {_first_names(allowed)}"
-        if allowed
-        else f"refuses QOS {_first_names(denied)}"
-    )
-    other = next((one for one in mine if _may(one, allowed, denied)), "")
-    yield Refusal(
-        kind="qos",
-        sentence=f"partition {partition.title} {whose}; the job has "
-        + (f"QOS {name}" if name else "none"),
-        source=partition.source,
-        instead=f"--qos {other}" if other else "",
-    )
-
-
-def _may(one: str, allowed: Collection[str], denied: Collection[str]) -> bool:
-    """Return whether lists admit a name; an empty list of allowed names admits all."""
-    return (not allowed or one in allowed) and one not in denied
+    lists = (partition.allowed_qos, partition.denied_qos)
+    where = f"partition {partition.title}"
+    yield from not_listed("qos", where, "QOS", name, lists, mine, partition.source)
 
 
 def unknown_to_slurm(case: Case) -> Iterator[str]:
@@ -157,12 +123,6 @@ def unknown_to_slurm(case: Case) -> Iterator[str]:
     if partition.qos and partition.qos not in case.cluster.qos:
         yield f"the limits of QOS {partition.qos}"
     if partition.groups and (live is None or live.groups is None):
-        yield f"whether you are in the Unix group {_first_names(partition.groups)}"
+        yield f"whether you are in the Unix group {first_names(partition.groups)}"
     if case.limits.unread_account:
         yield f"the limits of account {case.limits.unread_account} for all its users together"
-
-
-def _first_names(names: Iterable[str]) -> str:
-    """Write the first three names, and the number of the others."""
-    listed = list(names)
-    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if listed[3:] else "")
