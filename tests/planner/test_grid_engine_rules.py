@@ -217,7 +217,7 @@ def test_states_lists_and_projects_of_the_moment() -> None:
     assert only(cluster(), account="chem").account == "chem"
     assert refusal(cluster(required=True)).instead == "--account open"
     assert refusal(cluster(accounts=("chem",)), account="open").instead == "--account chem"
-    assert "has none" in refusal(cluster(accounts=("chem",))).sentence
+    assert "the job has no project" in refusal(cluster(accounts=("chem",))).sentence
     assert refusal(cluster(denied_accounts=("chem",)), account="chem").kind == "account"
     # Off the cluster her default project is not known.
     assert only(cluster(accounts=("chem",)), None).unknown == (

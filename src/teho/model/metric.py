@@ -26,8 +26,12 @@ class Metric(NamedTuple):
     scope: Scope
     label: str
     meaning: str
-    integer: bool = False
     per_core: bool = False
+
+    @property
+    def integer(self) -> bool:
+        """Whether the values are whole numbers: bytes and counted events."""
+        return self.unit == "bytes" or (self.unit == "" and self.kind == "counter")
 
 
 METRICS: tuple[Metric, ...] = (
@@ -52,7 +56,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "context_switches", "", "counter", "node", "context switches",
-        "context switches of the whole node", integer=True,
+        "context switches of the whole node",
     ),
     Metric(
         "job_cpu_s", "s", "counter", "node", "job CPU time",
@@ -71,75 +75,71 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "job_memory_bytes", "bytes", "gauge", "node", "memory used",
         "memory of the job without page cache: from the cgroup if it has only this job, else the "
-        "private memory of its processes plus the largest shared part", integer=True,
+        "private memory of its processes plus the largest shared part",
     ),
     Metric(
         "job_resident_bytes", "bytes", "gauge", "node", "resident memory",
         "sum of the resident sets of the program's processes; shared pages count once per process",
-        integer=True,
     ),
     Metric(
         "job_shared_bytes", "bytes", "gauge", "node", "shared memory",
-        "the part of the resident sets that is file-backed or shared", integer=True,
+        "the part of the resident sets that is file-backed or shared",
     ),
     Metric(
         "job_cache_bytes", "bytes", "gauge", "node", "page cache of the job",
         "page cache charged to the job's cgroup; the kernel frees it if memory is needed",
-        integer=True,
     ),
     Metric(
         "node_memory_used_bytes", "bytes", "gauge", "node", "node memory used",
-        "memory of the whole node that is neither free nor reclaimable", integer=True,
+        "memory of the whole node that is neither free nor reclaimable",
     ),
     Metric(
         "node_cache_bytes", "bytes", "gauge", "node", "node page cache",
-        "page cache of the whole node", integer=True,
+        "page cache of the whole node",
     ),
     Metric(
         "job_read_bytes", "bytes", "counter", "node", "job read from storage",
-        "bytes that the program read from storage, without page cache hits", integer=True,
+        "bytes that the program read from storage, without page cache hits",
     ),
     Metric(
         "job_write_bytes", "bytes", "counter", "node", "job wrote to storage",
-        "bytes that the program sent to storage", integer=True,
+        "bytes that the program sent to storage",
     ),
     Metric(
         "job_read_calls_bytes", "bytes", "counter", "node", "job read calls",
         "bytes that the program's read calls returned: from storage, page cache, pipes, sockets",
-        integer=True,
     ),
     Metric(
         "job_write_calls_bytes", "bytes", "counter", "node", "job write calls",
-        "bytes that the program passed to write calls", integer=True,
+        "bytes that the program passed to write calls",
     ),
     Metric(
         "disk_read_bytes", "bytes", "counter", "node", "disk read",
-        "read from the node's own disks, by anyone", integer=True,
+        "read from the node's own disks, by anyone",
     ),
     Metric(
         "disk_write_bytes", "bytes", "counter", "node", "disk write",
-        "written to the node's own disks, by anyone", integer=True,
+        "written to the node's own disks, by anyone",
     ),
     Metric(
         "netfs_read_bytes", "bytes", "counter", "node", "network file system read",
-        "read from NFS and Lustre by this node", integer=True,
+        "read from NFS and Lustre by this node",
     ),
     Metric(
         "netfs_write_bytes", "bytes", "counter", "node", "network file system write",
-        "written to NFS and Lustre by this node", integer=True,
+        "written to NFS and Lustre by this node",
     ),
     Metric(
         "net_receive_bytes", "bytes", "counter", "node", "network in",
-        "received on all network interfaces but loopback, InfiniBand included", integer=True,
+        "received on all network interfaces but loopback, InfiniBand included",
     ),
     Metric(
         "net_send_bytes", "bytes", "counter", "node", "network out",
-        "sent on all network interfaces but loopback, InfiniBand included", integer=True,
+        "sent on all network interfaces but loopback, InfiniBand included",
     ),
     Metric(
         "oom_kills", "", "counter", "node", "out-of-memory kills",
         "processes that the kernel killed in the job's cgroup because memory ran out",
-        integer=True,
     ),
     Metric(
         "cpu_energy_j", "J", "counter", "node", "CPU energy",
@@ -201,7 +201,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_memory_used_bytes", "bytes", "gauge", "gpu", "GPU memory used",
-        "device memory in use, by anyone", integer=True,
+        "device memory in use, by anyone",
     ),
     Metric("gpu_power_w", "W", "gauge", "gpu", "GPU power", "power drawn by the board"),
     Metric(
@@ -241,19 +241,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_ecc_corrected", "", "counter", "gpu", "corrected memory errors",
-        "errors of the GPU's memory that ECC corrected", integer=True,
+        "errors of the GPU's memory that ECC corrected",
     ),
     Metric(
         "gpu_ecc_uncorrected", "", "counter", "gpu", "uncorrected memory errors",
-        "errors of the GPU's memory that ECC could not correct", integer=True,
+        "errors of the GPU's memory that ECC could not correct",
     ),
     Metric(
         "gpu_nvlink_errors", "", "counter", "gpu", "NVLink errors",
-        "replays, recoveries and checksum errors on all NVLinks of the GPU", integer=True,
+        "replays, recoveries and checksum errors on all NVLinks of the GPU",
     ),
     Metric(
         "gpu_xid_errors", "", "counter", "gpu", "Xid errors",
-        "errors of this GPU that the driver reported, from any process", integer=True,
+        "errors of this GPU that the driver reported, from any process",
     ),
     Metric(
         "gpu_job_busy_percent", "%", "gauge", "gpu", "busy with the job",
@@ -265,7 +265,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_job_memory_bytes", "bytes", "gauge", "gpu", "job's GPU memory",
-        "device memory used by this program's processes", integer=True,
+        "device memory used by this program's processes",
     ),
 )  # fmt: skip
 
