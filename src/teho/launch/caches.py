@@ -122,7 +122,7 @@ def _make_own(directory: str) -> str:
         return "it is not a folder"
     if found.st_uid != os.geteuid():
         return "it belongs to another user"
-    return "everybody may write there" if found.st_mode & stat.S_IWOTH else ""
+    return "all users may write to it" if found.st_mode & stat.S_IWOTH else ""
 
 
 def _link_all(source: str, target: str) -> None:

@@ -70,7 +70,7 @@ def _project(case: Case) -> Iterator[Refusal]:
     sentence = ""
     if known and named and named not in names:
         have = f"yours: {', '.join(names)}" if names else "you have none"
-        sentence = f"project {named!r} is not yours ({have})"
+        sentence = f"you cannot use project {named!r} ({have})"
     elif known and not named and case.cluster.account.required:
         sentence = "the job names no project, and you have no default project"
     if sentence:

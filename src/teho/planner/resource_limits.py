@@ -75,9 +75,9 @@ def unsure_limits(case: Case) -> Iterator[str]:
             amount = _amount(one.what, one.limit.most)
             verb = "stays within the limit of" if one.per else "reaches the minimum of"
             bound = f"{verb} {amount} {one.per}".rstrip()
-            why = "what it is given depends on the node"
+            why = "its allocation depends on the node"
             if one.given is None:
-                why = f"Teho does not know how much {one.what} it is given"
+                why = f"Teho does not know its amount of {one.what}"
             yield f"whether the job {bound} ({one.limit.setter}): {why}"
     most, threads = case.partition.max_cpus_per_node, case.kind.threads_per_core
     if most is not None and most % threads and case.shape.gpus_per_node:

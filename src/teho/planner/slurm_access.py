@@ -76,14 +76,12 @@ def _membership(case: Case, live: Live) -> Iterator[Refusal]:
     account, own = account_of(request, live), association_of(request, partition, live)
     accounts = sorted({one.account for one in live.associations})
     if own is None and case.cluster.enforced:
-        have = (
-            f"yours: {first_names(accounts)}" if accounts else "the accounting knows none of yours"
-        )
+        have = f"yours: {first_names(accounts)}" if accounts else "the accounting has none for you"
         yield Refusal(
             kind="account",
-            sentence=f"account {account!r} is not yours in {where} ({have})"
+            sentence=f"you cannot use account {account!r} in {where} ({have})"
             if account
-            else f"no account is named, and you have no default one ({have})",
+            else f"the job names no account, and you have no default account ({have})",
             source="Slurm sacctmgr show associations",
             instead=f"--account {accounts[0]}" if accounts else "",
         )
@@ -102,7 +100,7 @@ def _qos(case: Case, own: Association | None) -> Iterator[Refusal]:
     if own and name and mine and name not in mine and "qos" in case.cluster.enforced:
         yield Refusal(
             kind="qos",
-            sentence=f"QOS {name} is not yours in account {own.account}, "
+            sentence=f"you cannot use QOS {name} with account {own.account}, "
             f"which has {first_names(mine)}",
             source="Slurm sacctmgr show associations",
             instead=f"--qos {own.default_qos or mine[0]}",

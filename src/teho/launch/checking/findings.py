@@ -76,7 +76,7 @@ def contradictions(hellos: Sequence[Message]) -> Iterator[Problem]:
         if len(hosts) > 1:
             yield Problem(
                 "node-rank-twice",
-                f"NODE_RANK {node_rank} stands for {len(hosts)} machines: {', '.join(hosts)}",
+                f"NODE_RANK {node_rank} is used on {len(hosts)} machines: {', '.join(hosts)}",
                 "give each node a NODE_RANK of its own",
             )
             continue
