@@ -203,16 +203,49 @@ PAGES = {
 }
 
 
+NO_FACTS: dict[str, object] = {
+    "recognised_by": {},
+    "hosts": [],
+    "cores_of_gpu": [],
+    "reserved_cores": [],
+    "gpus_visible": "all",
+    "scratch": "",
+    "scratch_in_memory": False,
+    "generations": [],
+}
+"""What `teho launch` knows of a cluster that documents nothing."""
+
+
 def launch_sites() -> str:
-    """Return the module with what `teho launch` needs of the catalogue."""
-    sites = [launch_site(cluster) for cluster in load_catalogue({"XDG_CONFIG_HOME": "/"}).values()]
+    """Return the module with the parts of the catalogue and the launchers for `teho launch`."""
+    clusters = load_catalogue({"XDG_CONFIG_HOME": "/"}).values()
+    sites = [
+        {key: value for key, value in launch_site(cluster).items() if value != NO_FACTS.get(key)}
+        for cluster in clusters
+    ]
+    names = ("programs", "processes_option", "processes_variable", "counts_all_nodes")
+    starters: list[dict[str, object]] = [
+        {"name": launcher.name, **{name: getattr(launcher, name) for name in names}}
+        for launcher in launchers().values()
+        if launcher.programs
+    ]
     return (
-        '"""What `teho launch` needs of the catalogue; made by docs/generate.py."""\n\n'
+        '"""Parts of the catalogue and of the launchers for `teho launch`; '
+        'made by docs/generate.py."""\n\n'
         "from __future__ import annotations\n\n"
-        "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from teho.launch.site_types import Site\n\n"
-        '__all__ = ["SITES"]\n\n'
-        f"SITES: list[Site] = {pprint.pformat(sites, width=98, sort_dicts=False)}\n"
+        "TYPE_CHECKING = False\nif TYPE_CHECKING:\n"
+        "    from teho.launch.site_types import NodeLauncher, Site\n\n"
+        '__all__ = ["NODE_LAUNCHERS", "SITES"]\n\n'
+        f"NODE_LAUNCHERS: list[NodeLauncher] = {_pretty(starters)}\n\n"
+        f"_NO_FACTS: Site = {_pretty(NO_FACTS)}  # type: ignore[typeddict-item]\n"
+        f"_FACTS = {_pretty(sites)}\n"
+        "SITES: list[Site] = [{**_NO_FACTS, **facts} for facts in _FACTS]"
+        "  # type: ignore[typeddict-item]\n"
     )
+
+
+def _pretty(rows: object) -> str:
+    return pprint.pformat(rows, width=98, sort_dicts=False)
 
 
 def _all_rules() -> list[str]:

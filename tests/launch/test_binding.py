@@ -83,8 +83,8 @@ def test_lumis_map_of_single_cores(tmp_path: Path):
 def test_masks_that_are_right_stay(tmp_path: Path, masks: tuple[str, ...]):
     bindings = on_lumi(masks, str(tmp_path))
     assert tuple(map(mask_of, bindings)) == masks
-    assert {binding.why_not for binding in bindings} == {"Slurm has put each near its GPU"}
-    assert all(binding.is_well for binding in bindings)
+    assert {binding.why_not for binding in bindings} == {"Slurm has put each task near its GPU"}
+    assert all(binding.is_fine for binding in bindings)
 
 
 def test_hyper_threads_of_lumi_go_with_their_cores(tmp_path: Path):
@@ -245,10 +245,10 @@ FORTY = frozenset(range(40))
         (2, "Slurm", {"SLURM_CPUS_ON_NODE": "40", "SLURM_CPU_BIND_TYPE": "sockets"}, {*range(9)},
          "Slurm has bound each", False, 9),
         (50, "Slurm", {"SLURM_CPUS_ON_NODE": "40"}, FORTY, "50 tasks have 40 cores", True, 1),
-        (2, "Slurm", bound_by_srun(("0x3", "0x6")), {0, 1}, "srun was given masks that", False, 1),
-        (3, "Slurm", bound_by_srun(("0x3", "0xc")), {0, 1}, "srun was given masks that", False, 1),
-        (2, "Slurm", bound_by_srun(("0x3", "0x1c")), {0, 1}, "masks of different", False, 2),
-        (2, "Slurm", bound_by_srun(("0x3", "0xc")), {0, 1}, "each has cores of its", False, 2),
+        (2, "Slurm", bound_by_srun(("0x3", "0x6")), {0, 1}, "the masks of srun overlap", False, 1),
+        (3, "Slurm", bound_by_srun(("0x3", "0xc")), {0, 1}, "the masks of srun overlap", False, 1),
+        (2, "Slurm", bound_by_srun(("0x3", "0x1c")), {0, 1}, "different sizes", False, 2),
+        (2, "Slurm", bound_by_srun(("0x3", "0xc")), {0, 1}, "each task has its own", False, 2),
     ],
 )  # fmt: skip
 def test_what_is_left_as_it_was(
@@ -261,20 +261,20 @@ def test_what_is_left_as_it_was(
     assert binding.cores == tuple(sorted(mine))
     assert (binding.shared, binding.threads) == (shared, threads)
     # Without a GPU, cores of one's own are as good as others.
-    assert binding.is_well == (size == 1 or not shared)
+    assert binding.is_fine == (size == 1 or not shared)
 
 
 @pytest.mark.parametrize(
     ("gpus", "why"),
     [
-        (NONE, "each has cores of its own, and sees no GPU"),
+        (NONE, "each task has its own cores, and sees no GPU"),
         (
             Gpus("CUDA_VISIBLE_DEVICES", ["0"], [frozenset({2, 3})], common=False),
-            "each has cores of its own, and it is not known which GPU belongs to which task",
+            "each task has its own cores, and it is not known which GPU belongs to which task",
         ),
         (
             Gpus("CUDA_VISIBLE_DEVICES", ["0", "1"], [None, None], why_unknown="it is dark"),
-            "each has cores of its own, and it is dark",
+            "each task has its own cores, and it is dark",
         ),
     ],
 )
@@ -282,7 +282,7 @@ def test_why_good_cores_stay(tmp_path: Path, gpus: Gpus, why: str):
     environment = bound_by_srun(("0x3", "0xc"))
     binding = bind("auto", task(0, 2), gpus, None, environment, frozenset({0, 1}), str(tmp_path))
     assert binding.why_not == why
-    assert binding.is_well == (gpus is NONE)
+    assert binding.is_fine == (gpus is NONE)
 
 
 @pytest.mark.parametrize("per_task", [1, 2])
@@ -340,7 +340,7 @@ def test_a_parent_that_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "sched_getaffinity", refuse)
     mpi = task(0, 4, "MPI (Hydra)")
     binding = bind("auto", mpi, NONE, None, {}, frozenset({0, 1}), str(tmp_path))
-    assert "MPI (Hydra) has bound each" in binding.why_not
+    assert "MPI (Hydra) has bound each task" in binding.why_not
 
 
 def test_grid_engine_counts_the_slots_of_all_nodes(tmp_path: Path):

@@ -42,9 +42,9 @@ def test_cores_of_a_file(tmp_path: Path):
         ("0\nfour\n", ["line 2", "'four'", "cores such as 0-3,8"]),
         ("0\n\n3-1\n", ["line 3", "'3-1'"]),
         ("0xg\n1\n", ["line 1", "a mask such as 0x00fe"]),
-        ("7\n1\n", ["local rank 0 is to run on core 7", "this job's: 0,1,2,3"]),
-        (",\n1\n", ["local rank 0 is to run on no core"]),
-        ("0x0\n1\n", ["local rank 0 is to run on no core"]),
+        ("7\n1\n", ["local rank 0 would run on core 7", "this job: 0,1,2,3"]),
+        (",\n1\n", ["local rank 0 would run on no core"]),
+        ("0x0\n1\n", ["local rank 0 would run on no core"]),
     ],
 )
 def test_a_file_with_a_mistake(tmp_path: Path, text: str, words: list[str]):
@@ -58,12 +58,12 @@ def test_a_file_that_does_not_read(tmp_path: Path):
         with pytest.raises(InputError, match=why):
             bind(str(tmp_path / name), task(), NONE, None, {}, FORTY, str(tmp_path))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="it is not text"):
+    with pytest.raises(InputError, match="the file is not text"):
         bind(str(tmp_path / "binary"), task(), NONE, None, {}, FORTY, str(tmp_path))
 
 
 def test_a_file_may_not_name_a_reserved_core(tmp_path: Path):
     path = tmp_path / "cores"
     path.write_text("8\n" * 8)
-    with pytest.raises(InputError, match="local rank 0 is to run on core 8"):
+    with pytest.raises(InputError, match="local rank 0 would run on core 8"):
         bind(str(path), task(), GCDS, lumi(), {}, frozenset(range(64)), str(tmp_path))

@@ -163,7 +163,7 @@ def test_a_folder_that_everybody_may_write_is_not_used(tmp_path: Path):
     root = tmp_path / "teho-cache-maija"
     root.mkdir()
     root.chmod(0o777)
-    assert refused(tmp_path) == "everybody may write there"
+    assert refused(tmp_path) == "all users may write to it"
     assert list(root.iterdir()) == []
 
 

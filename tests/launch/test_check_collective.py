@@ -131,7 +131,7 @@ def test_a_wrong_sum(step):
     assert code == 1
     assert output.startswith(
         "all_reduce of 1 MiB over nccl gave a wrong sum on rank 0 on r01g01 and rank 1 on r01g02: "
-        "2.5 on rank 0, where 3.0 is right.\n"
+        "2.5 on rank 0 instead of 3.0.\n"
     )
 
 

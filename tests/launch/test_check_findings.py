@@ -138,9 +138,9 @@ node  ranks  cores  device  link       round trip  work
 n0    0      3      A GPU   2.31 GB/s  20.0 us     10.0 ms
 n1    1      3      A GPU   90.0 MB/s  22.0 us     15.0 ms
 
-All were there after 250 ms; rank 1 on n1 came last.
-The clock of n1 is 2.50 s ahead of that of n0 (within 100 us).
-TCP: 1.20 GB/s a link in the median, all 2 links of the ring at once; the slowest 90.0 MB/s, \
+All ranks arrived in 250 ms; rank 1 on n1 was the last.
+The clock of n1 is 2.50 s ahead of the clock of n0 (within 100 us).
+TCP: 1.20 GB/s per link in the median, all 2 links of the ring at once; the slowest 90.0 MB/s, \
 rank 1 on n1 to rank 0 on n0.
 all_reduce through torch 2.9.1, NCCL:
   size    time     algorithm  bus

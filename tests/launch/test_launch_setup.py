@@ -31,7 +31,7 @@ from support import TEHO
         (("--bind", "/nonexistent"), {"SLURM_PROCID": "1", "SLURM_LOCALID": "1"},
          ["rank 1 on", "--bind /nonexistent: No such file"]),
         (("--generation", "x"), {}, ["rank 0 on", "--generation x: a site that Teho does not"]),
-        ((), {"TEHO_SITE": "x"}, ["rank 0 on", "TEHO_SITE does not read"]),
+        ((), {"TEHO_SITE": "x"}, ["rank 0 on", "TEHO_SITE cannot be read"]),
     ],
 )  # fmt: skip
 def test_a_mistake_names_rank_and_host(words, environment, parts):
@@ -184,7 +184,7 @@ def test_a_system_that_refuses(tmp_path: Path, more: bool):
     result = launch("--", *TELL, env={**environment, "USER": "maija", "TMPDIR": str(tmp_path)})
     assert json.loads(result.stdout)["cores"] == mine
     text = result.stderr.decode()
-    assert "rank 0 stays on the cores that it had: the system " in text
+    assert "rank 0 keeps its cores: the system " in text
 
 
 def test_two_hundred_and_fifty_six_ranks_together(tmp_path: Path):

@@ -95,7 +95,7 @@ def test_a_cluster_of_the_users_own_comes_whole():
 )  # fmt: skip
 def test_a_site_that_does_not_read_is_said(text: str):
     with pytest.raises(
-        InputError, match=r"TEHO_SITE does not read: .*teho plan --script"
+        InputError, match=r"TEHO_SITE cannot be read: .*teho plan --script"
     ) as caught:
         find_site({"TEHO_SITE": text}, "x")
     assert len(str(caught.value)) < 250

@@ -213,11 +213,11 @@ def test_states_lists_and_projects_of_the_moment() -> None:
     )
 
     found = refusal(cluster(), account="nowhere")
-    assert found.sentence == "project 'nowhere' is not yours (yours: open, chem)"
+    assert found.sentence == "you cannot use project 'nowhere' (yours: open, chem)"
     assert only(cluster(), account="chem").account == "chem"
     assert refusal(cluster(required=True)).instead == "--account open"
     assert refusal(cluster(accounts=("chem",)), account="open").instead == "--account chem"
-    assert "has none" in refusal(cluster(accounts=("chem",))).sentence
+    assert "the job has no project" in refusal(cluster(accounts=("chem",))).sentence
     assert refusal(cluster(denied_accounts=("chem",)), account="chem").kind == "account"
     # Off the cluster her default project is not known.
     assert only(cluster(accounts=("chem",)), None).unknown == (

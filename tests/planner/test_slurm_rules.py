@@ -286,7 +286,7 @@ def test_a_limit_that_depends_on_the_node_is_unsure() -> None:
     assert plan(whole(16), gpus=0, memory_mib=1000).options[0].unknown == (
         (
             "whether the job stays within the limit of 16 CPUs per job (QOS normal): "
-            "what it is given depends on the node"
+            "its allocation depends on the node"
         ),
     )
     found = plan(whole(15), gpus=0, memory_mib=1000)
@@ -497,7 +497,7 @@ def test_limits_that_nobody_can_judge_here_are_named() -> None:
     assert only(cluster(GPU, qos=limited)).unknown == (
         (
             "whether the job stays within the limit of billing=5 per job (QOS normal): "
-            "Teho does not know how much billing it is given"
+            "Teho does not know its amount of billing"
         ),
     )
     unread = msgspec.structs.replace(OWN, max_of_account=None)

@@ -18,7 +18,7 @@ from teho.errors import RefusedError
 from teho.model.job import JobState, Submission
 from teho.model.request import Request
 from teho.planner.answer import answer
-from teho.planner.shape import in_words
+from teho.planner.place import in_words
 from teho.schedulers import jobs
 from teho.schedulers.allocation import read_allocation
 from teho.schedulers.registry import backend_for, scheduler_of, schedulers

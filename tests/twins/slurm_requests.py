@@ -12,7 +12,8 @@ from teho.model.plan import Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.answer import answer, kinds_for, option_of
 from teho.planner.limits import refusals_of
-from teho.planner.shape import Case, case_of, memory_mib, seconds
+from teho.planner.place import Case, memory_mib, seconds
+from teho.planner.shape import case_of
 from teho.schedulers.script.write import write_script
 
 __all__ = ["Judged", "judged_by_plan", "requests_for"]

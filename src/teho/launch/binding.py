@@ -1,7 +1,7 @@
-"""Which cores each task of a node gets: those nearest its GPU, of the allocation's own alone.
+"""Choose the cores of each task of a node: the cores of the job that are nearest to its GPU.
 
-Every task computes the shares of all tasks of its node from what they all see alike, so that
-they agree without a word between them.
+Every task computes the shares of all tasks of its node from the same facts, so the tasks agree
+without communication.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MPI = frozenset({"MPI (Hydra)", "Open MPI", "PMI"})
 class RankBinding:
     """The cores of one task."""
 
-    __slots__ = ("cores", "is_well", "shared", "threads", "why_not")
+    __slots__ = ("cores", "is_fine", "shared", "threads", "why_not")
 
     def __init__(
         self,
@@ -38,22 +38,22 @@ class RankBinding:
         *,
         shared: bool = False,
         why_not: str = "",
-        is_well: bool = True,
+        is_fine: bool = True,
     ) -> None:
         self.cores = tuple(sorted(cores))
-        """Logical CPUs that it may run on."""
+        """Logical CPUs on which it may run."""
         self.threads = max(1, threads)
-        """How many physical cores it may count as its own."""
+        """Number of physical cores for its threads."""
         self.shared = shared
-        """Whether other tasks of this node run on the same ones."""
+        """Whether other tasks of this node run on the same cores."""
         self.why_not = why_not
-        """Why they were left as they are; empty if Teho binds them."""
-        self.is_well = is_well
-        """Whether there is nothing about it that the user could mend."""
+        """Why Teho does not bind the task; empty if it does."""
+        self.is_fine = is_fine
+        """Whether the user need not change anything."""
 
 
 class _Pool:
-    """The cores that the tasks of this node have together."""
+    """The cores of all tasks of this node together."""
 
     __slots__ = ("cores", "count", "shared", "why_not")
 
@@ -62,11 +62,11 @@ class _Pool:
     ) -> None:
         self.cores = cores
         self.count = count
-        """How many physical ones of them are surely the job's."""
+        """Number of physical cores that certainly belong to the job."""
         self.shared = shared
-        """Whether each task may run on all of them."""
+        """Whether each task may run on all cores."""
         self.why_not = why_not
-        """Why they cannot be dealt out; empty if they can."""
+        """Why the cores cannot be shared out; empty if they can."""
 
 
 def bind(
@@ -78,20 +78,19 @@ def bind(
     mine: frozenset[int],
     top: str = "",
 ) -> RankBinding:
-    """Return the cores that this task should have.
+    """Return the cores for this task.
 
     Args:
         how: `auto`, `none`, or the name of a file with the cores of each local rank.
         task: this one.
-        gpus: those visible here; local rank i has the i-th, and they are dealt out again
-            where there are more ranks than GPUs.
-        site: what is known of the cluster.
+        gpus: the visible GPUs. Local rank i uses GPU i; more ranks than GPUs start again at GPU 0.
+        site: facts about the cluster.
         environment: of this process.
-        mine: cores that this process may run on now.
-        top: what stands before `/sys`; empty but in tests.
+        mine: present affinity of this process.
+        top: prefix of `/sys`; only tests set it.
 
     Raises:
-        InputError: the file does not read, or names cores that are not the task's.
+        InputError: the file cannot be read, or it has cores of other jobs.
     """
     reserved = frozenset(site["reserved_cores"] if site and gpus.names else ())
     masks = step_masks(environment)
@@ -101,16 +100,16 @@ def bind(
     pool = _find_pool(task, environment, mine, reserved, top)
     near, why_not = _wanted(task, gpus, site)
     why_not = pool.why_not or why_not
-    is_well = task.local_size == 1 or not (pool.shared or gpus.names)
+    is_fine = task.local_size == 1 or not (pool.shared or gpus.names)
     if task.local_size == 1:
-        why_not = "the only task of its node has all of its cores"
+        why_not = "the only task of its node has all cores of the node"
     elif not why_not and not pool.shared and not any(near):
         unknown = gpus.why_unknown or "it is not known which GPU belongs to which task"
-        why_not = f"each has cores of its own, and {unknown if gpus.names else 'sees no GPU'}"
+        why_not = f"each task has its own cores, and {unknown if gpus.names else 'sees no GPU'}"
     elif not why_not and not pool.shared and _are_near(masks, near, top):
-        why_not, is_well = f"{task.started_by} has put each near its GPU", True
+        why_not, is_fine = f"{task.started_by} has put each task near its GPU", True
     if how == "none":
-        why_not, is_well = "--bind none", True
+        why_not, is_fine = "--bind none", True
     shares = None if why_not else share_cores(pool.cores, near, top)
     if shares:
         own = shares[task.local_rank]
@@ -120,12 +119,12 @@ def bind(
         min(len(physical_cores(mine, top)), pool.count // task.local_size),
         shared=pool.shared and task.local_size > 1,
         why_not=why_not or f"{task.local_size} tasks have {len(pool.cores)} cores together",
-        is_well=is_well,
+        is_fine=is_fine,
     )
 
 
 def _wanted(task: Task, gpus: Gpus, site: Site | None) -> tuple[list[frozenset[int] | None], str]:
-    """Return `(the cores near each task's GPU, why the site's table of them does not hold)`."""
+    """Return `(cores near each task's GPU, why the site's table cannot be used)`."""
     tasks = range(task.local_size)
     table = site["cores_of_gpu"] if site and gpus.names else []
     if len(table) == len(gpus.names) > 0:
@@ -137,7 +136,7 @@ def _wanted(task: Task, gpus: Gpus, site: Site | None) -> tuple[list[frozenset[i
             f"and cores of {site['name']} holds only on whole nodes"
         )
     if not gpus.near or not gpus.common:
-        # Where each sees a GPU of its own, nobody tells which the others have.
+        # If each task sees only its own GPU, the GPUs of the other tasks are unknown.
         return [None for _ in tasks], why_not
     return [gpus.near[i % len(gpus.near)] for i in tasks], why_not
 
@@ -155,56 +154,57 @@ def _find_pool(
     if masks and mine == masks[task.local_rank % len(masks)] and len({*masks}) > 1:
         cores = mine.union(*masks)
         if len(masks) != task.local_size or sum(map(len, masks)) != len(cores):
-            why_not = "srun was given masks that overlap, or are fewer than tasks"
+            why_not = "the masks of srun overlap, or are fewer than the tasks"
             return _Pool(cores, len(physical_cores(cores, top)), shared=False, why_not=why_not)
         cores = _without(cores, reserved, top)
         uneven = len({len(mask) for mask in masks}) > 1
-        why_not = "srun was given masks of different sizes" if uneven else ""
+        why_not = "the masks of srun have different sizes" if uneven else ""
         return _Pool(cores, count * task.local_size, shared=False, why_not=why_not)
     granted = _granted(task, environment)
     if granted is not None and count > granted:
         why_not = (
-            f"the job has {granted} cores here and may run on {count}: which are its own is not "
-            "known, and the others may be other jobs'"
+            f"the job has {granted} cores here and may run on {count}: which of them are its own "
+            "is not known, and the others may belong to other jobs"
         )
         return _Pool(usable, granted, shared=True, why_not=why_not)
     everything = granted or os.cpu_count() or 1
     fewer = task.local_size > 1 and max(len(mine), count) < everything
     if fewer and _binds(task, environment, mine):
         why_not = (
-            f"{task.started_by} has bound each by itself, and does not report the others' cores"
+            f"{task.started_by} has bound each task itself, and does not report the cores of the "
+            "others"
         )
         return _Pool(usable, everything, shared=False, why_not=why_not)
     return _Pool(usable, count, shared=True)
 
 
 def _binds(task: Task, environment: Mapping[str, str], mine: frozenset[int]) -> bool:
-    """Return whether the launcher has bound each task to cores of its own."""
+    """Return whether the launcher has bound each task to its own cores."""
     if task.started_by == "Slurm":
-        # One mask for all, as `--cpu-bind=none` has it, keeps none of them apart.
+        # With `--cpu-bind=none`, all tasks have the same mask and are not bound.
         kind = environment.get("SLURM_CPU_BIND_TYPE", "none")
         return kind not in {"", "none"} and len({*step_masks(environment)}) != 1
     if task.started_by not in _MPI:
         return False
     try:
-        # What mpirun's own process may run on, all its tasks have together.
+        # The affinity of mpirun itself has the cores of all its tasks.
         return os.sched_getaffinity(os.getppid()) != mine
     except OSError:
         return True
 
 
 def _granted(task: Task, environment: Mapping[str, str]) -> int | None:
-    """Return how many cores the job has on this node; None if nobody tells."""
+    """Return the number of cores of the job on this node. None: unknown."""
     cores = environment.get("SLURM_CPUS_ON_NODE", "")
     if is_number(cores):
         return int(cores)
     slots = environment.get("NSLOTS", "") if environment.get("JOB_ID") else ""
-    # Grid Engine counts the slots of all nodes together.
+    # Grid Engine counts the slots of all nodes together, so they are divided.
     return max(1, int(slots) // (task.node_count or 1)) if is_number(slots) else None
 
 
 def step_masks(environment: Mapping[str, str]) -> list[frozenset[int]]:
-    """Return the cores that srun has bound each task of this node to; none: it did not."""
+    """Return the cores to which srun has bound each task of this node; empty: it did not."""
     kind = environment.get("SLURM_CPU_BIND_TYPE", "")
     items = filter(None, environment.get("SLURM_CPU_BIND_LIST", "").split(","))
     try:
@@ -220,7 +220,7 @@ def step_masks(environment: Mapping[str, str]) -> list[frozenset[int]]:
 def _are_near(
     masks: Sequence[frozenset[int]], near: Sequence[frozenset[int] | None], top: str
 ) -> bool:
-    """Return whether the cores that srun gave each task are all near its GPU."""
+    """Return whether all cores that srun gave to each task are near its GPU."""
     return not any(
         wanted and any(wanted.isdisjoint(core) for core in physical_cores(mask, top))
         for mask, wanted in zip(masks, near, strict=False)
@@ -230,16 +230,16 @@ def _are_near(
 def share_cores(
     pool: frozenset[int], near: Sequence[frozenset[int] | None], top: str = ""
 ) -> list[tuple[int, ...]] | None:
-    """Deal cores out: the same number to each task, near ones first; None if they are too few.
+    """Share out cores: the same number to each task, near cores first. None: too few cores.
 
-    Hyper-threads of one core stay together, and are near where one of them is. Tasks that want
-    the same cores get neighbouring ones, in their order; who finds none left gets what nobody
-    wanted.
+    Hyper-threads of one core stay together. The core is near if one of its threads is near. Tasks
+    that want the same cores get neighbouring cores, in the order of the tasks. If no near core is
+    left, a task gets a core that no task wanted.
 
     Args:
-        pool: the cores that there are.
-        near: for each task, the cores that are near to its GPU; None: all are alike.
-        top: what stands before `/sys`; empty but in tests.
+        pool: all cores.
+        near: for each task, the cores near its GPU; None: no preference.
+        top: prefix of `/sys`; only tests set it.
     """
     free = physical_cores(pool, top)
     each = len(free) // max(1, len(near))
@@ -259,7 +259,7 @@ def share_cores(
 
 
 def physical_cores(pool: frozenset[int], top: str = "") -> list[tuple[int, ...]]:
-    """Return logical CPUs by the physical core that they are threads of, in rising order."""
+    """Return the logical CPUs of each physical core, in rising order."""
     if not _has_threads(top):
         return [(core,) for core in sorted(pool)]
     groups: list[tuple[int, ...]] = []
@@ -273,7 +273,7 @@ def physical_cores(pool: frozenset[int], top: str = "") -> list[tuple[int, ...]]
 
 
 def _without(pool: frozenset[int], reserved: frozenset[int], top: str) -> frozenset[int]:
-    """Return a pool without the cores that are reserved, all of their threads included."""
+    """Return a pool without the reserved cores and their other threads."""
     if not reserved or not _has_threads(top):
         return pool - reserved
     return frozenset(core for core in pool if reserved.isdisjoint(_threads_of(core, top)))
@@ -284,19 +284,19 @@ def _has_threads(top: str) -> bool:
 
 
 def _threads_of(core: int, top: str) -> frozenset[int]:
-    """Return a logical CPU with those that share its physical core."""
+    """Return all logical CPUs of the physical core of one of them."""
     path = f"{top}/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"
     return frozenset({core, *parse_cores(read_text(path))})
 
 
 def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[int]:
-    """Read this task's cores: a line for each local rank, as `0-6` or as a mask `0x7f`."""
+    """Read the cores of this task. Each line is for one local rank: `0-6` or a mask `0x7f`."""
     expected = "auto, none, or a file with the cores of each local rank"
     try:
         with open(name, encoding="utf-8") as file:  # noqa: PTH123 - pathlib loads late
             lines = [line.partition("#")[0].strip() for line in file]
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        why = error.strerror if isinstance(error, OSError) else "the file is not text"
         raise InputError(f"--bind {name}: {why}", expected) from None
     shares: list[list[int]] = []
     for number, line in enumerate(lines, start=1):
@@ -315,8 +315,8 @@ def _from_file(name: str, task: Task, allowed: frozenset[int]) -> list[int]:
     if strange or not cores:
         which = f"core {strange[0]}" if strange else "no core"
         raise InputError(
-            f"--bind {name}: local rank {task.local_rank} is to run on {which}",
-            f"cores that are this job's: {_shown(allowed)}",
+            f"--bind {name}: local rank {task.local_rank} would run on {which}",
+            f"cores of this job: {_shown(allowed)}",
         )
     return cores
 

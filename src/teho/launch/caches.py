@@ -1,4 +1,4 @@
-"""Where a task's frameworks keep what they compile: on the node's own disk."""
+"""Put the caches of a task's frameworks on the node's own disk."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Caches", "create", "find_caches"]
 
 
 class Caches:
-    """Folders for what frameworks compile, on the node's own disk."""
+    """Folders for compiled code of frameworks, on the node's own disk."""
 
     __slots__ = ("directories", "links_to", "variables")
 
     def __init__(self) -> None:
         self.variables: dict[str, str] = {}
         self.directories: list[str] = []
-        """To create before the program starts, in this order."""
+        """Folders to create before the program starts, in this order."""
         self.links_to = ""
-        """Folder whose entries are to be found in XDG_CACHE_HOME too; empty: none."""
+        """Folder whose entries get links in XDG_CACHE_HOME; empty: none."""
 
 
 def find_caches(
@@ -37,19 +37,19 @@ def find_caches(
     environment: Mapping[str, str],
     unusable: Collection[str] = (),
 ) -> Caches:
-    """Return where this task's frameworks keep their caches; what the user has set stays.
+    """Return the cache folders of this task's frameworks. Variables of the user stay.
 
-    A home on a network file system is slow for many small files, and ranks that compile at
-    once wait for each other's locks. What is downloaded stays where it was (`HF_HOME`,
-    `TORCH_HOME`), and what the user's old cache holds is found through links.
+    A home on a network file system is slow for many small files. Ranks that compile at the same
+    time wait for each other's locks. Downloads stay in their folder (`HF_HOME`, `TORCH_HOME`).
+    Entries of the user's old cache are found through links.
 
     Args:
-        site: where this is.
+        site: facts about the cluster.
         generation: variables of the site's containers.
-        gpus: those that this task sees; without one, nothing is compiled that is worth keeping.
+        gpus: the visible GPUs; without GPUs, a cache is not needed.
         task: this one.
         environment: of this process.
-        unusable: folders that are not to be had.
+        unusable: folders that could not be created.
     """
     user = environment.get("USER") or environment.get("LOGNAME") or str(os.getuid())
     caches = Caches()
@@ -74,7 +74,7 @@ def find_caches(
 def _add_own(
     caches: Caches, root: str, gpus: Gpus, environment: Mapping[str, str], *, in_memory: bool
 ) -> None:
-    """Add the folders that no site tells of."""
+    """Add the folders that no site documents."""
     wanted = {"TRITON_CACHE_DIR": "triton"}
     if gpus.variable == "CUDA_VISIBLE_DEVICES":
         wanted["CUDA_CACHE_PATH"] = "cuda"
@@ -95,7 +95,7 @@ def _add_own(
 
 
 def create(caches: Caches) -> dict[str, str]:
-    """Create the folders; return the first that is not to be had, and why."""
+    """Create the folders. Return the first folder that fails, and the reason."""
     for directory in caches.directories:
         why = _make_own(directory)
         if why:
@@ -106,9 +106,9 @@ def create(caches: Caches) -> dict[str, str]:
 
 
 def _make_own(directory: str) -> str:
-    """Create a folder of the user's own; return what is wrong, or an empty string.
+    """Create a private folder of the user. Return the problem, or an empty string.
 
-    What another user has put into `/tmp` under our name could hold programs for us to run.
+    A folder that another user made in `/tmp` could contain programs, which this job would run.
     """
     try:
         os.mkdir(directory, mode=0o700)  # noqa: PTH102 - pathlib loads late
@@ -122,11 +122,11 @@ def _make_own(directory: str) -> str:
         return "it is not a folder"
     if found.st_uid != os.geteuid():
         return "it belongs to another user"
-    return "everybody may write there" if found.st_mode & stat.S_IWOTH else ""
+    return "all users may write to it" if found.st_mode & stat.S_IWOTH else ""
 
 
 def _link_all(source: str, target: str) -> None:
-    """Make what is in one folder be found in another; what is there already stays."""
+    """Link the entries of one folder into another one. Existing entries stay."""
     try:
         names = os.listdir(source)  # noqa: PTH208 - pathlib loads late
     except OSError:
@@ -135,7 +135,7 @@ def _link_all(source: str, target: str) -> None:
         try:
             os.symlink(f"{source}/{name}", f"{target}/{name}")  # noqa: PTH211
         except OSError:
-            # Another rank was first, or it is there.
+            # Another rank has made the link, or the entry exists.
             continue
 
 
@@ -146,7 +146,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _scratch(site: Site | None, environment: Mapping[str, str]) -> tuple[str, bool]:
-    """Return the node's own disk, and whether it is memory in truth."""
+    """Return `(path of the node's own disk, whether it is in memory)`."""
     path = site["scratch"] if site else ""
     if path.startswith("$"):
         path = environment.get(path[1:], "")
@@ -155,4 +155,4 @@ def _scratch(site: Site | None, environment: Mapping[str, str]) -> tuple[str, bo
     for name in ("SLURM_TMPDIR", "LOCAL_SCRATCH", "TMPDIR"):
         if environment.get(name):
             return environment[name].rstrip("/"), False
-    return "/tmp", False  # noqa: S108 - the folder below it is the user's own, and is checked
+    return "/tmp", False  # noqa: S108 - the folder in it is private, and is checked

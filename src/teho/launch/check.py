@@ -1,15 +1,15 @@
 """`teho launch --check`: do the ranks of this step reach each other, and how fast?
 
-A script that every rank becomes, under whatever Python the user trains with: Python 3.8 or
-later, in containers too, with the standard library alone (and torch where it is there). The
-`checking` package beside it and `teho.process.json_lines` follow the same rule.
+Every rank becomes this script, in the Python that the user trains with: Python 3.8 or later, also
+in containers, with only the standard library (and torch, if it is installed). The `checking`
+package and `teho.process.json_lines` follow the same rule.
 
     check.py [--seconds S] [--timeout S] [--json]
 
-It reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT, and,
-where they are set, TEHO_HOSTS (the step's nodes, by comma) and TEHO_STEP (a name that no other
-step has). Rank 0 prints the report; its exit code is 0 (all is well), 1 (something is wrong) or
-2 (the environment is not that of a rank).
+It reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, MASTER_ADDR and MASTER_PORT. If
+they are set, it also reads TEHO_HOSTS (the step's nodes, separated by commas) and TEHO_STEP (a
+unique name of the step). Rank 0 prints the report. Its exit code is 0 (no problem), 1 (a problem
+was found) or 2 (the environment does not describe a rank).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def main() -> int:
 
 
 def _stand_alone() -> None:
-    """Make the files beside this one importable, and nothing else of Teho's.
+    """Make only the files of this folder importable as `teho.launch`.
 
-    A Python that does not have Teho must find them; and their folder must not stay first on the
-    path, where its files could be taken for modules of the same names.
+    A Python without Teho must find them. Their folder must not stay first on the path: its files
+    would hide modules of the same names.
     """
     here = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if entry != str(here)]

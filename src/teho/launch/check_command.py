@@ -1,4 +1,4 @@
-"""Which command `teho launch --check` becomes: the check, in the user's own Python."""
+"""Find the command of `teho launch --check`: the check in the user's Python."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["check_command"]
 
 _HAS_TORCH = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
 _PATIENCE_S = 60.0
-"""A Python on a network file system may take long to start; a broken one is not waited for."""
+"""A Python on a network file system may start slowly. A Python that hangs is skipped."""
 
 
 def check_command(python: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the command of the check.
 
     Args:
-        python: how the user starts Python, such as a container's `exec` with `python3`;
-            empty: the one on the PATH that has torch, else the one that runs Teho.
+        python: words that start the user's Python, such as a container's `exec` with `python3`;
+            empty: the Python on the PATH that has torch, or else the Python of Teho.
         environment: of this process.
     """
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check.py")  # noqa: PTH100, PTH118, PTH120

@@ -1,4 +1,4 @@
-"""What brings a launch's variables and folders into a container that the command starts."""
+"""Bring the variables and folders of a launch into a container that the command starts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["container_variables", "is_container", "is_inside"]
 _COMMANDS = frozenset({"apptainer", "singularity"})
 _PREFIXES = ("APPTAINER", "SINGULARITY")
 _CLEAN = frozenset({"-e", "--cleanenv", "-C", "--containall"})
-_APART = frozenset({"-c", "--contain", "-C", "--containall"})
-_BOUND_ANYWAY = ("/tmp/", "/var/tmp/")  # noqa: S108 - what Apptainer mounts; nothing is written there
+_CONTAINED = frozenset({"-c", "--contain", "-C", "--containall"})
+_BOUND_ANYWAY = ("/tmp/", "/var/tmp/")  # noqa: S108 - Apptainer mounts them; Teho writes no file there
 
 
 def is_container(command: Sequence[str]) -> bool:
@@ -21,7 +21,7 @@ def is_container(command: Sequence[str]) -> bool:
 
 
 def is_inside(environment: Mapping[str, str]) -> bool:
-    """Return whether this process runs in a container of theirs."""
+    """Return whether this process runs in a container of Apptainer or Singularity."""
     return any(environment.get(f"{prefix}_CONTAINER") for prefix in _PREFIXES)
 
 
@@ -31,24 +31,24 @@ def container_variables(
     directories: Sequence[str],
     environment: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return what is to be set outside, so that variables and folders are there inside.
+    """Return the variables to set outside the container.
 
-    Apptainer hands its whole environment on, but where it is told not to: then variables need
-    its prefix. Folders need a bind mount. Apptainer heeds one of two names that differ, its own,
-    and older Singularity knows its own alone: both get the same value.
+    Apptainer passes its whole environment on, unless an option forbids it: then variables need a
+    prefix. Folders need a bind mount. Apptainer prefers its own name of a variable, and older
+    Singularity knows only its own name. So both names get the same value.
 
     Args:
-        command: that of the container.
-        variables: what this launch sets.
-        directories: folders that it creates.
+        command: the command of the container.
+        variables: variables that this launch sets.
+        directories: folders that this launch creates.
         environment: of this process.
     """
     found: dict[str, str] = {}
-    if _is_told(command, environment, _CLEAN, ("CLEANENV", "CONTAINALL")):
+    if _is_set(command, environment, _CLEAN, ("CLEANENV", "CONTAINALL")):
         for prefix in _PREFIXES:
             found |= {f"{prefix}ENV_{name}": value for name, value in variables.items()}
-    apart = _is_told(command, environment, _APART, ("CONTAIN", "CONTAINALL"))
-    needed = [one for one in directories if apart or not one.startswith(_BOUND_ANYWAY)]
+    contained = _is_set(command, environment, _CONTAINED, ("CONTAIN", "CONTAINALL"))
+    needed = [one for one in directories if contained or not one.startswith(_BOUND_ANYWAY)]
     if needed:
         names = [f"{prefix}_BIND" for prefix in _PREFIXES]
         there = next(filter(None, map(environment.get, names)), "")
@@ -56,12 +56,14 @@ def container_variables(
     return found
 
 
-def _is_told(
+def _is_set(
     command: Sequence[str],
     environment: Mapping[str, str],
     options: frozenset[str],
     names: tuple[str, ...],
 ) -> bool:
-    """Return whether one of these options is among the words, or in the environment."""
-    told = (environment.get(f"{prefix}_{name}", "") for prefix in _PREFIXES for name in names)
-    return not options.isdisjoint(command) or any(value not in {"", "0", "false"} for value in told)
+    """Return whether one of these options is in the command or in the environment."""
+    values = (environment.get(f"{prefix}_{name}", "") for prefix in _PREFIXES for name in names)
+    return not options.isdisjoint(command) or any(
+        value not in {"", "0", "false"} for value in values
+    )

@@ -1,6 +1,6 @@
-"""The GPUs that a task sees, and which cores lie near each, from /proc and /sys alone.
+"""Find the GPUs that a task sees, and the cores near each GPU, in /proc and /sys.
 
-No vendor's library is asked: that would take longer than the whole launch.
+The vendors' libraries are not used: they would take longer than the whole launch.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["Gpus", "find_gpus", "parse_cores", "read_text"]
 
 _NONE = {"", "-1", "NoDevFiles"}
-"""What schedulers write where a task has no GPU."""
+"""Values that schedulers write for a task without a GPU."""
 _MOST_CORES = 8192
-"""As Linux has it (CONFIG_NR_CPUS on x86)."""
+"""Maximum of Linux on x86 (CONFIG_NR_CPUS)."""
 _SLURM_GPUS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
 class Gpus:
-    """The GPUs that are visible to this task, in the order in which programs count them."""
+    """The GPUs that are visible to this task, in the order of their numbers in programs."""
 
     __slots__ = ("common", "names", "near", "variable", "why_unknown")
 
@@ -38,30 +38,30 @@ class Gpus:
         why_unknown: str = "",
     ) -> None:
         self.variable = variable
-        """Variable that makes GPUs visible to a process; empty if there is no GPU."""
+        """Variable that makes GPUs visible to a process; empty: no GPU."""
         self.names = names
-        """What is in that variable for each."""
+        """Entry of that variable for each GPU."""
         self.near = near
-        """Cores of the NUMA node that each hangs on; None if that is not known."""
+        """Cores of the NUMA node of each GPU; None: unknown."""
         self.common = common
-        """Whether the other tasks of this node surely see the same ones."""
+        """Whether the other tasks of this node certainly see the same GPUs."""
         self.why_unknown = why_unknown
 
 
 def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
-    """Return the visible GPUs of a node; none, if there is none.
+    """Return the visible GPUs of a node.
 
-    Slurm tells the node's own numbers of a job's GPUs (`SLURM_STEP_GPUS`), while the visible
-    ones are counted from 0 if the job is shut off from the others.
+    `SLURM_STEP_GPUS` has the numbers of the job's GPUs on the node. The numbers of the visible
+    GPUs begin at 0 if the job cannot access the other GPUs.
 
     Args:
         environment: of this process.
-        top: what stands before `/proc` and `/sys`; empty but in tests.
+        top: prefix of `/proc` and `/sys`; only tests set it.
     """
     nvidia = _nvidia(top)
     amd = [] if nvidia else _amd_addresses(top)
     variable = _variable(environment, has_nvidia=bool(nvidia), has_amd=bool(amd))
-    # A GPU that the job is shut off from has no address, and no number in its programs.
+    # A GPU that the job cannot access has no address here, and no number in programs.
     seen = [gpu["address"] for gpu in nvidia] or [address for address in amd if address]
     text = environment.get(variable)
     if text is not None:
@@ -73,7 +73,7 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
     if not names:
         return Gpus("", [], [])
     own = _node_numbers(environment)
-    # With --gpus-per-task and the like, each has its own, and the node has more.
+    # With options such as --gpus-per-task, each task sees only some GPUs of the node.
     on_node = environment.get("SLURM_GPUS_ON_NODE")
     common = str(len(names)) == on_node if on_node else text is None or len(names) > 1
     if own and len(own) != len(names):
@@ -81,7 +81,7 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
     elif nvidia and len({gpu.get("Model") for gpu in nvidia}) > 1 and not _in_order(environment):
         why = "CUDA counts the fastest GPU first, and the models differ"
     elif own:
-        # Slurm counts device files, CUDA counts along the bus.
+        # Slurm numbers the device files. CUDA numbers the GPUs in the order of the bus.
         minors = {gpu.get("Device Minor", ""): gpu["address"] for gpu in nvidia}
         found = [minors.get(number) or _at(number, amd) for number in own]
         return _described(variable, names, found, common=common, top=top)
@@ -92,7 +92,7 @@ def find_gpus(environment: Mapping[str, str], top: str = "") -> Gpus:
 
 
 def _variable(environment: Mapping[str, str], *, has_nvidia: bool, has_amd: bool) -> str:
-    """Return the variable that makes GPUs visible here."""
+    """Return the variable that makes GPUs visible on this node."""
     if has_amd:
         names = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
         return next((name for name in names if name in environment), names[0])
@@ -102,7 +102,7 @@ def _variable(environment: Mapping[str, str], *, has_nvidia: bool, has_amd: bool
 
 
 def _listed(text: str) -> list[str]:
-    """Return the entries up to the first that is none: runtimes read no further."""
+    """Return the entries before the first empty one, as runtimes read them."""
     names: list[str] = []
     for entry in map(str.strip, text.split(",")):
         if entry in _NONE:
@@ -124,7 +124,7 @@ def _described(
 
 
 def _node_numbers(environment: Mapping[str, str]) -> list[str]:
-    """Return the node's own numbers of the step's GPUs, as Slurm tells them."""
+    """Return the numbers of the step's GPUs on the node, as Slurm reports them."""
     text = environment.get("SLURM_STEP_GPUS") or environment.get("SLURM_JOB_GPUS") or ""
     try:
         return [str(number) for number in parse_cores(text)] if text else []
@@ -133,7 +133,7 @@ def _node_numbers(environment: Mapping[str, str]) -> list[str]:
 
 
 def _nvidia(top: str) -> list[dict[str, str]]:
-    """Return what the driver tells of each GPU, in the order of the bus."""
+    """Return the driver's information about each GPU, in the order of the bus."""
     folder = f"{top}/proc/driver/nvidia/gpus"
     try:
         addresses = sorted(os.listdir(folder))  # noqa: PTH208 - loads late
@@ -149,9 +149,9 @@ def _nvidia(top: str) -> list[dict[str, str]]:
 
 
 def _amd_addresses(top: str) -> list[str]:
-    """Return PCI addresses in ROCm's order: that of KFD's nodes, those of CPUs left out.
+    """Return PCI addresses in the order of ROCm: the nodes of KFD without CPUs.
 
-    KFD does not report of a GPU that the job is shut off from (EPERM): its address is empty.
+    KFD does not report a GPU that the job cannot access (EPERM). Its address is empty.
     """
     nodes = f"{top}/sys/class/kfd/kfd/topology/nodes"
     try:
@@ -176,7 +176,7 @@ def _at(number: str, addresses: list[str]) -> str:
 
 
 def _address(name: str, addresses: list[str], nvidia: list[dict[str, str]]) -> str:
-    """Return the address of a GPU that goes by its number or its UUID; empty: it is not known."""
+    """Return the address of a GPU by its number or UUID; empty: unknown."""
     if is_number(name):
         return _at(name, addresses)
     return next((gpu["address"] for gpu in nvidia if gpu.get("GPU UUID", "").startswith(name)), "")
@@ -194,7 +194,7 @@ def _near(address: str, top: str) -> frozenset[int] | None:
 
 
 def read_text(path: str) -> str:
-    """Return a small file's text; empty if it does not read."""
+    """Return the text of a small file; empty if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - loads late
             return file.read(65536)
@@ -206,7 +206,7 @@ def parse_cores(text: str) -> list[int]:
     """Return the numbers of a list such as `0-3,8`, or of a mask such as `0x10f`.
 
     Raises:
-        InputError: it is neither.
+        InputError: the text is neither.
     """
     text = text.strip()
     if text.startswith("0x"):

@@ -1,4 +1,4 @@
-"""`teho launch`: from the environment of a task to the user's program in its place."""
+"""Run `teho launch`: set up a task from its environment, and become the user's program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["launch"]
 
 
 def launch(options: Options, environment: Mapping[str, str]) -> int:
-    """Set this task up and become the program; return an exit code only where that fails.
+    """Set up this task and become the program. Return an exit code only if this fails.
 
     Raises:
         TehoError: this task cannot be set up.
@@ -58,7 +58,7 @@ def launch(options: Options, environment: Mapping[str, str]) -> int:
 
 
 def _bind_here(ready: Launch, mine: frozenset[int]) -> None:
-    """Put this process on its cores; if the system grants others, leave it as it was."""
+    """Bind this process to its cores. If this fails, restore its affinity."""
     if ready.binding.why_not:
         return
     wanted = {*ready.binding.cores}
@@ -70,14 +70,14 @@ def _bind_here(ready: Launch, mine: frozenset[int]) -> None:
         why = "the system grants only some of the cores nearest the GPUs"
     except OSError as error:
         why = f"the system refuses: {error.strerror}"
-    ready.notes.append(f"rank {ready.task.rank} stays on the cores that it had: {why}")
+    ready.notes.append(f"rank {ready.task.rank} keeps its cores: {why}")
 
 
 def _check_port(ready: Launch, port: int, host: str) -> None:
-    """On the rank that the others come to: is the port free?
+    """Check on rank 0 that the port of the rendezvous is free.
 
     Raises:
-        InputError: another program has it.
+        InputError: another program uses it.
     """
     import _socket
     import errno
@@ -98,9 +98,9 @@ def _check_port(ready: Launch, port: int, host: str) -> None:
 
 
 def _as_found(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment as it was before Python: in the C locale it sets LC_CTYPE (PEP 538).
+    """Return the environment without Python's change: in the C locale, it sets LC_CTYPE (PEP 538).
 
-    In a container without that locale, every shell and every Perl would complain of it.
+    In a container without that locale, every shell and every Perl would print a warning.
     """
     found = {**environment}
     if found.get("LC_CTYPE", "").upper().endswith(("UTF-8", "UTF8")):
@@ -115,7 +115,7 @@ def _as_found(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _say(text: str) -> None:
-    """Write a line to stderr, where there is one: the program is to start without it too."""
+    """Write a line to stderr. The program starts even if stderr is closed."""
     try:
         if sys.stderr:
             sys.stderr.write(f"teho: {text}\n")

@@ -1,8 +1,7 @@
-"""What `teho launch` was told, read without any library of command lines.
+"""Read the options of `teho launch` without a command-line library.
 
-Ten thousand tasks start at once, and click alone would take as long as all of the launch. What
-is not plain here (help, mistakes, what prints and ends) is left to the command in
-`teho.cli.launch`, which knows the same options.
+Ten thousand tasks start at the same time, and click would take as long as the whole launch. The
+command in `teho.cli.launch` has the same options. It handles help and mistakes.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ class Options:
         self.bind = "auto"
         """`auto`, `none`, or a file with the cores of each local rank."""
         self.gpus = "auto"
-        """`auto`, `all` or `own`: which GPUs a rank sees."""
+        """GPUs that a rank sees: `auto`, `all` or `own`."""
         self.env: list[str] = []
-        """`NAME=VALUE`, each."""
+        """Variables, each as `NAME=VALUE`."""
         self.generation = ""
-        """Which of the site's sets of variables; empty: the current one; `none`: none."""
+        """Set of the site's variables; empty: the current one; `none`: no variables."""
         self.dry_run = False
         self.check = False
         self.check_words: tuple[str, ...] = ()
-        """What the check is told, as its own options."""
+        """Options of the check itself."""
         self.quiet = False
         self.command: tuple[str, ...] = ()
 
@@ -43,7 +42,7 @@ _VALUES = {"--bind": "bind", "--gpus": "gpus", "--generation": "generation"}
 
 
 def parse(words: Sequence[str]) -> Options | None:
-    """Read the words behind `teho launch`; None if they need somebody who can explain."""
+    """Read the words after `teho launch`. None: `teho.cli.launch` must handle them."""
     options = Options()
     rest = list(words)
     while rest and rest[0].startswith("-"):

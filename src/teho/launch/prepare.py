@@ -1,4 +1,4 @@
-"""What one task gets before its program starts: ranks, cores, GPUs, caches and variables."""
+"""Prepare one task before its program starts: ranks, cores, GPUs, caches and variables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LAST_PORT = 65_535
 
 
 class Launch:
-    """Everything that one task is given before its program starts."""
+    """The set-up of one task before its program starts."""
 
     __slots__ = ("binding", "caches", "gpus", "notes", "port", "site", "task", "variables")
 
@@ -57,11 +57,11 @@ class Launch:
         self.caches = caches
         self.site = site
         self.variables: dict[str, str] = {}
-        """What is set beside the environment that is there."""
+        """Variables to add to the environment."""
         self.port: int | None = None
-        """Where the others come to this task; None: they do not, or somebody listens already."""
+        """Port for the other tasks. None: they do not connect to this task, or it is in use."""
         self.notes: list[str] = []
-        """What the user should know, a sentence each."""
+        """Notes for the user, one sentence each."""
 
 
 def prepare(
@@ -71,17 +71,17 @@ def prepare(
     mine: frozenset[int],
     unusable: Mapping[str, str] | None = None,
 ) -> Launch:
-    """Return all that this task gets; nothing is changed yet.
+    """Return the set-up of this task, without changing the process.
 
     Args:
-        options: what the user wants.
+        options: options of the user.
         environment: of this process.
         host: name of this machine.
-        mine: cores that this process may run on now.
-        unusable: folders that are not to be had, and why.
+        mine: present affinity of this process.
+        unusable: folders that could not be created, and the reasons.
 
     Raises:
-        TehoError: the environment contradicts itself, or an option cannot be kept.
+        TehoError: the environment contradicts itself, or an option is impossible.
     """
     task = read_task(environment, host)
     try:
@@ -102,7 +102,7 @@ def prepare_task(
     mine: frozenset[int],
     unusable: Mapping[str, str],
 ) -> Launch:
-    """Return all that one task gets, but for notes; see `prepare`."""
+    """Return the set-up of one task without notes; see `prepare`."""
     site = find_site(environment, os.uname().nodename)
     contained = is_container(options.command)
     generation = None
@@ -122,7 +122,7 @@ def prepare_task(
         if gpus.names and "JAX_LOCAL_DEVICE_IDS" not in environment:
             variables["JAX_LOCAL_DEVICE_IDS"] = jax_devices(task, 1 if own else len(gpus.names))
     if task.rank == 0 and (task.size > 1 or torchrun) and task.started_by != "torchrun":
-        # torchrun itself listens there for the tasks that it starts.
+        # If torchrun started the tasks, it already uses this port.
         ready.port = int(port)
     variables |= caches.variables
     inner = inner_processes(options.command, gpus, task, environment)
@@ -140,7 +140,7 @@ def prepare_task(
 
 
 def _sees_own(options: Options, gpus: Gpus, site: Site | None) -> bool:
-    """Return whether a rank is to see its own GPU alone, and not all of its node's."""
+    """Return whether a rank sees only its own GPU, not all GPUs of its node."""
     by_site = site is not None and site["gpus_visible"] == "own"
     return bool(gpus.names) and (options.gpus == "own" or (options.gpus == "auto" and by_site))
 
@@ -155,7 +155,7 @@ def _meeting(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
         )
     if any(sign.isspace() or sign in '"\\' for sign in address):
         raise InputError(f"MASTER_ADDR is {address[:60]!r}", "the host of rank 0")
-    # TensorFlow's workers take the ports behind it.
+    # TensorFlow's workers use the following ports.
     most = _LAST_PORT - task.local_size
     if not is_number(port) or not 0 < int(port) <= most:
         raise InputError(f"MASTER_PORT is {port[:40]!r}", f"a number from 1 to {most}")
@@ -172,9 +172,9 @@ def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> l
         )
     if task.local_size > 1 and starts_torchrun(options.command):
         notes.append(
-            f"{task.local_size} tasks of this node start a torchrun each, and one is to start all "
-            "of a node's processes: --ntasks-per-node=1"
+            f"{task.local_size} tasks of this node start a torchrun each, but one torchrun starts "
+            "all processes of a node: use --ntasks-per-node=1"
         )
-    if not ready.binding.is_well:
-        notes.append(f"tasks stay on the cores that they had: {ready.binding.why_not}")
+    if not ready.binding.is_fine:
+        notes.append(f"the tasks keep their cores: {ready.binding.why_not}")
     return notes

@@ -1,4 +1,4 @@
-"""What `teho launch` knows of the site it runs at: a small part of the catalogue."""
+"""Find the site of this node in the part of the catalogue that `teho launch` has."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["find_generation", "find_site"]
 
 
 def find_site(environment: Mapping[str, str], host: str) -> Site | None:
-    """Return the site of this node; None if none is recognised.
+    """Return the site of this node. None: unknown.
 
-    `TEHO_CLUSTER`, which Teho's job scripts set, names it; else a site's variables do, and
-    else the host's name. A cluster that is not a part of Teho's own catalogue comes whole, as
-    JSON in `TEHO_SITE`.
+    The site is named by `TEHO_CLUSTER`, which Teho's job scripts set. Otherwise it is recognised by
+    its variables, or else by the host name. A cluster that Teho's own catalogue does not have is
+    passed as JSON in `TEHO_SITE`.
 
     Raises:
-        InputError: `TEHO_SITE` does not read.
+        InputError: `TEHO_SITE` cannot be read.
     """
     if text := environment.get("TEHO_SITE"):
         return _read(text)
@@ -55,7 +55,7 @@ def _read(text: str) -> Site:
         site = None
     if not _fits(site, shape):
         raise InputError(
-            f"TEHO_SITE does not read: {text[:60]!r}",
+            f"TEHO_SITE cannot be read: {text[:60]!r}",
             "the JSON that Teho's job scripts set",
             "unset it, or write the script again with `teho plan --script`",
         )
@@ -64,7 +64,7 @@ def _read(text: str) -> Site:
 
 
 def _fits(value: object, shape: object) -> bool:
-    """Return whether what was read is built like a shape of types, lists and objects."""
+    """Return whether a value has a shape, given as types, lists and objects."""
     if isinstance(shape, list):
         return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
     if not isinstance(shape, dict):
@@ -84,7 +84,7 @@ def _has_variables(site: Site, environment: Mapping[str, str]) -> bool:
 def _has_host(site: Site, host: str) -> bool:
     names = {host, host.partition(".")[0]}
     for pattern in map(str.lower, site["hosts"]):
-        # Only what begins and ends alike is worth loading `fnmatch` for.
+        # `fnmatch` is loaded only if beginning and end match.
         begin = pattern.partition("*")[0].partition("?")[0].partition("[")[0]
         end = pattern.rpartition("*")[2].rpartition("?")[2].rpartition("]")[2]
         if any(name.startswith(begin) and name.endswith(end) for name in names):
@@ -96,10 +96,10 @@ def _has_host(site: Site, host: str) -> bool:
 
 
 def find_generation(site: Site | None, name: str) -> Generation | None:
-    """Return a site's variables for a generation of containers; empty: the current one.
+    """Return a site's variables for a generation of containers; empty name: the current one.
 
     Raises:
-        InputError: the site has none of that name.
+        InputError: the site has no such generation.
     """
     known = site["generations"] if site else []
     if not name or name == "none":

@@ -1,10 +1,10 @@
-"""The types of what `teho launch` knows of a site. Only type checkers load this file."""
+"""Types of the generated tables in `sites.py`. Only type checkers load this file."""
 
 from __future__ import annotations
 
 from typing import TypedDict
 
-__all__ = ["Generation", "Site"]
+__all__ = ["Generation", "NodeLauncher", "Site"]
 
 
 class Generation(TypedDict):
@@ -16,7 +16,7 @@ class Generation(TypedDict):
 
 
 class Site(TypedDict):
-    """One cluster; what it does not document is empty."""
+    """One cluster. An undocumented entry is empty."""
 
     name: str
     recognised_by: dict[str, str]
@@ -25,6 +25,16 @@ class Site(TypedDict):
     reserved_cores: list[int]
     gpus_visible: str
     scratch: str
-    """Variable (with its `$`) or path of a node's own disk."""
+    """Variable (with its `$`) or path of the node's disk."""
     scratch_in_memory: bool
     generations: list[Generation]
+
+
+class NodeLauncher(TypedDict):
+    """A launcher that starts the processes of a node; see `teho.launchers.launcher.Launcher`."""
+
+    name: str
+    programs: tuple[str, ...]
+    processes_option: str
+    processes_variable: str
+    counts_all_nodes: bool

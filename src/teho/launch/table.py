@@ -1,4 +1,4 @@
-"""`teho launch --dry-run`: what every rank would get, as a table."""
+"""Print the table of `teho launch --dry-run`: the set-up of every rank."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from teho.launch.binding import step_masks
+from teho.launch.checking.task import spans
 from teho.launch.options import Options
 from teho.launch.prepare import Launch, prepare, prepare_task
 from teho.schedulers.hostlist import expand_counts
@@ -20,13 +21,13 @@ _MOST_ROWS = 256
 
 
 def print_table(options: Options, environment: Mapping[str, str], host: str) -> int:
-    """Print the table, on rank 0 alone; return the exit code.
+    """Print the table on rank 0, and return the exit code.
 
-    In a job's own script, where nothing is started yet, it shows the tasks that `srun` would
-    start. What other nodes have is taken to be as it is here.
+    In the job script itself, the table has the tasks that `srun` would start. Other nodes are
+    assumed to be like this one.
 
     Raises:
-        TehoError: the environment contradicts itself, or an option cannot be kept.
+        TehoError: the environment contradicts itself, or an option is impossible.
     """
     if is_batch_script(environment):
         environment = _as_step(environment)
@@ -45,14 +46,14 @@ def print_table(options: Options, environment: Mapping[str, str], host: str) -> 
 
 
 def _as_step(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment that the first task of a `srun` without options would have."""
+    """Return the environment of the first task of an `srun` without options."""
     first = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}
     total = str(sum(expand_counts(environment.get("SLURM_TASKS_PER_NODE", "1"))))
     return {**environment, "SLURM_STEP_NUM_TASKS": total, **first}
 
 
 def _tasks(task: Task) -> list[Task]:
-    """Return every task of the step by rank; this one alone, where nobody tells of the others."""
+    """Return every task of the step by rank; only this task if the others are unknown."""
     tasks = []
     for rank, (node, local) in enumerate(rank_places(task)):
         other = copy.copy(task)
@@ -107,7 +108,7 @@ def _table(plans: Sequence[Launch], host: str) -> Iterator[str]:
 
 
 def _environment(plans: Sequence[Launch]) -> Iterator[str]:
-    """Say what all ranks have alike, and then what differs, by the first rank's."""
+    """Yield the variables that are equal on all ranks, then the other ones of the first rank."""
     seen = Counter(pair for plan in plans for pair in plan.variables.items())
     first = plans[0].variables
     alike = {name: value for name, value in first.items() if seen[name, value] == len(plans)}
@@ -116,7 +117,7 @@ def _environment(plans: Sequence[Launch]) -> Iterator[str]:
     own = {name: value for name, value in first.items() if name not in alike}
     if own:
         yield ""
-        yield "Of each its own, here rank 0's"
+        yield "Different on each rank (here rank 0)"
         yield from (f"  {name}={_shown(value)}" for name, value in sorted(own.items()))
 
 
@@ -127,11 +128,5 @@ def _shown(text: str) -> str:
 
 
 def _ranges(cores: Sequence[int]) -> str:
-    """Write cores as people read them: 0–3,8."""
-    parts: list[list[int]] = []
-    for core in sorted(cores):
-        if parts and parts[-1][1] == core - 1:
-            parts[-1][1] = core
-        else:
-            parts.append([core, core])
-    return ",".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts) or "none"
+    """Write cores as ranges: 0–3,8."""
+    return spans(cores).replace(" ", "") or "none"

@@ -1,11 +1,12 @@
-"""The environment of one task: what each framework reads, and what the site needs.
+"""Compute the environment of one task: the variables of each framework and of the site.
 
-RANK and its kin tell the truth of this launch and replace what is there. Everything else is a
-default: what the user has set stays.
+RANK and similar variables replace existing values. All other variables are defaults: the user's
+values stay.
 """
 
 from __future__ import annotations
 
+from teho.launch.sites import NODE_LAUNCHERS
 from teho.schedulers.hostlist import is_number
 from teho.schedulers.task import rank_places
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from teho.launch.gpus import Gpus
+    from teho.launch.site_types import NodeLauncher
     from teho.schedulers.task import Task
 
 __all__ = [
@@ -27,22 +29,22 @@ __all__ = [
 ]
 
 _TF_CONFIG_BYTES = 100_000
-"""Linux takes no longer variable than 128 KiB (MAX_ARG_STRLEN of execve(2))."""
-_PROCESSES = {
-    "torchrun": ("--nproc-per-node",),
-    "torch.distributed.run": ("--nproc-per-node",),
-    "torch.distributed.launch": ("--nproc-per-node",),
-    "accelerate": ("--num-processes",),
-    "accelerate.commands.launch": ("--num-processes",),
-    "deepspeed": ("--num-gpus",),
-}
-"""Launchers that start processes on one node, and their options for how many."""
+"""The limit of Linux is 128 KiB per variable (MAX_ARG_STRLEN of execve(2))."""
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "PJRT_NPROC",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+)
 
 
 def meeting_place(task: Task, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return `(MASTER_ADDR, MASTER_PORT)`: what the user has set, else of the step's first node.
+    """Return `(MASTER_ADDR, MASTER_PORT)`: the user's values, or else the values of the first node.
 
-    The address is empty if there are several nodes and nobody tells their names.
+    The address is empty if there are several nodes and their names are unknown.
     """
     local = task.local_size == task.size
     address = "127.0.0.1" if local else task.first_host
@@ -53,40 +55,38 @@ def meeting_place(task: Task, environment: Mapping[str, str]) -> tuple[str, str]
 
 
 def rank_variables(task: Task, address: str, port: str) -> dict[str, str]:
-    """Return the numbers of this task as PyTorch, DeepSpeed, JAX, TensorFlow and Horovod read them.
+    """Return the rank variables of PyTorch, DeepSpeed, JAX, TensorFlow and Horovod.
 
-    `LOCAL_SIZE`, `CROSS_RANK` and `CROSS_SIZE` are what DeepSpeed's own launcher sets, and the
-    `HOROVOD_` names Horovod's: its "cross" counts the nodes that have this local rank too.
-    `jax.distributed.initialize()` reads the address; the number and the rank it takes from Slurm
-    or Open MPI, or is told by the program. TensorFlow reads `TF_CONFIG`.
+    DeepSpeed's launcher sets `LOCAL_SIZE`, `CROSS_RANK` and `CROSS_SIZE`. Horovod's launcher sets
+    the `HOROVOD_` names: its "cross" size is the number of nodes that also have this local rank.
+    `jax.distributed.initialize()` reads the address. It takes the number and the rank from Slurm,
+    Open MPI or the program. TensorFlow reads `TF_CONFIG`.
     """
-    rank, size = str(task.rank), str(task.size)
-    local_rank, local_size = str(task.local_rank), str(task.local_size)
     nodes = task.node_count or -(-task.size // task.local_size)
     counts = task.tasks_per_node or (task.local_size,) * nodes
     across = [count > task.local_rank for count in counts]
-    found = {
-        "RANK": rank,
-        "WORLD_SIZE": size,
-        "LOCAL_RANK": local_rank,
-        "LOCAL_WORLD_SIZE": local_size,
-        "NODE_RANK": str(task.node_rank),
-        "GROUP_RANK": str(task.node_rank),
-        "MASTER_ADDR": address,
-        "MASTER_PORT": port,
-        "LOCAL_SIZE": local_size,
-        "CROSS_RANK": str(task.node_rank),
-        "CROSS_SIZE": str(nodes),
-        "HOROVOD_RANK": rank,
-        "HOROVOD_SIZE": size,
-        "HOROVOD_LOCAL_RANK": local_rank,
-        "HOROVOD_LOCAL_SIZE": local_size,
-        "HOROVOD_CROSS_RANK": str(sum(across[: task.node_rank])),
-        "HOROVOD_CROSS_SIZE": str(sum(across)),
-        "JAX_COORDINATOR_ADDRESS": f"{address}:{port}",
-        "JAX_NUM_PROCESSES": size,
-        "JAX_PROCESS_ID": rank,
+    numbers = {
+        "RANK": task.rank,
+        "WORLD_SIZE": task.size,
+        "LOCAL_RANK": task.local_rank,
+        "LOCAL_WORLD_SIZE": task.local_size,
+        "NODE_RANK": task.node_rank,
+        "GROUP_RANK": task.node_rank,
+        "LOCAL_SIZE": task.local_size,
+        "CROSS_RANK": task.node_rank,
+        "CROSS_SIZE": nodes,
+        "HOROVOD_RANK": task.rank,
+        "HOROVOD_SIZE": task.size,
+        "HOROVOD_LOCAL_RANK": task.local_rank,
+        "HOROVOD_LOCAL_SIZE": task.local_size,
+        "HOROVOD_CROSS_RANK": sum(across[: task.node_rank]),
+        "HOROVOD_CROSS_SIZE": sum(across),
+        "JAX_NUM_PROCESSES": task.size,
+        "JAX_PROCESS_ID": task.rank,
     }
+    found = {name: str(number) for name, number in numbers.items()}
+    found |= {"MASTER_ADDR": address, "MASTER_PORT": port}
+    found["JAX_COORDINATOR_ADDRESS"] = f"{address}:{port}"
     config = _tf_config(task, address, int(port)) if task.size > 1 else ""
     if config:
         found["TF_CONFIG"] = config
@@ -94,7 +94,7 @@ def rank_variables(task: Task, address: str, port: str) -> dict[str, str]:
 
 
 def _tf_config(task: Task, address: str, port: int) -> str:
-    """Return TF_CONFIG: every task a worker, with a port of its own; empty: it cannot be known."""
+    """Return TF_CONFIG: every task is a worker with its own port. Empty: it is unknown."""
     # The shortest worker, `"a:10000", `, has 11 characters.
     places = rank_places(task) if task.size * 11 < _TF_CONFIG_BYTES else []
     if not places:
@@ -109,14 +109,14 @@ def _tf_config(task: Task, address: str, port: int) -> str:
 
 
 def jax_devices(task: Task, count: int) -> str:
-    """Return JAX_LOCAL_DEVICE_IDS: which of the GPUs that this task sees are its own.
+    """Return JAX_LOCAL_DEVICE_IDS: the GPUs of this task, among the GPUs that it sees.
 
-    Without it, JAX takes the one with the number of the local rank, which a task that sees its
-    own alone does not have, and which is one of many for the only task of its node.
+    Without it, JAX uses the GPU with the number of the local rank. A task that sees only its own
+    GPU does not have this number. The only task of a node would use one of many GPUs.
 
     Args:
         task: this one.
-        count: GPUs that it sees, at least one.
+        count: number of GPUs that it sees, at least one.
     """
     each = max(1, count // task.local_size)
     first = task.local_rank * each % count
@@ -126,10 +126,10 @@ def jax_devices(task: Task, count: int) -> str:
 def torchrun_variables(
     task: Task, gpus: Gpus, address: str, port: str, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return what torchrun takes for its own options (`PET_*`), one torchrun a node.
+    """Return the variables of torchrun's options (`PET_*`), for one torchrun per node.
 
-    They replace `--nnodes`, `--nproc-per-node` and the `--rdzv` options; one that is
-    given on the command line counts for more.
+    They replace `--nnodes`, `--nproc-per-node` and the `--rdzv` options. An option on the command
+    line has priority.
     """
     found = {
         "PET_NNODES": str(task.size),
@@ -143,64 +143,53 @@ def torchrun_variables(
     return found
 
 
-def find_launcher(command: Sequence[str]) -> tuple[str, list[str]]:
-    """Return `(the launcher that a command holds, its words)`, such as torchrun in a container.
+def find_launcher(command: Sequence[str]) -> tuple[NodeLauncher | None, list[str]]:
+    """Return `(launcher in a command, words after it)`, also for torchrun in a container.
 
-    What stands behind the first script is that program's own; empty: there is no launcher.
+    Words after the first script belong to the script. None: the command has no launcher.
     """
     words = [piece for word in command for piece in word.split()]
     for place, word in enumerate(words):
-        name = word.rpartition("/")[2]
-        if name in _PROCESSES:
-            return name, words[place + 1 :]
-        if name.endswith(".py"):
+        program = word.rpartition("/")[2]
+        for launcher in NODE_LAUNCHERS:
+            if program in launcher["programs"]:
+                return launcher, words[place + 1 :]
+        if program.endswith(".py"):
             break
-    return "", []
+    return None, []
 
 
 def inner_processes(
     command: Sequence[str], gpus: Gpus, task: Task, environment: Mapping[str, str]
 ) -> int:
-    """Return how many processes a task becomes: those that a launcher in its command starts."""
+    """Return the number of processes that a launcher in the command starts in this task."""
     launcher, words = find_launcher(command)
-    if not launcher:
+    if launcher is None:
         return 1
-    found = environment.get("PET_NPROC_PER_NODE", "") if _is_torchrun(launcher) else ""
+    found = environment.get(launcher["processes_variable"], "")
     for place, word in enumerate(words):
         name, sign, value = word.replace("_", "-").partition("=")
-        if name in _PROCESSES[launcher]:
+        if name == launcher["processes_option"]:
             found = value if sign else "".join(words[place + 1 : place + 2])
             break
     count = int(found) if is_number(found) else len(gpus.names)
-    # Accelerate is told of all nodes' processes together.
-    nodes = task.size if is_number(found) and launcher.startswith("accelerate") else 1
+    nodes = task.size if is_number(found) and launcher["counts_all_nodes"] else 1
     return max(1, count // nodes)
 
 
 def starts_torchrun(command: Sequence[str]) -> bool:
-    """Return whether a command is torchrun, or holds it."""
-    return _is_torchrun(find_launcher(command)[0])
-
-
-def _is_torchrun(launcher: str) -> bool:
-    return launcher.startswith("torch")
+    """Return whether a command starts torchrun."""
+    launcher, _ = find_launcher(command)
+    return launcher is not None and launcher["name"] == "torchrun"
 
 
 def thread_variables(threads: int, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the number of threads as each library reads it; what is set already stays.
+    """Return the number of threads in the variable of each library; existing values stay.
 
-    `PJRT_NPROC` is what XLA's CPU client, and so JAX, takes for the number of cores. If the
-    user has set OMP_NUM_THREADS, the others follow it; of a list for nested loops, its first.
+    XLA's CPU client, and so JAX, uses `PJRT_NPROC` as the number of cores. If the user has set
+    OMP_NUM_THREADS, the other variables get this value. Of a list for nested loops, they get the
+    first entry.
     """
     outermost = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     count = outermost if is_number(outermost) else str(threads)
-    names = (
-        "OMP_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-        "PJRT_NPROC",
-        "TF_NUM_INTRAOP_THREADS",
-        "TF_NUM_INTEROP_THREADS",
-    )
-    return {name: count for name in names if not environment.get(name)}
+    return {name: count for name in _THREADS if not environment.get(name)}

@@ -1,1 +1,1 @@
-"""What starts a program's processes in a job: each launcher is one file here."""
+"""Launchers start the processes of a program in a job. Each launcher is one file here."""

@@ -1,15 +1,16 @@
-"""Hugging Face Accelerate: once on each node, it starts a process per GPU."""
+"""Hugging Face Accelerate: runs once on each node and starts a process per GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.launchers.launcher import DEFAULTS, Launcher
+from teho.launchers.launcher import Launcher, on_several_nodes
 
 __all__ = ["LAUNCHER"]
 
-# It reads no variable for its own number, and its shell is what ignores the signal.
-_ON_NODES = """{{ bare_step }}bash -c '
+# It has no variable for the node's number. The shell in front of it ignores the signal.
+_ON_NODES = """
+{{ bare_step }}bash -c '
 {% if signal_before_s %}
   trap "" USR1
 {% endif %}
@@ -21,7 +22,7 @@ _ON_NODES = """{{ bare_step }}bash -c '
 
 
 class Accelerate(Launcher):
-    """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and their kin itself."""
+    """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and similar variables itself."""
 
     help = "Hugging Face Accelerate, once on each node; it starts one process per GPU."
     on_one_node = "once on each node"
@@ -30,23 +31,18 @@ class Accelerate(Launcher):
     own_processes = True
     framework = "pytorch"
     other_program = "--no_python"
+    address_for = "processes"
+    programs = ("accelerate", "accelerate.commands.launch")
+    processes_option = "--num-processes"
+    counts_all_nodes = True
     templates: Mapping[str, str] = {
         "device": "{% if not gpus_per_node %} --cpu"
         "{% elif nodes * processes > 1 %} --multi_gpu{% endif %}",
         "node": 'accelerate launch{% include "accelerate.device.j2" %}'
         " --num_processes={{ processes }} --num_machines=1"
         '{% if meets %} --main_process_port="$MASTER_PORT"{% endif %} {{ script }}',
-        "slurm": "{% if nodes > 1 %}\n"
-        + _ON_NODES
-        + "{% else %}"
-        + DEFAULTS["slurm"]
-        + "{% endif %}",
+        "slurm": on_several_nodes(_ON_NODES),
     }
-
-    def meets(self, nodes: int, processes: int) -> bool:
-        """Return whether there are several processes."""
-        del nodes
-        return processes > 1
 
 
 LAUNCHER = Accelerate

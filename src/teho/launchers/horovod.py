@@ -1,4 +1,4 @@
-"""Horovod: Slurm's tasks find each other by MPI; elsewhere horovodrun starts them."""
+"""Horovod: with Slurm, the tasks connect by MPI; without Slurm, horovodrun starts them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LAUNCHER"]
 
 
 class Horovod(Launcher):
-    """It asks MPI for ranks, so the script sets no variable."""
+    """It gets the ranks from MPI, so the script sets no variable."""
 
     help = "Horovod: one task per GPU; without Slurm, horovodrun."
     on_one_node = "one task for each GPU; with Grid Engine, `horovodrun`"

@@ -1,4 +1,4 @@
-"""`teho launch`: the scheduler starts the tasks, and each is set up before it is the program."""
+"""`teho launch`: the scheduler starts the tasks, and Teho sets up each one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Launch(Launcher):
     place = 20
     task_per_gpu = True
     through_teho = True
-    # No --cpu-bind: where `teho launch` knows better than srun it rebinds within the cores of the
-    # step, and where it does not, each task keeps the cores of its own that srun gave it.
+    # The script has no --cpu-bind. If `teho launch` knows the cores near each GPU, it binds the
+    # tasks again, within the cores of the step. Otherwise each task keeps the cores from srun.
     templates: Mapping[str, str] = {
         "slurm_comment": FOR_EACH_TASK + ";"
         " `teho launch` gives each its rank, cores, threads and caches.",

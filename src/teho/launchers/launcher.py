@@ -1,41 +1,52 @@
-"""What a launcher says about itself; each file beside this one has a class of it."""
+"""The base class of launchers; each file of this folder has one subclass."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
-__all__ = ["DEFAULTS", "FOR_EACH_TASK", "Launcher"]
+__all__ = ["DEFAULTS", "FOR_EACH_TASK", "Launcher", "on_several_nodes"]
 
 
 class Launcher:
-    """One launcher. The name of its file is its name, as in `--launcher NAME`."""
+    """One launcher. Its name is the name of its file, as in `--launcher NAME`."""
 
     name: str = ""
-    """The file's."""
+    """Name of its file."""
     help: str = ""
-    """One line: what it does."""
+    """Description in one line."""
     on_one_node: str = ""
-    """What it does in a job of one node, for the table in docs/scripts.md."""
+    """Description for a job of one node, for the table in docs/scripts.md."""
     on_nodes: str = ""
-    """What it does in a job of several nodes, for that table."""
+    """Description for a job of several nodes, for the same table."""
     place: int = 100
-    """Its place in the list of launchers; those with small numbers come first."""
+    """Position in the list of launchers; small numbers come first."""
     schedulers: frozenset[str] = frozenset()
-    """Names of the schedulers on which it works; empty: all of them."""
+    """Names of the schedulers on which it works; empty: all."""
 
     task_per_gpu: bool = False
     """Whether the scheduler starts one task per GPU; otherwise it starts one per node."""
     one_process: bool = False
-    """Whether it starts one process in all, which has no use for a second node."""
+    """Whether it starts only one process, which cannot use a second node."""
     own_processes: bool = False
     """Whether it starts a process per GPU itself, and takes Python scripts without `python`."""
     through_teho: bool = False
     """Whether each task goes through `teho launch`, which sets ranks, cores and threads."""
     framework: str = ""
-    """Whose software the script loads if the user names none; empty: as the command looks."""
+    """Framework to load if the user names none; empty: the script guesses from the command."""
     other_program: str = ""
     """Its option for a program that is not a Python script."""
+    address_for: Literal["", "nodes", "processes"] = ""
+    """The script sets a meeting address if the job has several of these; empty: never."""
+    programs: tuple[str, ...] = ()
+    """Words that start it in a command, if it starts the processes of a node itself."""
+    processes_option: str = ""
+    """Its option for the number of processes, with hyphens."""
+    processes_variable: str = ""
+    """Variable for the same number; empty: none."""
+    counts_all_nodes: bool = False
+    """Whether this number is for all nodes together, not for one node."""
     variables: Mapping[str, str] = MappingProxyType({})
     """Variables that the script sets in each process, as expressions of bash."""
 
@@ -43,11 +54,11 @@ class Launcher:
     """Its parts of a script, as Jinja templates with the names of docs/scripts.md:
 
     - `node`: the command for the processes of one node;
-    - `slurm`: the whole command in Slurm's script, on any number of nodes. `step` starts its tasks,
-      and makes a launcher ignore the signal for the program; `bare_step` only starts them;
-    - `slurm_comment`: the line before it.
+    - `slurm`: the whole command in a script for Slurm, on any number of nodes. `step` starts the
+      tasks, and makes a launcher ignore the signal for the program. `bare_step` only starts them;
+    - `slurm_comment`: the line before the command.
 
-    A part that is missing is the one of `DEFAULTS`. Part `PART` is the template `NAME.PART.j2`.
+    `DEFAULTS` has the missing parts. Part `PART` is the template `NAME.PART.j2`.
     """
 
     def works_on(self, scheduler: str) -> bool:
@@ -55,7 +66,7 @@ class Launcher:
         return not self.schedulers or scheduler in self.schedulers
 
     def tasks_per_node(self, gpus_per_node: int, *, starts_tasks: bool) -> int:
-        """Return how many tasks each node has.
+        """Return the number of tasks per node.
 
         Args:
             gpus_per_node: 0: a job without GPUs.
@@ -65,7 +76,7 @@ class Launcher:
         return max(1, gpus_per_node) if self.task_per_gpu else 1
 
     def starts_one(self, *, starts_tasks: bool) -> bool:
-        """Return whether it starts one process in all.
+        """Return whether it starts only one process.
 
         Args:
             starts_tasks: whether the scheduler starts tasks, as Slurm does.
@@ -74,17 +85,17 @@ class Launcher:
         return self.one_process
 
     def meets(self, nodes: int, processes: int) -> bool:
-        """Return whether the script must give the processes an address to meet at.
+        """Return whether the script must set an address at which the processes meet.
 
         Args:
             nodes: of the job.
             processes: of the whole job.
         """
-        del nodes, processes
-        return False
+        counts = {"nodes": nodes, "processes": processes}
+        return counts.get(self.address_for, 0) > 1
 
     def template(self, part: str) -> str | None:
-        """Return a part of the script; None: there is no such part."""
+        """Return a part of the script; None: it has no such part."""
         return self.templates.get(part, DEFAULTS.get(part))
 
 
@@ -96,6 +107,11 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
         "slurm_comment": f"# {{{{ launcher }}}}, once on each node; it starts {_EACH}.",
     }
 )
-"""Parts of the script of a launcher that does not say otherwise."""
+"""Parts of the script for launchers that do not define them."""
 FOR_EACH_TASK = '# The program, once {{ "for each GPU" if gpus_per_node else "on each node" }}'
-"""How the comment begins if the scheduler starts a task per GPU."""
+"""Beginning of the comment if the scheduler starts a task per GPU."""
+
+
+def on_several_nodes(text: str, part: str = "slurm") -> str:
+    """Return a template with this text for several nodes, and the default part for one node."""
+    return f"{{% if nodes > 1 %}}{text}{{% else %}}{DEFAULTS[part]}{{% endif %}}"

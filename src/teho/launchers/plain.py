@@ -1,4 +1,4 @@
-"""The command itself, once."""
+"""The plain command, started once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LAUNCHER"]
 
 
 class Plain(Launcher):
-    """One process, whatever it does then."""
+    """It starts one process, which may start others."""
 
     help = "Starts the command once."
     on_one_node = "the command, once"

@@ -1,6 +1,6 @@
-"""Finds the launchers: each is one file beside this one, and no list names it.
+"""Find the launchers: each is one file of this folder, without a list.
 
-Such a file has one row, `LAUNCHER`: its class. The file's name is the launcher's.
+The file sets `LAUNCHER` to its class. The launcher has the name of the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["launcher_of", "launchers"]
 
 @cache
 def launchers() -> dict[str, Launcher]:
-    """Return every launcher by its name, in the order in which they are shown."""
+    """Return every launcher by its name, in the order of the documentation."""
     found: list[Launcher] = []
     for module in iter_modules(teho.launchers.__path__):
         row = getattr(import_module(f"teho.launchers.{module.name}"), "LAUNCHER", None)
@@ -32,10 +32,10 @@ def launchers() -> dict[str, Launcher]:
 
 
 def launcher_of(name: str) -> Launcher:
-    """Return what Teho knows of a launcher.
+    """Return a launcher by its name.
 
     Raises:
-        InputError: it has no file here.
+        InputError: Teho has no launcher of this name.
     """
     known = launchers()
     if name not in known:

@@ -10,7 +10,7 @@ __all__ = ["LAUNCHER"]
 
 
 class Srun(Launcher):
-    """A rank is known only inside the step, so a shell there sets the variables."""
+    """A rank is known only inside the step, so a shell in the step sets the variables."""
 
     help = "Slurm starts one task per GPU, with RANK, LOCAL_RANK and WORLD_SIZE."
     on_one_node = "one task for each GPU, with `RANK`, `LOCAL_RANK`, `WORLD_SIZE`"
@@ -18,6 +18,7 @@ class Srun(Launcher):
     place = 40
     schedulers = frozenset({"slurm"})
     task_per_gpu = True
+    address_for = "processes"
     variables: Mapping[str, str] = {
         "RANK": "$SLURM_PROCID",
         "LOCAL_RANK": "$SLURM_LOCALID",
@@ -29,11 +30,6 @@ class Srun(Launcher):
         """  exec "$@"' rank {{ program }}""",
         "slurm_comment": FOR_EACH_TASK + "; a rank is known only inside the step.",
     }
-
-    def meets(self, nodes: int, processes: int) -> bool:
-        """Return whether there are several processes."""
-        del nodes
-        return processes > 1
 
 
 LAUNCHER = Srun

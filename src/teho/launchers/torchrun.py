@@ -1,10 +1,10 @@
-"""PyTorch's torchrun: once on each node, it starts a process per GPU."""
+"""PyTorch's torchrun: runs once on each node and starts a process per GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from teho.launchers.launcher import DEFAULTS, Launcher
+from teho.launchers.launcher import Launcher, on_several_nodes
 
 __all__ = ["LAUNCHER"]
 
@@ -14,7 +14,7 @@ _ON_NODES = """{{ step }}torchrun --nnodes="$SLURM_NNODES" --nproc_per_node={{ p
 
 
 class Torchrun(Launcher):
-    """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and their kin itself."""
+    """It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and similar variables itself."""
 
     help = "PyTorch's torchrun, once on each node; it starts one process per GPU."
     on_one_node = "once on each node, `--standalone`"
@@ -23,19 +23,14 @@ class Torchrun(Launcher):
     own_processes = True
     framework = "pytorch"
     other_program = "--no-python"
+    address_for = "nodes"  # on one node, it finds a free port itself
+    programs = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+    processes_option = "--nproc-per-node"
+    processes_variable = "PET_NPROC_PER_NODE"
     templates: Mapping[str, str] = {
         "node": "torchrun --standalone --nnodes=1 --nproc_per_node={{ processes }} {{ script }}",
-        "slurm": "{% if nodes > 1 %}"
-        + _ON_NODES
-        + "{% else %}"
-        + DEFAULTS["slurm"]
-        + "{% endif %}",
+        "slurm": on_several_nodes(_ON_NODES),
     }
-
-    def meets(self, nodes: int, processes: int) -> bool:
-        """Return whether there are several nodes: on one, it finds a free port itself."""
-        del processes
-        return nodes > 1
 
 
 LAUNCHER = Torchrun

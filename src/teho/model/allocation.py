@@ -1,4 +1,4 @@
-"""What the scheduler, the affinity and the cgroup give to this job on this node."""
+"""Resources of this job on this node, from scheduler, affinity and cgroup."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Allocation"]
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The job's own share of one node. `None` means: not known."""
+    """The job's share of one node. `None` means: unknown."""
 
     scheduler: str | None = None
     """`slurm`, `grid_engine`, `local` (`teho submit --local`), or None outside a job."""
@@ -24,11 +24,11 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores: tuple[int, ...] = ()
     """Logical CPUs that the job may use here, from its affinity and cpuset."""
     cores_asked: int | None = None
-    """CPUs of the request on this node, where the scheduler or a cgroup's quota tells."""
+    """Requested CPUs on this node, from the scheduler or a cgroup's quota."""
     memory_limit_bytes: int | None = None
     memory_limit_source: str = ""
-    """Where the limit comes from: `cgroup`, `scheduler` or `node`."""
+    """Source of the limit: `cgroup`, `scheduler` or `node`."""
     gpus_held: int | None = None
-    """GPUs that the job holds on this node, visible to the program or not."""
+    """GPUs that are allocated to the job on this node, visible to the program or not."""
     time_limit_s: float | None = None
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What `teho bench` measured of the worked examples, and what came of it."""
+"""Measurements and results of the worked examples of `teho bench`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = [
 ]
 
 SCHEMA = "teho.bench/1"
-"""Name and version of the JSON form; a change that breaks readers raises the number."""
+"""Name and version of the JSON form; an incompatible change raises the number."""
 
 Point = dict[str, Any]
 """Sizes and settings of an example: `{"systems": 1000, "rows": 8}`."""
 
 
 class Participant(msgspec.Struct, frozen=True, kw_only=True):
-    """A library on a placement: a process of its own."""
+    """A library on a placement, in a separate process."""
 
     library: str
     placement: str
@@ -35,32 +35,32 @@ class Participant(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     python: str = ""
     device: str = ""
-    """The CPU's or the GPU's name; empty if it does not report."""
+    """Name of the CPU or GPU; empty if unknown."""
     threads: Union[int, None] = None
-    """With which the library computes on the CPU."""
+    """Number of threads of the library on the CPU."""
     why: str = ""
-    """Where it takes no part: `not_installed`, `cpu_only_build`, `no_gpu`, `broken`, `died`,
+    """Why it was not measured: `not_installed`, `cpu_only_build`, `no_gpu`, `broken`, `died`,
     `time` or `disagrees`."""
     text: str = ""
-    """The same in words."""
+    """The reason in words."""
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """A result compared with that of another library."""
+    """A result, compared with the result of another library."""
 
     point: Point
     library: str
     placement: str
     reference: str
-    """Library and placement of the result that it was compared with."""
+    """Library and placement of the reference result."""
     error: Union[float, None]
-    """Largest difference, relative to the largest figure; null: not a number."""
+    """Largest difference, relative to the largest value; null: not a number."""
     tolerance: float
     agrees: bool
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """How long one phase took at one point."""
+    """Time of one phase at one point."""
 
     point: Point
     library: str
@@ -69,17 +69,17 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     first_s: float
     """The first run, with compilation and warm-up."""
     median_s: float
-    """Of the samples, for one run."""
+    """Median of the samples, for one run."""
     low_s: float
-    """End of the interval that holds the true median with 95 % confidence; of fewer than six
-    samples, the least."""
+    """Lower end of the 95 % confidence interval of the median; the minimum if there are fewer
+    than six samples."""
     high_s: float
-    """The other end; the most."""
+    """Upper end of the interval; the maximum if there are fewer than six samples."""
     noise_percent: Union[float, None]
-    """Half of that interval, of the median; null of fewer than six samples."""
+    """Half of the interval, in % of the median; null if there are fewer than six samples."""
     drift_percent: Union[float, None]
-    """By how much the last quarter of the samples is slower than the first; null of fewer than
-    eight."""
+    """Slowdown of the last quarter of the samples compared with the first quarter; null if
+    there are fewer than eight samples."""
     samples: int
     calls: int
     """Runs in each sample."""
@@ -88,70 +88,70 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     items_per_s: Union[float, None] = None
     """Systems, images…"""
     peak_percent: Union[float, None] = None
-    """Of what the device can do at most, by its maker's documents; null if that is not known."""
+    """Share of the device's peak in its maker's documents; null if the peak is unknown."""
     thermal_throttle_percent: Union[float, None] = None
-    """The most that was seen while timing; null if the device does not report, or is a CPU."""
+    """Maximum during the measurement; null if the device does not report it, or is a CPU."""
     power_throttle_percent: Union[float, None] = None
-    """The same, of the power cap."""
+    """The same for the power cap."""
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A point at which a library's sweep ended, or that was left out."""
+    """A point at which a library's sweep ended, or that was skipped."""
 
     point: Point
     library: str
     placement: str
     why: str
-    """`memory`, `failed`, `unsupported`, `died`, `time`, or `slow` where runs take too long."""
+    """`memory`, `failed`, `unsupported`, `died`, `time`, or `slow` if runs take too long."""
     text: str
 
 
 class Crossover(msgspec.Struct, frozen=True, kw_only=True):
-    """From which point on one placement is faster than another, each with its fastest library."""
+    """The point from which one placement is faster than another, each with its fastest library."""
 
     phase: str
     slow_phase: str = ""
-    """What of the slow one it is compared with, where that has no phase of the same name."""
+    """Phase of the slow placement, if it has no phase of the same name."""
     group: str
-    """What else was held fixed, in words: `8 × 8`."""
+    """The fixed sizes in words, such as `8 × 8`."""
     slow: str
-    """Placement that is beaten, and"""
+    """The slower placement."""
     fast: str
-    """the one that beats it."""
+    """The faster placement."""
     outcome: str
-    """`from`: between `low` and `high`; `always`: at every point that was measured; `never`: not at
-    the last one."""
+    """`from`: it begins between `low` and `high`; `always`: at every measured point; `never`: not
+    at the last point."""
     low: Union[float, None] = None
-    """Last point at which it is not yet faster beyond noise."""
+    """Last point at which the difference does not exceed the noise."""
     high: Union[float, None] = None
-    """First point from which on it is."""
+    """First point from which on it is faster."""
     estimate: Union[float, None] = None
-    """Where the two are equal, between these two: interpolated in logarithms."""
+    """Break-even size between `low` and `high`, interpolated in logarithms."""
     last: float
-    """The largest point at which both were measured."""
+    """Largest point with measurements of both."""
     times: float
-    """How many times as fast it is there."""
+    """Speed-up at that point."""
     libraries: tuple[str, str]
-    """The slow one's fastest library there, and the fast one's."""
+    """Fastest library of the slow and of the fast placement at that point."""
 
 
 class PayOff(msgspec.Struct, frozen=True, kw_only=True):
-    """After how many runs a GPU has made up for what it costs before the first."""
+    """The number of runs after which a GPU has saved the time of its first run."""
 
     group: str
     point: Point
     library: str
     placement: str
     phase: str
-    """What is run again and again on data that stay on the GPU."""
+    """Phase that is repeated on data that stay on the GPU."""
     against: str
-    """Placement whose fastest library it is compared with."""
+    """Placement for the comparison, with its fastest library."""
     first_s: float
-    """Compilation, warm-up, and the copies to the GPU and back, once."""
+    """Time of compilation, warm-up, and the copies to the GPU and back, once."""
     run_s: float
-    """Median of one run after that, and"""
+    """Median time of one later run on the GPU."""
     against_s: float
-    """of one run there."""
+    """Median time of one run on the other placement."""
     runs: float
     """`first_s / (against_s - run_s)`."""
 
@@ -162,15 +162,15 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     verdict: str
-    """The one sentence that matters first."""
+    """The most important sentence."""
     axis: str
-    """Key of the points along which crossovers are sought."""
+    """Key of the points that changes from one point to the next."""
     figure: str
-    """What is shown of a timing: `time`, `flop`, `bytes` or `items`."""
+    """Shown figure of a timing: `time`, `flop`, `bytes` or `items`."""
     phases: tuple[str, ...]
-    """Those that are judged, in the order of telling."""
+    """Judged phases, in the order of the report."""
     groups: dict[str, list[Point]] = {}
-    """Points that differ along the axis alone, by what is held fixed, in words."""
+    """Points that differ only along the axis, by the fixed sizes in words."""
     participants: tuple[Participant, ...]
     agreements: tuple[Agreement, ...]
     timings: tuple[Timing, ...]
@@ -178,12 +178,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     crossovers: tuple[Crossover, ...]
     pay_offs: tuple[PayOff, ...]
     notes: tuple[str, ...]
-    """What is missing and why, noise and throttling, one sentence each."""
+    """Missing results with reasons, noise and throttling, one sentence each."""
     elapsed_s: float
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was measured in one call."""
+    """All measurements of one call."""
 
     schema: str = SCHEMA
     teho_version: str
@@ -192,7 +192,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
     cpu: str
     gpus: tuple[str, ...]
     python: str
-    """Path of the Python that the programs ran in."""
+    """Path of the Python of the programs."""
     is_quick: bool
     results: tuple[Measured, ...]
     notes: tuple[str, ...] = ()

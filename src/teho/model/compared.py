@@ -1,4 +1,4 @@
-"""What `teho compare` measured of a program under several allocations, and what it says of them."""
+"""Measurements and verdict of `teho compare`: one program under several allocations."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from teho.model.tuned import Gain
 __all__ = ["SCHEMA", "BreakEven", "Compared", "Contest", "Outcome", "Point", "Sample", "Variant"]
 
 SCHEMA = "teho.compare/1"
-"""Name and version of the JSON form; a change that breaks readers raises the number."""
+"""Name and version of the JSON form; an incompatible change raises the number."""
 
 Outcome = Literal["worth_it", "not_worth_it", "no_difference", "not_enough_evidence"]
-"""Of the larger allocation against the smaller one."""
+"""Result of the larger allocation compared with the smaller one."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded run of a variant."""
 
     run: str
-    """Its recording; empty if none was made."""
+    """Id of its recording; empty: no recording."""
     elapsed_s: float
     is_whole: bool = False
     """Whether it ran to its end, with exit code 0."""
     why: str = ""
-    """Why it says nothing about how fast the variant is; empty if it does."""
+    """Why its speed cannot be used; empty if it can."""
     unit: str = ""
-    """What a step is: `step`, `batch`, or empty if none was seen."""
+    """Kind of step: `step`, `batch`; empty if no step was seen."""
     steps: int = 0
-    """How many were seen."""
+    """Number of steps seen."""
     steps_per_s: Union[float, None] = None
-    """Once it went steadily; null if that was not seen for long enough."""
+    """Steady step rate; null if it was not steady for long enough."""
     start_up_s: Union[float, None] = None
-    """From its beginning to its first step; null if no step was seen."""
+    """Time from its start to its first step; null if no step was seen."""
     fixed_s: Union[float, None] = None
-    """What start-up, compiling and warming up took, beyond what the steps would have taken that
-    were done meanwhile; null if its steady pace is not known."""
+    """Time of start-up, compilation and warm-up, without the steady time of the steps in it; null
+    if the steady step rate is unknown."""
     import_s: Union[float, None] = None
-    """For which its main thread imported,"""
+    """Time in which its main thread imported modules; null if unknown."""
     compile_s: Union[float, None] = None
-    """compiled,"""
+    """Time in which its main thread compiled; null if unknown."""
     copy_s: Union[float, None] = None
-    """and copied to the device; null if nobody looked into it."""
+    """Time in which its main thread copied to the device; null if unknown."""
     steps_per_epoch: Union[float, None] = None
     samples_per_step: Union[float, None] = None
-    """The batch size of all ranks together; null if it is not known."""
+    """Batch size of all ranks together; null if unknown."""
     energy_j: Figure
-    """Of its node and GPUs, as far as each can be read; the moments before the first reading are
-    taken to be like the rest."""
+    """Energy of its node and GPUs, as far as they can be read. The time before the first reading
+    is assumed to be like the rest."""
     gpu_energy_j: Figure
-    """Of its GPUs alone."""
+    """Energy of only its GPUs."""
     idle_gpus: Union[int, None] = None
-    """How many of its GPUs were never seen busy; null if it had none, or nobody could look."""
+    """Number of its GPUs that were never busy; null if it had no GPU, or if this is unknown."""
 
     @property
     def mean_power_w(self) -> Union[float, None]:
-        """Of node and GPUs; None if that cannot be read."""
+        """Mean power of node and GPUs. None: it cannot be read."""
         return None if isinstance(self.energy_j, Missing) else self.energy_j / self.elapsed_s
 
 
@@ -73,13 +73,13 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     gpu_name: str = ""
     samples: tuple[Sample, ...] = ()
     why: str = ""
-    """Why it is out; empty if it was measured."""
+    """Why it was not measured; empty if it was."""
     rates: tuple[float, ...] = ()
-    """Of each round, how much of the work was done a second: whole runs, or `unit`s."""
+    """Work per s in each round: whole runs, or `unit`s."""
     speed: Union[Gain, None] = None
-    """Against the first variant."""
+    """Speed-up against the first variant."""
     hourly_cost: Union[float, None] = None
-    """In the site's unit; null if the site does not say, or no site was named."""
+    """Cost in the site's unit; null if the site does not document it, or no site was given."""
 
     @property
     def kind(self) -> str:
@@ -88,59 +88,59 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """As in a sentence: `1 GPU`, `2 cores`."""
+        """Words for a sentence: `1 GPU`, `2 cores`."""
         count, noun = self.name.partition(":")[2], "GPU" if self.kind == "gpu" else "core"
         return f"{count} {noun}{'s' if count != '1' else ''}"
 
 
 class Contest(msgspec.Struct, frozen=True, kw_only=True):
-    """The larger allocation against the smaller one, by runs that took turns."""
+    """The larger allocation compared with the smaller one, by alternating runs."""
 
     larger: str
     smaller: str
     speed: Gain
-    """How many times as fast the larger one is."""
+    """Speed-up of the larger allocation."""
     price: Union[float, None] = None
-    """How many times as dear an hour of it is; null if that is not known."""
+    """Ratio of the costs of an hour; null if unknown."""
     same_cost_cores: Union[int, None] = None
-    """How many cores cost as much as the GPUs."""
+    """Number of cores with the same cost as the GPUs."""
     same_cost_speed: Union[float, None] = None
-    """How many times as fast as that many cores the GPUs are: measured with so many, or at least,
-    if the program went ever faster with each core."""
+    """Speed-up of the GPUs against this number of cores: measured, or else a lower bound for a
+    program that scales perfectly with the cores."""
     same_cost_is_measured: bool = False
 
 
 class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
-    """From where on the larger allocation is the faster one."""
+    """The break-even size: from here on, the larger allocation is faster."""
 
     unit: str
-    """`step`, `batch`, `sample`, `epoch`, or the name of what was swept."""
+    """`step`, `batch`, `sample`, `epoch`, or the name of the swept value."""
     at: float
     low: float
-    """The lowest that fits what was measured."""
+    """Lower end of the values that fit the measurements."""
     high: float
-    """And the highest."""
+    """Upper end of these values."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured with one value of what is swept; there is one point where nothing is."""
+    """Measurements with one swept value. Without a sweep, the result has one point."""
 
     value: Union[float, None] = None
     outcome: Outcome
     verdict: str
     measure: Literal["time", "pace"]
-    """Whole runs, or steps a second once it goes steadily."""
+    """Whole runs, or the steady step rate."""
     unit: str = ""
-    """What a step is: `step`, `batch`, or `sample` where the variants' batches differ in size."""
+    """Kind of step: `step`, `batch`, or `sample` if the variants' batches differ in size."""
     variants: tuple[Variant, ...]
     contest: Union[Contest, None] = None
-    """Null where there is nothing to hold against each other."""
+    """Null if two allocations cannot be compared."""
     break_even: tuple[BreakEven, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the larger allocation is worth it, and what that rests on."""
+    """The verdict about the larger allocation, and the measurements behind it."""
 
     schema: str = SCHEMA
     id: str
@@ -149,15 +149,15 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """As typed, secrets masked."""
     outcome: Outcome
     verdict: str
-    """The one sentence that matters first."""
+    """The most important sentence."""
     swept: str = ""
-    """Name of what was swept; empty: nothing was."""
+    """Name of the swept value; empty: no sweep."""
     points: tuple[Point, ...]
     break_even: Union[BreakEven, None] = None
-    """In what was swept."""
+    """Break-even value of the sweep."""
     site: str = ""
-    """Whose prices these are."""
+    """Site with these prices."""
     cost_unit: str = ""
     notes: tuple[str, ...] = ()
-    """What was left out and why, one sentence each."""
+    """Skipped parts with reasons, one sentence each."""
     elapsed_s: float = 0.0

@@ -1,4 +1,4 @@
-"""What a node has, and what it was asked."""
+"""Devices of a node, and their readings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from teho.model.missing import Missing
 __all__ = ["Device", "DeviceSource", "Reading", "Readings"]
 
 Reading = Union[float, int, list[float], Missing]
-"""One value of one metric, or why there is none."""
+"""One value of one metric, or why it is missing."""
 
 Readings = dict[str, dict[str, Reading]]
 """Device id -> metric name -> reading."""
@@ -21,11 +21,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One GPU (or MIG instance) that belongs to the job."""
 
     id: str
-    """UUID: stays the same for ever, unlike the index."""
+    """UUID, which never changes, unlike the index."""
     index: int
     """Position in the vendor's own list; may change at the next boot."""
     name: str
-    """Product name as the driver gives it."""
+    """Product name from the driver."""
     vendor: str
     """`nvidia` or `amd`."""
     memory_bytes: int | None = None
@@ -38,43 +38,43 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """CUDA compute capability such as `9.0`, or the name of AMD's instruction set such as `gfx90a`;
     empty if not known."""
     package_id: str | None = None
-    """What devices have in common that share one sensor of power and energy, such as the two dies
-    of an MI250X; None: this one has its own."""
+    """Id of devices that share one sensor of power and energy, such as the two dies of an MI250X.
+    None: this device has its own sensor."""
     energy_of: Literal["device", "package", "module"] = "device"
-    """What its energy counter counts: itself, all devices of its package, or its module with the
-    CPU (GH200)."""
+    """Part that its energy counter counts: the device, all devices of its package, or its module
+    with the CPU (GH200)."""
 
 
 class DeviceSource(Protocol):
-    """Something on this node that can be asked for readings, such as all NVIDIA GPUs.
+    """A source of readings on this node, such as all NVIDIA GPUs.
 
-    A source may raise `DeviceError` from its constructor when there is nothing to
-    ask; after that it never raises: what cannot be read is a `Missing` value.
+    The constructor may raise `DeviceError` if the source does not exist here. After that, no
+    method raises: a reading that fails is a `Missing` value.
     """
 
     devices: tuple[Device, ...]
-    """The GPUs it reads; empty for the host itself."""
+    """The GPUs that it reads; empty for the host."""
 
     notes: tuple[str, ...]
-    """Sentences for the report about what could not be found out at the start."""
+    """Sentences for the report about facts that could not be found at the start."""
 
     def read(self, pids: frozenset[int], *, ends: bool = False) -> Readings:
-        """Read every metric now; what is dear or changes slowly may come in some readings only.
+        """Read every metric now. Slow or slowly changing metrics may be in only some readings.
 
-        Gauges that the kernel or driver gives as counters (CPU time, PCIe bytes)
-        are returned as the mean since the previous call; they are left out of the
-        first call. Counters are returned as they are, from whatever start they have.
+        Gauges that the kernel or driver provides as counters (CPU time, PCIe bytes) are returned
+        as the mean since the previous call. The first call omits them. Counters are returned
+        unchanged.
 
         Args:
             pids: the program's live processes, for per-process readings.
-            ends: whether a run begins or ends here: then every counter is read.
+            ends: whether a run begins or ends now: then every counter is read.
         """
         ...
 
     def alerts(self) -> list[str]:
-        """Return what has happened since the last call and must not be missed, as sentences."""
+        """Return important events since the last call, as sentences."""
         ...
 
     def close(self) -> None:
-        """Let go of the device; safe to call twice."""
+        """Close the device; safe to call twice."""
         ...

@@ -1,4 +1,4 @@
-"""What `teho doctor` looked at, and what it found."""
+"""Checks and findings of `teho doctor`."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from teho.model.finding import Finding
 __all__ = ["SCHEMA", "CheckResult", "Examination", "Product", "SelfTest", "State", "Symptom"]
 
 SCHEMA = "teho.doctor/1"
-"""Name and version of the JSON form; a change that breaks readers raises the number."""
+"""Name and version of the JSON form; an incompatible change raises the number."""
 
 State = Literal["found", "fine", "abstained", "not_applicable"]
 
 
 class Symptom(Finding, frozen=True, kw_only=True):
-    """One thing that is wrong or worth knowing; its `kind` is the id of the check."""
+    """One problem or remark; its `kind` is the id of the check."""
 
     dooms: bool = False
-    """Whether a job that has it cannot do what it was started for."""
+    """Whether a job with this problem cannot succeed."""
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One check and what came of it."""
+    """One check and its result."""
 
     id: str
     about: str
-    """What it looks at, in a few words."""
+    """Subject of the check, in a few words."""
     decisive: bool
-    """Whether what it finds may doom a job."""
+    """Whether its findings may make a job fail."""
     state: State
-    """`abstained`: something that it needs could not be had. `not_applicable`: the question does
-    not arise here."""
+    """`abstained`: a fact that it needs was missing. `not_applicable`: the check makes no sense
+    here."""
     symptoms: tuple[Symptom, ...] = ()
     said: str = ""
-    """What was seen where it is fine, what was lacking, or why the question does not arise."""
+    """What was seen if all is well, the missing fact, or why the check makes no sense."""
 
 
 class Product(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,12 +51,12 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Rows of each square matrix."""
     flop_per_s: float
-    """Median of some runs, after others that warmed it up."""
+    """Median of some runs after a warm-up."""
     peak_percent: Union[float, None] = None
-    """Of what the device can do at most, by its maker; null if that is not known."""
+    """Share of the device's peak, by its maker; null if the peak is unknown."""
     error: Union[float, None] = None
-    """Largest difference from NumPy's in double precision, of the largest figure; null for the one
-    that the others are compared with."""
+    """Largest difference from NumPy in double precision, relative to the largest value; null for
+    the reference itself."""
 
 
 class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,13 +75,13 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     host: str
     cluster: str = ""
-    """Name in the catalogue; empty if it is none that Teho knows."""
+    """Name in the catalogue; empty if unknown."""
     scheduler: Union[str, None] = None
     job_id: Union[str, None] = None
     python: str = ""
-    """The user's Python; empty if there is none."""
+    """The user's Python; empty: no Python."""
     wall_s: float
-    """What the checks took, without the self-test."""
+    """Time of the checks, without the self-test."""
     checks: tuple[CheckResult, ...]
     self_test: Union[SelfTest, None] = None
-    """None: it was not asked for."""
+    """None: it was not requested."""

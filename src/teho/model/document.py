@@ -1,7 +1,7 @@
 """The `Document` that every command makes of its results, and that text, HTML and JSON render.
 
-Nothing is computed while rendering: the document has every figure that is shown, as a number
-with its unit or as a `Missing` with its reason.
+Renderers compute no figures: the document has every shown figure, as a number with its unit or
+as a `Missing` with its reason.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ __all__ = [
 ]
 
 SCHEMA = "teho.report/1"
-"""Name and version of the JSON form of a `Report`; a change that breaks readers raises the
-number."""
+"""Name and version of the JSON form of a `Report`; an incompatible change raises the number."""
 DOCUMENT_SCHEMA = "teho.document/1"
-"""The same of any other document."""
+"""The same for any other document."""
 
 Level = Literal["first", "default", "why"]
 """`first`: above all tables. `why`: only with `--why`; HTML folds it."""
@@ -45,7 +44,7 @@ Level = Literal["first", "default", "why"]
 VerdictSeverity = Literal["critical", "warning", "remark", "good", "unknown"]
 
 Cell = Union[float, int, str, Missing, None]
-"""None: the question does not arise, as the GPU columns of a node without GPUs."""
+"""None: not applicable, such as the GPU columns of a node without GPUs."""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -123,7 +122,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlotSeries(msgspec.Struct, frozen=True):
-    """One line of a plot: finite numbers with five digits; null if there is no recorded value."""
+    """One line of a plot: finite numbers with five digits; null: no recorded value."""
 
     label: str
     values: list[Union[float, None]]
@@ -205,7 +204,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     troubles: tuple[str, ...] = ()
     """What went wrong with the recording, one sentence each."""
     notes: tuple[str, ...] = ()
-    """What could not be seen, and other remarks, one sentence each."""
+    """Missing information and other remarks, one sentence each."""
     plots: tuple[Plot, ...] = ()
     heat_map: Plot | None = None
     """How busy each GPU was, if there are several, in fewer and wider time bins than in plots."""

@@ -1,4 +1,4 @@
-"""What a rule says of a run."""
+"""Findings of the rules about a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Severity(str, enum.Enum):
     WARNING = "warning"
     """Time or money is lost."""
     REMARK = "remark"
-    """Good to know; it can be intended."""
+    """Useful to know; it may be intended."""
 
 
 class Threshold(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong or good to know, with its evidence and the next step."""
+    """One problem or remark, with its evidence and the next step."""
 
     kind: str
     """Fixed name, such as `gpu_never_used`."""
@@ -52,15 +52,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     """What to do next; commands are in backquotes and can be copied."""
     regain_percent: Union[tuple[float, float], None] = None
-    """Share of the run time that could be saved: at least and at most, estimated from what was
-    seen; null if it cannot be estimated."""
+    """Estimated share of the run time that could be saved: minimum and maximum; null if it cannot
+    be estimated."""
 
 
 class Lack(msgspec.Struct, frozen=True):
-    """Something that a rule needed and did not find."""
+    """A figure that a rule needed and that was missing."""
 
     what: str
-    """The signal, or another figure."""
+    """Signal or other figure."""
     where: str
     """GPUs or nodes."""
     why: str
@@ -73,4 +73,4 @@ class Abstention(msgspec.Struct, frozen=True, kw_only=True):
     lacked: str
     """In words."""
     lacks: tuple[Lack, ...] = ()
-    """The same, one by one."""
+    """The same as a list."""

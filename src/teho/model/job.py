@@ -1,4 +1,4 @@
-"""A job at a scheduler, and what Teho keeps of its submission."""
+"""A job of a scheduler, and Teho's record of its submission."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Job", "JobState", "Submission"]
 
 
 class JobState(str, enum.Enum):
-    """What a job is doing, in words that all schedulers share."""
+    """State of a job, in words for all schedulers."""
 
     PENDING = "pending"
     HELD = "held"
-    """It waits, and nothing happens until somebody releases or mends it."""
+    """It waits until a person releases or corrects it."""
     RUNNING = "running"
     SUSPENDED = "suspended"
     COMPLETING = "completing"
@@ -30,11 +30,11 @@ class JobState(str, enum.Enum):
     NODE_FAILED = "node_failed"
     PREEMPTED = "preempted"
     UNKNOWN = "unknown"
-    """The scheduler knows no such job (yet), or says a word that Teho does not know."""
+    """The scheduler does not know the job (yet), or Teho does not know the state."""
 
     @property
     def ended(self) -> bool:
-        """Whether the job will not change any more."""
+        """Whether the job has ended."""
         return self in _ENDED
 
 
@@ -52,18 +52,18 @@ _ENDED = frozenset(
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One job, or one task of an array. `None` and empty mean: not known."""
+    """One job, or one task of an array. `None` and empty mean: unknown."""
 
     id: str
     """As the scheduler writes it, such as `123`, `123_4`, `123_[5-9%2]`, `123+0` or `5.3`."""
     number: str
-    """What the job, all its tasks and its components share, such as `123`."""
+    """Common number of the job, its tasks and its components, such as `123`."""
     task: str | None = None
-    """Index in an array, or the indices that still wait, such as `4` or `5-9%2`."""
+    """Index in an array, or the indices of waiting tasks, such as `4` or `5-9%2`."""
     name: str = ""
     state: JobState
     state_as_written: str = ""
-    """The scheduler's own words, such as `CANCELLED by 1000` or `hqw`."""
+    """State in the scheduler's words, such as `CANCELLED by 1000` or `hqw`."""
     reason: str = ""
     """Why it waits or failed, in the scheduler's words."""
     partition: str = ""
@@ -76,55 +76,55 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpus: int | None = None
     """Of the whole job."""
     memory_bytes: int | None = None
-    """Asked for or given, of the whole job."""
+    """Requested or allocated memory of the whole job."""
     submitted_at: datetime | None = None
-    """UTC, as all times here."""
+    """UTC, like all times here."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     expected_start_at: datetime | None = None
     elapsed_s: float | None = None
-    """Wall time since its start, without suspensions where the scheduler leaves them out."""
+    """Wall time since its start, without suspensions if the scheduler excludes them."""
     time_limit_s: float | None = None
     exit_code: int | None = None
-    """None too where it died by a signal, or where the scheduler ended it."""
+    """None also if a signal or the scheduler ended it."""
     signal: int | None = None
     memory_peak_bytes: int | None = None
-    """Largest resident set that the scheduler saw in one task (Slurm) or process (others)."""
+    """Largest resident set of one task (Slurm) or process (others), from the scheduler."""
     cpu_s: float | None = None
     energy_j: float | None = None
     billing: float | None = None
-    """Slurm's `billing` of the allocation: what one minute counts in the site's formula."""
+    """Slurm's `billing` of the allocation: the value of one minute in the site's formula."""
     comment: str = ""
     script: str = ""
     """Path of its script."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What Teho keeps of a submission: written before the scheduler is asked, and after it."""
+    """Teho's record of a submission, written before and after the call of the scheduler."""
 
     mark: str
-    """Unique; the job carries it (Slurm's comment, Grid Engine's context), to be found again."""
+    """Unique mark in the job (Slurm's comment, Grid Engine's context), by which Teho finds it."""
     scheduler: str
     """`slurm`, `grid_engine` or `local`."""
     cluster: str
     job: str | None = None
-    """The job's number, such as `123`, or `123;puhti` of several clusters; None: not known."""
+    """Number of the job, such as `123`, or `123;puhti` with several clusters; None: unknown."""
     name: str = ""
     submitted_at: datetime
-    """UTC, just before the scheduler was asked."""
+    """UTC, just before the call of the scheduler."""
     directory: str
-    """Where the job runs, absolute."""
+    """Working directory of the job, absolute."""
     script: str
     """Path of the script, absolute."""
     log: str = ""
-    """Pattern of the log's path as the script has it, such as `slurm-%j.out`; empty: default."""
+    """Pattern of the log's path in the script, such as `slurm-%j.out`; empty: default."""
     array: str = ""
-    """Such as `1-10%2`; empty: no array."""
+    """Indices of an array, such as `1-10%2`; empty: no array."""
     option: Option | None = None
     recorded: bool = False
     """Whether the script runs the program through `teho run`."""
 
     @property
     def number(self) -> str:
-        """The job's number alone, without the cluster behind it; empty if it is not known."""
+        """Number of the job without the cluster; empty if unknown."""
         return (self.job or "").partition(";")[0]

@@ -1,7 +1,6 @@
-"""Every quantity that Teho samples: one row of one table each.
+"""The table of all sampled quantities, one row per metric.
 
-The recording's columns, the reports' labels and the reference page in the docs
-all come from `METRICS`.
+The columns of a recording, the labels of reports and the reference page come from `METRICS`.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ Scope = Literal["node", "gpu"]
 class Metric(NamedTuple):
     """One sampled quantity.
 
-    A `gauge` row holds the mean over the row's span. A `counter` row holds the
-    total since the recording began, so that the difference of two rows is exact; a
-    `job_` counter begins with the program itself.
+    A `gauge` row has the mean over the row's span. A `counter` row has the total since the start of
+    the recording, so the difference of two rows is exact. A `job_` counter begins with the
+    program.
     """
 
     name: str
@@ -27,15 +26,19 @@ class Metric(NamedTuple):
     scope: Scope
     label: str
     meaning: str
-    integer: bool = False
     per_core: bool = False
+
+    @property
+    def integer(self) -> bool:
+        """Whether the values are whole numbers: bytes and counted events."""
+        return self.unit == "bytes" or (self.unit == "" and self.kind == "counter")
 
 
 METRICS: tuple[Metric, ...] = (
     Metric(
         "cpu_busy_percent", "%", "gauge", "node", "CPU busy",
-        "share of the job's own cores that did any work, of any process; idle and iowait are not "
-        "work, time that a hypervisor took is",
+        "share of the job's cores that worked for any process; time that a hypervisor took counts, "
+        "idle and iowait do not",
     ),
     Metric(
         "core_busy_percent", "%", "gauge", "node", "CPU busy, per core",
@@ -44,104 +47,99 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "cpu_iowait_percent", "%", "gauge", "node", "I/O wait",
-        "share of the job's own cores that idled while a task of theirs waited for storage",
+        "share of the job's cores that were idle while a task waited for storage",
     ),
     Metric("load_1min", "tasks", "gauge", "node", "load", "the whole node's 1-minute load average"),
     Metric(
         "runnable_tasks", "tasks", "gauge", "node", "run queue",
-        "tasks of the whole node that run or wait for a core, the recorder left out",
+        "tasks of the whole node that run or wait for a core, without the recorder",
     ),
     Metric(
         "context_switches", "", "counter", "node", "context switches",
-        "context switches of the whole node", integer=True,
+        "context switches of the whole node",
     ),
     Metric(
         "job_cpu_s", "s", "counter", "node", "job CPU time",
-        "CPU time of the program and all its descendants, ended ones included",
+        "CPU time of the program and all its descendants, including ended ones",
     ),
     Metric("job_processes", "", "gauge", "node", "processes", "live processes of the program"),
     Metric("job_threads", "", "gauge", "node", "threads", "live threads of the program"),
     Metric(
         "job_runnable_threads", "", "gauge", "node", "runnable threads",
-        "threads of the program that run or wait for a core; looked at less often where "
-        "there are many",
+        "threads of the program that run or wait for a core; read less often if there are many",
     ),
     Metric(
         "job_open_files", "", "gauge", "node", "open files",
-        "open file descriptors of the program, looked at every tenth sample",
+        "open file descriptors of the program, read at every tenth sample",
     ),
     Metric(
         "job_memory_bytes", "bytes", "gauge", "node", "memory used",
-        "memory that the job holds, page cache left out: the cgroup's where it is the job's own, "
-        "else the private memory of its processes plus the largest shared part", integer=True,
+        "memory of the job without page cache: from the cgroup if it has only this job, else the "
+        "private memory of its processes plus the largest shared part",
     ),
     Metric(
         "job_resident_bytes", "bytes", "gauge", "node", "resident memory",
         "sum of the resident sets of the program's processes; shared pages count once per process",
-        integer=True,
     ),
     Metric(
         "job_shared_bytes", "bytes", "gauge", "node", "shared memory",
-        "the part of the resident sets that is file-backed or shared", integer=True,
+        "the part of the resident sets that is file-backed or shared",
     ),
     Metric(
         "job_cache_bytes", "bytes", "gauge", "node", "page cache of the job",
-        "page cache charged to the job's cgroup; the kernel gives it back when it is needed",
-        integer=True,
+        "page cache charged to the job's cgroup; the kernel frees it if memory is needed",
     ),
     Metric(
         "node_memory_used_bytes", "bytes", "gauge", "node", "node memory used",
-        "memory of the whole node that is neither free nor reclaimable", integer=True,
+        "memory of the whole node that is neither free nor reclaimable",
     ),
     Metric(
         "node_cache_bytes", "bytes", "gauge", "node", "node page cache",
-        "page cache of the whole node", integer=True,
+        "page cache of the whole node",
     ),
     Metric(
         "job_read_bytes", "bytes", "counter", "node", "job read from storage",
-        "bytes that the program made the storage read, page cache hits left out", integer=True,
+        "bytes that the program read from storage, without page cache hits",
     ),
     Metric(
         "job_write_bytes", "bytes", "counter", "node", "job wrote to storage",
-        "bytes that the program sent towards storage", integer=True,
+        "bytes that the program sent to storage",
     ),
     Metric(
         "job_read_calls_bytes", "bytes", "counter", "node", "job read calls",
         "bytes that the program's read calls returned: from storage, page cache, pipes, sockets",
-        integer=True,
     ),
     Metric(
         "job_write_calls_bytes", "bytes", "counter", "node", "job write calls",
-        "bytes that the program handed to write calls", integer=True,
+        "bytes that the program passed to write calls",
     ),
     Metric(
         "disk_read_bytes", "bytes", "counter", "node", "disk read",
-        "read from the node's own disks, by anyone", integer=True,
+        "read from the node's own disks, by anyone",
     ),
     Metric(
         "disk_write_bytes", "bytes", "counter", "node", "disk write",
-        "written to the node's own disks, by anyone", integer=True,
+        "written to the node's own disks, by anyone",
     ),
     Metric(
         "netfs_read_bytes", "bytes", "counter", "node", "network file system read",
-        "read from NFS and Lustre by this node", integer=True,
+        "read from NFS and Lustre by this node",
     ),
     Metric(
         "netfs_write_bytes", "bytes", "counter", "node", "network file system write",
-        "written to NFS and Lustre by this node", integer=True,
+        "written to NFS and Lustre by this node",
     ),
     Metric(
         "net_receive_bytes", "bytes", "counter", "node", "network in",
-        "received on all network interfaces but loopback, InfiniBand included", integer=True,
+        "received on all network interfaces but loopback, InfiniBand included",
     ),
     Metric(
         "net_send_bytes", "bytes", "counter", "node", "network out",
-        "sent on all network interfaces but loopback, InfiniBand included", integer=True,
+        "sent on all network interfaces but loopback, InfiniBand included",
     ),
     Metric(
         "oom_kills", "", "counter", "node", "out-of-memory kills",
         "processes that the kernel killed in the job's cgroup because memory ran out",
-        integer=True,
     ),
     Metric(
         "cpu_energy_j", "J", "counter", "node", "CPU energy",
@@ -161,8 +159,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_busy_percent", "%", "gauge", "gpu", "GPU busy",
-        "share of time in which at least one kernel ran; it says nothing of how much of the GPU "
-        "that kernel used",
+        "share of time in which at least one kernel ran, however small its part of the GPU was",
     ),
     Metric(
         "gpu_memory_busy_percent", "%", "gauge", "gpu", "GPU memory busy",
@@ -175,7 +172,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_sm_occupancy_percent", "%", "gauge", "gpu", "SM occupancy",
-        "warps that were resident on the multiprocessors, of those that would fit",
+        "resident warps on the multiprocessors, in % of the maximum",
     ),
     Metric(
         "gpu_tensor_percent", "%", "gauge", "gpu", "tensor cores",
@@ -192,8 +189,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_fp16_percent", "%", "gauge", "gpu", "FP16 pipe",
-        "share of time in which the pipe for 16-bit floating point was active, tensor cores left "
-        "out",
+        "share of time in which the pipe for 16-bit floating point was active (no tensor cores)",
     ),
     Metric(
         "gpu_integer_percent", "%", "gauge", "gpu", "integer pipe",
@@ -201,11 +197,11 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_dram_percent", "%", "gauge", "gpu", "memory bandwidth",
-        "traffic of the GPU's memory, of the most that it can carry",
+        "traffic of the GPU's memory, in % of its maximum",
     ),
     Metric(
         "gpu_memory_used_bytes", "bytes", "gauge", "gpu", "GPU memory used",
-        "device memory in use, by anyone", integer=True,
+        "device memory in use, by anyone",
     ),
     Metric("gpu_power_w", "W", "gauge", "gpu", "GPU power", "power drawn by the board"),
     Metric(
@@ -245,19 +241,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_ecc_corrected", "", "counter", "gpu", "corrected memory errors",
-        "errors of the GPU's memory that ECC put right", integer=True,
+        "errors of the GPU's memory that ECC corrected",
     ),
     Metric(
         "gpu_ecc_uncorrected", "", "counter", "gpu", "uncorrected memory errors",
-        "errors of the GPU's memory that ECC could not put right", integer=True,
+        "errors of the GPU's memory that ECC could not correct",
     ),
     Metric(
         "gpu_nvlink_errors", "", "counter", "gpu", "NVLink errors",
-        "replays, recoveries and checksum errors on all NVLinks of the GPU", integer=True,
+        "replays, recoveries and checksum errors on all NVLinks of the GPU",
     ),
     Metric(
         "gpu_xid_errors", "", "counter", "gpu", "Xid errors",
-        "errors that the driver reported of this GPU, from any process", integer=True,
+        "errors of this GPU that the driver reported, from any process",
     ),
     Metric(
         "gpu_job_busy_percent", "%", "gauge", "gpu", "busy with the job",
@@ -265,11 +261,11 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "gpu_job_processes", "", "gauge", "gpu", "job's processes on the GPU",
-        "processes of this program that hold a context on the GPU",
+        "processes of this program that have a context on the GPU",
     ),
     Metric(
         "gpu_job_memory_bytes", "bytes", "gauge", "gpu", "job's GPU memory",
-        "device memory held by this program's processes", integer=True,
+        "device memory used by this program's processes",
     ),
 )  # fmt: skip
 

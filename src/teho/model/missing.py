@@ -1,4 +1,4 @@
-"""Why a value is not there. Missing is never zero."""
+"""Missing values and their reasons. Missing is never zero."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Reason(str, enum.Enum):
     """Why a value is missing. Zero is not a missing value."""
 
     ABSENT = "absent"
-    """It cannot exist here: there is no such device, file or library."""
+    """It cannot exist here, because the device, file or library is missing."""
     UNSUPPORTED = "unsupported"
     """The device or driver reports that it does not offer this."""
     FORBIDDEN = "forbidden"
     """It exists, but this user is not allowed to read it."""
     FAILED = "failed"
-    """It should have worked, but did not: a lost GPU, an unreadable answer."""
+    """It should have worked but failed: a lost GPU, an unreadable answer."""
     UNRECORDED = "unrecorded"
     """It was not sampled: the recorder had stopped, or the run was too short."""
 

@@ -1,4 +1,4 @@
-"""What to ask for, at what cost, and what does not fit and why."""
+"""The result of a plan: requests with their costs, and the reasons why others do not fit."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["Advice", "Answer", "Cost", "Given", "Option", "Refusal", "Unfit"]
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's bill if it runs for its whole time."""
+    """The bill of a job that runs for its whole time."""
 
     amount: float
     unit: str
-    """The site's own; empty if nothing is charged, and `amount` is then 0."""
+    """Unit of the site; empty if the site charges nothing (`amount` is 0)."""
     sum: str
-    """The sum as one would write it, such as `(1 GPU × 60 + 10 cores) × 1 h`; empty if
-    nothing is charged."""
+    """The calculation, such as `(1 GPU × 60 + 10 cores) × 1 h`; empty if the site charges
+    nothing."""
     gpu_share: float | None = None
-    """Part of the bill that the GPUs are (0..1); None if the bill does not report."""
+    """Share of the GPUs in the bill (0..1). None: unknown."""
     source: str = ""
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """A warning: the request will be taken, and something about it is not wise."""
+    """A warning about a request that the scheduler accepts."""
 
     kind: str
     """Stable name, such as `cores_above_share`."""
@@ -36,56 +36,56 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scheduler gives and bills on each node: what was asked for, or more.
+    """The allocated and billed resources of each node: the request, or more.
 
-    None: it depends on which of several kinds of node the job comes to.
+    None: the value depends on the kind of node that the scheduler chooses.
     """
 
     cores: int | None
     cpus: int | None
-    """As the scheduler counts them: threads where it counts threads."""
+    """CPUs as the scheduler counts them: cores or threads."""
     gpus: tuple[tuple[str, int], ...] | None
     """Types, each with its count."""
     memory_mib: int | None
-    """None too if the site's default is not documented."""
+    """None also if the site's default is not documented."""
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to run the program: everything that the script and the submission need."""
+    """One way to run the program, with all facts for script and submission."""
 
     cluster: str
     scheduler: str
     partition: str
-    """Empty if the site's jobs name none."""
+    """Empty if jobs of the site name no partition."""
     label: str = ""
     """The partition's name on screen; never empty in an answer."""
     node_kind: str
     constraint: str = ""
-    """What picks the kind of node, where the request needs it."""
+    """Constraint that selects the kind of node, if the request needs one."""
     nodes: int
     gpus_per_node: int
     gpu_type: str
     gpu_is_typed: bool = True
-    """Whether the scheduler knows the type, so that the script names it."""
+    """Whether the scheduler knows the type and the script requests it."""
     gpu_memory_gib: float | None = None
     tasks_per_node: int
     cpus_per_task: int
     parallel_environment: str = ""
-    """Grid Engine's, for more than one core; empty: it needs none, or the site has its own word."""
+    """Of Grid Engine, for several cores; empty: not needed, or the site has its own option."""
     gpus_named: int | None = None
-    """What the option for GPUs names, where it is not the GPUs of a node but those of a core."""
+    """Number in the GPU option, if it counts GPUs per core instead of per node."""
     cpus_per_core: int = 1
-    """CPUs that the scheduler counts for a core, and the script asks for."""
+    """CPUs per core that the script requests."""
     one_thread: bool = False
-    """Whether the script asks for one CPU of each core, as kinds of node differ in their number."""
+    """Whether the script requests one CPU per core, because node kinds differ in their threads."""
     memory_mib: int | None = None
-    """Of each node, and to be named; None: it comes by itself or is left to the site."""
+    """Requested memory per node. None: the site sets it."""
     memory_per_gpu: bool = False
-    """Whether the script says it for each GPU, as the site's default for them is too much."""
+    """Whether memory is requested per GPU, because the site's default per GPU is too much."""
     given: Given | None = None
-    """None: in plans of an older Teho."""
+    """None in plans of older versions of Teho."""
     automatic: tuple[Automatic, ...] = ()
-    """What comes by itself: the script must not name it."""
+    """Resources that the site sets; the script must not request them."""
     local_disk_gib: float | None = None
     time_s: float
     account: str
@@ -93,22 +93,22 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """None: the site's formula is not documented."""
     advice: tuple[Advice, ...] = ()
     expected_start_at: datetime | None = None
-    """When the scheduler would start it, were it submitted now; UTC. None: not asked, not told."""
+    """Expected start in UTC, if submitted now. None: unknown."""
     unknown: tuple[str, ...] = ()
-    """What could refuse or change the job and cannot be known, such as `limits of your account`."""
+    """Unknown facts that could refuse or change the job, such as `limits of your account`."""
     request: Request
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit that the request breaks."""
+    """A limit that the request exceeds."""
 
     kind: str
     """Stable name, such as `too_many_gpus`."""
     sentence: str
-    """What was asked, what is allowed."""
+    """The request and the limit."""
     source: str
     instead: str = ""
-    """What would fit, where that can be said."""
+    """A request that would fit; empty if unknown."""
 
 
 class Unfit(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class Unfit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a plan says: what fits, cheapest first, and why the rest does not."""
+    """The complete plan: options, cheapest first, and the places that do not fit."""
 
     options: tuple[Option, ...]
     unfit: tuple[Unfit, ...]

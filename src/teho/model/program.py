@@ -1,4 +1,4 @@
-"""What a Python program did with its time: the digest of what its probe saw."""
+"""Time of a Python program by activity, from the notes of its probe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Doing", "Feed", "MainProcess", "OwnLine", "Part", "Program", "Sectio
 
 
 class Doing(str, enum.Enum):
-    """What a main thread was doing; the value is what reports call it."""
+    """Activity of a main thread; the value is its name in reports."""
 
     LOADING = "waiting for data"
     COPYING = "copying to the device"
@@ -23,25 +23,25 @@ class Doing(str, enum.Enum):
     SAVING = "saving"
     IMPORTING = "importing"
     PYTHON = "running Python code"
-    """Its own instructions, and calls of less than some 50 µs."""
+    """Python instructions, and calls of less than about 50 µs."""
     NATIVE = "computing in native code"
     """One longer call on the main thread."""
     THREADS = "computing in other threads"
-    """The main thread waited for other threads of its process, and these computed."""
+    """The main thread waited for other threads of its process, which computed."""
     PROCESS = "waiting for a process"
     LOCK = "waiting for a lock"
-    """Other threads of the process did not compute either."""
+    """The other threads of the process did not compute."""
     DISK = "waiting for disk"
     NETWORK = "waiting for the network"
     SLEEPING = "sleeping"
     CORE = "waiting for a core"
-    """It could have run, and other threads had the cores."""
+    """It was ready to run, but other threads used the cores."""
     ENDING = "Python start-up and exit"
     WAITING = "waiting (reason unknown)"
 
 
 class Part(str, enum.Enum):
-    """What is done for data while they are waited for."""
+    """Work for the data while the program waits for them."""
 
     FETCHING = "fetching samples"
     OPENING = "opening and reading files"
@@ -49,20 +49,20 @@ class Part(str, enum.Enum):
     STARTING = "starting workers"
     AWAITING = "waiting for workers"
     IDLE = "waiting to be asked"
-    """A worker's."""
+    """Only of a worker."""
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """The time that one process spent doing one thing."""
+    """Time of one process in one activity."""
 
     doing: Doing
     wall_s: float
     lines: tuple[tuple[Frame, float], ...]
-    """The program's own lines that led to it, and the wall time of each in s, most first."""
+    """The program's lines that led to it, with the wall time of each in s, longest first."""
 
 
 class Section(str, enum.Enum):
-    """A part of the program; the value is what reports call it."""
+    """A part of the program; the value is its name in reports."""
 
     SET_UP = "set-up"
     """Before the first step."""
@@ -72,69 +72,69 @@ class Section(str, enum.Enum):
     EVALUATION = "evaluation"
     CALLBACK = "callbacks"
     PROGRAM = "program"
-    """All of it, if no steps are known."""
+    """The whole program, if it has no known steps."""
 
 
 class OwnLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of one line of the program's own, in one section of it."""
+    """Time of one line of the program in one section."""
 
     section: Section
     frame: Frame
     own_s: float
-    """In it and in what it called of libraries."""
+    """Time in the line and in the libraries that it called."""
     total_s: float
-    """In what it called of the program's own functions too."""
+    """The same, with the functions of the program that it called."""
     doing: Doing
-    """What took most of `own_s`, or of `total_s` if that is 0."""
+    """Activity with most of `own_s`, or of `total_s` if `own_s` is 0."""
     parts_percent: tuple[float, ...] = ()
-    """Its own share of equal parts of the run; empty if the run was short."""
+    """Its share of each of equal parts of the run; empty if the run was short."""
 
 
 class Feed(msgspec.Struct, frozen=True, kw_only=True):
-    """How one process got its data."""
+    """Data loading of one process."""
 
     loader: Union[Loader, None]
-    """The one that it waited for the longest."""
+    """Loader with the longest waiting time."""
     main_s: dict[Part, float]
-    """What its main thread did of it itself; together all that it waited for data."""
+    """Time of its main thread by kind of work; the sum is its input wait."""
     workers_s: dict[Part, float]
-    """The same of the main threads of its workers, all together."""
+    """The same for the main threads of all its workers together."""
     workers: int
-    """How many workers were seen."""
+    """Number of workers seen."""
     workers_without_core_percent: Union[float, None] = None
-    """For how much of their time they could have run, and had no core; None: not known."""
+    """Share of their time in which they waited for a core. None: unknown."""
     lines: tuple[tuple[Frame, float], ...]
-    """The program's own lines that fetch samples, in whichever process, most time first."""
+    """Lines of the program that fetch samples, in any process, longest time first."""
 
     @property
     def wait_s(self) -> float:
-        """For how long it waited for data."""
+        """Input wait of the process."""
         return sum(self.main_s.values())
 
 
 class MainProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that does the program's work: one for each rank."""
+    """A process that does the program's work, one for each rank."""
 
     process: WatchedProcess
     spent: tuple[Spent, ...]
-    """Most time first; adds up to all of it."""
+    """Activities, longest first; the sum is the whole time."""
     feed: Feed
 
     def seconds(self, *doings: Doing) -> float:
-        """Return for how long it did any of these."""
+        """Return the time of these activities in s."""
         return sum(spent.wall_s for spent in self.spent if spent.doing in doings)
 
     def percent(self, *doings: Doing) -> float:
-        """Return which share of its time it did any of these."""
+        """Return the share of these activities in its time in %."""
         return 100 * self.seconds(*doings) / self.process.wall_s
 
     def lines(self, *doings: Doing) -> tuple[tuple[Frame, float], ...]:
-        """Return its own lines that did whichever of these took longest, most seconds first."""
+        """Return the program's lines of the longest of these activities, longest time first."""
         return next((spent.lines for spent in self.spent if spent.doing in doings), ())
 
     @property
     def library(self) -> dict[str, object]:
-        """What is known of PyTorch in it."""
+        """Facts about PyTorch in this process."""
         return self.process.libraries.get("torch", {})
 
 

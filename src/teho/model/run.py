@@ -1,4 +1,4 @@
-"""One recorded run: what `run.json` holds."""
+"""One recorded run: the content of `run.json`."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ __all__ = [
 ]
 
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
-"""UTC; one without a time zone cannot be compared with another."""
+"""UTC, with a time zone: times without one cannot be compared."""
 _Period = Annotated[float, msgspec.Meta(gt=0)]
 _FileName = Annotated[str, msgspec.Meta(pattern=r"^[^/]+$")]
-"""Files are called after it, and those of a run are in its directory."""
+"""A part of file names, so it must not leave the directory of the run."""
 FORMAT_VERSION = 1
 """Version of the recording's layout; see docs/format.md."""
 
 
 class RunState(str, enum.Enum):
-    """How far a run has come."""
+    """State of a run."""
 
     RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
-    """The recording stops without an end: recorder or node was killed."""
+    """The recording has no end: recorder or node was killed."""
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that went wrong with the recording, never with the program."""
+    """A problem of the recording, never of the program."""
 
     elapsed_s: float
     """Seconds after the start of the run."""
@@ -53,21 +53,21 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Absence(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric that could not be read on a device, from some moment on."""
+    """A metric that could not be read on a device, since a moment."""
 
     device: str
     """Device id, or `node`."""
     metric: str
     missing: Missing
     since_s: float
-    """Seconds after the start of the run at which it first went missing."""
+    """Seconds from the start of the run to the first missing value."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the program ended, as its supervisor saw it.
+    """The end of the program, from its supervisor.
 
-    A job that was recorded from outside has no supervisor of Teho's: there `job_state` is what the
-    scheduler says of it, and the rest is known as far as the scheduler tells.
+    A job that was recorded from outside has no supervisor. Its `job_state` and the other facts are
+    from the scheduler.
     """
 
     at: _Time
@@ -75,37 +75,37 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     elapsed_s: float
     """Wall time of the program, from a monotonic clock."""
     exit_code: int | None = None
-    """None when it died by a signal."""
+    """None if a signal ended it."""
     signal: int | None = None
     job_state: str = ""
-    """Of a job that was recorded from outside: a value of `JobState`; `running`: it went on."""
+    """Of a job that was recorded from outside: a `JobState`; `running`: it continued."""
     on_purpose: str = ""
-    """Why it was ended though nothing was wrong with it, such as `measured long enough`."""
+    """Why Teho ended a program without an error, such as `measured long enough`."""
     cpu_s: float | None = None
-    """CPU time of the program and of the descendants that were waited for (wait4)."""
+    """CPU time of the program and of its reaped descendants (wait4)."""
     peak_process_bytes: int | None = None
-    """Largest resident set of any one of its processes (wait4's ru_maxrss), which the kernel
-    counts from before the program's exec: never under Teho's own 15 MB."""
+    """Largest resident set of one of its processes (wait4's ru_maxrss). The kernel counts from
+    before the program's exec, so the value is at least the 15 MB of Teho."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What several tasks of a job were started as, together: `srun`, `mpirun`, one `torchrun`."""
+    """Several tasks of a job that were started together: by `srun`, `mpirun` or `torchrun`."""
 
     key: str
-    """The same for all tasks of the step, and for no other step's: `slurm-lumi-1234.0`."""
+    """Unique name of the step, the same for all its tasks: `slurm-lumi-1234.0`."""
     started_by: str
-    """Who started the tasks, such as `Slurm`."""
+    """Program that started the tasks, such as `Slurm`."""
     began_on: str
-    """The node that began the recording; the clocks of all others are compared with its."""
+    """Node that began the recording. All other clocks are compared with its clock."""
     task_count: int
     node_count: int | None = None
-    """None if nobody tells."""
+    """None: unknown."""
     hosts: tuple[str, ...] = ()
-    """Names of its nodes, in the order of their tasks; empty if nobody tells."""
+    """Names of its nodes, in the order of their tasks; empty if unknown."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One task of a step, written at its end by the supervisor of its `teho run` alone."""
+    """One task of a step. Only the supervisor of its `teho run` writes it, at the end."""
 
     rank: int
     local_rank: int
@@ -114,29 +114,29 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pid: int
     """The program's process."""
     started_at: _Time
-    """UTC, by that node's clock."""
+    """UTC, by the clock of its node."""
     end: End | None = None
     troubles: tuple[Trouble, ...] = ()
 
 
 class Clock(msgspec.Struct, frozen=True, kw_only=True):
-    """How a node's clock stands against that of the node which began the recording."""
+    """Difference between a node's clock and the clock of the node that began the recording."""
 
     ahead_s: float
     """This node's time minus the other's, at the recorder's start."""
     uncertainty_s: float
-    """Half of the shortest round trip: the true figure lies within this of `ahead_s`."""
+    """Half of the shortest round trip: the maximum error of `ahead_s`."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One node's part of a recording, written by that node's recorder alone."""
+    """One node's part of a recording. Only the recorder of this node writes it."""
 
     name: _FileName
     """Host name."""
     started_at: _Time
     """UTC time of the recorder's monotonic zero."""
     started_s: float | None = None
-    """The same moment by the node's monotonic clock, which the probes tell."""
+    """The same moment on the node's monotonic clock, which the probes use."""
     period_s: _Period
     """Time between two samples."""
     cores: tuple[int, ...] = ()
@@ -152,20 +152,20 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     program_pid: int | None = None
     recorder_pid: int | None = None
     ranks: tuple[int, ...] = ()
-    """Ranks of the step's tasks on this node, as far as they came forward."""
+    """Ranks of the step's tasks on this node, as far as they are known."""
     clock: Clock | None = None
-    """None on the node that began the recording, and where it could not be found out."""
+    """None on the node that began the recording, or if it is unknown."""
     clock_port: int | None = None
-    """On the node that began a recording of several: where its recorder tells the time."""
+    """Port for comparing clocks, on the node that began a recording of several nodes."""
     sealed: bool = False
-    """Whether the recorder came to its end, and all rows are in one file."""
+    """Whether the recorder ended properly and all rows are in one file."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recorded run: `run.json`, with the nodes' and the tasks' own files merged in.
+    """One recorded run: `run.json`, merged with the files of nodes and tasks.
 
-    If a step of several tasks is recorded, `end` is in no file: it is that of all
-    tasks taken together, and None as long as one of them has not told its own.
+    In a step of several tasks, `end` is not in a file. It is computed from the ends of all tasks,
+    and is None until all have ended.
     """
 
     format: int
@@ -182,10 +182,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str
     supervisor_pid: int | None = None
     supervisor_stamp: str = ""
-    """Start time of that process in ticks: tells it from a later one of the same pid."""
+    """Start time of that process in ticks, to recognise a later process with the same pid."""
     period_s: _Period = 1.0
     environment: dict[str, str] = {}
-    """Only names on the allow-list."""
+    """Only variables on the allow-list."""
     versions: dict[str, str] = {}
     step: Step | None = None
     """None: one program, started once."""
@@ -193,13 +193,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     troubles: tuple[Trouble, ...] = ()
     nodes: tuple[Node, ...] = ()
     tasks: tuple[Task, ...] = ()
-    """Those of a step that told their end, by rank."""
+    """Tasks of a step that have ended, by rank."""
 
     def moment_s(self, node_name: str, at: datetime) -> float:
         """Return a node's UTC time as seconds after the run's start, by the run's clock.
 
-        That is the clock of the node that began it; if the node's offset from it is not
-        known, the clocks are taken to agree.
+        This is the clock of the node that began the run. If the difference between the clocks is
+        unknown, they are assumed to agree.
         """
         clocks = (node.clock for node in self.nodes if node.name == node_name)
         clock = next(clocks, None)
@@ -207,5 +207,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def has_tasks(self) -> bool:
-        """Whether its end is that of several tasks, which each tell their own."""
+        """Whether its end is computed from the ends of several tasks."""
         return self.step is not None and self.step.task_count > 1

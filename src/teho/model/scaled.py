@@ -1,4 +1,4 @@
-"""What `teho scale` measured of a program on more and more workers, and what came of it."""
+"""Measurements and verdict of `teho scale`: one program on more and more workers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = [
 ]
 
 SCHEMA = "teho.scale/1"
-"""Name and version of the JSON form; a change that breaks readers raises the number."""
+"""Name and version of the JSON form; an incompatible change raises the number."""
 
 Kind = Literal["strong", "weak"]
 """`strong`: all sizes do the same work together; `weak`: each worker does the same."""
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A value, and the interval that holds the true one with 95 % confidence."""
+    """A value with its 95 % confidence interval."""
 
     value: float
     low: Union[float, None] = None
-    """Null where no run was repeated, so that nothing is known of chance."""
+    """Null if no run was repeated, so that the random variation is unknown."""
     high: Union[float, None] = None
 
 
@@ -38,16 +38,16 @@ class SizeRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the program."""
 
     wall_s: float
-    """The time in which the work was done, and over which energy and cost are counted."""
+    """Time of the work, for which energy and cost are counted."""
     work_per_s: Union[float, None] = None
-    """Of all workers together: 1/`wall_s` where all of a strong program was run, n/`wall_s` of a
-    weak one, else its steps a second times the work of a step; null if it failed."""
+    """Work per s of all workers together: 1/`wall_s` for a whole run of a strong program,
+    n/`wall_s` for a weak one, else steps/s times the work of a step; null if it failed."""
     energy_j: Union[float, None] = None
-    """Null where it is not known."""
+    """Null if unknown."""
     cost: Union[float, None] = None
-    """In the site's units; null if it is not known."""
+    """Cost in the site's units; null if unknown."""
     exit_code: Union[int, None] = None
-    """Null where it was ended by Teho or did not start."""
+    """Null if Teho ended it or it did not start."""
     recording: str = ""
     """Id of its recording, for `teho report`."""
     why: str = ""
@@ -55,42 +55,42 @@ class SizeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """The program on one number of workers; all figures null if no run could be measured."""
+    """The program on one number of workers. All figures are null if no run could be measured."""
 
     n: int
     """Number of workers."""
     runs: tuple[SizeRun, ...]
     work_per_s: Union[Estimate, None] = None
-    """Geometric mean of the runs that could be measured."""
+    """Geometric mean of the measured runs."""
     wall_s: Union[float, None] = None
-    """The same of their times."""
+    """Geometric mean of their times."""
     speed_up: Union[Estimate, None] = None
-    """Work per s against the base's."""
+    """Work per s relative to the base."""
     efficiency_percent: Union[float, None] = None
-    """Speed-up against that of workers that do not hinder each other."""
+    """Speed-up relative to perfect scaling."""
     energy_j: Union[float, None] = None
-    """Mean of the runs; null unless all that could be measured tell."""
+    """Mean of the runs; null unless all measured runs have it."""
     cost: Union[float, None] = None
     """The same, in the site's units."""
     energy_ratio: Union[float, None] = None
-    """Of the energy for the same work, against the base's."""
+    """Energy for the same work, relative to the base."""
     bill_ratio: Union[float, None] = None
-    """Of the bill for the same work, against the base's."""
+    """Bill for the same work, relative to the base."""
 
 
 class ScaleStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What more workers buy, from the largest size before that pays."""
+    """Gain of more workers, compared with the largest smaller size that is efficient enough."""
 
     from_n: int
     to_n: int
     speed: Estimate
     """Ratio of work per s."""
     bill_ratio: float
-    """Of the bill for the same work."""
+    """Ratio of the bills for the same work."""
     needed: float
-    """The least ratio of work per s that pays."""
+    """Smallest ratio of work per s that justifies the larger size."""
     pays: Union[bool, None]
-    """Null: the interval holds `needed`, or there is none."""
+    """Whether the larger size is justified; null: the interval includes `needed`, or is missing."""
 
 
 class CurvePoint(NamedTuple):
@@ -113,44 +113,44 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     one_work_per_s: Estimate
     """Lambda, the work per s of one worker."""
     contention: Estimate
-    """Sigma, the share of the time in which only one can work: Amdahl's serial fraction."""
+    """Sigma, the share of the time in which only one worker can work: Amdahl's serial fraction."""
     coherency: Union[Estimate, None] = None
-    """Kappa, what each pair of workers costs by keeping each other informed; null for `amdahl`."""
+    """Kappa, the cost of communication of each pair of workers; null for `amdahl`."""
     peak_n: Union[Estimate, None] = None
-    """Where it is fastest, from the smallest size on; null unless the interval of kappa excludes 0
-    and the place lies within twice the largest size. Its `high` is null beyond that."""
+    """The fastest number of workers; null unless the interval of kappa excludes 0 and the number
+    is at most twice the largest size. Its `high` is null beyond that."""
     off_percent: float
-    """Of the size that lies farthest from the curve."""
+    """Largest deviation of a size from the curve."""
     curve: tuple[CurvePoint, ...]
     """From the smallest size to twice the largest."""
 
 
 class Scaled(msgspec.Struct, frozen=True, kw_only=True):
-    """How far more workers pay, how sure that is, and what was measured."""
+    """The number of workers that is still efficient, with its certainty and measurements."""
 
     schema: str = SCHEMA
     command: tuple[str, ...]
     """As typed, secrets masked."""
     kind: Kind
     worker: str
-    """What is counted: `GPU`, `rank`, `core`…"""
+    """Kind of worker: `GPU`, `rank`, `core`…"""
     unit: str
-    """What work is counted in: `run` of the whole program, else `step` or `sample`."""
+    """Unit of work: `run` of the whole program, else `step` or `sample`."""
     outcome: Literal["pays_to", "no_gain", "not_enough_evidence"]
-    """`no_gain`: no size pays beyond the base."""
+    """`no_gain`: no size beyond the base is efficient enough."""
     pays_to: Union[int, None] = None
-    """Largest number of workers that is known to pay; null unless the outcome is `pays_to`."""
+    """Largest efficient number of workers; null unless the outcome is `pays_to`."""
     verdict: str
-    """The one sentence that matters first."""
+    """The most important sentence."""
     base_n: Union[int, None] = None
-    """Size that all are compared with: the smallest that could be measured."""
+    """Base of all comparisons: the smallest measured size."""
     sizes: tuple[Size, ...]
     """By number of workers."""
     steps: tuple[ScaleStep, ...] = ()
     fits: tuple[Fit, ...] = ()
-    """The most general first: its intervals hold what the others leave out."""
+    """The most general law first, because its intervals include the effects of the others."""
     cost_unit: str = ""
-    """Of the runs' cost, such as `BU`; empty: the bill is workers times time."""
+    """Unit of the runs' cost, such as `BU`; empty: the bill is workers times time."""
     notes: tuple[str, ...] = ()
-    """What was left out and why, and other remarks, one sentence each."""
+    """Skipped parts with reasons, and other remarks, one sentence each."""
     elapsed_s: float

@@ -1,4 +1,4 @@
-"""Software that uses the GPU: what is installed, what fits, and how to come by it."""
+"""Software that uses the GPU: installed builds, builds that fit, and how to install them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ PLAN_SCHEMA = "teho.env-plan/1"
 
 Framework = Literal["pytorch", "tensorflow", "jax", "cupy"]
 Accelerator = Literal["cuda", "rocm", "xpu", "cpu", "unknown"]
-"""What a package was built for; `xpu`: Intel's GPUs."""
+"""Target of a package; `xpu`: Intel's GPUs."""
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
-    """A package as a listing or an environment names it."""
+    """A package of a listing or an environment."""
 
     name: str
     """In lower case, with hyphens."""
@@ -45,37 +45,37 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     build: str = ""
     """conda's build string, such as `cuda120_py313h6ccb88c_302`."""
     origin: Literal["conda", "pip", ""] = ""
-    """Who installed it; empty if the listing does not report."""
+    """Program that installed it; empty if unknown."""
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
-    """What an installed framework was built for."""
+    """Build of an installed framework."""
 
     kind: Accelerator
     toolkit: str = ""
-    """CUDA or ROCm, such as `12.6`, or `12` where only that is known; empty: not told."""
+    """Version of CUDA or ROCm, such as `12.6`, or `12` if only this is known; empty: unknown."""
     framework: Union[Framework, Literal[""]] = ""
     package: str = ""
-    """Name of the package that tells."""
+    """Name of the package with this information."""
     version: str = ""
     evidence: str = ""
-    """What says so, such as `build cuda120_py313h6ccb88c_302`."""
+    """Evidence, such as `build cuda120_py313h6ccb88c_302`."""
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):
     """A GPU driver, as far as it is known."""
 
     version: str = ""
-    """NVIDIA's, such as `535.104.05`; empty: only its CUDA is known."""
+    """Version of NVIDIA's driver, such as `535.104.05`; empty: only its CUDA is known."""
     cuda: str = ""
     """Newest CUDA that it supports."""
     where: str = ""
-    """Whose it is, such as `this node` or `Roihu's compute nodes`."""
+    """Machine of the driver, such as `this node` or `Roihu's compute nodes`."""
     source: str = ""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something about an environment that keeps programs from the GPU, or may."""
+    """A problem of an environment that keeps, or may keep, programs from the GPU."""
 
     kind: str
     """Stable name, such as `cpu_only_build`."""
@@ -86,33 +86,33 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What `teho env check` found in one listing or environment."""
+    """Result of `teho env check` for one listing or environment."""
 
     schema: str = CHECK_SCHEMA
     source: str
     """The file, or the interpreter."""
     form: str
-    """What was read, such as `conda list`."""
+    """Form of the source, such as `conda list`."""
     python: str = ""
     builds: tuple[Build, ...]
     cuda: str = ""
-    """CUDA's run time that is installed; empty: none was found."""
+    """Installed CUDA run time; empty: none was found."""
     cudnn: str = ""
     nccl: str = ""
     driver: Union[Driver, None] = None
-    """Null where it is not known: the builds were not compared with any."""
+    """Null if unknown: the builds were not compared with a driver."""
     gpu: str = ""
-    """The GPU that they were compared with."""
+    """GPU for the comparison."""
     problems: tuple[Problem, ...]
     not_checked: tuple[str, ...] = ()
-    """What could not be told, and what for lack of."""
+    """Skipped checks and the missing facts."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A newer release, or build of the same release, and why it is not proposed."""
+    """A newer release or build, and why it is not proposed."""
 
     what: str
-    """Such as `PyTorch 2.14 with CUDA 13.2`."""
+    """Release or build, such as `PyTorch 2.14 with CUDA 13.2`."""
     why: str
     source: str
 
@@ -122,14 +122,14 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     python: str
-    """Empty: whatever the site's Python is."""
+    """Version of Python; empty: the Python of the site."""
     accelerator: Literal["cuda", "rocm"]
     toolkit: str
     capabilities_known: bool
-    """Whether it is documented that the build has code for the GPU."""
+    """Whether the documentation says that the build has code for the GPU."""
     source: str
     refused: tuple[Refused, ...] = ()
-    """What is newer, newest first."""
+    """Newer releases and builds, newest first."""
 
 
 class SetupStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,15 +140,15 @@ class SetupStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes an environment available in a job."""
+    """Lines that make an environment available in a job."""
 
     lines: tuple[str, ...] = ()
     run_prefix: str = ""
-    """What stands before the program's own command, such as a container's exec."""
+    """Prefix of the program's command, such as a container's exec."""
 
 
 class EnvironmentPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """From nothing to a GPU build of a framework on one cluster."""
+    """Plan to install a GPU build of a framework on one cluster."""
 
     schema: str = PLAN_SCHEMA
     cluster: str
@@ -157,15 +157,15 @@ class EnvironmentPlan(msgspec.Struct, frozen=True, kw_only=True):
     kind: EnvironmentKind
     name: str
     gpu: str
-    """Such as `Tesla V100 (compute capability 7.0)`."""
+    """GPU, such as `Tesla V100 (compute capability 7.0)`."""
     driver: Union[Driver, None] = None
     proposal: Union[Proposal, None] = None
-    """Null where the site's own build is taken: a module, a container, a wheelhouse."""
+    """Null if the site's build is used: a module, a container, a wheelhouse."""
     steps: tuple[SetupStep, ...]
-    """Once, on a login node."""
+    """Steps to run once, on a login node."""
     job: Activation
-    """In every job."""
+    """Lines for every job."""
     cautions: tuple[str, ...] = ()
     other_kinds: tuple[EnvironmentKind, ...] = ()
-    """What the cluster offers beside it."""
+    """Other kinds that the cluster offers."""
     source: str

@@ -1,4 +1,4 @@
-"""What a run used: the figures that findings, reports and comparisons are made from."""
+"""Figures of a run, for findings, reports and comparisons."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ from teho.model.watched import Raised
 __all__ = ["Figure", "GpuEnergy", "GpuSummary", "NodeSummary", "Stat", "Summary"]
 
 Figure = Union[float, Missing]
-"""A number, or why there is none."""
+"""A number, or why it is missing."""
 
 
 class Stat(msgspec.Struct, frozen=True):
-    """A gauge over the run, each row weighted by the time it stands for."""
+    """A gauge over the run, each row weighted by its time."""
 
     mean: float
     std: float
-    """Standard deviation of the recorded rows (of their means, where rows were thinned out)."""
+    """Standard deviation of the recorded rows; of their means, if rows were merged."""
     max: float
     min: float
     covered_s: float
-    """How much of the run has a value; the rest is missing, not zero."""
+    """Time of the run with a value. The rest is missing, not zero."""
 
 
 _UNKNOWN = Missing(Reason.UNRECORDED, "no sample was taken")
 
 
 class GpuEnergy(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands behind one GPU's energy: each way of knowing it, and what of it is idling."""
+    """Details of one GPU's energy: each source, and the part of idling."""
 
     counter_j: Figure = _UNKNOWN
-    """By the device's own counter."""
+    """Energy from the device's own counter."""
     integrated_j: Figure = _UNKNOWN
-    """By its power, over the time for which that was recorded."""
+    """Energy from its power, over the recorded time."""
     apart_percent: Figure = _UNKNOWN
-    """How much more power the counter shows than the sensor does, in % of the sensor's."""
+    """Difference between the power of the counter and of the sensor, in % of the sensor."""
     chance_percent: Figure = _UNKNOWN
-    """What of that the moments of reading may explain."""
+    """Part of the difference that the reading times may explain, in %."""
     uncertainty_j: Figure = _UNKNOWN
-    """How far off the energy may be because of when counter or sensor are read; what they measure
-    wrongly comes on top."""
+    """Uncertainty of the energy because of the reading times. Errors of counter and sensor are
+    not included."""
     idle_power_w: Figure = _UNKNOWN
-    """The baseline: the lowest power seen while no process of the job held the GPU; if there was
-    no such time, the lowest at all."""
+    """The baseline: the lowest power while no process of the job used the GPU; without such a
+    time, the lowest power of all."""
     idle_is_unused: bool = False
-    """Whether there was such a time; else the baseline may be too high."""
+    """Whether such a time existed; else the baseline may be too high."""
     idle_j: Figure = _UNKNOWN
-    """The baseline times the time that the energy is of."""
+    """The baseline times the time of the energy."""
     net_j: Figure = _UNKNOWN
     """The energy without the baseline."""
     stuck_s: float = 0.0
-    """For how long the counter stood still while power was drawn; the energy is then integrated."""
+    """Time in which the counter did not change despite power; the energy is then integrated."""
     unread_s: float = 0.0
-    """For how long at the end nothing of it could be read any more: the energy is at least this."""
+    """Time at the end without readings: the energy is then a lower bound."""
     shares_with: tuple[int, ...] = ()
-    """Positions of the job's GPUs on the node whose energy this figure holds as well."""
+    """Positions of other GPUs of the job on the node whose energy this figure includes."""
     counted_with: int | None = None
-    """Position of the GPU whose figure holds this one's energy; None: it has its own."""
+    """Position of the GPU whose figure includes this energy; None: it has its own figure."""
 
 
 class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,17 +71,16 @@ class GpuSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     device: Device
     position: int
-    """0, 1, 2 … among the job's GPUs on its node: what the program calls `cuda:N`."""
+    """Number among the job's GPUs on its node: N of the program's `cuda:N`."""
     stats: dict[str, Union[Stat, Missing]]
     energy_j: Figure
-    """All that it drew while recorded, idling included."""
+    """Energy over the recorded time, including idling."""
     energy_source: str = ""
     """`counter` or `integrated power`."""
     energy: GpuEnergy = GpuEnergy()
-    """What stands behind `energy_j`."""
+    """Details of `energy_j`."""
     series: dict[str, list[Union[float, None]]]
-    """Metric -> mean per time bin (bins,), finite and to five digits; None if nothing was
-    recorded."""
+    """Metric -> mean per time bin (bins,), finite and to five digits; None: no recorded value."""
 
 
 class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,32 +90,32 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     covered_s: float
     """Time between this node's first and last row."""
     first_s: float | None = None
-    """When its first row begins, in seconds after the run's start; None: it has none."""
+    """Beginning of its first row, in seconds after the run's start. None: no rows."""
     last_s: float | None = None
-    """When its last row ends, on the same clock."""
+    """End of its last row, on the same clock."""
     cores: int
-    """The job's cores: the program may be allowed on more of the node's, or bound to fewer."""
+    """Cores of the job. The program may be allowed to use more cores, or be bound to fewer."""
     stats: dict[str, Union[Stat, Missing]]
     """Gauges."""
     totals: dict[str, Figure]
-    """Counters: how much was added while recording."""
+    """Counters: the increase over the recorded time."""
     core_mean_percent: tuple[float, ...] = ()
     """Busy share of each of the job's cores."""
     cpu_cores_used: Figure
-    """Mean number of cores that the program kept busy."""
+    """Mean number of busy cores of the program."""
     memory_peak_bytes: Figure
     memory_limit_bytes: Figure
     memory_limit_source: str = ""
     gpus: tuple[GpuSummary, ...] = ()
     series: dict[str, list[Union[float, None]]]
-    """As of a GPU; counters as rates per second."""
+    """As for a GPU; counters as rates per second."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run in figures."""
 
     elapsed_s: float
-    """Wall time of the program; up to the last row where its end is not known."""
+    """Wall time of the program; up to the last row if its end is unknown."""
     cpu_s: Figure
     """CPU time of the program on all nodes."""
     bin_s: float
@@ -130,6 +129,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(gpu for node in self.nodes for gpu in node.gpus)
 
     exceptions: Mapping[Union[int, None], Raised] = {}
-    """Rank -> the exception that ended it, as far as is known; None -> that of the program."""
+    """Rank -> the exception that ended it, if known; None -> the exception of the program."""
     program: Union[Program, None] = None
-    """What its Python processes did with their time; None: none was looked into."""
+    """Time of its Python processes by activity. None: no process was observed."""

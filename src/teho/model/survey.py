@@ -1,4 +1,4 @@
-"""What a machine has, and which signals can be had there: what `teho devices` shows."""
+"""Devices of a machine and their available signals, for `teho devices`."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from teho.model.missing import Missing
 __all__ = ["SCHEMA", "Answers", "Signal", "Survey"]
 
 SCHEMA = "teho.devices/1"
-"""Name and version of the JSON form; a change that breaks readers raises the number."""
+"""Name and version of the JSON form; an incompatible change raises the number."""
 
 Signal = Union[float, int, Missing]
-"""The value of a metric, or why it cannot be had."""
+"""The value of a metric, or why it is missing."""
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """What the host, or all GPUs of one vendor, said."""
+    """Answers of the host, or of all GPUs of one vendor."""
 
     of: str
     """`node`, `nvidia` or `amd`."""
     state: Literal["answered", "absent", "failed"] = "answered"
-    """`absent`: there is nothing to ask. `failed`: the driver hung, or crashed its process."""
+    """`absent`: no such device. `failed`: the driver hung, or crashed its process."""
     why: str = ""
-    """Why nothing answered."""
+    """Why no device answered."""
     next_step: str = ""
     devices: tuple[Device, ...] = ()
-    """Those that a program started here would use."""
+    """Devices that a program started here would use."""
     others: tuple[Device, ...] = ()
-    """Those that are here and that it would not, and the GPUs that MIG instances are parts of."""
+    """Other devices of this node, and the GPUs of the MIG instances."""
     signals: dict[str, dict[str, Signal]] = {}
-    """Device id (`node` for the host) -> metric -> what it is now. Counters are as the device
-    counts them, from whatever start they have."""
+    """Device id (`node` for the host) -> metric -> present value. Counters are as the device
+    counts them."""
     versions: dict[str, str] = {}
-    """Of drivers and libraries."""
+    """Versions of drivers and libraries."""
     notes: tuple[str, ...] = ()
 
 
@@ -48,7 +48,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     host: str
     scheduler: str | None
-    """Of the job that this runs in; None outside of one."""
+    """Scheduler of the present job. None: outside a job."""
     job_id: str | None
     cores: tuple[int, ...]
     """Logical CPUs that a program started here may use."""
@@ -56,9 +56,9 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     memory_node_bytes: int | None
     cpu_model: str
     visible: dict[str, str]
-    """Variables that say which GPUs a program uses."""
+    """Variables that select the GPUs of a program."""
     system: dict[str, str]
     """Kernel, distribution, cgroup version, container, Python, Teho."""
     node: Answers
     gpus: tuple[Answers, ...]
-    """One for each vendor that Teho knows."""
+    """One entry for each vendor that Teho knows."""

@@ -1,4 +1,4 @@
-"""What `teho tune` tried of a program, and what came of it."""
+"""Trials and result of `teho tune`."""
 
 from __future__ import annotations
 
@@ -9,74 +9,74 @@ import msgspec
 __all__ = ["SCHEMA", "Change", "Gain", "Settings", "Trial", "Tuned"]
 
 SCHEMA = "teho.tune/1"
-"""Name and version of the JSON form; a change that breaks readers raises the number."""
+"""Name and version of the JSON form; an incompatible change raises the number."""
 
 Settings = dict[str, Any]
-"""What was imposed on the program: `num_workers`, `prefetch_factor`, `persistent_workers`,
-`pin_memory`, `batch_size`, `in_memory`, `threads`, `tf32`, `autocast`, `channels_last`. What is not
-named is as the program has it; empty: all is."""
+"""Changed settings of the program: `num_workers`, `prefetch_factor`, `persistent_workers`,
+`pin_memory`, `batch_size`, `in_memory`, `threads`, `tf32`, `autocast`, `channels_last`. Other
+settings are unchanged; empty: all are unchanged."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """The program's pace with some settings."""
+    """The program's speed with some settings."""
 
     settings: Settings
     steps_per_s: Union[float, None] = None
-    """Median of its runs; null if none could be measured."""
+    """Median of its runs; null if no run could be measured."""
     speed: Union[float, None] = None
-    """Against the program as it is, by the medians; of samples where the batch size differs."""
+    """Speed-up against the unchanged program, by medians; of samples/s if batch sizes differ."""
     waited_percent: Union[float, None] = None
-    """Of the time, for batches."""
+    """Share of the time spent waiting for batches."""
     runs: int = 0
-    """How many were measured."""
+    """Number of measured runs."""
     why: str = ""
-    """Why it could not be measured, or is out."""
+    """Why it could not be measured, or was excluded."""
 
 
 class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """How many times as fast, by runs that take turns with the program as it is."""
+    """Speed-up by runs that alternate with the unchanged program."""
 
     times: float
     low: float
-    """End of the interval that holds the true value with 95 % confidence."""
+    """Lower end of the 95 % confidence interval."""
     high: float
     pairs: int
-    """How many pairs of runs."""
+    """Number of pairs of runs."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change in the program, and where."""
+    """A change of the program, and its place."""
 
     file: str
-    """Empty if it may stand anywhere before the work begins."""
+    """Empty if the place may be anywhere before the work begins."""
     line: int
     text: str
-    """What stands there."""
+    """The present text."""
     set_to: str
-    """What to set there, as code."""
+    """The new value, as code."""
     remark: str = ""
 
 
 class Tuned(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change, how sure that is, and what was tried."""
+    """The changes, their certainty, and all trials."""
 
     schema: str = SCHEMA
     command: tuple[str, ...]
     """As typed, secrets masked."""
     outcome: str
-    """`gain`: proved; `no_gain`: nothing tried is faster, beyond chance; `unproved`: the time did
-    not suffice, or somebody ended it."""
+    """`gain`: proved; `no_gain`: no trial is significantly faster; `unproved`: the time was too
+    short, or the user ended it."""
     verdict: str
-    """The one sentence that matters first."""
+    """The most important sentence."""
     settings: Settings = {}
-    """What to set; empty without a gain that is proved."""
+    """Settings to use; empty without a proved gain."""
     gain: Union[Gain, None] = None
-    """Of the best that was repeated; null if nothing was."""
+    """Gain of the best repeated trial; null if no trial was repeated."""
     unit: str
-    """What a step is: `step` of the optimizer or `teho.step()`, else `batch` of a loader."""
+    """Kind of step: `step` of the optimizer or `teho.step()`, else `batch` of a loader."""
     changes: tuple[Change, ...] = ()
     trials: tuple[Trial, ...]
-    """The program as it is first, then in the order of trying."""
+    """The unchanged program first, then in the order of the trials."""
     notes: tuple[str, ...] = ()
-    """What was left out and why, and other remarks, one sentence each."""
+    """Skipped parts with reasons, and other remarks, one sentence each."""
     elapsed_s: float

@@ -1,4 +1,4 @@
-"""What the probe saw of a Python process: its stacks, its loaders, its steps."""
+"""Observations of the probe in a Python process: stacks, loaders, steps."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _LIBRARY = re.compile(
 
 
 class State(str, enum.Enum):
-    """What a thread did at a moment, by the kernel and by its interpreter."""
+    """State of a thread at a moment, from the kernel and its interpreter."""
 
     PYTHON = "python"
-    """It executed Python, calls of less than some 50 µs included."""
+    """It executed Python, including calls of less than about 50 µs."""
     NATIVE = "native"
-    """It was inside one longer call, and used a core or could have."""
+    """It was inside one longer call, and used a core or was ready to run."""
     RUNNING = "running"
-    """One of the two; which is found out by further looks."""
+    """`PYTHON` or `NATIVE`; further samples find out which."""
     MOVED = "moved"
-    """As `RUNNING`, on another core than it was looked for on: it may have waited until then."""
+    """Like `RUNNING`, but on another core than expected: it may have waited before."""
     THREADS = "threads"
     """It waited while another thread of its process ran."""
     DEVICE = "device"
@@ -47,40 +47,40 @@ class State(str, enum.Enum):
     PROCESS = "process"
     """It waited for another process of this machine: a pipe, a socket, a child, a shared lock."""
     LOCK = "lock"
-    """It waited for another thread of its process, and none ran."""
+    """It waited for another thread of its process, but no thread ran."""
     DISK = "disk"
     NETWORK = "network"
     SLEEPING = "sleeping"
     CORE = "core"
-    """It could have run, and others had the cores."""
+    """It was ready to run, but other threads used the cores."""
     WAITING = "waiting"
-    """For what is not known."""
+    """It waited for an unknown reason."""
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """One function on a stack, and where in it."""
+    """One function on a stack, and the line in it."""
 
     file: str
     function: str
     line: int
     text: str
-    """The call that was going on there, or its whole line; empty if its file does not read."""
+    """The active call, or its whole line; empty if its file cannot be read."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One stack, and the time for which it was there."""
+    """One stack, and its time."""
 
     frames: tuple[Frame, ...]
-    """The innermost first; empty if there were too many different ones to tell."""
+    """Innermost frame first; empty if the stacks were too different."""
     state: State
-    """What the thread did there."""
+    """State of the thread."""
     looks: float
-    """How often it was seen; a part of a look if its state is told by shares."""
+    """Number of samples; a part of a sample if the states are known only as shares."""
     wall_s: float
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):
-    """Batches for which the program waited about equally long."""
+    """Batches with about the same waiting time."""
 
     count: int
     total_s: float
@@ -90,54 +90,54 @@ class GivenBatch(msgspec.Struct, frozen=True, array_like=True):
     """One batch."""
 
     at_s: float
-    """Monotonic time at which the program had it."""
+    """Monotonic time at which the program received it."""
     wait_s: float
     is_first: bool
-    """Whether an epoch began with it."""
+    """Whether it was the first batch of an epoch."""
 
 
 class Loader(msgspec.Struct, frozen=True, kw_only=True):
-    """What gave a program its batches: all loaders made in one line of it with equal settings."""
+    """A data loader: all loaders that one line of the program made with equal settings."""
 
     settings: dict[str, Any]
-    """By the library's own names: `batch_size`, `num_workers`, `dataset`…"""
+    """Settings by their names in the library: `batch_size`, `num_workers`, `dataset`…"""
     made_at: Union[Frame, None]
     made: int
-    """How many."""
+    """Number of loaders."""
     epochs: int
-    """How often their first batch was asked for."""
+    """Number of epochs: requests for a first batch."""
     batches: int
     first_s: float
-    """Waiting for the first batch of each epoch, all together; the start of workers included."""
+    """Total waiting time for the first batches of all epochs, including the start of workers."""
     waits: dict[int, Wait]
-    """Waiting for the others: n -> those of 2^(n - 1) to 2^n µs."""
+    """Waiting time of the other batches: n -> batches with 2^(n - 1) to 2^n µs."""
     batch: dict[str, Any] = {}
-    """What one holds: `bytes`, `dtypes`, `samples`."""
+    """Content of a batch: `bytes`, `dtypes`, `samples`."""
     given: tuple[GivenBatch, ...] = ()
-    """Each batch, where that was asked for."""
+    """Each batch, if this was requested."""
 
     @property
     def wait_s(self) -> float:
-        """All waiting for batches."""
+        """Total waiting time for batches."""
         return self.first_s + sum(wait.total_s for wait in self.waits.values())
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the work had come when it was written."""
+    """Progress of the work at the time of writing."""
 
     steps: int
     first_s: float
-    """Monotonic time at which the first step was done."""
+    """Monotonic time at the end of the first step."""
     last_s: float
-    """And the newest one."""
+    """Monotonic time at the end of the last step."""
     times_s: tuple[float, ...] = ()
-    """Of each step since the last time, where they were asked for."""
+    """Time of each step since the previous entry, if this was requested."""
     between: dict[int, Wait] = {}
-    """Time from one step to the next: n -> that of 2^(n - 1) to 2^n µs."""
+    """Time from one step to the next: n -> steps with 2^(n - 1) to 2^n µs."""
 
     @property
     def steps_per_s(self) -> float | None:
-        """Steady pace, from the first step on; None if no step came after it."""
+        """Step rate after the first step. None: the first step was the last."""
         if self.steps < 2 or self.last_s <= self.first_s:
             return None
         return (self.steps - 1) / (self.last_s - self.first_s)
@@ -149,21 +149,21 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """Its type, and the first line of its message unless that might hold a secret."""
     at: Union[Frame, None]
-    """The last place of the program's own code on the way to it."""
+    """The last line of the program's own code before it."""
     at_s: float
     """Monotonic time of the process's end."""
 
 
 def is_library(path: str) -> bool:
-    """Return whether a file is not the program's own."""
+    """Return whether a file belongs to a library, not to the program."""
     return _LIBRARY.search(path) is not None
 
 
 def is_for_cpus(tensorflow: Mapping[str, Any]) -> bool:
-    """Return whether a TensorFlow is known to be built for CPUs alone.
+    """Return whether a TensorFlow is certainly built only for CPUs.
 
     Args:
-        tensorflow: what the probe noted of it; recordings before 2026-11-22 have its version alone.
+        tensorflow: the probe's notes; recordings before 2026-11-22 have only the version.
     """
     return tensorflow.get("cuda") is False and tensorflow.get("rocm") is False
 
@@ -177,48 +177,48 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     """Its version."""
     began_s: float
-    """Monotonic time at which it was first looked at."""
+    """Monotonic time of its first sample."""
     until_s: float
     stacks: tuple[Seen, ...]
     set_up: tuple[Seen, ...] = ()
-    """Those of them from before its first step."""
+    """Stacks from before its first step."""
     parts: tuple[tuple[Seen, ...], ...] = ()
-    """The same stacks for equal parts of its time, one after the other; empty if it was short."""
+    """The same stacks for consecutive equal parts of its time; empty if it was short."""
     independent_looks: float = 0.0
-    """As many looks with equal weights would be as exact: looks are rarer later in a run."""
+    """Number of samples with equal weights that would be as exact: later samples are rarer."""
     from_outside: bool = True
-    """Whether its stack was read from outside, at moments that the program has no part in. Looked
-    at by a thread of its own, it is seen when it lets that thread run: stretches of less than 5 ms
-    count for what follows them."""
+    """Whether its stack was read from outside, at times that do not depend on the program. A
+    thread inside the process can read it only when the program lets this thread run: periods
+    of less than 5 ms then count for the following activity."""
     why_inside: str = ""
     """Why it was not read from outside."""
     cores: Union[tuple[int, ...], None] = None
-    """On which its main thread might run."""
+    """Cores on which its main thread may run."""
     threads: Union[int, None] = None
-    """The most that were seen."""
+    """Largest number of threads seen."""
     wait_for_core_s: Union[float, None] = None
-    """For how long its main thread could have run, and had no core."""
+    """Time in which its main thread waited for a core."""
     variables: dict[str, str] = {}
-    """Those of the environment that say how many threads, and where."""
+    """Environment variables for the number and place of threads."""
     libraries: dict[str, dict[str, Any]] = {}
-    """What is known of each: `torch` -> `threads`, `devices`, `parameter_dtypes`…"""
+    """Facts about each library: `torch` -> `threads`, `devices`, `parameter_dtypes`…"""
     loaders: tuple[Loader, ...] = ()
     progress: tuple[Progress, ...] = ()
     phases: dict[str, float] = {}
-    """Wall time of its main thread in each `teho.phase`, in s, without those within: `epoch`,
+    """Wall time of its main thread in each `teho.phase`, in s, without inner phases: `epoch`,
     `epoch/augment`."""
 
     raised: Union[Raised, None] = None
-    """What it ended with; None also if that is not known."""
+    """Exception that ended it; None also if unknown."""
 
     @property
     def wall_s(self) -> float:
-        """For how long it was there, as far as is known."""
+        """Its wall time, as far as known."""
         return self.until_s - self.began_s
 
     @property
     def may_use_device(self) -> bool:
-        """Whether it may have computed on a GPU, by what is known of its libraries."""
+        """Whether it may have computed on a GPU, from the facts about its libraries."""
         devices = [str(one) for own in self.libraries.values() for one in own.get("devices") or ()]
         if devices:
             return not all(one.lower().startswith("cpu") for one in devices)
@@ -232,17 +232,17 @@ class WatchedProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_one_of_several(self) -> bool:
-        """Whether it trains together with others, by what is known of PyTorch."""
+        """Whether it trains together with other processes, from the facts about PyTorch."""
         return int(self.libraries.get("torch", {}).get("world_size") or 1) > 1
 
     @property
     def seen_s(self) -> float:
-        """For how long it was looked at: not before the first look, nor after the last."""
+        """Time from its first to its last sample."""
         return sum(seen.wall_s for seen in self.stacks) or self.wall_s
 
     @property
     def ran_s(self) -> float:
-        """For how long its main thread ran, or could have, or waited for a thread that did."""
+        """Time in which its main thread ran, was ready to run, or waited for a running thread."""
         return sum(
             seen.wall_s
             for seen in self.stacks

@@ -1,4 +1,4 @@
-"""A request compared with the catalogue: what fits, cheapest first, and why the rest does not."""
+"""Compare a request with the catalogue: what fits, cheapest first, and why the rest does not."""
 
 from __future__ import annotations
 
@@ -15,19 +15,12 @@ from teho.model.plan import Answer, Option, Refusal, Unfit
 from teho.model.request import Request
 from teho.planner.allocated import cpus_per_core, given_to, unsure_cores
 from teho.planner.cost import cost_of
-from teho.planner.grid_engine_rules import environment_of, unknown_to_plan
+from teho.planner.grid_engine_rules import environment_of, unknown_to_grid_engine
 from teho.planner.limits import refusals_of
+from teho.planner.place import Case, Place, in_words, memory_mib, seconds
 from teho.planner.resource_limits import unsure_limits
-from teho.planner.shape import (
-    Case,
-    case_of,
-    default_memory_is_too_much,
-    in_words,
-    memory_mib,
-    node_counts,
-    seconds,
-)
-from teho.planner.slurm_rules import unknown_of
+from teho.planner.shape import lay_out, node_counts
+from teho.planner.slurm_access import unknown_to_slurm
 from teho.planner.warnings import advice_for
 
 __all__ = ["answer", "kinds_for", "option_of"]
@@ -35,8 +28,8 @@ __all__ = ["answer", "kinds_for", "option_of"]
 _NOTHING_LIVE: Mapping[str, Live] = {}
 
 
-class _Held(msgspec.Struct, frozen=True):
-    """A request compared with one partition."""
+class _Planned(msgspec.Struct, frozen=True):
+    """The result for one partition."""
 
     partition: Partition
     options: tuple[Option, ...]
@@ -53,19 +46,19 @@ def answer(
 ) -> Answer:
     """Return every option that fits and, for everything else, the limits that it breaks.
 
-    Options of one cluster stand together, cheapest first, test and interactive
-    partitions last. Clusters bill in units that do not compare. The preferred ones come first,
-    then the others by the GPU whose memory is least above the need.
+    Clusters bill in different units, so the options are grouped by cluster. In a group, the
+    cheapest come first, test and interactive partitions last. The preferred clusters come first,
+    then the others, those with the smallest sufficient GPU memory first.
 
     Args:
         request: what the program needs.
         clusters: the clusters to consider.
-        even_if_retired: plan for retired clusters too, for study.
-        live: what running schedulers say of partitions and of the user, by cluster.
-        preferred: names of clusters that come first, in this order.
+        even_if_retired: plan for retired clusters too, as an example.
+        live: present state of schedulers, by cluster.
+        preferred: names of the clusters to put first, in this order.
 
     Raises:
-        InputError: a number of the request can be no one's need, such as no nodes.
+        InputError: a number of the request is impossible, such as 0 nodes.
     """
     _check(request)
     groups: list[list[Option]] = []
@@ -77,7 +70,13 @@ def answer(
         fitting, failing = _of_cluster(request, cluster, live.get(cluster.name))
         groups += [fitting] if fitting else []
         unfit += failing
-    groups.sort(key=lambda group: (_preference(group[0].cluster, preferred), *_group_order(group)))
+
+    def order(group: list[Option]) -> tuple[int, float, str]:
+        name = group[0].cluster
+        preference = preferred.index(name) if name in preferred else len(preferred)
+        return preference, min(_or_last(option.gpu_memory_gib) for option in group), name
+
+    groups.sort(key=order)
     options = tuple(option for group in groups for option in group)
     return Answer(options=options, unfit=tuple(unfit))
 
@@ -93,15 +92,6 @@ def _check(request: Request) -> None:
             raise InputError(
                 f"{name.rsplit('_', 1)[0].replace('_', ' ')}: {amount:g}", "more than 0"
             )
-
-
-def _preference(cluster: str, preferred: Sequence[str]) -> int:
-    return preferred.index(cluster) if cluster in preferred else len(preferred)
-
-
-def _group_order(group: list[Option]) -> tuple[float, str]:
-    least = min(_or_last(option.gpu_memory_gib) for option in group)
-    return least, group[0].cluster
 
 
 def _or_last(value: float | None) -> float:
@@ -126,16 +116,16 @@ def _of_cluster(
     if misnamed is not None:
         named = request.partition or ""
         return [], [Unfit(cluster=cluster.name, partition=named, label=named, refusals=(misnamed,))]
-    # All are held, the one that is named or not: what fits elsewhere is worth saying.
-    held = [_hold(request, cluster, partition, live) for partition in cluster.partitions]
+    # All partitions are planned, not only the requested one: a refusal names one that fits.
+    planned = [_plan(request, cluster, partition, live) for partition in cluster.partitions]
     kinds = {kind.name: kind for kind in cluster.nodes}
     ranks = [
         (_rank(one.partition, kinds[option.node_kind], option), option)
-        for one in held
+        for one in planned
         for option in one.options
     ]
     ranked = [option for _, option in sorted(ranks, key=lambda pair: pair[0])]
-    asked = [one for one in held if request.partition in {None, one.partition.name}]
+    asked = [one for one in planned if request.partition in {None, one.partition.name}]
     unfit = [
         Unfit(
             cluster=cluster.name,
@@ -150,7 +140,7 @@ def _of_cluster(
 
 
 def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
-    """Return why a partition must not be named, or not so; None if it may."""
+    """Return why a job must not name this partition; None if it may."""
     names = [partition.name for partition in cluster.partitions if partition.name]
     if named is None or (cluster.dialect.partition != "never" and named in names):
         return None
@@ -170,9 +160,9 @@ def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
 
 
 def _rank(partition: Partition, kind: NodeKind, option: Option) -> tuple[Any, ...]:
-    """Order the options of a cluster: for all, cheap, and of those that cost the same the least.
+    """Return the sort key of an option of a cluster: the cheapest first, then the smallest.
 
-    Large nodes, and partitions for many nodes or for long, are left to those who need them.
+    Large nodes, and partitions for many nodes or long jobs, come last: other jobs need them.
     """
     limit = partition.max_time
     return (
@@ -191,84 +181,81 @@ def _rank(partition: Partition, kind: NodeKind, option: Option) -> tuple[Any, ..
 
 
 def _elsewhere(
-    held: _Held, ranked: list[Option], request: Request, cluster: Cluster
+    planned: _Planned, ranked: list[Option], request: Request, cluster: Cluster
 ) -> Iterator[Refusal]:
-    """Yield the refusals, with the partition that would take the request where one does."""
-    others = (option.partition for option in ranked if option.partition != held.partition.name)
+    """Yield the refusals, each with a partition that fits, if there is one."""
+    others = (option.partition for option in ranked if option.partition != planned.partition.name)
     other = next(others, None)
     if other:
         instead = f"--partition {other}"
     else:
         drop = other == "" and request.partition and cluster.dialect.partition == "optional"
         instead = "leave --partition out" if drop else ""
-    for refusal in held.refusals:
-        if refusal.instead or not instead:
-            yield refusal
-        else:
-            yield msgspec.structs.replace(refusal, instead=instead)
+    yield from (_with_instead(refusal, instead) for refusal in planned.refusals)
 
 
-def _hold(request: Request, cluster: Cluster, partition: Partition, live: Live | None) -> _Held:
+def _with_instead(refusal: Refusal, instead: str) -> Refusal:
+    """Return a refusal with a proposal, if it has none yet."""
+    return msgspec.structs.replace(refusal, instead=refusal.instead or instead)
+
+
+def _plan(request: Request, cluster: Cluster, partition: Partition, live: Live | None) -> _Planned:
     options: dict[Option, Option] = {}
     refused: dict[Refusal, None] = {}
     kinds = list(kinds_for(request, cluster, partition))
     for kind in kinds:
-        case, refusals = _laid_out(request, cluster, partition, kind, live)
+        place = Place(request=request, cluster=cluster, partition=partition, kind=kind, live=live)
+        case, refusals = _fit(place)
         if refusals:
             refused.update(dict.fromkeys(refusals))
         else:
             option = option_of(case)
-            # Kinds of node that are asked for in the same way are one option.
+            # Node kinds with the same request are one option.
             alike = msgspec.structs.replace(option, node_kind="") if len(kinds) > 1 else option
             options.setdefault(alike, option)
     if not kinds:
         refused[_no_such_nodes(request, cluster, partition)] = None
     elif refused and not options:
         instead = _under_another_name(request, cluster, partition, live)
-        if instead:
-            refused = {
-                msgspec.structs.replace(one, instead=one.instead or instead): None
-                for one in refused
-            }
-    return _Held(partition, tuple(options.values()), tuple(refused))
+        refused = {_with_instead(refusal, instead): None for refusal in refused}
+    return _Planned(partition, tuple(options.values()), tuple(refused))
 
 
 def _under_another_name(
     request: Request, cluster: Cluster, partition: Partition, live: Live | None
 ) -> str:
-    """Return the account or the QOS of the user's under which the request fits; empty: none."""
+    """Return the option for another account or QOS of the user that fits; empty: none."""
     if live is None or not live.associations:
         return ""
-    own = {one.account: None for one in live.associations}
+    accounts = {one.account: None for one in live.associations}
     qos = {name: None for one in live.associations for name in one.qos}
-    for key, names in (("qos", qos), ("account", own)):
+    for key, names in (("qos", qos), ("account", accounts)):
         for name in names:
             other = msgspec.structs.replace(request, **{key: name})
             for kind in kinds_for(other, cluster, partition):
-                if not _laid_out(other, cluster, partition, kind, live)[1]:
+                place = Place(
+                    request=other, cluster=cluster, partition=partition, kind=kind, live=live
+                )
+                if not _fit(place)[1]:
                     return f"--{key} {name}"
     return ""
 
 
-def _laid_out(
-    request: Request, cluster: Cluster, partition: Partition, kind: NodeKind, live: Live | None
-) -> tuple[Case, tuple[Refusal, ...]]:
-    """Lay a request out on as few nodes as it fits; if it fits on none, on the fewest."""
-    first: tuple[Case, tuple[Refusal, ...]] | None = None
-    for nodes in node_counts(request, partition, kind):
-        case = case_of(request, cluster, partition, kind, live, nodes)
-        refusals = refusals_of(case)
-        if not refusals:
-            return case, ()
-        first = first or (case, refusals)
-        if case.has_whole_nodes and request.gpus:
-            break  # more of them are billed whole: fewer cores for each GPU are the better way
-    assert first is not None  # noqa: S101 - there is at least one count of nodes
-    return first
+def _fit(place: Place) -> tuple[Case, tuple[Refusal, ...]]:
+    """Lay a request out on the fewest nodes on which it fits; if it fits on none, on the fewest."""
+    cases: list[tuple[Case, tuple[Refusal, ...]]] = []
+    for nodes in node_counts(place):
+        case = lay_out(place, nodes)
+        cases.append((case, refusals_of(case)))
+        if not cases[-1][1]:
+            return cases[-1]
+        if case.has_whole_nodes and place.request.gpus:
+            break  # the job would pay for more whole nodes; fewer cores per GPU are cheaper
+    return cases[0]
 
 
 def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Iterator[NodeKind]:
-    """Yield the node kinds of a partition that have what is asked for: such GPUs, or none."""
+    """Yield the node kinds of a partition that have the requested GPUs, or no GPUs."""
     for kind in cluster.nodes:
         if kind.name not in partition.kinds:
             continue
@@ -285,10 +272,10 @@ def kinds_for(request: Request, cluster: Cluster, partition: Partition) -> Itera
 
 
 def _is_meant(request: Request, gpu: Gpu) -> bool:
-    """Return whether GPUs may be meant by a request that names no type.
+    """Return whether a request without a GPU type may get these GPUs.
 
-    A slice is for one process, so it is meant if one GPU is asked for by its memory; what may be a
-    slice, by its name alone.
+    A slice is for one process, so the request must be for one GPU with a given memory. A GPU that
+    may be a slice must be requested by its type.
     """
     if gpu.part_of:
         return request.gpus == 1 and request.gpu_memory_gib is not None
@@ -296,17 +283,15 @@ def _is_meant(request: Request, gpu: Gpu) -> bool:
 
 
 def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> Refusal:
-    instead = ""
+    instead, where = "", in_words(cluster, partition)
     if request.gpus == 0:
-        sentence = (
-            f"the job requests no GPU, and {in_words(cluster, partition)} accepts only GPU jobs"
-        )
+        sentence = f"the job requests no GPU, and {where} accepts only GPU jobs"
     else:
         gpus = [kind.gpu for kind in cluster.nodes if kind.name in partition.kinds and kind.gpu]
         types = sorted({gpu.type for gpu in gpus})
         have = f"has only {', '.join(types)}" if types else "has none"
         what = f"GPUs of type {request.gpu_type}" if request.gpu_type else "whole GPUs"
-        sentence = f"the job requests {what}, and {in_words(cluster, partition)} {have}"
+        sentence = f"the job requests {what}, and {where} {have}"
         unsure = sorted({gpu.type for gpu in gpus if gpu.may_be_slice})
         if unsure and not request.gpu_type:
             sentence += ", and its name does not say whether it is a whole GPU"
@@ -317,7 +302,7 @@ def _no_such_nodes(request: Request, cluster: Cluster, partition: Partition) -> 
 
 
 def option_of(case: Case) -> Option:
-    """Return what to ask for, whether it fits or not: `refusals_of` says that."""
+    """Return the request as an option, even if it does not fit (see `refusals_of`)."""
     request, kind, shape = case.request, case.kind, case.shape
     gpu = kind.gpu if request.gpus else None
     asked = cpus_per_core(case)
@@ -340,9 +325,7 @@ def option_of(case: Case) -> Option:
         cpus_per_core=asked.cpus,
         one_thread=asked.one_thread,
         memory_mib=shape.memory_mib,
-        memory_per_gpu=default_memory_is_too_much(
-            case.cluster, case.partition, kind, shape.gpus_per_node
-        ),
+        memory_per_gpu=case.default_memory_is_too_much(shape.gpus_per_node),
         given=given_to(case),
         automatic=case.automatic,
         local_disk_gib=request.local_disk_gib,
@@ -351,10 +334,10 @@ def option_of(case: Case) -> Option:
         cost=cost_of(case),
         advice=advice_for(case),
         unknown=(
-            *unknown_of(case.cluster, case.partition, case.live, case.limits),
+            *unknown_to_slurm(case),
             *unsure_cores(case),
             *unsure_limits(case),
-            *unknown_to_plan(case),
+            *unknown_to_grid_engine(case),
         ),
         request=request,
     )

@@ -1,4 +1,4 @@
-"""What a laid-out request is billed."""
+"""Compute the bill of a laid-out request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from teho.clusters.billing import BilledUse, bill
 from teho.model.cluster import Cluster
 from teho.model.plan import Cost, Option
 from teho.planner.allocated import given_to
-from teho.planner.shape import Case, case_of
+from teho.planner.place import Case
+from teho.planner.shape import case_of
 
 __all__ = ["cost_of", "cost_of_use"]
 
@@ -16,17 +17,16 @@ __all__ = ["cost_of", "cost_of_use"]
 def cost_of_use(
     option: Option, cluster: Cluster, elapsed_s: float, memory_mib: int | None = None
 ) -> Cost | None:
-    """Return the bill of a planned job that ran for some time, however long was asked for.
+    """Return the bill of a planned job for its actual run time, not its requested time.
 
-    None if the site's formula is not documented, where the cluster no longer has the
-    partition or the nodes that were planned with, or where memory is billed and nobody
-    knows how much the job had.
+    None if the site's formula is not documented, if the cluster no longer has the planned
+    partition or nodes, or if memory is billed and the job's amount is unknown.
 
     Args:
-        option: what was planned.
-        cluster: the one it ran on.
-        elapsed_s: how long it ran.
-        memory_mib: what the whole job got, where the plan left that to the site.
+        option: the plan of the job.
+        cluster: the cluster on which it ran.
+        elapsed_s: its run time.
+        memory_mib: memory of the whole job, if the plan left it to the site.
     """
     for partition in cluster.partitions:
         for kind in cluster.nodes:
@@ -43,10 +43,10 @@ def cost_of_use(
 
 
 def cost_of(case: Case, elapsed_s: float | None = None) -> Cost | None:
-    """Return the bill of a job that runs for some time; None: for all the time it asks for.
+    """Return the bill of a job that runs for `elapsed_s`; None: for its requested time.
 
-    None if the site's formula is not documented, or bills what depends on the node that the
-    job comes to; an amount of 0 without a unit where the site charges nothing.
+    None if the site's formula is not documented, or if the bill depends on the node that the
+    scheduler chooses. If the site charges nothing, the amount is 0 without a unit.
     """
     partition, kind, shape = case.partition, case.kind, case.shape
     if not partition.billing:

@@ -1,4 +1,4 @@
-"""What Grid Engine holds a job to: parallel environments, quotas, user lists and projects. Pure."""
+"""Check a job against Grid Engine's environments, quotas, user lists and projects. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from teho.planner.parallel_environments import (
     is_let_in,
     needs_environment,
 )
-from teho.planner.quotas import Holds, holding, least_memory_of_hosts, project_of
-from teho.planner.shape import Case
-from teho.schedulers.registry import scheduler_of
-from teho.units import counted, format_mib, parse_mib
+from teho.planner.place import Case, memory_mib
+from teho.planner.quotas import SlotRules, least_memory_of_hosts, project_of, slot_rules
+from teho.planner.refusal import above, not_listed
+from teho.units import counted, format_mib
 
-__all__ = ["environment_of", "grid_engine_refusals", "unknown_to_plan"]
+__all__ = ["environment_of", "grid_engine_refusals", "unknown_to_grid_engine"]
 
 _ASKED = "Grid Engine qconf, asked now"
 _STATES = {
@@ -26,8 +26,8 @@ _STATES = {
 
 
 def grid_engine_refusals(case: Case) -> Iterator[Refusal]:
-    """Yield why Grid Engine would never start the job there."""
-    if not scheduler_of(case.cluster.scheduler).has_slots:
+    """Yield the reasons why Grid Engine would never start the job there."""
+    if not case.scheduler.has_slots:
         return
     yield from _state(case)
     yield from _lists(case)
@@ -38,11 +38,11 @@ def grid_engine_refusals(case: Case) -> Iterator[Refusal]:
 
 
 def _state(case: Case) -> Iterator[Refusal]:
-    state = (case.live.states or {}).get(case.partition.name, "UP") if case.live else "UP"
-    if state != "UP":
+    if case.state != "UP":
+        what = _STATES.get(case.state, "it may start no jobs")
         yield Refusal(
             kind="partition_state",
-            sentence=f"{case.where} is {state} now: {_STATES.get(state, 'it may start no jobs')}",
+            sentence=f"{case.where} is {case.state} now: {what}",
             source="Grid Engine qstat -f, asked now",
         )
 
@@ -62,50 +62,30 @@ def _lists(case: Case) -> Iterator[Refusal]:
 
 
 def _project(case: Case) -> Iterator[Refusal]:
-    """Refuse a project that is not the user's, or not one of the queue's."""
+    """Refuse a project that is not the user's, or that the queue does not accept."""
     partition, live = case.partition, case.live
     named = project_of(case.request, live)
-    own = None if live is None or live.associations is None else live.associations
-    names = [one.account for one in own or ()]
-    if own is not None and named and named not in names:
-        yield Refusal(
-            kind="account",
-            sentence=f"project {named!r} is not yours "
-            f"({'yours: ' + ', '.join(names) if names else 'you have none'})",
-            source=_ASKED,
-            instead=f"--account {names[0]}" if names else "",
-        )
+    known = live is not None and live.associations is not None
+    names = [one.account for one in (live.associations or () if live else ())]
+    sentence = ""
+    if known and named and named not in names:
+        have = f"yours: {', '.join(names)}" if names else "you have none"
+        sentence = f"you cannot use project {named!r} ({have})"
+    elif known and not named and case.cluster.account.required:
+        sentence = "the job names no project, and you have no default project"
+    if sentence:
+        instead = f"--account {names[0]}" if names else ""
+        yield Refusal(kind="account", sentence=sentence, source=_ASKED, instead=instead)
         return
-    if own is not None and not named and case.cluster.account.required:
-        yield Refusal(
-            kind="account",
-            sentence="the job names no project, and you have no default project",
-            source=_ASKED,
-            instead=f"--account {names[0]}" if names else "",
-        )
-        return
-    if named is None:
-        return  # listed as unknown
-    allowed, denied = partition.accounts, partition.denied_accounts
-    if (allowed and named not in allowed) or named in denied:
-        takes = (
-            f"accepts only the projects {', '.join(allowed)}"
-            if allowed
-            else f"accepts no jobs of the projects {', '.join(denied)}"
-        )
-        other = next(
-            (one for one in names if one not in denied and (not allowed or one in allowed)), ""
-        )
-        yield Refusal(
-            kind="account",
-            sentence=f"{case.where} {takes}; the job has {f'project {named}' if named else 'none'}",
-            source=partition.source,
-            instead=f"--account {other}" if other else "",
+    if named is not None:  # otherwise `unknown_to_grid_engine` reports it
+        lists = (partition.accounts, partition.denied_accounts)
+        yield from not_listed(
+            "account", case.where, "project", named, lists, names, partition.source
         )
 
 
 def _gpus_of_cores(case: Case) -> Iterator[Refusal]:
-    """Refuse GPUs that cannot be said as a whole number for each core."""
+    """Refuse a number of GPUs that is not a multiple of the cores, if GPUs are per core."""
     gpu, gpus, cores = case.kind.gpu, case.shape.gpus_per_node, case.shape.cores_per_node
     if gpu is None or not gpu.per_slot or not gpus or gpus % cores == 0:
         return
@@ -130,10 +110,10 @@ def _environment(case: Case) -> Iterator[Refusal]:
             source=partition.source,
         )
         return
-    held = _holding(case)
-    if not held.needs_environment or held.environment is not None:
+    rules = _rules(case)
+    if not rules.needs_environment or rules.environment is not None:
         return
-    own = list(environments_of(partition, case.kind, case.live))
+    own = list(environments_of(case))
     have = ", ".join(f"{one.name} ({_rule(one.rule, one.cores_per_node)})" for one in own)
     yield Refusal(
         kind="parallel_environment",
@@ -158,11 +138,10 @@ def _rule(rule: str, cores: int | None) -> str:
 
 
 def _other_cores(case: Case) -> str:
-    """Return the next smaller count of cores that can be had, or the least; empty: none can."""
-    for cores in (*range(case.shape.cores_per_node - 1, 0, -1), *range(2, case.usable_cores + 1)):
-        if not needs_environment(case.cluster, case.partition, cores) or environments_for(
-            case.partition, case.kind, case.live, cores
-        ):
+    """Return the next smaller possible number of cores, or the smallest; empty: none."""
+    most = case.kind.cores_for_jobs
+    for cores in (*range(case.shape.cores_per_node - 1, 0, -1), *range(2, most + 1)):
+        if not needs_environment(case, cores) or environments_for(case, cores):
             return f"--cpus {cores}"
     return ""
 
@@ -172,29 +151,17 @@ def _quotas(case: Case) -> Iterator[Refusal]:
     asked = {"cores": shape.cores_per_node, "memory": shape.memory_mib or 0}
     if gpu:
         asked[f"gpu:{gpu.type}"] = shape.gpus_per_node
-    for rule in _holding(case).rules:
+    for rule in _rules(case).rules:
+        scope = "per node" if rule.per_node else "for all jobs together"
         for what, most in rule.limits.items():
             number = asked.get(what, 0)
             if number > most:
-                where = "per node" if rule.per_node else "for all jobs together"
-                yield Refusal(
-                    kind="limit",
-                    sentence=f"the job requests {_amount(what, number)}, more than the limit of "
-                    f"{_amount(what, most)} {where} (resource quota {rule.name!r})",
-                    source=rule.source,
-                )
+                limit = f"{_amount(what, most)} {scope} (resource quota {rule.name!r})"
+                yield above("limit", _amount(what, number), limit, rule.source)
 
 
-def _holding(case: Case) -> Holds:
-    return holding(
-        case.request,
-        case.cluster,
-        case.partition,
-        case.kind,
-        case.live,
-        case.shape.cores_per_node,
-        case.shape.gpus_per_node,
-    )
+def _rules(case: Case) -> SlotRules:
+    return slot_rules(case, case.shape.cores_per_node, case.shape.gpus_per_node)
 
 
 def _amount(what: str, number: int) -> str:
@@ -204,38 +171,38 @@ def _amount(what: str, number: int) -> str:
 
 
 def _may_have_less_memory(case: Case) -> bool:
-    """Return whether a smaller node may come: memory that is not set aside is a limit alone."""
+    """Return whether a node may be too small, because the scheduler allocates no memory."""
     cluster, wanted = case.cluster, case.shape.memory_mib
     if wanted is None or cluster.dialect.memory_is_counted is not None or cluster.dialect.cores:
         return False
-    own = [kind.memory for kind in cluster.nodes if kind.name in case.partition.kinds]
-    return any(memory is not None and parse_mib(memory) < wanted for memory in own)
+    kinds = [kind for kind in cluster.nodes if kind.name in case.partition.kinds]
+    return any(kind.memory and (memory_mib(kind.memory) or 0) < wanted for kind in kinds)
 
 
 def _is_too_much_for_a_host(case: Case) -> bool:
     """Return whether a host has less than the job requests of what is counted for the whole job."""
-    cluster, shape, gpu = case.cluster, case.shape, case.kind.gpu
-    least = least_memory_of_hosts(cluster, case.partition, shape.cores_per_node)
-    if least is not None and (shape.memory_mib or 0) > least:
+    shape, gpu = case.shape, case.kind.gpu
+    smallest_mib = least_memory_of_hosts(case, shape.cores_per_node)
+    if smallest_mib is not None and (shape.memory_mib or 0) > smallest_mib:
         return True
     if gpu is None or gpu.per_slot or not shape.gpus_per_node:
         return False
     return any(
         one.gpu and one.gpu.type == gpu.type and (one.gpu.count or 0) < shape.gpus_per_node
-        for one in cluster.nodes
+        for one in case.cluster.nodes
         if one.name in case.partition.kinds
     )
 
 
 def environment_of(case: Case) -> str:
-    """Return the parallel environment to ask for; empty: none."""
-    own = _holding(case).environment
+    """Return the parallel environment to request; empty: none."""
+    own = _rules(case).environment
     return own.name if own else ""
 
 
-def unknown_to_plan(case: Case) -> Iterator[str]:
-    """Yield what could refuse the job and cannot be known here, each in a few words."""
-    if not scheduler_of(case.cluster.scheduler).has_slots:
+def unknown_to_grid_engine(case: Case) -> Iterator[str]:
+    """Yield in a few words each rule that could refuse the job and is unknown here."""
+    if not case.scheduler.has_slots:
         return
     partition, live = case.partition, case.live
     if partition.parallel_environments and (live is None or live.states is None):
@@ -244,9 +211,9 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
         yield "whether the queue's user lists allow you to use it"
     if project_of(case.request, live) is None and (partition.accounts or partition.denied_accounts):
         yield "whether the queue accepts your default project"
-    held = _holding(case)
-    own = held.environment
-    if own is not None and not held.on_one_node:
+    rules = _rules(case)
+    own = rules.environment
+    if own is not None and not rules.on_one_node:
         yield (
             "whether all cores are on one node: parallel environment "
             f"{own.name!r} takes them {_rule(own.rule, None)}"
@@ -260,8 +227,8 @@ def unknown_to_plan(case: Case) -> Iterator[str]:
         yield (
             "whether the node has enough memory for the job: Grid Engine does not count memory here"
         )
-    for name in held.unsure:
+    for name in rules.unsure:
         yield f"whether resource quota {name!r} applies to the job"
-    for rule in held.rules:
+    for rule in rules.rules:
         for what in rule.unread:
             yield f"how much of resource {what!r} the job may use (resource quota {rule.name!r})"

@@ -1,24 +1,20 @@
-"""Every written limit that a request can break, each with its source."""
+"""Check a request against every documented limit, each with its source."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from teho.launchers.registry import launcher_of
-from teho.model.cluster import Partition
 from teho.model.plan import Refusal
-from teho.planner.allocated import kinds_that_may_come
+from teho.planner.allocated import possible_kinds
 from teho.planner.grid_engine_rules import grid_engine_refusals
 from teho.planner.masks import mask_refusals
 from teho.planner.node_limits import node_refusals
+from teho.planner.place import Case, least, seconds
+from teho.planner.refusal import above, below
 from teho.planner.resource_limits import LIMITS_SOURCE, resource_refusals
-from teho.planner.shape import (
-    Case,
-    fewest_nodes,
-    seconds,
-)
-from teho.planner.slurm_rules import access_refusals, in_service
+from teho.planner.shape import fewest_nodes
+from teho.planner.slurm_access import in_service, slurm_access
 from teho.schedulers.registry import scheduler_of
 from teho.units import counted, format_duration, plural
 
@@ -26,15 +22,13 @@ __all__ = ["refusals_of"]
 
 
 def refusals_of(case: Case) -> tuple[Refusal, ...]:
-    """Return the limits that a request breaks on one partition; empty if it fits."""
-    refusals: list[Refusal] = []
-    for check in _CHECKS:
-        refusals += check(case)
-    if not refusals:  # what breaks a partition's own limit is told by that
-        refusals += resource_refusals(case)
-    if not refusals or all(refusal.kind != "too_many_gpus" for refusal in refusals):
+    """Return the limits that a request exceeds on one partition; empty if it fits."""
+    refusals = [refusal for check in _CHECKS for refusal in check(case)]
+    # A partition's limit explains more than the limits of QOS and associations.
+    refusals = refusals or list(resource_refusals(case))
+    if all(refusal.kind != "too_many_gpus" for refusal in refusals):
         return tuple(refusals)
-    # Too many GPUs lead to too many nodes and cores: told only to those who asked for them.
+    # Too many GPUs need too many nodes and cores. Report these only if the user set them.
     request, follow = case.request, set[str]()
     if request.nodes is None:
         follow.add("too_many_nodes")
@@ -44,16 +38,11 @@ def refusals_of(case: Case) -> tuple[Refusal, ...]:
 
 
 def _most_nodes(case: Case) -> int | None:
-    """Return the most nodes of one job under the request's account; None: not documented."""
+    """Return the maximum nodes of a job under the request's account. None: not documented."""
     partition, account = case.partition, case.request.account
-    prefixes = case.cluster.account.allocations
-    if (
-        partition.max_nodes_with_allocation
-        and account
-        and prefixes
-        and account.startswith(prefixes)
-    ):
-        return partition.max_nodes_with_allocation
+    prefixes, more = case.cluster.account.allocations, partition.max_nodes_with_allocation
+    if more and account and prefixes and account.startswith(prefixes):
+        return more
     return partition.max_nodes
 
 
@@ -66,37 +55,29 @@ def _purpose(case: Case) -> Iterator[Refusal]:
         )
 
 
-def _access(case: Case) -> Iterator[Refusal]:
-    if not scheduler_of(case.cluster.scheduler).has_associations:
-        return
-    yield from access_refusals(case.request, case.cluster, case.partition, case.kind, case.live)
-
-
 def _launcher(case: Case) -> Iterator[Refusal]:
-    name, scheduler = case.request.launcher, scheduler_of(case.cluster.scheduler)
-    launcher = launcher_of(name)
+    launcher, scheduler = case.launcher, case.scheduler
     if not launcher.works_on(scheduler.name):
         owners = " and ".join(scheduler_of(own).title for own in sorted(launcher.schedulers))
         yield Refusal(
             kind="no_such_launcher",
-            sentence=f"{name} belongs to {owners}, and {case.cluster.title} uses {scheduler.title}",
+            sentence=f"{launcher.name} belongs to {owners}, "
+            f"and {case.cluster.title} uses {scheduler.title}",
             source=case.cluster.dialect.source,
             instead="--launcher torchrun",
         )
 
 
-def _slurm_alone(case: Case) -> Iterator[Refusal]:
-    scheduler = scheduler_of(case.cluster.scheduler)
-    asked = [
-        name
-        for name in ("qos", "reservation", "licenses", "exclusive")
-        if getattr(case.request, name) and name not in scheduler.request_options
-    ]
+def _options_of_slurm(case: Case) -> Iterator[Refusal]:
+    names = ("qos", "reservation", "licenses", "exclusive")
+    known = case.scheduler.request_options
+    asked = [name for name in names if getattr(case.request, name) and name not in known]
     if asked:
         options = ", ".join(f"--{name}" for name in asked)
         yield Refusal(
             kind="slurm_alone",
-            sentence=f"only Slurm has {options}, and {case.cluster.title} uses {scheduler.title}",
+            sentence=f"only Slurm has {options}, "
+            f"and {case.cluster.title} uses {case.scheduler.title}",
             source=case.cluster.dialect.source,
             instead=f"leave {options} out",
         )
@@ -123,35 +104,21 @@ def _gpus(case: Case) -> Iterator[Refusal]:
             instead=f"{shape.gpus_per_node * shape.nodes} GPUs",
         )
     yield from _gpus_per_node(case)
-    most = min(
-        (count for count in (partition.max_gpus, gpu.max_per_job) if count is not None),
-        default=request.gpus,
-    )
-    if request.gpus > most:
-        yield Refusal(
-            kind="too_many_gpus",
-            sentence=f"the job requests {counted(request.gpus, 'GPU')}, more than the limit of "
-            f"{most} per job",
-            source=source,
-        )
-    if partition.min_gpus is not None and request.gpus < partition.min_gpus:
-        yield Refusal(
-            kind="too_few_gpus",
-            sentence=f"the job requests {counted(request.gpus, 'GPU')}, less than the minimum of "
-            f"{partition.min_gpus}",
-            source=source,
-        )
+    asked = counted(request.gpus, "GPU")
+    most, minimum = least(partition.max_gpus, gpu.max_per_job), partition.min_gpus
+    if most is not None and request.gpus > most:
+        yield above("too_many_gpus", asked, f"{most} per job", source)
+    if minimum is not None and request.gpus < minimum:
+        yield below("too_few_gpus", asked, minimum, source)
     yield from _gpu_counts(case)
 
 
 def _untyped(case: Case) -> Iterator[Refusal]:
-    """Refuse GPUs without a type where the same words may give others that have one."""
+    """Refuse GPUs without a type if the same request may get GPUs that have a type."""
     gpu = case.kind.gpu
     if gpu is None or gpu.typed or case.request.gpus == 0 or case.kind.constraint:
         return
-    others = sorted(
-        {kind.gpu.type for kind in kinds_that_may_come(case) if kind.gpu and kind.gpu.typed}
-    )
+    others = sorted({kind.gpu.type for kind in possible_kinds(case) if kind.gpu and kind.gpu.typed})
     if others:
         yield Refusal(
             kind="untyped_gpus",
@@ -165,29 +132,22 @@ def _untyped(case: Case) -> Iterator[Refusal]:
 def _gpus_per_node(case: Case) -> Iterator[Refusal]:
     partition, kind, shape = case.partition, case.kind, case.shape
     count, most = shape.gpus_per_node, case.most_per_node
-    asked = f"the job requests {counted(count, 'GPU')} on each of {counted(shape.nodes, 'node')}"
-    asked = asked if shape.nodes > 1 else f"the job requests {counted(count, 'GPU')} on one node"
+    nodes = f"each of {counted(shape.nodes, 'node')}" if shape.nodes > 1 else "one node"
+    asked = f"{counted(count, 'GPU')} on {nodes}"
     if most is not None and count > most:
         needed, allowed = fewest_nodes(case.request.gpus, most), _most_nodes(case)
-        yield Refusal(
-            kind="too_many_gpus_per_node",
-            sentence=f"{asked}, more than the limit of {most} per node",
-            source=partition.source if most == partition.max_gpus_per_node else kind.source,
-            instead=f"--nodes {needed}" if allowed is None or needed <= allowed else "",
-        )
-    least = partition.min_gpus_per_node
-    if least is not None and count < least:
-        yield Refusal(
-            kind="too_few_gpus_per_node",
-            sentence=f"{asked}, less than the minimum of {least} per node",
-            source=partition.source,
-        )
+        source = partition.source if most == partition.max_gpus_per_node else kind.source
+        instead = f"--nodes {needed}" if allowed is None or needed <= allowed else ""
+        yield above("too_many_gpus_per_node", asked, f"{most} per node", source, instead)
+    fewest = partition.min_gpus_per_node
+    if fewest is not None and count < fewest:
+        yield below("too_few_gpus_per_node", asked, f"{fewest} per node", partition.source)
     whole = kind.gpu.count if kind.gpu else None
     if partition.whole_nodes_if_several and shape.nodes > 1 and whole and count < whole:
         yield Refusal(
             kind="not_whole_nodes",
-            sentence=f"{asked}; a job on several nodes in {case.where} must use whole nodes, with "
-            f"{whole} GPUs each",
+            sentence=f"the job requests {asked}; a job on several nodes in {case.where} must use "
+            f"whole nodes, with {whole} GPUs each",
             source=partition.source,
             instead=f"--nodes {fewest_nodes(case.request.gpus, whole)}",
         )
@@ -212,7 +172,7 @@ def _gpu_counts(case: Case) -> Iterator[Refusal]:
 
 
 def _next_count(case: Case, multiple: int) -> str:
-    """Return the next count of GPUs that the partition takes; empty if there is none."""
+    """Return the next number of GPUs that the partition accepts; empty if there is none."""
     count = math.ceil(case.request.gpus / multiple) * multiple
     nodes, most = _most_nodes(case), case.partition.max_gpus
     if nodes is not None and case.most_per_node is not None:
@@ -222,50 +182,37 @@ def _next_count(case: Case, multiple: int) -> str:
 
 def _nodes(case: Case) -> Iterator[Refusal]:
     partition, kind, nodes = case.partition, case.kind, case.shape.nodes
-    there = partition.node_counts.get(kind.name, kind.count)
-    if there is not None and nodes > there:
-        there = _nodes_there(case)
-    limits = ((_most_nodes(case), partition.source), (there, kind.source))
-    for most, source in limits:
+    asked, existing = counted(nodes, "node"), case.node_count
+    if existing is not None and nodes > existing:
+        existing = _nodes_of_possible_kinds(case)
+    for most, source in ((_most_nodes(case), partition.source), (existing, kind.source)):
         if most is not None and nodes > most:
             more = partition.max_nodes_with_allocation
             prefixes = " or ".join(case.cluster.account.allocations)
-            yield Refusal(
-                kind="too_many_nodes",
-                sentence=f"the job requests {counted(nodes, 'node')}, more than the limit of "
-                f"{most}",
-                source=source,
-                instead=f"an account {prefixes}…, which may have {more}"
-                if more is not None and most < nodes <= more
-                else "",
-            )
+            helps = more is not None and most < nodes <= more
+            instead = f"an account {prefixes}…, which may have {more}" if helps else ""
+            yield above("too_many_nodes", asked, most, source, instead)
             return
     working = _nodes_in_service(case)
     if working is not None and nodes > working:
         yield Refusal(
             kind="nodes_out_of_service",
-            sentence=f"the job requests {counted(nodes, 'node')}; only {working} such "
+            sentence=f"the job requests {asked}; only {working} such "
             f"{plural('node', working)} in {case.where} {'is' if working == 1 else 'are'} in "
             "service now",
             source="Slurm sinfo, asked now",
         )
-        return
-    if nodes < partition.min_nodes:
-        yield Refusal(
-            kind="too_few_nodes",
-            sentence=f"the job requests {counted(nodes, 'node')}, less than the minimum of "
-            f"{partition.min_nodes}",
-            source=partition.source,
-        )
+    elif nodes < partition.min_nodes:
+        yield below("too_few_nodes", asked, partition.min_nodes, partition.source)
 
 
-def _nodes_there(case: Case) -> int | None:
-    """Count the nodes that such a request can be on; None: not documented.
+def _nodes_of_possible_kinds(case: Case) -> int | None:
+    """Return the number of nodes on which the scheduler may put the job. None: not documented.
 
-    Kinds that are asked for in the same words are one to the scheduler.
+    Node kinds with the same request are one kind to the scheduler.
     """
     total = 0
-    for kind in kinds_that_may_come(case):
+    for kind in possible_kinds(case):
         if not case.request.gpus and not kind.stands_for_node:
             continue
         count = case.partition.node_counts.get(kind.name, kind.count)
@@ -276,12 +223,12 @@ def _nodes_there(case: Case) -> int | None:
 
 
 def _nodes_in_service(case: Case) -> int | None:
-    """Count the nodes that take such a job now; None: it is not known."""
+    """Return the number of nodes that accept such a job now. None: unknown."""
     if case.live is None or not case.live.nodes:
         return None
-    # Kinds that have the same CPUs and GPUs are counted together.
+    # Node kinds with the same CPUs and GPUs are counted together.
     found: dict[tuple[int, tuple[str, ...]], int] = {}
-    for kind in kinds_that_may_come(case):
+    for kind in possible_kinds(case):
         count = in_service(case.partition, kind, case.live)
         if count is None:
             return None
@@ -291,40 +238,25 @@ def _nodes_in_service(case: Case) -> int | None:
 
 
 def _time(case: Case) -> Iterator[Refusal]:
-    partition, asked_s, limits = case.partition, case.shape.time_s, case.limits
+    partition, limits, asked_s = case.partition, case.limits, case.shape.time_s
+    asked, source = format_duration(asked_s), partition.source
     if limits.time_s is not None and asked_s > limits.time_s:
-        yield Refusal(
-            kind="too_long",
-            sentence=f"the job requests {format_duration(asked_s)}, more than the limit of "
-            f"{format_duration(limits.time_s)} ({limits.time_setter})",
-            source=LIMITS_SOURCE,
-        )
+        limit = f"{format_duration(limits.time_s)} ({limits.time_setter})"
+        yield above("too_long", asked, limit, LIMITS_SOURCE)
     most = partition.max_time if limits.partition_time_holds else None
     if most and asked_s > seconds(most):
-        yield _time_refusal("too_long", asked_s, partition, "more than the limit", most)
-    if partition.min_time and asked_s < seconds(partition.min_time):
-        yield _time_refusal(
-            "too_short", asked_s, partition, "less than the minimum", partition.min_time
-        )
-
-
-def _time_refusal(
-    kind: str, asked_s: float, partition: Partition, than: str, limit: str
-) -> Refusal:
-    allowed = format_duration(seconds(limit))
-    return Refusal(
-        kind=kind,
-        sentence=f"the job requests {format_duration(asked_s)}, {than} of {allowed}",
-        source=partition.source,
-        instead=f"--time {limit}" if kind == "too_short" else "",
-    )
+        yield above("too_long", asked, format_duration(seconds(most)), source)
+    least_time = partition.min_time
+    if least_time and asked_s < seconds(least_time):
+        minimum = format_duration(seconds(least_time))
+        yield below("too_short", asked, minimum, source, f"--time {least_time}")
 
 
 _CHECKS = (
     _purpose,
-    _access,
+    slurm_access,
     _launcher,
-    _slurm_alone,
+    _options_of_slurm,
     _untyped,
     _gpus,
     _nodes,

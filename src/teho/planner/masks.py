@@ -1,4 +1,4 @@
-"""Binding masks that a command brings along: are they right for the cluster's cores?"""
+"""Check the binding masks in a command against the cluster's cores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from teho.model.plan import Refusal
-from teho.planner.shape import Case
+from teho.planner.place import Case
 
 __all__ = ["mask_refusals"]
 
@@ -14,7 +14,7 @@ _BINDING = re.compile(r"\b(mask_cpu|map_cpu):([0-9a-fA-Fx,]+)")
 
 
 def mask_refusals(case: Case) -> Iterator[Refusal]:
-    """Yield what is wrong with the `mask_cpu:` and `map_cpu:` lists of the user's own words."""
+    """Yield the mistakes in the `mask_cpu:` and `map_cpu:` lists that the user wrote."""
     binding, kind = case.cluster.binding, case.kind
     if binding is None:
         return
@@ -22,12 +22,13 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
     if bound is None:
         return
     reserved = sorted(bound & {*kind.reserved_cores})
+    many = len(reserved) > 1
     if reserved:
         yield Refusal(
             kind="mask_on_reserved_core",
-            sentence=f"a mask in `--cpu-bind` uses core{'s' if len(reserved) > 1 else ''} "
+            sentence=f"a mask in `--cpu-bind` uses core{'s' if many else ''} "
             f"{', '.join(map(str, reserved))}; {case.cluster.title} reserves "
-            f"{'them' if len(reserved) > 1 else 'it'} for the system",
+            f"{'them' if many else 'it'} for the system",
             source=binding.source,
             instead="leave --cpu-bind out; `--launcher srun` writes the site's own masks",
         )
@@ -42,9 +43,9 @@ def mask_refusals(case: Case) -> Iterator[Refusal]:
 
 
 def _bound_cores(words: str) -> set[int] | None:
-    """Return the cores that a command's masks name; None if it has no mask.
+    """Return the cores in a command's masks; None if it has no mask.
 
-    A list that does not read is left to the scheduler.
+    Numbers that cannot be read are skipped: the scheduler reports them.
     """
     found: set[int] | None = None
     for form, text in _BINDING.findall(words):
@@ -53,10 +54,6 @@ def _bound_cores(words: str) -> set[int] | None:
                 number = int(item, 16) if form == "mask_cpu" else int(item, 0)
             except ValueError:
                 continue
-            cores = {number} if form == "map_cpu" else _bits(number)
-            found = (found or set()) | cores
+            bits = {bit for bit in range(number.bit_length()) if number >> bit & 1}
+            found = (found or set()) | ({number} if form == "map_cpu" else bits)
     return found
-
-
-def _bits(mask: int) -> set[int]:
-    return {bit for bit in range(mask.bit_length()) if mask >> bit & 1}

@@ -1,4 +1,4 @@
-"""What an answer means: which places nearly fit, and which advice holds everywhere."""
+"""Summarise an answer: places that nearly fit, and advice that applies to all options."""
 
 from __future__ import annotations
 
@@ -19,38 +19,32 @@ __all__ = [
     "purpose_of",
 ]
 
-_WHOLE_CLUSTER = frozenset({"retired"})
-_OTHER_JOBS = frozenset({"no_such_nodes"})
 _QUIET = frozenset({"limit_not_documented", "cost_not_documented", "time_not_said"})
-"""Advice on what the catalogue lacks, and what the head of a plan says."""
+"""Advice about gaps of the catalogue, and advice that the head of a plan already gives."""
 
 
 def by_distance(unfit: Iterable[Unfit]) -> list[Unfit]:
-    """Return places that do not fit, the nearest first: those that one change would mend."""
+    """Return the places that do not fit, first those that need the fewest changes."""
     return sorted(unfit, key=_distance)
 
 
 def nearly_fitting(unfit: Iterable[Unfit]) -> list[Unfit]:
-    """Return the same without retired clusters and places that have no such nodes."""
-    return by_distance(one for one in unfit if not is_retired(one) and not _lacks_any_node(one))
+    """Return the same without retired clusters and places without such nodes."""
+    return by_distance(one for one in unfit if not _kinds(one) & {"retired", "no_such_nodes"})
 
 
 def is_retired(unfit: Unfit) -> bool:
     """Return whether the whole cluster is retired."""
-    return bool(_kinds(unfit) & _WHOLE_CLUSTER)
+    return "retired" in _kinds(unfit)
 
 
 def lacks_nodes(unfit: Unfit) -> bool:
-    """Return whether the only reason is that a place has no such nodes."""
-    return _kinds(unfit) <= _OTHER_JOBS
-
-
-def _lacks_any_node(unfit: Unfit) -> bool:
-    return bool(_kinds(unfit) & _OTHER_JOBS)
+    """Return whether missing nodes are the only reason."""
+    return _kinds(unfit) <= {"no_such_nodes"}
 
 
 def _distance(unfit: Unfit) -> tuple[bool, bool, int]:
-    return is_retired(unfit), _lacks_any_node(unfit), len(unfit.refusals)
+    return is_retired(unfit), "no_such_nodes" in _kinds(unfit), len(unfit.refusals)
 
 
 def _kinds(unfit: Unfit) -> set[str]:
@@ -58,12 +52,12 @@ def _kinds(unfit: Unfit) -> set[str]:
 
 
 def loud_advice(option: Option) -> list[Advice]:
-    """Return the warnings about what the user asked."""
+    """Return the warnings about the user's request."""
     return [advice for advice in option.advice if advice.kind not in _QUIET]
 
 
 def common_advice(options: Sequence[Option]) -> tuple[Advice, ...]:
-    """Return the advice that holds for all options."""
+    """Return the advice that all options share."""
     return tuple(
         advice
         for advice in (options[0].advice if options else ())
@@ -72,7 +66,7 @@ def common_advice(options: Sequence[Option]) -> tuple[Advice, ...]:
 
 
 def purpose_of(cluster: Cluster, option: Option) -> str:
-    """Return what an option's partition is for, such as `production`."""
+    """Return the purpose of an option's partition, such as `production`."""
     return next(
         (
             partition.purpose
@@ -84,7 +78,7 @@ def purpose_of(cluster: Cluster, option: Option) -> str:
 
 
 def left_out(answer: Answer) -> Iterator[str]:
-    """Count what does not fit, in words."""
+    """Yield the numbers of partitions and clusters that do not fit, in words."""
     retired = {one.cluster for one in answer.unfit if is_retired(one)}
     places = [one for one in answer.unfit if one.cluster not in retired]
     if places:

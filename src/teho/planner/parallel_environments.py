@@ -1,15 +1,15 @@
-"""Which of Grid Engine's parallel environments gives a job its cores. Pure.
+"""Find the parallel environments of Grid Engine that give a job its cores. Pure.
 
-A core is a slot there. Clusters whose file names one option for cores have no environments.
+A core is a slot there. A cluster whose file names one option for cores has no environments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from teho.model.cluster import Cluster, NodeKind, ParallelEnvironment, Partition
+from teho.model.cluster import ParallelEnvironment
 from teho.model.member import Live
-from teho.schedulers.registry import scheduler_of
+from teho.planner.place import Place
 
 __all__ = [
     "environments_for",
@@ -20,55 +20,48 @@ __all__ = [
 ]
 
 
-def needs_environment(cluster: Cluster, partition: Partition, cores: int) -> bool:
-    """Return whether a job with so many cores needs an environment of a partition's."""
-    if not scheduler_of(cluster.scheduler).has_slots or cluster.dialect.cores:
+def needs_environment(place: Place, cores: int) -> bool:
+    """Return whether a job with this number of cores needs a parallel environment."""
+    if not place.scheduler.has_slots or place.cluster.dialect.cores:
         return False
-    return cores > 1 or partition.only_parallel
+    return cores > 1 or place.partition.only_parallel
 
 
-def environments_for(
-    partition: Partition, kind: NodeKind, live: Live | None, cores: int
-) -> list[ParallelEnvironment]:
-    """Return those that give so many cores on one node, first those that surely do."""
+def environments_for(place: Place, cores: int) -> list[ParallelEnvironment]:
+    """Return the environments that can give the cores on one node, the certain ones first."""
     able = [
         one
-        for one in environments_of(partition, kind, live)
+        for one in environments_of(place)
         if one.max_cores is None or cores <= one.max_cores
         if one.rule != "fixed" or cores == one.cores_per_node
-        if one.rule != "spread" or cores == 1 or _is_alone(partition, kind)
+        if one.rule != "spread" or cores == 1 or _has_one_node(place)
     ]
-    return sorted(able, key=lambda one: not keeps_together(one, partition, kind, cores))
+    return sorted(able, key=lambda one: not keeps_together(one, place, cores))
 
 
-def keeps_together(
-    one: ParallelEnvironment, partition: Partition, kind: NodeKind, cores: int
-) -> bool:
-    """Return whether an environment surely gives so many cores on one node."""
-    return one.rule in {"one_node", "fixed"} or cores == 1 or _is_alone(partition, kind)
+def keeps_together(one: ParallelEnvironment, place: Place, cores: int) -> bool:
+    """Return whether an environment certainly gives the cores on one node."""
+    return one.rule in {"one_node", "fixed"} or cores == 1 or _has_one_node(place)
 
 
-def _is_alone(partition: Partition, kind: NodeKind) -> bool:
-    """Return whether a partition has one node."""
-    return partition.node_counts.get(kind.name, kind.count) == 1 and len(partition.kinds) == 1
+def _has_one_node(place: Place) -> bool:
+    return place.node_count == 1 and len(place.partition.kinds) == 1
 
 
-def environments_of(
-    partition: Partition, kind: NodeKind, live: Live | None
-) -> Iterator[ParallelEnvironment]:
-    """Yield those of a partition that the user may use on a kind of node."""
-    for one in partition.parallel_environments:
-        if one.kinds and kind.name not in one.kinds:
+def environments_of(place: Place) -> Iterator[ParallelEnvironment]:
+    """Yield the environments of a partition that the user may use on this kind of node."""
+    for one in place.partition.parallel_environments:
+        if one.kinds and place.kind.name not in one.kinds:
             continue
-        if is_let_in(live, one.user_lists, one.denied_user_lists) is not False:
+        if is_let_in(place.live, one.user_lists, one.denied_user_lists) is not False:
             yield one
 
 
 def is_let_in(live: Live | None, allowed: Collection[str], denied: Collection[str]) -> bool | None:
-    """Return whether user lists let the user in. None: it is not known on which she is."""
+    """Return whether user lists admit the user. None: the user's lists are unknown."""
     if not allowed and not denied:
         return True
     if live is None or live.user_lists is None:
         return None
-    own = {*live.user_lists}
-    return (not allowed or bool(own & {*allowed})) and not own & {*denied}
+    lists = {*live.user_lists}
+    return (not allowed or bool(lists & {*allowed})) and not lists & {*denied}

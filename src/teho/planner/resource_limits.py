@@ -1,4 +1,4 @@
-"""Limits of QOS and associations on what a job is given, by trackable resource (TRES)."""
+"""Compare a job's allocation with the limits of QOS and associations, by resource (TRES)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from teho.model.plan import Given, Refusal
 from teho.planner.allocated import cpus_per_core, given_by_kind
-from teho.planner.shape import Case
-from teho.planner.slurm_rules import Limit
+from teho.planner.place import Case
+from teho.planner.slurm_limits import Limit
 from teho.units import counted, format_mib
 
 __all__ = ["LIMITS_SOURCE", "resource_refusals", "unsure_limits"]
@@ -17,98 +17,95 @@ LIMITS_SOURCE = "Slurm sacctmgr show qos, show associations"
 
 
 class _Range(NamedTuple):
-    """What a job is given of a resource, by the kind of node that it comes to."""
+    """The job's amount of a resource, on the possible kinds of node."""
 
     least: int
     most: int
 
 
-class _Held(NamedTuple):
-    """A limit, and what is compared with it."""
+class _Comparison(NamedTuple):
+    """A limit, and the job's amount of this resource."""
 
     what: str
     limit: Limit
     given: _Range | None
-    """None: a plan does not know it."""
-    where: str
-    """Such as `per node`; empty if it is the least that a job must have."""
+    """None: the plan does not know the amount."""
+    per: str
+    """`per job` or `per node`; empty: the limit is a minimum."""
 
     @property
     def is_broken(self) -> bool:
-        """Whether the job breaks it on any kind of node."""
+        """Whether the job violates the limit on all possible kinds of node."""
         if self.given is None:
             return False
-        most = self.limit.most
-        return self.given.least > most if self.where else self.given.most < most
+        number = self.limit.most
+        return self.given.least > number if self.per else self.given.most < number
 
     @property
     def is_unsure(self) -> bool:
-        """Whether the job may break it."""
+        """Whether the job violates the limit on some kinds of node, or may do so."""
         if self.given is None:
             return True
-        most = self.limit.most
-        return self.given.most > most if self.where else self.given.least < most
+        number = self.limit.most
+        return self.given.most > number if self.per else self.given.least < number
 
 
 def resource_refusals(case: Case) -> Iterator[Refusal]:
-    """Yield the limits that the job as it is given breaks."""
-    for held in _held(case):
-        if held.is_broken and held.given is not None:
-            what, most = held.what, _amount(held.what, held.limit.most)
-            if held.where:
-                sentence = (
-                    f"{_amount(what, held.given.least)}, more than the limit of {most} {held.where}"
-                )
+    """Yield the limits that the job's allocation violates."""
+    for one in _comparisons(case):
+        if one.is_broken and one.given is not None:
+            limit = _amount(one.what, one.limit.most)
+            if one.per:
+                given = _amount(one.what, one.given.least)
+                sentence = f"{given}, more than the limit of {limit} {one.per}"
             else:
-                sentence = f"{_amount(what, held.given.most)}, less than the minimum of {most}"
+                given = _amount(one.what, one.given.most)
+                sentence = f"{given}, less than the minimum of {limit}"
             yield Refusal(
                 kind="limit",
-                sentence=f"the job has {sentence} ({held.limit.setter})",
+                sentence=f"the job has {sentence} ({one.limit.setter})",
                 source=LIMITS_SOURCE,
             )
 
 
 def unsure_limits(case: Case) -> Iterator[str]:
-    """Yield in a few words what may refuse the job, or let it wait, and is not known."""
-    for held in _held(case):
-        if held.is_unsure and not held.is_broken:
-            amount = _amount(held.what, held.limit.most)
-            what = "stays within the limit of" if held.where else "reaches the minimum of"
-            bound = f"{what} {amount} {held.where}".rstrip()
-            yield f"whether the job {bound} ({held.limit.setter}): {_why_unsure(held)}"
+    """Yield in a few words each limit that may refuse or delay the job."""
+    for one in _comparisons(case):
+        if one.is_unsure and not one.is_broken:
+            amount = _amount(one.what, one.limit.most)
+            verb = "stays within the limit of" if one.per else "reaches the minimum of"
+            bound = f"{verb} {amount} {one.per}".rstrip()
+            why = "its allocation depends on the node"
+            if one.given is None:
+                why = f"Teho does not know its amount of {one.what}"
+            yield f"whether the job {bound} ({one.limit.setter}): {why}"
     most, threads = case.partition.max_cpus_per_node, case.kind.threads_per_core
     if most is not None and most % threads and case.shape.gpus_per_node:
-        # Slurm 22.05 refuses GPUs with some even numbers of CPUs there, and takes them with others.
+        # Slurm 22.05 refuses GPUs with some even numbers of CPUs there, and accepts others.
         yield (
             f"whether Slurm accepts a job with GPUs: the limit of {most} CPUs per node is not a "
             f"whole number of cores, which have {threads} CPUs each"
         )
 
 
-def _held(case: Case) -> Iterator[_Held]:
+def _comparisons(case: Case) -> Iterator[_Comparison]:
     limits, nodes = case.limits, case.shape.nodes
     if not (limits.job or limits.node or limits.least):
         return
     of_node = _given(case)
     of_job = {what: _Range(nodes * one.least, nodes * one.most) for what, one in of_node.items()}
     of_job["node"] = _Range(nodes, nodes)
-    for given, most, where in (
+    for given, most, per in (
         (of_job, limits.job, "per job"),
         (of_node, limits.node, "per node"),
         (of_job | _asked_of_whole_nodes(case), limits.least, ""),
     ):
         for what, limit in most.items():
-            yield _Held(what, limit, given.get(what), where)
-
-
-def _why_unsure(held: _Held) -> str:
-    if held.given is None:
-        return f"Teho does not know how much {held.what} it is given"
-    return "what it is given depends on the node"
+            yield _Comparison(what, limit, given.get(what), per)
 
 
 def _given(case: Case) -> dict[str, _Range]:
-    """Return what Slurm counts for each node, by trackable resource."""
+    """Return the amounts that Slurm counts per node, by trackable resource."""
     found: dict[str, _Range] = {}
     for given in given_by_kind(case):
         for what, own in _counted(case, given):
@@ -118,9 +115,9 @@ def _given(case: Case) -> dict[str, _Range]:
 
 
 def _asked_of_whole_nodes(case: Case) -> dict[str, _Range]:
-    """Return what the job asks for where it is given more: whole nodes.
+    """Return the request of a job on whole nodes, which is less than its allocation.
 
-    Slurm 22.05 compares a minimum with it when the job is submitted.
+    Slurm 22.05 compares a minimum with the request when the job is submitted.
     """
     if not case.has_whole_nodes:
         return {}

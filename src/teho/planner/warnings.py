@@ -1,4 +1,4 @@
-"""What the scheduler would take and the user would regret."""
+"""Warn of requests that the scheduler accepts and that waste time, money or resources."""
 
 from __future__ import annotations
 
@@ -8,25 +8,20 @@ from collections.abc import Iterator
 
 import msgspec
 
-from teho.launchers.registry import launcher_of, launchers
+from teho.launchers.registry import launchers
 from teho.model.plan import Advice
 from teho.planner.allocated import given_to
 from teho.planner.cost import cost_of
-from teho.planner.shape import Case, Shape, fewest_nodes, memory_mib, seconds
-from teho.schedulers.registry import scheduler_of
+from teho.planner.place import Case, Shape, memory_mib, seconds
+from teho.planner.shape import fewest_nodes
 from teho.units import counted, format_count, format_duration, format_mib, plural
 
 __all__ = ["advice_for"]
 
-"""Programs that start a process for each GPU of a node themselves."""
-
 
 def advice_for(case: Case) -> tuple[Advice, ...]:
     """Return the warnings for a request that fits."""
-    advice: list[Advice] = []
-    for check in _CHECKS:
-        advice += check(case)
-    return tuple(advice)
+    return tuple(advice for check in _CHECKS for advice in check(case))
 
 
 def _cluster(case: Case) -> Iterator[Advice]:
@@ -86,9 +81,8 @@ def _time(case: Case) -> Iterator[Advice]:
 
 def _launcher(case: Case) -> Iterator[Advice]:
     request, nodes = case.request, case.shape.nodes
-    starts_tasks = scheduler_of(case.cluster.scheduler).starts_tasks
-    alone = launcher_of(request.launcher).starts_one(starts_tasks=starts_tasks)
-    if alone and (request.gpus > 1 or nodes > 1):
+    starts_tasks = case.scheduler.starts_tasks
+    if case.launcher.starts_one(starts_tasks=starts_tasks) and max(request.gpus, nodes) > 1:
         what = f"{request.gpus} GPUs" if nodes == 1 else f"{nodes} nodes"
         rest = "GPUs" if request.gpus > 1 else "nodes"
         starters = "`--launcher torchrun`" + (" or `--launcher srun`" if starts_tasks else "")
@@ -163,7 +157,7 @@ def _share(case: Case) -> Iterator[Advice]:
 
 
 def _dearer(case: Case, fair: Shape) -> str:
-    """Say what the bill would be without the excess, where that changes it."""
+    """Return what the bill would be without the excess; empty if it would be the same."""
     cost, less = cost_of(case), cost_of(msgspec.structs.replace(case, shape=fair))
     if cost is None or less is None or less.amount >= cost.amount:
         return ""
@@ -185,7 +179,7 @@ def _memory(case: Case) -> Iterator[Advice]:
 
 
 def _default_memory(case: Case) -> Iterator[Advice]:
-    """Warn of a job that asks for no memory, where that means little, or nobody knows how much."""
+    """Warn of a job that does not request memory, if the default is small or unknown."""
     cluster, partition = case.cluster, case.partition
     default = case.default_memory_mib
     if default is not None:
@@ -204,7 +198,7 @@ def _default_memory(case: Case) -> Iterator[Advice]:
 
 
 def _given(case: Case) -> Iterator[Advice]:
-    """Say where the job gets other cores than were asked for, and whose nodes it takes."""
+    """Warn if the job gets more cores than requested, or uses GPU nodes without GPUs."""
     request, partition, shape = case.request, case.partition, case.shape
     cores = given_to(case).cores
     if cores is not None and cores > shape.cores_per_node and not case.has_whole_nodes:

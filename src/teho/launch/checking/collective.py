@@ -1,7 +1,7 @@
-"""The collective of the check: torch's all_reduce, as training uses it.
+"""Run the collective of the check: torch's all_reduce, as in training.
 
-It runs in a process of its own, whose standard input and output are messages from and to
-rank 0. That process is killed at the end, whatever it hangs in.
+It runs in a separate process. Its standard input and output are messages from and to rank 0. The
+process is killed at the end, because a collective may hang.
 """
 
 from __future__ import annotations
@@ -24,46 +24,46 @@ __all__ = ["perform"]
 _WARM_UPS = 2
 _CPU_MATRIX = 512
 _GPU_MATRIX = 4096
-"""Some milliseconds of work on either."""
+"""Rows of the matrix: a product takes some milliseconds on a CPU and on a GPU."""
 _LONGEST_REASON = 300
 
 
 def perform(task: CheckTask, timeout_s: float) -> None:
-    """Do what rank 0 says, until killed.
+    """Follow the orders of rank 0 until killed.
 
     Args:
         task: this rank.
         timeout_s: how long rank 0 waits for one stage.
     """
-    voice = _Voice()
+    channel = _Channel()
     try:
         torch = importlib.import_module("torch")
-    except Exception as error:  # noqa: BLE001 - a library that does not load raises what it likes
-        voice.ask("torch", version="", why=_reason(error))
+    except Exception as error:  # noqa: BLE001 - a library may raise any exception while it loads
+        channel.ask("torch", version="", why=_reason(error))
         return
     try:
-        _Collective(torch, task, voice, timeout_s).run()
-    except Exception as error:  # noqa: BLE001 - and so does a network
-        voice.ask("failed", why=_reason(error))
+        _Collective(torch, task, channel, timeout_s).run()
+    except Exception as error:  # noqa: BLE001 - so may a network
+        channel.ask("failed", why=_reason(error))
 
 
-class _Voice:
-    """Messages to rank 0 and back, by way of this rank's own process."""
+class _Channel:
+    """Messages to and from rank 0, which the first process of this rank passes on."""
 
     def __init__(self) -> None:
-        # Libraries print to standard output as they like; that must not meet the messages.
+        # Libraries print to standard output. Their text must not mix with the messages.
         self._wire = Wire(0, os.dup(1))
         os.dup2(2, 1)
         self._orders: queue.Queue[dict[str, Any]] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def ask(self, about: str, **data: Any) -> dict[str, Any]:
-        """Say something, and return what rank 0 says to it."""
+        """Send a message and return the answer of rank 0."""
         self._wire.send(about, **data)
         return self._orders.get()
 
     def _listen(self) -> None:
-        """Read orders; when nobody is there to give them, end, whatever goes on."""
+        """Read orders. If the connection closes, end the process at once."""
         while not self._wire.closed:
             for order in self._wire.take():
                 self._orders.put(order)
@@ -71,31 +71,31 @@ class _Voice:
 
 
 class _Collective:
-    def __init__(self, torch: Any, task: CheckTask, voice: _Voice, timeout_s: float) -> None:
+    def __init__(self, torch: Any, task: CheckTask, channel: _Channel, timeout_s: float) -> None:
         self._torch = torch
         self._dist = importlib.import_module("torch.distributed")
         self._task = task
-        self._voice = voice
-        # Rank 0 gives up first, and says what all were in.
+        self._channel = channel
+        # Rank 0 has the shorter timeout, so it reports the stage.
         self._timeout = timedelta(seconds=2 * timeout_s)
         self._device = torch.device("cpu")
 
     def run(self) -> None:
-        """Join the process group, then reduce and work as told."""
-        backend = self._voice.ask("torch", **self._describe())["backend"]
+        """Join the process group, then reduce and work in the order of rank 0."""
+        backend = self._channel.ask("torch", **self._describe())["backend"]
         if backend == "nccl":
             self._device = self._torch.device("cuda", self._index())
             self._torch.cuda.set_device(self._device)
         self._join(backend)
-        order = self._voice.ask("joined")
+        order = self._channel.ask("joined")
         while True:
             if order["about"] == "reduce":
-                order = self._voice.ask("reduced", **self._reduce(order))
+                order = self._channel.ask("reduced", **self._reduce(order))
             else:
-                order = self._voice.ask("worked", **self._work(order["rounds"]))
+                order = self._channel.ask("worked", **self._work(order["rounds"]))
 
     def _describe(self) -> dict[str, Any]:
-        """Return which torch this is, and the device that this rank would train on."""
+        """Return the version of torch, and the device on which this rank would train."""
         torch, dist = self._torch, self._dist
         found = {"version": str(torch.__version__), "gpu": "", "device": "CPU", "library": "NCCL"}
         if not dist.is_available():
@@ -109,8 +109,8 @@ class _Collective:
         return {**found, "nccl": dist.is_nccl_available(), "gloo": dist.is_gloo_available()}
 
     def _identify(self, properties: Any) -> str:
-        """Return what tells this rank's GPU from the node's others, as far as torch knows it."""
-        # Both halves of an MI250X may have one uuid, and all parts of a divided GPU one address.
+        """Return an identifier of this rank's GPU, unique on the node as far as torch knows."""
+        # Both dies of an MI250X may have the same UUID, and all slices of a GPU the same address.
         names = ("pci_domain_id", "pci_bus_id", "pci_device_id", "uuid")
         known = [str(getattr(properties, name)) for name in names if hasattr(properties, name)]
         if known:
@@ -125,14 +125,14 @@ class _Collective:
         return self._task.local_rank % int(self._torch.cuda.device_count())
 
     def _join(self, backend: str) -> None:
-        """Meet the others through a store of torch's own, on a port that it finds free."""
+        """Join the other ranks through a store of torch, on a free port that torch chooses."""
         task, make = self._task, self._dist.TCPStore
         store = None
         if task.rank == 0:
             store = make(
                 task.address, 0, task.world_size, True, self._timeout, wait_for_workers=False
             )
-        port = self._voice.ask("ready", port=store.port if store else None)["port"]
+        port = self._channel.ask("ready", port=store.port if store else None)["port"]
         if store is None:
             store = make(task.address, port, task.world_size, False, self._timeout)
         self._dist.init_process_group(
@@ -144,7 +144,7 @@ class _Collective:
         )
 
     def _reduce(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Sum the ranks, counted from 1, for the proof; zeros for the time, as they stay zeros."""
+        """Sum the ranks, counted from 1, to check the result. Sum zeros to measure the time."""
         torch = self._torch
         shape = order["size_bytes"] // 4
         ones = torch.full((shape,), float(self._task.rank + 1), device=self._device)
@@ -165,7 +165,7 @@ class _Collective:
         }
 
     def _work(self, rounds: int) -> dict[str, float]:
-        """Time the same work on every rank, and then how long the others are waited for."""
+        """Measure the time of the same work on every rank, then the time spent waiting."""
         torch = self._torch
         size = _CPU_MATRIX if self._device.type == "cpu" else _GPU_MATRIX
         matrix = torch.rand(size, size, device=self._device)
@@ -183,12 +183,12 @@ class _Collective:
         began_s = time.perf_counter()
         do()
         if self._device.type == "cuda":
-            self._torch.cuda.synchronize()  # a GPU works on after the call has returned
+            self._torch.cuda.synchronize()  # the GPU still works after the call returns
         return time.perf_counter() - began_s
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of an error, and the last, where NCCL says what happened."""
+    """Return the first and the last line of an error: NCCL gives the cause in the last one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

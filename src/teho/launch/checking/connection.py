@@ -1,4 +1,4 @@
-"""A rank's connection to rank 0, and the program that may use it for the rank."""
+"""A rank's connection to rank 0, and the second program that may use it."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _CONNECT_S = 10.0
 _SILENCE_S = 400.0
-"""With the timeout, more than rank 0 gives any stage: it is gone then, without a trace."""
+"""With the timeout, longer than any stage. After that, rank 0 is lost."""
 _TAIL_BYTES = 2000
 _KILLED_S = 5.0
 
 
 class ConnectError(Exception):
-    """Rank 0 cannot be reached, or was lost; the text names this rank and its host."""
+    """Rank 0 cannot be reached, or the connection broke. The text has this rank and host."""
 
 
 class StoppedError(Exception):
-    """Rank 0 says that the check is over."""
+    """Rank 0 has ended the check."""
 
 
 class Connection:
     """This rank's connection to rank 0."""
 
     def __init__(self, task: CheckTask, connection: socket.socket, timeout_s: float) -> None:
-        """Speak for a task through a connection to rank 0, which gives each stage so long."""
+        """Use a connection to rank 0, which allows `timeout_s` for each stage."""
         self._task = task
         self._silence_s = _SILENCE_S + timeout_s
         self._connection = connection
         self.wire = Wire(connection.fileno(), connection.fileno())
 
     def ask(self, about: str, **data: Any) -> dict[str, Any]:
-        """Say something and return what rank 0 says to it, once all others have said theirs.
+        """Send a message and return the answer, which rank 0 sends when all ranks are ready.
 
         Raises:
-            ConnectError: rank 0 is gone.
+            ConnectError: the connection to rank 0 broke.
             StoppedError: the check is over.
         """
         try:
@@ -62,91 +62,94 @@ class Connection:
                     return message
                 self.wire.send("pong", at_s=time.time())
         except TimeoutError:
-            raise ConnectError(self._lost(f"said nothing for {self._silence_s:.0f} s")) from None
+            raise self._silent() from None
         except (EOFError, ForeignError, OSError):
-            raise ConnectError(self._lost("ended, or its node did")) from None
+            raise self._ended() from None
 
-    def lend(self, command: Sequence[str]) -> NoReturn:
-        """Start a program that speaks to rank 0 in this rank's place, until the check is over.
+    def run_program(self, command: Sequence[str]) -> NoReturn:
+        """Start a program that exchanges messages with rank 0 until the check is over.
 
-        It reads and writes messages on its standard input and output. It is killed at the end:
-        a collective that hangs cannot be told to stop.
+        It reads and writes the messages on its standard input and output. It is killed at the
+        end, because a collective that hangs does not react.
 
         Raises:
-            ConnectError: rank 0 is gone.
+            ConnectError: the connection to rank 0 broke.
             StoppedError: the check is over.
         """
-        talkative = bool(os.environ.get("NCCL_DEBUG") or os.environ.get("TORCH_CPP_LOG_LEVEL"))
+        shows_errors = bool(os.environ.get("NCCL_DEBUG") or os.environ.get("TORCH_CPP_LOG_LEVEL"))
         program = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # Who asked a library to explain itself wants to read it.
-            stderr=None if talkative else subprocess.PIPE,
+            # The user who set these variables wants to read the output.
+            stderr=None if shows_errors else subprocess.PIPE,
         )
         try:
             self._relay(program)
         except OSError:
-            raise ConnectError(self._lost("ended, or its node did")) from None
+            raise self._ended() from None
         finally:
             program.kill()
-            # One that is stuck in a driver stays; nobody can do more.
+            # A process that hangs in a driver cannot be killed.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 program.wait(_KILLED_S)
 
     def _relay(self, program: subprocess.Popen[bytes]) -> NoReturn:
-        assert program.stdin is not None  # noqa: S101 - a pipe, as is the other
+        assert program.stdin is not None  # noqa: S101 - both are pipes
         assert program.stdout is not None  # noqa: S101
-        voice = Wire(program.stdout.fileno(), program.stdin.fileno())
-        complaints = program.stderr.fileno() if program.stderr else -1
+        inner = Wire(program.stdout.fileno(), program.stdin.fileno())
+        errors = program.stderr.fileno() if program.stderr else None
         tail = b""
         poll = select.poll()
-        for descriptor in filter(
-            lambda one: one >= 0, (self.wire.reading, voice.reading, complaints)
-        ):
-            poll.register(descriptor, select.POLLIN)
+        for descriptor in (self.wire.reading, inner.reading, errors):
+            if descriptor is not None:
+                poll.register(descriptor, select.POLLIN)
         while True:
             ready = {descriptor for descriptor, _ in poll.poll(self._silence_s * 1000)}
             if not ready:
-                raise ConnectError(self._lost(f"said nothing for {self._silence_s:.0f} s"))
-            if complaints in ready:
-                chunk = os.read(complaints, 1 << 16)
+                raise self._silent()
+            if errors is not None and errors in ready:
+                chunk = os.read(errors, 1 << 16)
                 tail = (tail + chunk)[-_TAIL_BYTES:]
                 if not chunk:
-                    poll.unregister(complaints)
-            if voice.reading in ready:
-                self._pass_on(voice)
-                if voice.closed:
-                    poll.unregister(voice.reading)
+                    poll.unregister(errors)
+            if inner.reading in ready:
+                for message in inner.take():
+                    self.wire.send(**message)
+                if inner.closed:
+                    poll.unregister(inner.reading)
                     why, killed = _end(program, tail)
                     self.wire.send("failed", why=why, killed=killed)
             if self.wire.reading in ready:
-                self._listen(voice)
+                self._pass_orders(inner)
 
-    def _pass_on(self, voice: Wire) -> None:
-        for message in voice.take():
-            self.wire.send(**message)
-
-    def _listen(self, voice: Wire) -> None:
+    def _pass_orders(self, inner: Wire) -> None:
+        """Pass messages of rank 0 on to the program."""
         for message in self.wire.take():
             if message["about"] == "stop":
                 raise StoppedError
             try:
-                voice.send(**message)
+                inner.send(**message)
             except BrokenPipeError:
-                continue  # it has ended, which its own pipe tells
+                continue  # the program has ended; its output pipe closes too
         if self.wire.closed:
-            raise ConnectError(self._lost("ended, or its node did"))
+            raise self._ended()
 
-    def _lost(self, what: str) -> str:
-        return f"{self._task.name} lost rank 0 at {self._task.place}: it {what}"
+    def _silent(self) -> ConnectError:
+        return self._lost(f"said nothing for {self._silence_s:.0f} s")
+
+    def _ended(self) -> ConnectError:
+        return self._lost("ended, or its node did")
+
+    def _lost(self, what: str) -> ConnectError:
+        return ConnectError(f"{self._task.name} lost rank 0 at {self._task.place}: it {what}")
 
 
 def connect(task: CheckTask, timeout_s: float) -> Connection:
-    """Go to where rank 0 listens, as soon as it does.
+    """Connect to rank 0 as soon as it listens.
 
     Raises:
-        ConnectError: it cannot be reached in time, or somebody else is there.
+        ConnectError: rank 0 cannot be reached in time, or another program answers.
     """
     connection = Connection(task, _connect(task, timeout_s), timeout_s)
     try:
@@ -180,7 +183,7 @@ def _connect(task: CheckTask, timeout_s: float) -> socket.socket:
                 connection.settimeout(None)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return connection
-            # Nobody listens, and TCP has connected this end to itself, as it may on one machine.
+            # No process listens there. On one machine, TCP may connect a socket to itself.
             connection.close()
             why = "Connection refused"
         except socket.gaierror as error:
@@ -202,7 +205,7 @@ def _connect(task: CheckTask, timeout_s: float) -> socket.socket:
 
 
 def _end(program: subprocess.Popen[bytes], tail: bytes) -> tuple[str, bool]:
-    """Return how a program ended that should have gone on, and whether a signal did it."""
+    """Return `(how the program ended too early, whether a signal ended it)`."""
     try:
         code = program.wait(_KILLED_S)
     except subprocess.TimeoutExpired:

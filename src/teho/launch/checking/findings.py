@@ -1,10 +1,10 @@
-"""What is wrong with a step, from what its ranks said; no rank is asked here."""
+"""Find problems of a step in the messages of its ranks. This module sends no messages."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from teho.launch.checking.task import CheckTask, name_ranks, spans
 
@@ -14,99 +14,91 @@ __all__ = [
     "claimed_twice",
     "contradictions",
     "expected_nodes",
+    "group_by",
     "name_group",
     "rendezvous_findings",
 ]
 
+K = TypeVar("K")
+T = TypeVar("T")
+if TYPE_CHECKING:
+    Message = Mapping[str, Any]
+_SAME_PYTHON = "start all ranks with the same Python, in the same container"
+
 
 class Problem(NamedTuple):
-    """One thing that is wrong, and what to do about it."""
+    """One problem and the next step."""
 
     kind: str
-    """Stable; for programs."""
+    """Stable name, for programs."""
     sentence: str
     next_step: str
 
 
 def rendezvous_findings(
-    task: CheckTask, hellos: Sequence[Mapping[str, Any]], waited_s: float
+    task: CheckTask, hellos: Sequence[Message], waited_s: float
 ) -> list[Problem]:
-    """Return why the ranks did not all meet: those who contradict each other, those who lack.
+    """Return why the ranks did not all meet: contradictions, duplicates and missing ranks.
 
     Args:
         task: rank 0.
-        hellos: what each who came said of itself, in the order of coming.
-        waited_s: how long the others were waited for.
+        hellos: first messages of the ranks, in the order of arrival.
+        waited_s: how long rank 0 waited for them.
     """
-    findings = _sizes(hellos)
-    came: dict[int, Mapping[str, Any]] = {}
+    findings = list(_sizes(hellos))
+    came: dict[int, Message] = {}
     for hello in hellos:
         earlier = came.setdefault(hello["rank"], hello)
         if earlier is not hello:
             findings.append(claimed_twice(earlier, hello))
     missing = [rank for rank in range(task.world_size) if rank not in came]
     if len(hellos) >= task.world_size:
-        # As many as there should be are here: nobody else is on the way.
+        # All tasks have arrived, so no other task will have the missing rank.
         advice = "start as many tasks as WORLD_SIZE says, each with a RANK of its own"
         if missing:
             findings.append(Problem("rank-missing", f"no task has RANK {spans(missing)}", advice))
         return findings
     nodes = expected_nodes(task, list(came.values()))
-    by_node: dict[str, list[int]] = defaultdict(list)
-    for rank in missing:
-        by_node[nodes.get(rank, "")].append(rank)
-    for node, ranks in by_node.items():
+    for node, ranks in group_by(missing, lambda rank: nodes.get(rank, "")).items():
         who = name_ranks(ranks) + (f" on {node}" if node else "")
-        findings.append(
-            Problem(
-                "rank-missing",
-                f"{who} did not reach {task.place} within {waited_s:.0f} s",
-                f"see what {'it says' if len(ranks) == 1 else 'they say'} on standard error, and "
-                "whether as many tasks were started",
-            )
-        )
+        sentence = f"{who} did not reach {task.place} within {waited_s:.0f} s"
+        it = "it says" if len(ranks) == 1 else "they say"
+        advice = f"see what {it} on standard error, and whether as many tasks were started"
+        findings.append(Problem("rank-missing", sentence, advice))
     return findings
 
 
-def contradictions(hellos: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    """Return where ranks that did meet disagree about the nodes that they run on."""
-    findings = []
-    for node_rank, group in sorted(_by(hellos, "node_rank").items()):
+def contradictions(hellos: Sequence[Message]) -> Iterator[Problem]:
+    """Yield contradictions between the ranks about the nodes on which they run."""
+    for node_rank, group in sorted(group_by(hellos, lambda one: one["node_rank"]).items()):
         node = group[0]["node"]
         hosts = sorted({hello["host"] for hello in group})
         if len(hosts) > 1:
-            findings.append(
-                Problem(
-                    "node-rank-twice",
-                    f"NODE_RANK {node_rank} stands for {len(hosts)} machines: {', '.join(hosts)}",
-                    "give each node a NODE_RANK of its own",
-                )
+            yield Problem(
+                "node-rank-twice",
+                f"NODE_RANK {node_rank} is used on {len(hosts)} machines: {', '.join(hosts)}",
+                "give each node a NODE_RANK of its own",
             )
             continue
-        for local_rank, ranks in sorted(_by(group, "local_rank").items()):
+        for local_rank, ranks in sorted(group_by(group, lambda one: one["local_rank"]).items()):
             if len(ranks) > 1:
                 who = name_ranks(hello["rank"] for hello in ranks)
-                findings.append(
-                    Problem(
-                        "local-rank-twice",
-                        f"{who} on {node} all have LOCAL_RANK {local_rank}",
-                        "give each task of a node a LOCAL_RANK of its own: it chooses the GPU",
-                    )
+                yield Problem(
+                    "local-rank-twice",
+                    f"{who} on {node} all have LOCAL_RANK {local_rank}",
+                    "give each task of a node a LOCAL_RANK of its own: it chooses the GPU",
                 )
         sizes = {hello["local_world_size"] for hello in group}
         if sizes != {len(group)}:
-            findings.append(
-                Problem(
-                    "local-size-wrong",
-                    f"{len(group)} ranks run on {node}, where LOCAL_WORLD_SIZE is {spans(sizes)}",
-                    "set LOCAL_WORLD_SIZE to the number of tasks on the node",
-                )
+            yield Problem(
+                "local-size-wrong",
+                f"{len(group)} ranks run on {node}, but LOCAL_WORLD_SIZE is {spans(sizes)}",
+                "set LOCAL_WORLD_SIZE to the number of tasks on the node",
             )
-    return findings
 
 
-def claimed_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> Problem:
-    """Return that two tasks say that they are the same rank."""
+def claimed_twice(first: Message, second: Message) -> Problem:
+    """Return that two tasks have the same rank."""
     tasks = " and ".join(f"process {hello['pid']} on {hello['node']}" for hello in (first, second))
     return Problem(
         "rank-twice",
@@ -116,10 +108,11 @@ def claimed_twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> Proble
     )
 
 
-def expected_nodes(task: CheckTask, came: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return on which node each rank belongs, where those who came allow to tell.
+def expected_nodes(task: CheckTask, came: Sequence[Message]) -> dict[int, str]:
+    """Return the node of each rank, if it follows from the ranks that arrived.
 
-    Schedulers deal ranks to nodes in blocks or in turn; the way that fits all who came is taken.
+    Schedulers distribute ranks over nodes in blocks or in turn. The way that fits all arrived
+    ranks is used.
     """
     counts = {hello["node_rank"]: hello["local_world_size"] for hello in came}
     names = {hello["node_rank"]: hello["node"] for hello in came}
@@ -139,109 +132,84 @@ def expected_nodes(task: CheckTask, came: Sequence[Mapping[str, Any]]) -> dict[i
     return {}
 
 
-def name_group(ranks: Iterable[int], hellos: Mapping[int, Mapping[str, Any]]) -> str:
+def name_group(ranks: Iterable[int], hellos: Mapping[int, Message]) -> str:
     """Write ranks with their nodes: `ranks 4–7 on r01g02 and rank 9 on r01g03`."""
-    by_node: dict[str, list[int]] = defaultdict(list)
-    for rank in sorted(ranks):
-        by_node[hellos[rank]["node"]].append(rank)
+    by_node = group_by(sorted(ranks), lambda rank: hellos[rank]["node"])
     return " and ".join(f"{name_ranks(some)} on {node}" for node, some in by_node.items())
 
 
 def choose_backend(
-    told: Mapping[int, Mapping[str, Any]], hellos: Mapping[int, Mapping[str, Any]]
+    answers: Mapping[int, Message], hellos: Mapping[int, Message]
 ) -> tuple[str, list[Problem], str]:
-    """Return what torch is to use: the backend's name, what is wrong, and why there is none.
+    """Return `(backend for torch, problems, why there is no backend)`.
 
     Args:
-        told: what each rank found out about its torch.
-        hellos: what each rank said of itself.
+        answers: by rank, the facts about its torch.
+        hellos: by rank, its first message.
     """
-    without = [rank for rank, answer in told.items() if not answer["version"]]
-    if len(without) == len(told):
-        return "", [], f"torch is not there ({told[0]['why']})"
+    without = [rank for rank, answer in answers.items() if not answer["version"]]
+    if len(without) == len(answers):
+        return "", [], f"torch is not there ({answers[0]['why']})"
     if without:
-        finding = Problem(
-            "torch-missing",
-            f"torch cannot be imported by {name_group(without, hellos)}: {told[without[0]]['why']}",
-            "start all ranks with the same Python, in the same container",
-        )
+        why = answers[without[0]]["why"]
+        sentence = f"torch cannot be imported by {name_group(without, hellos)}: {why}"
+        finding = Problem("torch-missing", sentence, _SAME_PYTHON)
         return "", [finding], "torch is not on all ranks"
-    findings = [*_versions(told, hellos), *_gpus(told, hellos)]
-    if not findings and all(answer["nccl"] and answer["gpu"] for answer in told.values()):
+    findings = [*_versions(answers, hellos), *_gpus(answers, hellos)]
+    if not findings and all(answer["nccl"] and answer["gpu"] for answer in answers.values()):
         return "nccl", [], ""
-    if all(answer["gloo"] for answer in told.values()):
+    if all(answer["gloo"] for answer in answers.values()):
         return "gloo", findings, ""
     return "", findings, "this torch was built without gloo"
 
 
-def _versions(
-    told: Mapping[int, Mapping[str, Any]], hellos: Mapping[int, Mapping[str, Any]]
-) -> list[Problem]:
-    by_version: dict[str, list[int]] = defaultdict(list)
-    for rank, answer in told.items():
-        by_version[answer["version"]].append(rank)
-    if len(by_version) == 1:
-        return []
-    parts = [f"{version} on {name_group(some, hellos)}" for version, some in by_version.items()]
-    return [
-        Problem(
-            "torch-differs",
-            f"the ranks have different versions of torch: {', '.join(parts)}",
-            "start all ranks with the same Python, in the same container",
-        )
-    ]
+def _versions(answers: Mapping[int, Message], hellos: Mapping[int, Message]) -> Iterator[Problem]:
+    by_version = group_by(answers, lambda rank: answers[rank]["version"])
+    if len(by_version) > 1:
+        parts = [f"{version} on {name_group(some, hellos)}" for version, some in by_version.items()]
+        sentence = f"the ranks have different versions of torch: {', '.join(parts)}"
+        yield Problem("torch-differs", sentence, _SAME_PYTHON)
 
 
-def _gpus(
-    told: Mapping[int, Mapping[str, Any]], hellos: Mapping[int, Mapping[str, Any]]
-) -> list[Problem]:
-    findings = []
-    blind = [rank for rank, answer in told.items() if not answer["gpu"]]
-    if blind and len(blind) < len(told):
-        findings.append(
-            Problem(
-                "gpu-missing",
-                f"{name_group(blind, hellos)} {'sees' if len(blind) == 1 else 'see'} no GPU, "
-                "others do",
-                "see nvidia-smi or rocm-smi there, and which *_VISIBLE_DEVICES is set",
-            )
+def _gpus(answers: Mapping[int, Message], hellos: Mapping[int, Message]) -> Iterator[Problem]:
+    seeing = [rank for rank, answer in answers.items() if answer["gpu"]]
+    blind = [rank for rank in answers if rank not in seeing]
+    if blind and seeing:
+        see = "sees" if len(blind) == 1 else "see"
+        yield Problem(
+            "gpu-missing",
+            f"{name_group(blind, hellos)} {see} no GPU, others do",
+            "see nvidia-smi or rocm-smi there, and which *_VISIBLE_DEVICES is set",
         )
-    owners: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for rank, answer in told.items():
-        if answer["gpu"]:
-            owners[hellos[rank]["node_rank"], answer["gpu"]].append(rank)
+    owners = group_by(seeing, lambda rank: (hellos[rank]["node_rank"], answers[rank]["gpu"]))
     for (_, gpu), ranks in owners.items():
         if len(ranks) > 1:
-            findings.append(
-                Problem(
-                    "gpu-shared",
-                    f"{name_group(ranks, hellos)} use one GPU ({gpu})",
-                    "ask for as many GPUs a node as it has tasks, and let each task see all",
-                )
+            yield Problem(
+                "gpu-shared",
+                f"{name_group(ranks, hellos)} use one GPU ({gpu})",
+                "request as many GPUs per node as it has tasks, and let each task see all",
             )
-    return findings
 
 
-def _sizes(hellos: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    by_size = _by(hellos, "world_size")
+def _sizes(hellos: Sequence[Message]) -> Iterator[Problem]:
+    by_size = group_by(hellos, lambda hello: hello["world_size"])
     if len(by_size) < 2:
-        return []
+        return
     parts = []
     for size, group in sorted(by_size.items()):
         nodes = sorted({hello["node"] for hello in group})
         who = name_ranks(sorted({hello["rank"] for hello in group}))
         parts.append(f"{size} on {who} ({', '.join(nodes)})")
-    return [
-        Problem(
-            "world-size-differs",
-            f"the ranks disagree about WORLD_SIZE: {', '.join(parts)}",
-            "start all tasks in one srun or mpirun, and set WORLD_SIZE nowhere else",
-        )
-    ]
+    yield Problem(
+        "world-size-differs",
+        f"the ranks disagree about WORLD_SIZE: {', '.join(parts)}",
+        "start all tasks with one srun or mpirun, and do not set WORLD_SIZE yourself",
+    )
 
 
-def _by(hellos: Iterable[Mapping[str, Any]], key: str) -> dict[int, list[Mapping[str, Any]]]:
-    groups: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for hello in hellos:
-        groups[hello[key]].append(hello)
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the items by their key, in their order."""
+    groups: dict[K, list[T]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
     return groups

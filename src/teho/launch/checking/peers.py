@@ -1,4 +1,4 @@
-"""Who is connected to rank 0: the ranks, and whoever else found the port."""
+"""Connections to rank 0: from the ranks, and from other programs that found the port."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from teho.launch.checking.wire import ForeignError, Wire, listen
 __all__ = ["MAGIC", "Peer", "Peers", "RendezvousError", "open_rendezvous"]
 
 MAGIC = "teho launch --check, 1"
-"""Told first by both sides, so that neither takes another program for its like."""
+"""Both sides send this first, to recognise other programs."""
 
 _GOODBYE_S = 2.0
 
 
 class RendezvousError(Exception):
-    """Rank 0 cannot listen where the others will look for it."""
+    """Rank 0 cannot listen at the address of the rendezvous."""
 
 
 def open_rendezvous(task: CheckTask) -> socket.socket:
-    """Return the socket that the ranks come to.
+    """Return the socket to which the ranks connect.
 
     Raises:
-        RendezvousError: the port is taken, or MASTER_ADDR is not this machine.
+        RendezvousError: the port is in use, or MASTER_ADDR is not this machine.
     """
     try:
         found = socket.getaddrinfo(task.address, 0, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:  # the latter: a name that no host can have
+    except (OSError, UnicodeError) as error:  # UnicodeError: not a possible host name
         why = getattr(error, "strerror", None) or "not a host name"
         raise RendezvousError(
             f"{task.name}: MASTER_ADDR {task.address} does not resolve ({why}). "
@@ -58,18 +58,18 @@ def open_rendezvous(task: CheckTask) -> socket.socket:
 
 
 class Peer:
-    """Whoever connected; a rank once it has said who it is."""
+    """One connection; a rank after its first message."""
 
     def __init__(self, connection: socket.socket, address: str) -> None:
-        """Take over a connection from an address."""
+        """Use a connection from an address."""
         self.connection = connection
         self.wire = Wire(connection.fileno(), connection.fileno())
         self.address = address
         self.hello: dict[str, Any] = {}
-        """What it said of itself; empty: nothing yet."""
+        """Its first message; empty: none yet."""
 
-    def tell(self, about: str, **data: Any) -> None:
-        """Send a message; that it is gone is told by hearing from it."""
+    def send(self, about: str, **data: Any) -> None:
+        """Send a message. `Peers.receive` reports a broken connection."""
         try:
             self.wire.send(about, **data)
         except OSError:
@@ -77,91 +77,91 @@ class Peer:
 
 
 class Peers:
-    """All who are connected."""
+    """All connections to rank 0."""
 
     def __init__(self, server: socket.socket, task: CheckTask) -> None:
-        """Let in who comes to a socket from `open_rendezvous`, which `task` opened."""
-        self.strangers: list[str] = []
-        """A sentence for each that was not a rank of this step."""
+        """Accept connections to a socket from `open_rendezvous`, which `task` opened."""
+        self.rejected: list[str] = []
+        """A sentence for each program that was not a rank of this step."""
         self._task = task
         self._server = server
-        self._server.setblocking(False)  # who connects may be gone before it is let in
+        self._server.setblocking(False)  # a connection may close before it is accepted
         self._selector = selectors.DefaultSelector()
         self._selector.register(server, selectors.EVENT_READ)
-        self._there: set[Peer] = set()
+        self._connected: set[Peer] = set()
 
-    def hear(self, end_s: float) -> Iterator[tuple[Peer, dict[str, Any] | None]]:
-        """Wait until something comes, and yield it: a peer's message; None when it is gone.
+    def receive(self, end_s: float) -> Iterator[tuple[Peer, dict[str, Any] | None]]:
+        """Wait for messages and yield each with its peer; None: the connection closed.
 
         Args:
             end_s: when to stop waiting, by the monotonic clock.
         """
         for key, _ in self._selector.select(max(0.0, end_s - time.monotonic())):
             if key.fileobj is self._server:
-                self._let_in()
+                self._accept()
                 continue
             peer = key.data
             try:
                 messages = peer.wire.take()
             except ForeignError as error:
-                self.turn_away(peer, str(error))
+                self.reject(peer, str(error))
                 continue
             for message in messages:
-                if peer in self._there:
+                if peer in self._connected:
                     yield peer, message
-            if peer.wire.closed and peer in self._there:
+            if peer.wire.closed and peer in self._connected:
                 self._forget(peer)
                 yield peer, None
 
-    def introduce(self, peer: Peer, message: dict[str, Any]) -> bool:
-        """Return whether a first message is a rank's hello; who says something else must go."""
+    def accept_hello(self, peer: Peer, message: dict[str, Any]) -> bool:
+        """Return whether a first message is a rank's hello; reject any other program."""
         if message["about"] != "hello" or message.get("magic") != MAGIC:
-            self.turn_away(peer, ascii(message["about"][:40]))
+            self.reject(peer, ascii(message["about"][:40]))
             return False
         peer.hello = message
         return True
 
-    def turn_away(self, peer: Peer, said: str) -> None:
-        """Close the connection of one that is not a rank of this step."""
+    def reject(self, peer: Peer, said: str) -> None:
+        """Close the connection of a program that is not a rank of this step."""
         self._forget(peer)
-        self.strangers.append(
+        self.rejected.append(
             f"a program that is not a rank of this step connected from {peer.address} and said "
             f"{said}"
         )
 
-    def dismiss(self) -> None:
-        """Let all go, and wait until they went: closing at once could lose the last word."""
+    def stop_all(self) -> None:
+        """Stop all ranks, and wait until they close: closing at once could lose a message."""
         self._selector.unregister(self._server)
         self._server.close()
-        for peer in self._there:
-            peer.tell("stop")
+        for peer in self._connected:
+            peer.send("stop")
         end_s = time.monotonic() + _GOODBYE_S
-        while any(peer.hello for peer in self._there) and time.monotonic() < end_s:
-            for _ in self.hear(end_s):
+        while any(peer.hello for peer in self._connected) and time.monotonic() < end_s:
+            for _ in self.receive(end_s):
                 continue
-        for peer in list(self._there):
+        for peer in list(self._connected):
             self._forget(peer)
         self._selector.close()
 
-    def _let_in(self) -> None:
+    def _accept(self) -> None:
         try:
             connection, address = self._server.accept()
         except OSError:
             return
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer = Peer(connection, _plain(address[0]))
-        self._there.add(peer)
+        self._connected.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, peer)
-        peer.tell("welcome", magic=MAGIC, step=self._task.step)
+        peer.send("welcome", magic=MAGIC, step=self._task.step)
 
     def _forget(self, peer: Peer) -> None:
-        self._there.remove(peer)
+        self._connected.remove(peer)
         self._selector.unregister(peer.connection)
         peer.connection.close()
 
 
 def _is_mine(family: int, address: Any) -> bool:
-    """Return whether an address is one of this machine's: only then can it be bound to."""
+    """Return whether an address belongs to this machine: only then can a socket bind to it."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
             probe.bind(address)
@@ -171,5 +171,5 @@ def _is_mine(family: int, address: Any) -> bool:
 
 
 def _plain(address: str) -> str:
-    """Return an IPv4 address that came in through IPv6 as itself."""
+    """Return the IPv4 form of an address that arrived through IPv6."""
     return address.rpartition("::ffff:")[2]

@@ -1,4 +1,4 @@
-"""What a rank does in the check, from its options to its exit code."""
+"""Run one rank of the check, from its options to its exit code."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES
 
 
 def run(arguments: list[str]) -> int:
-    """Take part in the check; on rank 0 lead it and print the report. Return the exit code."""
+    """Take part in the check; rank 0 leads it and prints the report. Return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a container may know ASCII only
     options = _parse(arguments)
     try:
         task = read_check_task(os.environ)
     except TaskError as error:
-        _complain(f"teho launch --check: {error}")
+        _print_error(f"teho launch --check: {error}")
         return 2
     try:
         if options.torch:
@@ -45,11 +45,11 @@ def run(arguments: list[str]) -> int:
 
             perform(task, options.timeout)
             return 0
-        return _lead(task, options) if task.rank == 0 else _attend(task, options)
+        return _lead(task, options) if task.rank == 0 else _participate(task, options)
     except KeyboardInterrupt:
         return _INTERRUPTED
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all that is left is to go
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process only has to exit
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -80,36 +80,36 @@ def _lead(task: CheckTask, options: argparse.Namespace) -> int:
         try:
             connection = connect(task, _SECOND_LOOK_S)
         except ConnectError:
-            _complain(f"{error}")
+            _print_error(f"{error}")
             return 1
-        # Another task claims rank 0 too, and listens already. It names both.
+        # Another task with rank 0 listens already. It reports both tasks.
         return _take_part(connection, task, options)
-    attendant = threading.Thread(target=_attend, args=(task, options), daemon=True)
-    attendant.start()
+    participant = threading.Thread(target=_participate, args=(task, options), daemon=True)
+    participant.start()
     rendezvous = Rendezvous(server, task, options.timeout, options.seconds)
     try:
         result = rendezvous.run()
     except KeyboardInterrupt:
-        _complain(f"{task.name}: the check was interrupted during {rendezvous.doing}")
+        _print_error(f"{task.name}: the check was interrupted during {rendezvous.doing}")
         raise
     finally:
-        attendant.join(_LEAVE_S)
+        participant.join(_LEAVE_S)
     sys.stdout.write(f"{as_json(result) if options.json else as_text(result)}\n")
     sys.stdout.flush()
     return 1 if result.findings else 0
 
 
-def _attend(task: CheckTask, options: argparse.Namespace) -> int:
+def _participate(task: CheckTask, options: argparse.Namespace) -> int:
     try:
         connection = connect(task, options.timeout)
     except ConnectError as error:
-        _complain(f"{error}")
+        _print_error(f"{error}")
         return 1
     return _take_part(connection, task, options)
 
 
 def _take_part(connection: Connection, task: CheckTask, options: argparse.Namespace) -> int:
-    """Go through all stages; return 0 when rank 0 says that it is over: it has the verdict."""
+    """Go through all stages. Return 0 when rank 0, which has the verdict, ends the check."""
     ring = Ring(task, options.timeout)
     try:
         met = connection.ask("hello", **_introduction(task, ring.port))
@@ -125,16 +125,16 @@ def _take_part(connection: Connection, task: CheckTask, options: argparse.Namesp
             connection.ask("failed", why=f"{error}")
         script = Path(__file__).resolve().parents[1] / "check.py"
         timeout = ("--timeout", str(options.timeout))
-        connection.lend([sys.executable, str(script), "--torch", *timeout])
+        connection.run_program([sys.executable, str(script), "--torch", *timeout])
     except StoppedError:
         return 0
     except ConnectError as error:
-        _complain(f"{error}")
+        _print_error(f"{error}")
         return 1
 
 
 def _introduction(task: CheckTask, port: int) -> dict[str, object]:
-    """Return what this rank says of itself; `port` is where the rank before it finds it."""
+    """Return the first message of this rank; `port`: for the link of the previous rank."""
     return {
         "magic": MAGIC,
         "rank": task.rank,
@@ -152,7 +152,7 @@ def _introduction(task: CheckTask, port: int) -> dict[str, object]:
 
 
 def _checksum_s() -> float:
-    """Return how long a checksum takes here: more where cores are shared, slow or throttled."""
+    """Return the time of a checksum: longer if cores are shared, slow or throttled."""
     data = bytes(_CHECKSUM_BYTES)
     times_s = []
     for _ in range(_CHECKSUMS):
@@ -162,6 +162,6 @@ def _checksum_s() -> float:
     return median(times_s)
 
 
-def _complain(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
     sys.stderr.flush()

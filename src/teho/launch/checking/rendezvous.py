@@ -1,7 +1,7 @@
-"""Rank 0's part of the check: it leads all ranks from stage to stage, and finds what is wrong.
+"""Rank 0's part of the check: it leads all ranks from stage to stage, and finds problems.
 
-In each stage every rank does the same, says one message, and waits until all have said theirs;
-so nobody measures while another still does something else.
+In each stage every rank does the same, sends one message, and waits for the messages of all
+others. So no rank measures while another one is still in the previous stage.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ from teho.launch.checking.wire import ForeignError
 __all__ = ["Rendezvous"]
 
 _IMPORT_S = 300.0
-"""Thousands of ranks that import torch from one file system at once can take minutes."""
+"""If thousands of ranks import torch from one file system, it can take minutes."""
 _LATE_S = 5.0
-"""How long to wait for the rest once something is wrong in the rendezvous."""
+"""How long to wait for the other ranks after a problem in the rendezvous."""
 _AFTERMATH_S = 3.0
-"""How long to hear others out once one has failed."""
+"""How long to receive messages of the other ranks after one has failed."""
 _PINGS = 10
 _PING_S = 5.0
 _SIZES_BYTES = (1 << 20, 1 << 24, 1 << 26)
 _TIMES = 10
-"""How often each size is reduced; less where it takes long."""
+"""Number of all_reduce calls for each size; fewer if they are slow."""
 _ROUNDS = 10
 _MOST_FAILURES = 3
-"""One rank's failure makes others fail; more lines say no more."""
+"""The failure of one rank makes others fail, so more lines do not help."""
 _NETWORK = (
-    "look for a firewall or a wrong network between these nodes: NCCL_SOCKET_IFNAME and "
+    "check for a firewall or a wrong network between these nodes: NCCL_SOCKET_IFNAME and "
     "GLOO_SOCKET_IFNAME choose the network, NCCL_DEBUG=INFO prints more"
 )
 
-_FILES = "look whether the file system that holds torch is slow there"
+_FILES = "check whether the file system that holds torch is slow there"
 
 
 class _BrokenError(Exception):
-    """The check cannot go on; why is among the findings."""
+    """The check cannot continue; the findings have the reason."""
 
 
 class Rendezvous:
-    """The check as rank 0 leads it."""
+    """Leads the check on rank 0."""
 
     def __init__(
         self, server: socket.socket, task: CheckTask, timeout_s: float, seconds: float
     ) -> None:
-        """Take over the socket that the ranks come to.
+        """Use the socket to which the ranks connect.
 
         Args:
             server: from `open_rendezvous`.
             task: rank 0.
-            timeout_s: how long all together may take for one stage.
-            seconds: how long one measurement should take.
+            timeout_s: time limit of one stage.
+            seconds: length of one measurement.
         """
         self.result = Result(task)
         self.doing = "the rendezvous of all ranks"
@@ -76,7 +76,7 @@ class Rendezvous:
         self._ranks: dict[int, Peer] = {}
 
     def run(self) -> Result:
-        """Lead all ranks through the check, then let them go."""
+        """Lead all ranks through the check, then stop them."""
         try:
             self._meet()
             self._measure_clocks()
@@ -85,9 +85,9 @@ class Rendezvous:
         except _BrokenError:
             pass
         finally:
-            self._peers.dismiss()
+            self._peers.stop_all()
             self._show_progress("")
-        self.result.remarks += self._peers.strangers
+        self.result.remarks += self._peers.rejected
         return self.result
 
     def _meet(self) -> None:
@@ -96,8 +96,8 @@ class Rendezvous:
         came: list[Peer] = []
         while not self._are_all(came) and time.monotonic() < end_s:
             self._show_progress(f"{len(came)} of {self._size} ranks are here")
-            for peer, message in self._peers.hear(end_s):
-                if message is not None and self._peers.introduce(peer, message):
+            for peer, message in self._peers.receive(end_s):
+                if message is not None and self._peers.accept_hello(peer, message):
                     came.append(peer)
                 elif message is None and peer in came:
                     who = f"rank {peer.hello['rank']} on {peer.hello['node']}"
@@ -107,7 +107,7 @@ class Rendezvous:
                 if len(came) >= self._size:
                     break
         waited_s = time.monotonic() - began_s
-        # Of two that claim one rank, the first stays.
+        # If two tasks have the same rank, the first one stays.
         self._ranks = {peer.hello["rank"]: peer for peer in reversed(came)}
         self.result.hellos = {rank: peer.hello for rank, peer in self._ranks.items()}
         hellos = [peer.hello for peer in came]
@@ -121,13 +121,13 @@ class Rendezvous:
         return len(came) == self._size and not self._disagree(came)
 
     def _disagree(self, came: list[Peer]) -> bool:
-        """Return whether those who came cannot be the ranks of one step."""
+        """Return whether the tasks that arrived cannot be the ranks of one step."""
         ranks = {peer.hello["rank"] for peer in came}
         sizes = {peer.hello["world_size"] for peer in came}
         return len(ranks) < len(came) or not sizes <= {self._size}
 
     def _measure_clocks(self) -> None:
-        """Ask one rank of each other node for the time; the shortest round trip tells best."""
+        """Ask one rank of each other node for the time. The shortest round trip is the best."""
         asked: dict[int, Peer] = {}
         for _, peer in sorted(self._ranks.items()):
             asked.setdefault(peer.hello["node_rank"], peer)
@@ -136,11 +136,11 @@ class Rendezvous:
             best = None
             for _ in range(_PINGS):
                 sent_at_s, began_s = time.time(), time.monotonic()
-                peer.tell("ping")
+                peer.send("ping")
                 try:
                     answer = peer.wire.wait(_PING_S)
                 except (EOFError, ForeignError, OSError):
-                    break  # the next stage finds out what became of it
+                    break  # the next stage finds out why
                 half_s = (time.monotonic() - began_s) / 2
                 if best is None or half_s < best.uncertainty_s:
                     best = NodeClock(answer["at_s"] - sent_at_s - half_s, half_s)
@@ -151,26 +151,26 @@ class Rendezvous:
         result = self.result
         for rank, peer in self._ranks.items():
             following = self._ranks[(rank + 1) % self._size]
-            # Who reached rank 0 inside its own node has no address that others could use.
+            # A rank on the node of rank 0 may have connected from an address of the loopback.
             local = following.address.startswith("127.") or following.address == "::1"
-            peer.tell(
+            peer.send(
                 "met",
                 host=self._task.address if local else following.address,
                 port=following.hello["port"],
                 name=result.name(following.hello["rank"]),
             )
         self._gather("linked", "connecting to the next rank")
-        self._tell("go")
+        self._send("go")
         worked = self._gather("worked", "a checksum")
         result.work_s = {rank: said["work_s"] for rank, said in worked.items()}
-        self._tell("go")
+        self._send("go")
         if self._size > 1:
             echoed = self._gather("echoed", "timing round trips")
             result.round_trip_s = {rank: said["round_trip_s"] for rank, said in echoed.items()}
-            self._tell("go")
+            self._send("go")
             streamed = self._gather("streamed", "sending to the next rank")
             result.link_bytes_per_s = {r: said["bytes_per_s"] for r, said in streamed.items()}
-            self._tell("go")
+            self._send("go")
 
     def _reduce(self) -> None:
         result = self.result
@@ -181,56 +181,56 @@ class Rendezvous:
         if not backend:
             return
         result.backend = backend
-        self._tell("backend", backend=backend)
+        self._send("backend", backend=backend)
         ready = self._gather("ready", "opening torch's store")
-        self._tell("store", port=ready[0]["port"])
+        self._send("store", port=ready[0]["port"])
         self._gather("joined", f"joining torch's process group over {backend}")
         for size_bytes in _SIZES_BYTES:
             times = self._times(size_bytes)
             if not times:
                 break
-            self._tell("reduce", size_bytes=size_bytes, times=times)
+            self._send("reduce", size_bytes=size_bytes, times=times)
             doing = f"all_reduce of {size_bytes >> 20} MiB over {backend}"
             self._judge(size_bytes, self._gather("reduced", doing))
-        self._tell("work", rounds=_ROUNDS)
+        self._send("work", rounds=_ROUNDS)
         worked = self._gather("worked", f"a matrix product and all_reduce over {backend}")
         result.device_work_s = {rank: said["work_s"] for rank, said in worked.items()}
         result.waited_s = {rank: said["wait_s"] for rank, said in worked.items()}
 
     def _times(self, size_bytes: int) -> int:
-        """Return how often to reduce this size; 0: even once would take too long."""
+        """Return the number of all_reduce calls for this size; 0: one would take too long."""
         if not self.result.timings:
             return _TIMES
         last = self.result.timings[-1]
         expected_s = last.elapsed_s * size_bytes / last.size_bytes
         return min(_TIMES, int(5 * self._seconds / expected_s))
 
-    def _judge(self, size_bytes: int, told: dict[int, dict[str, Any]]) -> None:
-        """Hold the sums against what they must be, and keep the times."""
+    def _judge(self, size_bytes: int, answers: dict[int, dict[str, Any]]) -> None:
+        """Compare the sums with the expected sum, and keep the times."""
         expected = self._size * (self._size + 1) / 2
-        wrong = {rank: said["sum"] for rank, said in told.items() if said["sum"] != expected}
+        wrong = {rank: said["sum"] for rank, said in answers.items() if said["sum"] != expected}
         if wrong:
             first = min(wrong)
             self._find(
                 "sum-wrong",
                 f"{self.doing} gave a wrong sum on {name_group(wrong, self.result.hellos)}: "
-                f"{wrong[first]} on rank {first}, where {expected} is right",
-                "report it to the cluster's staff: a GPU or the network falsifies data",
+                f"{wrong[first]} on rank {first} instead of {expected}",
+                "report it to the cluster's staff: a GPU or the network corrupts data",
             )
             raise _BrokenError
-        elapsed_s = max(said["elapsed_s"] for said in told.values())
+        elapsed_s = max(said["elapsed_s"] for said in answers.values())
         algorithm = size_bytes / elapsed_s
-        # nccl-tests of NVIDIA, doc/PERFORMANCE.md.
+        # The factor is from nccl-tests of NVIDIA, doc/PERFORMANCE.md.
         bus = algorithm * 2 * (self._size - 1) / self._size if self._size > 1 else None
         self.result.timings.append(LinkTiming(size_bytes, elapsed_s, algorithm, bus))
 
     def _gather(
         self, about: str, doing: str, within_s: float | None = None, advice: str = _NETWORK
     ) -> dict[int, dict[str, Any]]:
-        """Return what every rank has to say, by rank.
+        """Return the message of every rank about one stage, by rank.
 
         Raises:
-            _BrokenError: one is gone, has failed, or says nothing in time.
+            _BrokenError: a rank has ended, has failed, or is too late.
         """
         self.doing = doing
         self._show_progress(doing)
@@ -240,7 +240,7 @@ class Rendezvous:
         failed: dict[int, dict[str, Any]] = {}
         gone: set[int] = set()
         while len({*said, *failed, *gone}) < self._size and time.monotonic() < end_s:
-            for peer, message in self._peers.hear(end_s):
+            for peer, message in self._peers.receive(end_s):
                 rank = peer.hello.get("rank", -1)
                 if self._ranks.get(rank) is not peer:
                     self._receive_late(peer, message)
@@ -266,7 +266,7 @@ class Rendezvous:
         return dict(sorted(said.items()))
 
     def _find_failed(self, failed: dict[int, dict[str, Any]]) -> None:
-        """Name those who failed; only those whose program was killed, if there are such."""
+        """Report the ranks that failed; if programs were killed, report only these."""
         causes = {rank: said for rank, said in failed.items() if said.get("killed")} or failed
         for rank, said in list(causes.items())[:_MOST_FAILURES]:
             sentence = f"{self.result.name(rank)} failed in {self.doing}: {said['why']}"
@@ -275,17 +275,17 @@ class Rendezvous:
             self.result.remarks.append(f"{len(failed)} ranks failed at the same time")
 
     def _receive_late(self, peer: Peer, message: dict[str, Any] | None) -> None:
-        """Somebody comes when all are there already, or goes again."""
-        if message is None or peer.hello or not self._peers.introduce(peer, message):
+        """Handle a message of a task that connected after all ranks had arrived."""
+        if message is None or peer.hello or not self._peers.accept_hello(peer, message):
             return
-        there = self.result.hellos.get(message["rank"])
-        if there is not None:
-            self.result.findings.append(claimed_twice(there, message))
-        peer.tell("stop")
+        earlier = self.result.hellos.get(message["rank"])
+        if earlier is not None:
+            self.result.findings.append(claimed_twice(earlier, message))
+        peer.send("stop")
 
-    def _tell(self, about: str, **data: Any) -> None:
+    def _send(self, about: str, **data: Any) -> None:
         for peer in self._ranks.values():
-            peer.tell(about, **data)
+            peer.send(about, **data)
 
     def _find_gone(self, sentence: str) -> None:
         advice = "see what it says on standard error, and whether its node ran out of memory"

@@ -1,4 +1,4 @@
-"""What the check found, as a person and as a program reads it."""
+"""Write the result of the check as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
-from teho.launch.checking.findings import Problem
+from teho.launch.checking.findings import Problem, group_by
 from teho.launch.checking.task import CheckTask, spans
 
 __all__ = ["LinkTiming", "NodeClock", "Result", "as_json", "as_text"]
 
 _MOST_NODES = 32
-"""A table of more rows is not read; the slowest are shown."""
+"""A longer table would not be read; the slowest nodes are shown."""
 _CLOCK_S = 0.1
-"""NTP keeps clocks within some milliseconds; a tenth of a second blurs rows of every second."""
+"""NTP keeps clocks within some milliseconds. A tenth of a second blurs samples of 1 s."""
 
 
 class NodeClock(NamedTuple):
-    """How a node's clock stands against that of rank 0's node."""
+    """Difference between a node's clock and the clock of rank 0's node."""
 
     ahead_s: float
     uncertainty_s: float
-    """Half of the shortest round trip: the true figure lies within this of `ahead_s`."""
+    """Half of the shortest round trip: the maximum error of `ahead_s`."""
 
     @property
     def differs(self) -> bool:
-        """Whether the difference is more than the measurement, and more than is usual."""
+        """Whether the difference exceeds the uncertainty and the usual difference."""
         return abs(self.ahead_s) > max(_CLOCK_S, 3 * self.uncertainty_s)
 
 
@@ -37,78 +37,75 @@ class LinkTiming(NamedTuple):
 
     size_bytes: int
     elapsed_s: float
-    """Of one all_reduce, the median; the slowest rank's."""
+    """Time of one all_reduce: the median of the slowest rank."""
     algorithm_bytes_per_s: float
     """`size_bytes / elapsed_s`."""
     bus_bytes_per_s: float | None
-    """What each rank's link carried; None for one rank, which has none."""
+    """Rate on the link of each rank; None if there is only one rank."""
 
 
 @dataclass
 class Result:
-    """What is known so far; what was not come to is empty or None."""
+    """The results so far; stages that were not reached are empty or None."""
 
     task: CheckTask
     """Rank 0."""
     findings: list[Problem] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """What is worth a line and is not wrong."""
+    """Remarks, which are not problems."""
     hellos: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """By rank, what each said of itself."""
+    """By rank, its first message."""
     met_s: float | None = None
-    """How long rank 0 waited until all were there."""
+    """Time until all ranks had arrived."""
     last: int | None = None
     """The rank that came last."""
     clocks: dict[int, NodeClock] = field(default_factory=dict)
-    """By the node's rank, but for rank 0's node."""
+    """By node rank, without the node of rank 0."""
     work_s: dict[int, float] = field(default_factory=dict)
-    """By rank, how long the same piece of work takes on its cores."""
+    """By rank, the time of the same work on its cores."""
     round_trip_s: dict[int, float] = field(default_factory=dict)
     """By rank, to the next rank and back."""
     link_bytes_per_s: dict[int, float] = field(default_factory=dict)
     """By rank, to the next rank."""
     torch: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """By rank, what it found out about its torch."""
+    """By rank, the facts about its torch."""
     backend: str = ""
-    """Of the collective; empty: there was none."""
+    """Backend of the collective; empty: no collective was run."""
     no_collective: str = ""
-    """Why there was none."""
+    """Why no collective was run."""
     timings: list[LinkTiming] = field(default_factory=list)
     device_work_s: dict[int, float] = field(default_factory=dict)
-    """By rank, how long a matrix product takes on its device."""
+    """By rank, the time of a matrix product on its device."""
     waited_s: dict[int, float] = field(default_factory=dict)
-    """By rank, how long it then was in the all_reduce that all have to come to."""
+    """By rank, the time in the all_reduce after it, which waits for all ranks."""
 
     @property
     def verdict(self) -> str:
-        """One sentence: all is well, or the first thing that is wrong."""
+        """One sentence: the first problem, or that all is well."""
         if self.findings:
             return f"{self.findings[0].sentence}."
         if self.task.world_size == 1:
-            return "Only one rank: there is no other rank to reach."
+            return "The step has only one rank, so it has no other rank to reach."
         nodes = len(self.by_node())
         where = f"{nodes} nodes" if nodes > 1 else "1 node"
         return f"{self.task.world_size} ranks on {where} reach each other."
 
     def by_node(self) -> dict[int, list[int]]:
-        """Return the ranks that came, by the rank of their node."""
-        nodes: dict[int, list[int]] = {}
-        for rank, hello in sorted(self.hellos.items()):
-            nodes.setdefault(hello["node_rank"], []).append(rank)
+        """Return the ranks that arrived, by the rank of their node."""
+        nodes = group_by(sorted(self.hellos), lambda rank: self.hellos[rank]["node_rank"])
         return dict(sorted(nodes.items()))
 
     def name(self, rank: int) -> str:
-        """Return such as `rank 5 on r01g02`."""
+        """Return a rank with its node, such as `rank 5 on r01g02`."""
         return f"rank {rank} on {self.hellos[rank]['node']}"
 
     def work(self) -> dict[int, float]:
-        """Return how long the same work takes each rank: on its device, else on its cores."""
+        """Return the time of the same work by rank: on its device, or else on its cores."""
         return self.device_work_s or self.work_s
 
 
 def as_json(result: Result) -> str:
-    """Return all of it as one JSON object, in base units, on one line."""
-    slowest = _slowest(result)
+    """Return the whole result as one JSON object, in base units, on one line."""
     return json.dumps(
         {
             "ok": not result.findings,
@@ -123,13 +120,13 @@ def as_json(result: Result) -> str:
             "backend": result.backend or None,
             "no_collective": result.no_collective or None,
             "all_reduce": [timing._asdict() for timing in result.timings],
-            "slowest_rank": slowest,
+            "slowest_rank": _slowest(result),
         }
     )
 
 
 def as_text(result: Result) -> str:
-    """Return the report that a person reads, the verdict first."""
+    """Return the report as text, the verdict first."""
     lines = []
     for finding in result.findings:
         lines += [f"{finding.sentence}.", f"  Next: {finding.next_step}."]
@@ -149,13 +146,14 @@ def _details(result: Result) -> Iterator[str]:
             "--json has all."
         )
     if result.met_s is not None and result.last is not None and len(result.hellos) > 1:
-        yield f"All were there after {_time(result.met_s)}; {result.name(result.last)} came last."
+        last = result.name(result.last)
+        yield f"All ranks arrived in {_time(result.met_s)}; {last} was the last."
     for node, clock in sorted(result.clocks.items()):
         if clock.differs:
             name = result.hellos[result.by_node()[node][0]]["node"]
             yield (
                 f"The clock of {name} is {_time(abs(clock.ahead_s))} "
-                f"{'ahead of' if clock.ahead_s > 0 else 'behind'} that of {result.task.node} "
+                f"{'ahead of' if clock.ahead_s > 0 else 'behind'} the clock of {result.task.node} "
                 f"(within {_time(clock.uncertainty_s)})."
             )
     if result.link_bytes_per_s:
@@ -175,7 +173,7 @@ def _ring_line(result: Result) -> str:
     slowest = min(links, key=links.__getitem__)
     following = (slowest + 1) % result.task.world_size
     return (
-        f"TCP: {_rate(median(links.values()))} a link in the median, all {len(links)} links of "
+        f"TCP: {_rate(median(links.values()))} per link in the median, all {len(links)} links of "
         f"the ring at once; the slowest {_rate(links[slowest])}, {result.name(slowest)} to "
         f"{result.name(following)}."
     )
@@ -218,26 +216,23 @@ def _node_rows(result: Result) -> list[tuple[str, ...]]:
     if len(nodes) > _MOST_NODES:
         nodes.sort(key=lambda item: min(result.link_bytes_per_s.get(r, 0.0) for r in item[1]))
         nodes = sorted(nodes[:_MOST_NODES])
-    rows: list[tuple[str, ...]] = [
-        ("node", "ranks", "cores", "device", "link", "round trip", "work")
-    ]
-    for _, ranks in nodes:
-        rows.append(
-            (
-                result.hellos[ranks[0]]["node"],
-                spans(ranks),
-                _cores([result.hellos[rank]["cores"] for rank in ranks]),
-                _devices(result, ranks),
-                _median_of(result.link_bytes_per_s, ranks, _rate),
-                _median_of(result.round_trip_s, ranks, _time),
-                _median_of(result.work(), ranks, _time),
-            )
+    rows = [
+        (
+            result.hellos[ranks[0]]["node"],
+            spans(ranks),
+            _cores([result.hellos[rank]["cores"] for rank in ranks]),
+            _devices(result, ranks),
+            _median_of(result.link_bytes_per_s, ranks, _rate),
+            _median_of(result.round_trip_s, ranks, _time),
+            _median_of(result.work(), ranks, _time),
         )
-    return rows
+        for _, ranks in nodes
+    ]
+    return [("node", "ranks", "cores", "device", "link", "round trip", "work"), *rows]
 
 
 def _cores(sets: Sequence[Sequence[int]]) -> str:
-    """Return how many cores the ranks of a node have: `7 each`, or `8 shared` by several."""
+    """Return the cores of the ranks of a node: `7 each`, or `8 shared`."""
     together = {core for cores in sets for core in cores}
     if sum(map(len, sets)) > len(together):
         return f"{len(together)} shared"
@@ -255,7 +250,7 @@ def _median_of(figures: Mapping[int, float], ranks: Sequence[int], write: Any) -
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Align columns; one that is empty below its title is left out."""
+    """Align columns, without columns that are empty below their title."""
     kept = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
     widths = {column: max(len(row[column]) for row in rows) for column in kept}
     return [

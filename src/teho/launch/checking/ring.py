@@ -1,4 +1,4 @@
-"""The ring of the check: each rank sends to the next one, over plain TCP."""
+"""Measure the ring of the check: each rank sends to the next one over plain TCP."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _SECONDS = struct.Struct("!d")
 
 
 class RingError(Exception):
-    """The link to the next rank cannot be used; the text says why."""
+    """The link to the next rank does not work; the text has the reason."""
 
 
 class Ring:
-    """This rank's two links: it sends on the one to the next rank, and answers on the other."""
+    """The two links of a rank: it sends to the next rank and answers the previous one."""
 
     def __init__(self, task: CheckTask, timeout_s: float) -> None:
-        """Listen for the rank before this one.
+        """Listen for the previous rank.
 
         Args:
             task: this rank.
-            timeout_s: how long one message may take.
+            timeout_s: time limit of one message.
         """
         self._task = task
         self._timeout_s = timeout_s
@@ -51,15 +51,15 @@ class Ring:
 
         Args:
             host: its address.
-            port: where it listens.
-            name: such as `rank 6 on r01g03`.
+            port: its port.
+            name: its name, such as `rank 6 on r01g03`.
 
         Raises:
             RingError: it cannot be reached.
         """
         self._name = name
         try:
-            # Sooner than rank 0 gives up: this rank knows which link it is.
+            # Shorter than the timeout of rank 0, so this rank reports its broken link.
             link = socket.create_connection((host, port), min(_CONNECT_S, self._timeout_s / 2))
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link.sendall(self._greeting(self._task.rank))
@@ -71,7 +71,7 @@ class Ring:
         self._following = link
 
     def echo(self) -> float:
-        """Return how long a byte takes to the next rank and back, in the median.
+        """Return the median time of a byte to the next rank and back.
 
         Raises:
             RingError: the link broke.
@@ -86,7 +86,7 @@ class Ring:
         return median(times_s)
 
     def stream(self, seconds: float) -> float:
-        """Return how many bytes a second reach the next rank, by its own clock, in the median.
+        """Return the median rate in bytes/s to the next rank, by the clock of that rank.
 
         Raises:
             RingError: the link broke.
@@ -120,15 +120,15 @@ class Ring:
         return RingError(f"the link to {self._name} broke: {error.strerror or 'timed out'}")
 
     def _serve(self) -> None:
-        """Answer the rank before this one, until it goes."""
+        """Answer the previous rank until it closes the link."""
         try:
             with self._accept() as link:
                 self._answer_all(link)
         except OSError:
-            return  # the rank before is gone, or its link: it is the one that tells
+            return  # the previous rank reports its broken link
 
     def _accept(self) -> socket.socket:
-        """Wait for the rank before this one; whoever else connects is sent away."""
+        """Wait for the previous rank; close connections of other programs."""
         before = (self._task.rank - 1) % self._task.world_size
         expected = self._greeting(before)
         while True:
@@ -167,10 +167,10 @@ class Ring:
 
 
 def _receive(link: socket.socket, size_bytes: int) -> bytes:
-    """Return exactly so many bytes.
+    """Return exactly this number of bytes.
 
     Raises:
-        OSError: the link ended before.
+        OSError: the link closed too early.
     """
     data = bytearray(size_bytes)
     rest = memoryview(data)

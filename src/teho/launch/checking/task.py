@@ -1,4 +1,4 @@
-"""Who a rank of the check is: what its environment says, and where it runs."""
+"""Read the environment of a rank of the check."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PORTS = range(1, 65536)
 
 
 class TaskError(Exception):
-    """The environment is not that of a rank."""
+    """The environment does not describe a rank."""
 
 
 @dataclass(frozen=True)
 class CheckTask:
-    """One rank of the step that is checked."""
+    """One rank of the checked step."""
 
     rank: int
     world_size: int
@@ -26,33 +26,33 @@ class CheckTask:
     local_world_size: int
     node_rank: int
     address: str
-    """MASTER_ADDR: where rank 0 is."""
+    """MASTER_ADDR: the host of rank 0."""
     port: int
     hosts: tuple[str, ...] = ()
-    """Names of the step's nodes by their rank; empty if nobody tells."""
+    """Names of the nodes of the step, by node rank; empty if unknown."""
     step: str = ""
-    """Tells this step's check from another's; empty if nobody tells."""
+    """Unique name of the step; empty if unknown."""
     host: str = field(default_factory=lambda: socket.gethostname().partition(".")[0])
-    """This machine's own name."""
+    """Host name of this machine."""
 
     @property
     def node(self) -> str:
-        """Name of the node: the step's name for it, else the machine's own."""
+        """Name of the node in the step, or else the host name."""
         return self.hosts[self.node_rank] if self.node_rank < len(self.hosts) else self.host
 
     @property
     def name(self) -> str:
-        """Such as `rank 5 on r01g02`."""
+        """The rank and its node, such as `rank 5 on r01g02`."""
         return f"rank {self.rank} on {self.node}"
 
     @property
     def place(self) -> str:
-        """Where all ranks meet: `r01g01:14242`."""
+        """Address of the rendezvous, such as `r01g01:14242`."""
         return f"{self.address}:{self.port}"
 
 
 def read_check_task(environ: Mapping[str, str]) -> CheckTask:
-    """Read who this rank is.
+    """Return the rank that the environment describes.
 
     Raises:
         TaskError: a variable is missing, is not a number, or contradicts another.
@@ -80,13 +80,13 @@ def read_check_task(environ: Mapping[str, str]) -> CheckTask:
 
 
 def name_ranks(ranks: Iterable[int]) -> str:
-    """Write ranks as they are in a sentence: `rank 5`, `ranks 4–7`."""
+    """Write ranks for a sentence: `rank 5`, `ranks 4–7`."""
     listed = list(ranks)
     return f"rank {listed[0]}" if len(listed) == 1 else f"ranks {spans(listed)}"
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Write numbers shortly: `0–3, 5`."""
+    """Write numbers as ranges: `0–3, 5`."""
     ends: list[list[int]] = []
     for number in sorted(numbers):
         if ends and number == ends[-1][1] + 1:
@@ -100,7 +100,7 @@ def _number(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, "")
     if not text:
         raise TaskError(_missing(name))
-    # Not int(): that takes " 1_000" and "-1".
+    # int() would accept " 1_000" and "-1".
     if not (text.isascii() and text.isdigit()):
         raise TaskError(f"{name} is {text!r}; expected a whole number")
     return int(text)

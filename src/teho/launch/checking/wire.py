@@ -1,4 +1,4 @@
-"""The messages of the check: from a rank to rank 0 and back, over a socket or over pipes."""
+"""Exchange messages between a rank and rank 0, over a socket or over pipes."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ __all__ = ["ForeignError", "Wire", "listen"]
 
 _LONGEST_BYTES = 1 << 20
 _BACKLOG = 4096
-"""All ranks come at once."""
+"""All ranks connect at the same time."""
 
 
 class ForeignError(Exception):
-    """What came is not a message of the check; the text is how it began."""
+    """The received data is not a message of the check; the text is its beginning."""
 
 
 class Wire:
     """Messages to and from one other process; each is an object with the key `about`."""
 
     def __init__(self, reading: int, writing: int) -> None:
-        """Exchange messages through two blocking descriptors, which stay the caller's."""
+        """Use two blocking descriptors. The caller closes them."""
         self.reading = reading
         self._writing = writing
         self._reader = LineReader(reading, _parse, blocking=True, longest_bytes=_LONGEST_BYTES)
 
     @property
     def closed(self) -> bool:
-        """Whether the other end has gone; what it sent before can still be taken."""
+        """Whether the other end has closed. Its earlier messages can still be taken."""
         return self._reader.closed
 
     def send(self, about: str, **data: Any) -> None:
         """Send one message.
 
         Raises:
-            OSError: the other end is gone.
+            OSError: the other end has closed.
         """
         send_all(self._writing, about=about, **data)
 
     def take(self) -> list[dict[str, Any]]:
-        """Read once, waiting if nothing is there, and return the messages that are whole.
+        """Read once, if necessary after waiting, and return the complete messages.
 
         Raises:
-            ForeignError: something else than messages came.
+            ForeignError: the data is not a message.
         """
         self._read()
         return self._reader.take()
@@ -56,9 +56,9 @@ class Wire:
         """Return the next message.
 
         Raises:
-            EOFError: the other end is gone.
-            ForeignError: something else than a message came.
-            TimeoutError: nothing came in time.
+            EOFError: the other end has closed.
+            ForeignError: the data is not a message.
+            TimeoutError: no message came in time.
         """
         end_s = time.monotonic() + within_s
         while not self._reader.has_messages:
@@ -77,10 +77,10 @@ class Wire:
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket that listens on all of this machine's addresses, IPv6 where it is there.
+    """Return a socket that listens on all addresses of this machine, with IPv6 if possible.
 
     Raises:
-        OSError: the port cannot be had; EADDRINUSE: somebody has it.
+        OSError: the port cannot be used; EADDRINUSE: another program uses it.
     """
     if socket.has_dualstack_ipv6():
         try:
@@ -88,7 +88,7 @@ def listen(port: int) -> socket.socket:
                 ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
             )
         except OSError as error:
-            # A kernel may know IPv6 and have no address of it.
+            # The kernel may support IPv6 without having an IPv6 address.
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 raise
     return socket.create_server(("", port), backlog=_BACKLOG)

@@ -24,7 +24,7 @@ MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT
 
-# torchrun, once on each node: DeepSpeed's own launcher would go by ssh.
+# torchrun, once on each node: DeepSpeed's own launcher would use ssh.
 srun torchrun --nnodes="$SLURM_NNODES" --nproc_per_node=4 \
   --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d --rdzv_endpoint="$MASTER_ADDR:$MASTER_PORT" \
   train.py
