@@ -71,14 +71,14 @@ def test_what_came_of_it_otherwise(why: str, state: str) -> None:
     )
 
 
-def test_it_is_not_begun_where_it_would_hang() -> None:
+def test_it_does_not_start_if_it_would_hang() -> None:
     hung = changed(survey=survey(nvidia(state="failed", why="it did not answer")))
     assert self_test(hung, {}).why == "it did not answer"
     assert self_test(changed(python=GONE), {}).state == "not_run"
     alone = changed(python=python(build("tensorflow"), tensorflow=report()))
     numpy = Package(name="numpy", version="2.1.0", origin="pip")
     alone = changed(python=msgspec.structs.replace(alone.python, packages=(numpy,)))
-    assert self_test(alone, {}).why == "there is no self-test of TensorFlow"
+    assert self_test(alone, {}).why == "TensorFlow has no self-test"
     assert MATMUL.checks  # every library is held against another one first
     assert SOUND.gpus
 
