@@ -155,7 +155,7 @@ def verdict_of(
 @needs_two_cores
 def test_a_parallel_program_is_worth_its_cores() -> None:
     answer = verdict_of({"worth_it"}, *TWO_CORES, KNOWN / "parallel.py", "--below", "120000")
-    assert answer["verdict"].startswith("2 cores are worth it")
+    assert answer["verdict"].startswith("Use 2 cores: ")
     (point,) = answer["points"]
     assert point["measure"] == "time"
     assert point["notes"] == []
@@ -233,7 +233,7 @@ def test_the_price_of_a_gpu_may_decide(faster) -> None:
     words = ("--recorded", f"compare={answer['id']}")
     dear = found("--gpu-cost", "100", *words, env=home)
     assert dear["outcome"] == "not_worth_it"
-    assert "; for the same cost, 100 cores give 100 times, at most" in dear["verdict"]
+    assert "; for the same cost, 100 cores would be at most 100 times as fast" in dear["verdict"]
     birch = found("--site", "birch", *words, env={**home, "TEHO_CLUSTERS": str(CLUSTERS)})
     assert (birch["site"], birch["cost_unit"]) == ("Birch", "BU")
     assert [one["hourly_cost"] for one in birch["points"][0]["variants"]] == [1, 75]
@@ -254,7 +254,7 @@ def test_a_gpu_that_is_not(under, cpu: float, gpu: float, outcome: str) -> None:
 def test_gpus_that_the_program_leaves_alone_are_named_and_cost_energy(under) -> None:
     answer = found("--on", "gpu:2", "--for", "60s", "--", "sleep", "3", env=under(IDLE))
     (point,) = answer["points"]
-    assert point["notes"][0].startswith("On gpu:2 no GPU was ever seen busy")
+    assert point["notes"][0].startswith("On gpu:2, no GPU was ever busy")
     (sample,) = point["variants"][0]["samples"]
     assert sample["idle_gpus"] == 2
     assert sample["gpu_energy_j"] == pytest.approx(2 * 60 * sample["elapsed_s"], rel=0.1)
@@ -267,7 +267,7 @@ def test_a_framework_that_cannot_use_the_gpu_says_nothing_of_it(under, torch_pyt
     _, gpu = answer["points"][0]["variants"]
     assert gpu["why"].startswith("its PyTorch 2.")
     assert gpu["why"].endswith(" is built for CPUs only")
-    assert "Of gpu:1 nothing is known" in answer["points"][0]["notes"][0]
+    assert "gpu:1 could not be measured" in answer["points"][0]["notes"][0]
 
 
 def test_without_a_gpu_the_rest_is_compared_and_what_is_missing_is_said(under) -> None:
@@ -294,7 +294,7 @@ def test_recordings_from_elsewhere_are_compared(under, teho: Compare) -> None:
     assert [one["name"][:4] for one in answer["points"][0]["variants"]] == ["cpu:", "gpu:"]
     assert answer["points"][0]["contest"]["larger"] == "gpu:1"
     text = compare("--recorded", "set=a").stdout
-    assert "They were recorded before, and took turns." in text
+    assert "These recorded runs took turns." in text
     assert "line 1 is `sum 11` instead of `sum 10`." in answer["points"][0]["notes"][0]
     assert not any("not kept" in note for note in answer["notes"])
     assert "`teho list" not in text
@@ -309,8 +309,8 @@ def test_what_was_never_recorded_is_not_said_to_have_had_no_time(teho: Compare) 
     whys = {
         (p["value"], one["name"]): one["why"] for p in answer["points"] for one in p["variants"]
     }
-    assert whys[90, "cpu:2"] == "nothing is recorded of it"
-    assert "What these runs printed was not kept, so it was not compared" in answer["notes"][-1]
+    assert whys[90, "cpu:2"] == "it was not recorded"
+    assert "The output of these runs was not kept, so it was not compared" in answer["notes"][-1]
 
 
 # ---- what goes wrong ----
@@ -321,7 +321,7 @@ def test_who_fails_on_the_gpu_alone_is_out_with_its_last_words(under) -> None:
     done = compare(*WHERE, "--", *program, env=under(BUSY))
     assert done.returncode == 1
     assert "✗ gpu:1: it ended with exit code 3: no kernel" in done.stdout
-    assert "Of gpu:1 nothing is known: this verdict covers CPU cores only." in done.stdout
+    assert "gpu:1 could not be measured: this verdict covers only CPU cores." in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_what_is_not_clear_gets_ten_rounds_and_no_more() -> None:
     found = compared(program)
     assert len(program.done) == 20
     if found.outcome == "not_enough_evidence":
-        (note,) = [note for note in found.points[0].notes if "did not tell" in note]
+        (note,) = [note for note in found.points[0].notes if "were not enough" in note]
         assert note.startswith("10 rounds")
 
 
@@ -115,7 +115,7 @@ def test_time_for_two_rounds_is_not_enough_and_how_much_more_is_said() -> None:
     found = compared(program, for_s=170)
     assert len(program.done) == 4
     assert found.outcome == "not_enough_evidence"
-    assert "2 runs of each, where 3 are needed" in found.verdict
+    assert "only 2 runs of each, but 3 are needed" in found.verdict
     assert found.points[0].notes[-1] == "`--for 4min` gives 3 rounds."
     again = Simulated({"cpu:1": 30.0, "gpu:1": 20.0}, extra_s=5)
     assert compared(again, for_s=240).outcome == "worth_it"
@@ -141,7 +141,7 @@ def test_a_variant_that_fails_is_not_tried_again() -> None:
     found = compared(program)
     assert program.done.count("gpu:1") == 1
     assert found.outcome == "worth_it"
-    assert found.verdict.startswith("2 cores are worth it")
+    assert found.verdict.startswith("Use 2 cores")
 
 
 def test_it_ends_where_only_one_is_left() -> None:
@@ -263,7 +263,7 @@ class TestSweep:
         # rows / 2000 = 10 + rows / 20,000, at 22,222.
         assert found.break_even.at == pytest.approx(22_222, rel=0.1)
         assert "1 GPU is faster than 2 cores; at rows = 64,000, 2.4" in found.verdict
-        assert found.verdict.endswith("; not to be compared at rows = 256,000")
+        assert found.verdict.endswith("; could not be compared at rows = 256,000")
         assert found.outcome == "worth_it"
 
     def test_where_others_win_at_other_numbers_no_pair_is_said_to_be_faster_throughout(
@@ -286,7 +286,7 @@ class TestSweep:
         assert "(between 1,000 and 10,000), GPUs are faster than cores; at rows = 100,000: " in (
             found.verdict
         )
-        assert "8 GPUs are worth it: 10.00 times as fast as 64 cores" in found.verdict
+        assert "Use 8 GPUs: they are 10.00 times as fast as 64 cores" in found.verdict
 
     def test_each_value_has_its_share_of_the_time(self) -> None:
         found, _ = self.swept((1e3, 4e3, 16e3, 64e3), for_s=200)

@@ -145,7 +145,7 @@ def test_the_curve_passes_through_the_runs_within_its_band() -> None:
 def test_a_linear_program_pays_as_far_as_it_was_tried() -> None:
     scaled = scaled_of(runs_of(throughputs()))
     assert (scaled.outcome, scaled.pays_to) == ("pays_to", 16)
-    assert scaled.verdict.startswith("It pays up to 16 GPUs: ")
+    assert scaled.verdict.startswith("Use up to 16 GPUs: ")
     assert scaled.verdict.endswith("; more were not tried")
     last = scaled.sizes[-1]
     assert holds(last.speed_up, 16)
@@ -158,7 +158,7 @@ def test_a_linear_program_pays_as_far_as_it_was_tried() -> None:
 def test_a_serial_program_does_not_pay() -> None:
     scaled = scaled_of(runs_of(throughputs(1.0)))
     assert (scaled.outcome, scaled.pays_to) == ("no_gain", None)
-    assert re.match(r"More GPUs do not pay: 2 are (0\.9|1\.0)\d times as fast as 1", scaled.verdict)
+    assert re.match(r"1 GPU is enough: 2 are (0\.9|1\.0)\d times as fast as 1", scaled.verdict)
     assert [step.from_n for step in scaled.steps] == [1, 1, 1, 1]
     assert holds(scaled.fits[-1].contention, 1.0)
 
@@ -194,7 +194,7 @@ def test_what_just_pays_is_open_more_often_than_not() -> None:
 def test_two_sizes_are_judged_and_not_fitted() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(1, 2))))
     assert (scaled.pays_to, scaled.fits) == (2, ())
-    assert scaled.notes == ("No law of scaling was fitted: that takes 3 sizes, here are 2.",)
+    assert scaled.notes == ("No law of scaling was fitted: it needs 3 sizes, but there are 2.",)
 
 
 def test_two_doublings_may_pay_where_one_cannot_be_told() -> None:
@@ -220,26 +220,26 @@ def test_a_size_that_failed_is_said_and_not_counted() -> None:
 def test_a_run_that_failed_among_others_stands_in_the_verdict() -> None:
     runs = runs_of(throughputs(sizes=(1, 2)))
     runs[2].append(SizeRun(wall_s=1.0, exit_code=1, why="it ended with exit code 1"))
-    assert ", though 1 of 4 runs failed;" in scaled_of(runs).verdict
+    assert ", although 1 of 4 runs failed;" in scaled_of(runs).verdict
 
 
 @pytest.mark.parametrize("runs", [{}, {1: [], 2: []}, {2: [SizeRun(wall_s=0.1, why="x")]}])
 def test_nothing_that_could_be_measured_is_no_evidence(runs) -> None:
     scaled = scaled_of(runs)
     assert (scaled.outcome, scaled.base_n) == ("not_enough_evidence", None)
-    assert scaled.verdict == "Nothing is known: no run could be measured"
+    assert scaled.verdict == "Not enough evidence: no run could be measured"
 
 
 def test_one_size_is_nothing_to_compare() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(1,))))
     assert scaled.outcome == "not_enough_evidence"
-    assert scaled.verdict == "Nothing to compare: only 1 GPU could be measured"
+    assert scaled.verdict == "Not enough evidence: only 1 GPU could be measured"
 
 
 def test_runs_that_were_not_repeated_prove_nothing() -> None:
     scaled = scaled_of(runs_of(throughputs(repeats=1)))
     assert scaled.outcome == "not_enough_evidence"
-    assert scaled.verdict.startswith("Nothing is proved, since no run was repeated: 2 are ")
+    assert scaled.verdict.startswith("Not enough evidence, because no run was repeated: 2 are ")
     assert scaled.sizes[1].speed_up.low is None
     assert scaled.fits == ()
     assert any(note.startswith("No run was repeated") for note in scaled.notes)
