@@ -89,7 +89,7 @@ def test_what_a_cpu_has_another_word_for_is_named() -> None:
 
 def test_without_timings_it_says_why() -> None:
     assert verdict(timings=()) == (
-        "Nothing could be timed: PyTorch 2.13.0+cpu is a build for CPUs only."
+        "No library could be timed: PyTorch 2.13.0+cpu is a build for CPUs only."
     )
 
 
@@ -203,7 +203,7 @@ def test_text_and_page_say_what_ended_and_what_throttled() -> None:
     page = page_of(bench).replace("\N{NO-BREAK SPACE}", " ")
     for said in (
         "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs only.",
-        "CuPy on 1 GPU: memory ends at 1 system of 10000 × 10000: OutOfMemoryError",
+        "CuPy on 1 GPU: memory is full at 1 system of 10000 × 10000: OutOfMemoryError",
         "The GPU was slowed by its power cap in 80 of 80 timings.",
     ):
         assert said in text
@@ -216,7 +216,7 @@ def test_sweeps_that_were_cut_short_are_counted() -> None:
         point=measured.left[0].point, library="numpy", placement="cpu:1", why="time", text="late"
     )
     notes = notes_of(msgspec.structs.replace(measured, left=(late, late)))
-    assert "2 sweeps were cut short for time: `--for` gives more." in notes
+    assert "2 sweeps were cut short because the time was over: increase `--for`." in notes
 
 
 def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:

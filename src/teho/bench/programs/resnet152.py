@@ -1,8 +1,8 @@
-"""ResNet-152 trained on CIFAR-10: a network that keeps a GPU busy, whatever feeds it.
+"""ResNet-152 trained on CIFAR-10: a network that keeps a GPU busy, whatever the feed is.
 
-The counterpart of `cnn`: the same images in the same three feeds, a thousand times the parameters
-and some 360 times the arithmetic. The network is that of He et al., 2015 (arXiv 1512.03385), with
-the stride in the 3 × 3 convolution and 1,000 classes as commonly trained: 60,192,808 parameters.
+Compared with `cnn`, it has the same images and feeds, a thousand times the parameters, and some 360
+times the arithmetic. He et al., 2015 (arXiv 1512.03385) describe the network. As usual, the stride
+is in the 3 × 3 convolution, and there are 1,000 classes: 60,192,808 parameters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STAGES = ((64, 3, 1), (128, 8, 2), (256, 36, 2), (512, 3, 2))
 
 
 def resnet152(torch: Any) -> Any:
-    """Return the model, with PyTorch's own initial weights from seed 0."""
+    """Return the model with PyTorch's initial weights from seed 0."""
     nn = torch.nn
     torch.manual_seed(0)
 
@@ -60,17 +60,17 @@ def resnet152(torch: Any) -> Any:
 class ResNet152:
     """The network in PyTorch.
 
-    The point has `images` and `batch`, and of the DataLoader `workers` and `prefetch`; for a check,
-    `precision` may be `fp64`.
+    The point has `images` and `batch`, and for the DataLoader `workers` and `prefetch`. In a
+    check, `precision` may be `fp64`.
     """
 
     def __init__(self, library: Library) -> None:
         self.library = library
 
     def check(self, point: Point) -> list[float]:
-        """Return the last loss of an epoch, and the logarithm of how far all parameters went.
+        """Return the last loss of an epoch, and the logarithm of how far all parameters moved.
 
-        Back through so many layers gradients grow to some 10⁴, and rounding to a per cent of them.
+        Through this number of layers, gradients grow to some 10⁴, and rounding errors to 1 %.
         """
         images = load_images(point["images"])
         training = self._training(exact=point.get("precision") == "fp64")
