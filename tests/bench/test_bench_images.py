@@ -231,7 +231,7 @@ def test_feeds_that_a_cpu_has_are_timed(cnn: Cnn, library: str, feeds: list[str]
 
 
 @pytest.mark.parametrize(("library", "feeds"), [("torch", ["loader"]), ("jax", [])])
-def test_settings_of_the_loader_are_swept_with_the_loader_alone(
+def test_settings_of_the_loader_are_swept_only_with_the_loader(
     cnn: Cnn, library: str, feeds: list[str]
 ) -> None:
     assert list(cnn(library).phases({**POINT, "workers": 1, "only": "loader"})) == feeds

@@ -129,7 +129,7 @@ def test_without_a_gpu_the_cpu_half_runs_and_says_what_is_missing() -> None:
         for name in ("jax", "torch")
     ],
 )  # fmt: skip
-def test_a_build_for_cpus_alone_is_named_as_such(library: str) -> None:
+def test_a_build_only_for_cpus_is_named(library: str) -> None:
     found = measured(
         small(SOLVE, *POINTS["solve"]), ["numpy", library], [on_cpu(), on_gpu()], python=PYTHON
     )
@@ -356,11 +356,11 @@ def test_a_slow_program_leaves_the_others_their_time(asked: list[tuple[str, Poin
     assert [(one.placement, one.why) for one in found.left] == [("cpu:1", "time")]
 
 
-def test_only_a_feed_that_has_settings_is_told_with_them(asked: list[tuple[str, Point]]) -> None:
+def test_only_a_feed_with_settings_is_shown_with_them(asked: list[tuple[str, Point]]) -> None:
     example = EXAMPLES["cnn"]._replace(checks=())
     found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, EFFORT, 1000.0)
     assert [place for place, _ in asked].count("gpu:1") == len(example.quick)
-    # Of the sweep over batches alone, and no settings.
+    # Only of the sweep over batches, without settings.
     assert [(one.phase, one.group, one.last) for one in found.crossovers] == [
         ("host memory", "", 256)
     ]

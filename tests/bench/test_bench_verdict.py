@@ -66,7 +66,7 @@ def test_who_never_wins_is_not_said_to() -> None:
     )
 
 
-def test_a_gpu_is_held_against_all_cores_and_end_to_end_too() -> None:
+def test_a_gpu_is_compared_with_all_cores_also_end_to_end() -> None:
     said = verdict(
         crossing(),
         crossing(fast="gpu:1"),
@@ -129,7 +129,7 @@ def shown(*pay_offs: PayOff, axis: str = "batch") -> Table:
     return table
 
 
-def test_a_feed_pays_off_once_at_the_batch_at_which_it_is_fastest() -> None:
+def test_a_feed_makes_up_for_its_start_at_its_fastest_batch() -> None:
     table = shown(
         *(pay_off(*of) for of in ((64, 2.0), (256, 0.5), (1024, 0.6))), pay_off(64, 1.0, "cpu:1")
     )
@@ -148,7 +148,7 @@ def test_a_start_and_copies_are_shared_out_among_a_hundred_runs() -> None:
     assert (row["run"], row["amortised"]) == ("2.00 s", "2.50 s")
 
 
-def test_every_problem_pays_off_at_its_largest() -> None:
+def test_every_problem_makes_up_for_its_start_at_its_largest() -> None:
     table = shown(*made_up().results[0].pay_offs, axis="systems")
     assert [(row["group"], row["at"]) for row in table.rows] == [
         ("8 × 8", "1,000,000 systems"), ("64 × 64", "100,000 systems"),

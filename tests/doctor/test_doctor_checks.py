@@ -127,7 +127,7 @@ def gpus(*devices: object, **more: object) -> Snapshot:
 
 
 def whole_node(used: Device, *others: Device) -> Snapshot:
-    """Return a job that holds the node's third GPU, and what its programs use of all."""
+    """Return a job with the node's third GPU, and what its programs use of all."""
     return changed(survey=survey(nvidia(used, others=others), visible={"SLURM_JOB_GPUS": "2"}))
 
 
@@ -468,7 +468,7 @@ def test_every_check_has_both_cases_and_says_whether_it_may_doom() -> None:
     assert doomed == {check.id for check in CHECKS if check.decisive}
 
 
-def test_a_sound_job_and_a_laptop_have_nothing_wrong() -> None:
+def test_a_sound_job_and_a_laptop_have_no_problem() -> None:
     for snapshot in (SOUND, LAPTOP, changed(cluster=NARVAL, environment={"WANDB_MODE": "offline"})):
         examination = examine(snapshot, CHECKS, 0.1)
         assert [one for one in examination.checks if one.state in {"found", "abstained"}] == []

@@ -194,7 +194,7 @@ def test_a_python_that_is_not_there_is_a_mistake_and_ends_no_job(
     result = teho("doctor", *words, env=on(stub, "h100x8_busy"))
     assert result.returncode == 2
     assert result.stderr.startswith(f"teho: --python {python}: no such program")
-    # In a job that is no reason to end it.
+    # In a job, this does not end it.
     assert teho("doctor", "--in-job", *words, env=on(stub, "h100x8_busy")).returncode == 0
 
 
@@ -208,7 +208,7 @@ def test_the_python_of_a_container_is_not_this_nodes(
     assert (told.returncode, told.stderr) == (0, "")
 
 
-def test_nothing_secret_is_told(teho: Teho, stub: Path, tmp_path: Path) -> None:
+def test_secrets_are_not_shown(teho: Teho, stub: Path, tmp_path: Path) -> None:
     secret = "s3cr3t-value"
     env = on(
         stub, "h100x8_busy", MY_TOKEN=secret, https_proxy=f"http://ada:{secret}@127.0.0.1:9",

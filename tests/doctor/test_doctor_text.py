@@ -69,7 +69,7 @@ def test_the_page_of_a_laptop() -> None:
     assert page(examined(LAPTOP), detail="short") == "✓ 7 checks passed.\n"
 
 
-def test_the_first_line_says_how_it_stands() -> None:
+def test_the_first_line_is_the_verdict() -> None:
     def first(snapshot: Snapshot, *ids: str, test: SelfTest | None = None) -> str:
         return page(examined(snapshot, *ids, test=test), width=200).splitlines()[0]
 

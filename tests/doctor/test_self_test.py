@@ -96,7 +96,7 @@ def test_the_real_thing(teho: Teho, torch_python: Path) -> None:
     assert result.returncode == 0
 
 
-def test_a_python_without_numpy_is_told(teho: Teho, tmp_path: Path) -> None:
+def test_a_python_without_numpy_is_named(teho: Teho, tmp_path: Path) -> None:
     python = small_python(tmp_path / "env")
     result = teho("doctor", "--self-test", "--only", "clock", "--python", python)
     assert result.returncode == 2

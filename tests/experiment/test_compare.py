@@ -68,7 +68,7 @@ def found(*words: str | Path, env: Mapping[str, str] | None = None) -> dict[str,
 
 
 def shell(**took_s: float) -> list[str]:
-    """Return a program that takes so long without GPUs and with them."""
+    """Return a program with these times in s, without GPUs and with them."""
     cpu, gpu = took_s["cpu"], took_s["gpu"]
     return ["sh", "-c", f'case "$CUDA_VISIBLE_DEVICES" in -1) sleep {cpu};; *) sleep {gpu};; esac']
 
@@ -235,7 +235,7 @@ def test_a_gpu_that_is_as_fast_is_judged_by_its_times(under) -> None:
     assert point.contest.larger == "gpu:1"
 
 
-def test_gpus_that_the_program_leaves_alone_are_named_and_cost_energy(under) -> None:
+def test_unused_gpus_are_named_and_cost_energy(under) -> None:
     answer = found("--on", "gpu:2", "--for", "60s", "--", "sleep", "3", env=under(IDLE))
     (point,) = answer["points"]
     assert point["notes"][0].startswith("On gpu:2, no GPU was ever busy")
@@ -244,7 +244,7 @@ def test_gpus_that_the_program_leaves_alone_are_named_and_cost_energy(under) -> 
     assert sample["gpu_energy_j"] == pytest.approx(2 * 60 * sample["elapsed_s"], rel=0.1)
 
 
-def test_a_framework_that_cannot_use_the_gpu_says_nothing_of_it(under, torch_python: Path) -> None:
+def test_a_framework_that_cannot_use_the_gpu_gives_no_verdict(under, torch_python: Path) -> None:
     code = "import torch; print(torch.ones(3).sum())"
     answer = found(*WHERE, "--", torch_python, "-c", code, env=under(IDLE))
     assert answer["outcome"] == "not_enough_evidence"
@@ -300,7 +300,7 @@ def test_what_was_never_recorded_is_not_said_to_have_had_no_time(teho: Compare) 
 # ---- what goes wrong ----
 
 
-def test_who_fails_on_the_gpu_alone_is_out_with_its_last_words(under) -> None:
+def test_a_program_that_fails_only_on_the_gpu_is_left_out_with_its_last_line(under) -> None:
     program = ["sh", "-c", '[ "$CUDA_VISIBLE_DEVICES" = -1 ] || { echo no kernel >&2; exit 3; }']
     done = compare(*WHERE, "--", *program, env=under(BUSY))
     assert done.returncode == 1
@@ -338,7 +338,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(words: list[str], said: 
     assert "Traceback" not in done.stderr
 
 
-def test_whoever_ends_it_ends_all_and_its_recording_is_no_failure(
+def test_ctrl_c_ends_all_processes_and_the_recording_is_not_a_failure(
     teho: Compare, tmp_path: Path
 ) -> None:
     mark = tmp_path / "pid"
@@ -370,7 +370,7 @@ def test_whoever_ends_it_ends_all_and_its_recording_is_no_failure(
 # ---- a number that is swept, and a cluster ----
 
 
-def test_each_number_that_is_swept_stands_in_the_command(teho: Compare) -> None:
+def test_each_number_of_a_sweep_is_put_into_the_command(teho: Compare) -> None:
     options = ("--on", "cpu:1", "--for", "60s", "--sweep", "n=1234567,0.5")
     answer = found(*options, "--", "sh", "-c", 'echo "$0"', "a{n}b")
     assert [point["value"] for point in answer["points"]] == [0.5, 1234567]
@@ -458,7 +458,7 @@ def test_what_was_submitted_before_a_refusal_is_said(sbatch: Path) -> None:
     assert "gpu:1 was not submitted, cpu:1 (job 4710), cpu:2 (job 4711) were" in done.stderr
 
 
-def test_without_on_a_gpu_is_held_against_the_cores_that_come_with_it(sbatch: Path) -> None:
+def test_without_on_a_gpu_is_compared_with_the_cores_that_come_with_it(sbatch: Path) -> None:
     done = compare("--cluster", "birch", "--submit", "--account a", "--", "true")
     assert "gpu:1 was not submitted, cpu:1 (job 4710), cpu:15 (job 4711) were" in done.stderr
     assert "--cpus-per-task=15" in (sbatch / "1").read_text()

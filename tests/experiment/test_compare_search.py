@@ -80,7 +80,7 @@ def test_a_clear_winner_is_known_after_three_rounds(kind: type[Simulated]) -> No
     found = compared(program)
     assert found.outcome == "worth_it"
     assert len(program.done) == 9
-    # Back and forth, so that a machine that slows down favours nobody.
+    # Back and forth, so that a machine that slows down affects all equally.
     assert program.done == [
         "cpu:1", "cpu:8", "gpu:1", "gpu:1", "cpu:8", "cpu:1", "cpu:1", "cpu:8", "gpu:1",
     ]  # fmt: skip
@@ -102,7 +102,7 @@ def test_or_seven_where_the_time_is_for_no_more() -> None:
     assert len(program.done) == 14
 
 
-def test_noise_alone_is_no_gain() -> None:
+def test_noise_is_rarely_a_gain() -> None:
     outcomes = [
         compared(Simulated({"cpu:1": 9.0, "cpu:8": 9.0, "gpu:1": 9.0}, noise=0.1, seed=n)).outcome
         for n in range(200)
@@ -176,7 +176,7 @@ def test_an_interrupt_after_enough_rounds_is_a_verdict() -> None:
     assert compared(program).points[0].contest.speed.pairs == 3
 
 
-def test_other_results_are_told() -> None:
+def test_other_results_are_shown() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 1.0})
 
     def run(placement: Placement, limit_s: float) -> Recorded:
@@ -213,7 +213,7 @@ class TestSweep:
         found = compare(wish, "1f", run_at, lambda _: None, clock)
         return found, [name for program in programs.values() for name in program.done]
 
-    def test_the_crossing_lies_where_both_take_as_long(self) -> None:
+    def test_the_crossing_is_at_the_size_with_equal_times(self) -> None:
         found, done = self.swept((1e3, 4e3, 16e3, 64e3))
         # rows / 1000 = 10 + rows / 20,000, at 10,526.
         assert found.break_even.at == pytest.approx(10_526, rel=0.1)
@@ -315,7 +315,7 @@ def point_at(value: float, low: float, high: float) -> Point:
     ],
     ids=["in the dark", "never faster", "falling", "the last one", "noise", "always", "nothing"],
 )
-def test_a_crossing_lies_between_two_that_are_clear(
+def test_a_crossing_is_between_two_clear_points(
     speeds: list[tuple[float, float]], between: tuple[float, float] | None
 ) -> None:
     found = crossing([point_at(n, *speed) for n, speed in enumerate(speeds, start=1)], "rows")

@@ -126,11 +126,11 @@ class TestWho:
         assert judged(cpu_1=1.0, cpu_8=1.07, gpu_1=3).contest.smaller == "cpu:8"
         assert judged(cpu_1=1.0, cpu_8=0.5, gpu_1=3).contest.smaller == "cpu:1"
 
-    def test_gpus_that_add_too_little_are_not_held_up(self) -> None:
+    def test_gpus_that_add_too_little_are_not_compared(self) -> None:
         assert judged(cpu_1=1.0, gpu_1=10, gpu_8=11).contest.larger == "gpu:1"
         assert judged(cpu_1=1.0, gpu_1=10, gpu_8=40).contest.larger == "gpu:8"
 
-    def test_of_cores_the_number_that_pays_most(self) -> None:
+    def test_of_several_core_counts_the_most_efficient_is_compared(self) -> None:
         point = judged(cpu_1=1.0, cpu_4=3.8, cpu_64=4.0)
         assert (point.contest.larger, point.outcome) == ("cpu:4", "worth_it")
 
@@ -151,7 +151,7 @@ class TestWhatIsOut:
         assert gpu.rates == ()
         assert "gpu:1 could not be measured: this verdict covers only CPU cores." in point.notes
 
-    def test_nothing_at_all(self) -> None:
+    def test_no_variant_at_all(self) -> None:
         point = judge(runs(cpu_1=[broken()], gpu_1=[]), FREE)
         assert point.verdict == "Not enough evidence: none of the variants could be measured"
         assert [one.why for one in point.variants] == [
@@ -165,7 +165,7 @@ class TestWhatIsOut:
             "fast as 1 core"
         )
 
-    def test_who_ended_too_soon_does_not_compare_with_who_did_not_end(self) -> None:
+    def test_whole_runs_are_not_compared_with_runs_that_were_stopped(self) -> None:
         point = judge(runs(cpu_1=[paced(5)] * 3, cpu_2=[paced(9)] * 3, gpu_1=[whole(1)] * 3), FREE)
         (gpu,) = [one for one in point.variants if one.why]
         assert (gpu.name, "`--full` compares whole runs" in gpu.why) == ("gpu:1", True)
@@ -286,7 +286,7 @@ class TestRemarks:
         point = judge(runs(cpu_1=own, cpu_2=own), FREE)
         assert any("the work is too small" in note for note in point.notes) == is_said
 
-    def test_long_imports_are_told_as_times_are(self) -> None:
+    def test_long_imports_are_shown_as_durations(self) -> None:
         own = [whole(130.0, import_s=100.0)] * 3
         point = judge(runs(cpu_1=own, cpu_2=own), FREE)
         assert point.notes[0].startswith("Of its 2 min 10 s, 1 min 40 s are imports:")
@@ -307,7 +307,7 @@ class TestRemarks:
         assert bool(found) == (said is not None)
         assert all(note.startswith(said) for note in found)
 
-    def test_a_program_that_needs_a_gpu_is_told_how_it_may_do_without(self) -> None:
+    def test_a_program_that_needs_a_gpu_gets_advice(self) -> None:
         cores = {place(name): [broken()] for name in ("cpu:1", "cpu:8")}
         point = judge({**cores, **whole_runs(gpu_1=NEAR)}, FREE)
         assert point.verdict == "Not enough evidence: only 1 GPU could be measured"

@@ -40,7 +40,7 @@ def test_otherwise_they_did_not_take_turns(names: str) -> None:
     assert "did not take turns, so changes of the machine" in _turns(CONTEST, went(names))
 
 
-def test_runs_at_the_same_time_are_no_turns_though_they_began_in_turns() -> None:
+def test_overlapping_runs_do_not_count_as_turns() -> None:
     assert "at the same time" in _turns(CONTEST, went("cgcgcg", took_s=11.0))
 
 

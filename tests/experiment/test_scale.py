@@ -78,7 +78,7 @@ def by_steps(folder: Path, seconds: str, *options: str) -> dict[str, Any]:
 
 
 @needs_two
-def test_twice_the_steps_on_two_cores_are_worth_two_cores(tmp_path: Path) -> None:
+def test_with_twice_the_steps_two_cores_should_be_used(tmp_path: Path) -> None:
     answer = by_steps(tmp_path, "0.1 / int(sys.argv[1])")
     assert (answer["kind"], answer["unit"]) == ("strong", "step")
     assert (answer["outcome"], answer["pays_to"]) == ("pays_to", 2)
@@ -150,7 +150,7 @@ def test_whole_runs_are_scaled_by_their_times(
 
 
 @needs_two
-def test_a_size_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_failed_size_is_shown(tmp_path: Path) -> None:
     text = SLEEPING + "sys.exit('no room' if workers == 2 else 0)\n"
     script = program(tmp_path, text, seconds="0.2")
     done = scale("--for", "1min", "--format", "json", "--", sys.executable, script, "{n}")
@@ -191,7 +191,7 @@ def test_gpus_are_scaled_where_there_are_some(two_gpus: None) -> None:
     assert (answer["worker"], answer["outcome"], answer["pays_to"]) == ("GPU", "pays_to", 2)
 
 
-def test_gpus_that_the_program_leaves_alone_are_named() -> None:
+def test_unused_gpus_are_named() -> None:
     now_s = [0.0]
 
     def run(placement: Placement, _: float) -> Recorded:

@@ -94,7 +94,7 @@ def test_a_starved_training_is_fed_and_it_is_proved(torch_python: Path, tmp_path
     # How much of the ideal gain that is, benchmarks/tune.py measures.
 
 
-def test_a_training_that_computes_has_nothing_to_gain(torch_python: Path, tmp_path: Path) -> None:
+def test_a_training_that_only_computes_has_no_gain(torch_python: Path, tmp_path: Path) -> None:
     done = tune("--window", "1s", "--", torch_python, written(tmp_path, BUSY), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("i N")
@@ -155,7 +155,7 @@ def test_a_program_of_too_few_steps_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_ends_it_ends_all_of_its_processes(tmp_path: Path, number: int) -> None:
+def test_an_early_end_ends_all_processes(tmp_path: Path, number: int) -> None:
     # One child in a session of its own; the program itself does not heed SIGTERM.
     script = written(
         tmp_path,

@@ -70,13 +70,13 @@ def test_the_proof_takes_turns_with_the_program_as_it_is() -> None:
     tuned = tuned_by(program)
     best = tuned.settings
     assert program.tried[-6:] == [{}, best, best, {}, {}, best]
-    # What chose it is no part of what proves it.
+    # The runs of the search are not part of the proof.
     assert tuned.gain.pairs == 3
     (row,) = (trial for trial in tuned.trials if trial.settings == best)
     assert row.runs == 4
 
 
-def test_where_nothing_is_waited_for_no_loader_is_touched() -> None:
+def test_without_input_wait_no_loader_is_changed() -> None:
     program = Simulated(lambda _: 10.0, waited=0.01)
     tuned = tuned_by(program)
     assert program.tried == [{}]
@@ -195,7 +195,7 @@ def test_tf32_is_tried_where_the_program_does_not_allow_it(precision: str, is_tr
     assert ("The program already allows TF32." in notes) != is_tried
 
 
-def test_fewer_batches_in_what_the_program_calls_a_step_are_no_loss_of_time() -> None:
+def test_steps_of_fewer_batches_are_compared_by_batches() -> None:
     """A step is an epoch of 960 samples, at the same pace whatever the batch."""
     program = Simulated(
         lambda _: 10.0,
@@ -214,7 +214,7 @@ def test_threads_that_the_program_sets_itself_are_out() -> None:
     assert all("sets its threads itself, to 2" in trial.why for trial in tuned.trials[1:])
 
 
-def test_a_short_time_proves_nothing_and_says_how_long_it_takes() -> None:
+def test_with_too_little_time_the_needed_time_is_shown() -> None:
     program = Simulated(starved)
     tuned = tuned_by(program, for_s=5 * RUN_S)
     assert tuned.outcome == "unproved"
@@ -230,7 +230,7 @@ def test_it_ends_in_time() -> None:
 
 
 @pytest.mark.parametrize("at", range(1, 12))
-def test_whoever_ends_it_early_learns_what_is_known(at: int) -> None:
+def test_an_early_end_gives_the_result_so_far(at: int) -> None:
     program = Simulated(starved, settings={"dataset_bytes": 1})
     program.interrupt_at = at
     tuned = tuned_by(program)
@@ -333,7 +333,7 @@ def test_a_lucky_first_run_hides_no_gain() -> None:
     assert tuned.gain.times == pytest.approx(1.2, rel=0.01)
 
 
-def test_too_few_pairs_to_tell_are_no_verdict() -> None:
+def test_too_few_pairs_give_no_verdict() -> None:
     verdicts = set()
     for seed in range(20):
         program = Simulated(starved, noise=0.6, seed=seed, settings={"dataset_bytes": 1})

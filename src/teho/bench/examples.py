@@ -94,10 +94,8 @@ def _tens(last: int) -> tuple[int, ...]:
 
 
 def _doubled(first: int, last: int) -> tuple[int, ...]:
-    values = [first]
-    while values[-1] < last:
-        values.append(2 * values[-1])
-    return tuple(values)
+    """Return the first, twice the first… up to the last, which is one of them."""
+    return tuple(first << power for power in range((last // first).bit_length()))
 
 
 _MIB = 1024**2
@@ -228,10 +226,6 @@ REGRESSION = BenchExample(
     precision="FP32",
 )
 
-_FEEDS = (_LOADER, "host memory", "on the device")
-_FEEDS_ON_CPU = MappingProxyType({"on the device": "host memory"})
-"""A CPU's memory is its device memory."""
-
 
 def _loaders(
     workers: tuple[int, ...], prefetches: tuple[int, ...], **fixed: int
@@ -254,8 +248,9 @@ CNN = BenchExample(
     axis="batch",
     group="workers: {workers}, prefetch: {prefetch}",
     figure="items",
-    phases=_FEEDS,
-    on_cpu=_FEEDS_ON_CPU,
+    phases=(_LOADER, "host memory", "on the device"),
+    # A CPU's memory is its device memory.
+    on_cpu=MappingProxyType({"on the device": "host memory"}),
     kernels=("on the device",),
     checks=(OutputCheck(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
     quick=(
@@ -271,25 +266,18 @@ CNN = BenchExample(
 
 _RESNET_CHECK = {"images": 8, "batch": 8, "workers": 0, "prefetch": 2}
 
-RESNET152 = BenchExample(
+RESNET152 = CNN._replace(
     name="resnet152",
     title="ResNet-152",
     shows="the same images through a network large enough that what feeds it does not matter",
     cpu=("torch",),
     gpu=("torch",),
-    axis="batch",
-    group="workers: {workers}, prefetch: {prefetch}",
-    figure="items",
-    phases=_FEEDS,
-    on_cpu=_FEEDS_ON_CPU,
-    kernels=("on the device",),
     checks=(OutputCheck(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
     quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
     full=(
         *_sweep("batch", _doubled(16, 1024), images=1024, workers=4, prefetch=2),
         *_loaders((0, 1, 2, 8, 16), (1, 4, 8), batch=256, images=1024),
     ),
-    grows=False,
 )
 
 EXAMPLES: dict[str, BenchExample] = {

@@ -315,17 +315,13 @@ class _Bench:
         )
 
     def _timing(self, worker: Worker, point: Point, answer: Mapping[str, Any]) -> Timing:
+        names = ("phase", "first_s", "calls", "flop", "bytes", "items")
         samples = Samples(
-            point,
-            worker.library,
-            worker.placement.name,
-            answer["phase"],
-            answer["first_s"],
-            tuple(answer["samples_s"]),
-            answer["calls"],
-            answer["flop"],
-            answer["bytes"],
-            answer["items"],
+            point=point,
+            library=worker.library,
+            placement=worker.placement.name,
+            samples_s=tuple(answer["samples_s"]),
+            **{name: answer[name] for name in names},
         )
         return timing_of(samples, self._peak(worker, samples), *self._watch.seen())
 

@@ -255,26 +255,23 @@ def _ends(measured: Measured) -> Iterable[str]:
     groups = _groups(measured)
     lacking: dict[tuple[str, str, str], dict[str, None]] = {}
     for one in measured.left:
+        group = groups[key_of(one.point)]
         if one.why == "unsupported":
             device = "GPU" if one.placement.startswith("gpu") else "CPU"
-            libraries = lacking.setdefault((groups[key_of(one.point)], device, one.text), {})
+            libraries = lacking.setdefault((group, device, one.text), {})
             libraries[LIBRARIES[one.library]] = None
         elif one.why not in {"time", "slow"}:
             place = place_text(measured.axis, one.point[measured.axis])
             what = "memory is full" if one.why == "memory" else "it ends"
             yield (
                 f"{LIBRARIES[one.library]} on {of_placement(one.placement)}: {what} at {place}"
-                f"{_of(groups[key_of(one.point)])}: {one.text}."
+                f"{f' of {group}' if group else ''}: {one.text}."
             )
     for (group, device, text), libraries in lacking.items():
         yield f"{group} on the {device} without {', '.join(libraries)}: {text}."
     for why, words in _CUT_SHORT.items():
         if count := sum(one.why == why for one in measured.left):
             yield f"{count} {'sweep was' if count == 1 else 'sweeps were'} {words}."
-
-
-def _of(group: str) -> str:
-    return f" of {group}" if group else ""
 
 
 def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:

@@ -17,7 +17,7 @@ import numpy as np
 from harness import Phase, Point
 from libraries import Library
 
-__all__ = ["TorchTraining", "batches_of", "feeds", "load_images", "read_cifar10"]
+__all__ = ["ImageExample", "TorchTraining", "batches_of", "feeds", "load_images", "read_cifar10"]
 
 _SHAPE = (3, 32, 32)
 _BYTES = 3 * 32 * 32
@@ -210,6 +210,32 @@ def _in_host_memory(library: Library, array: np.ndarray) -> Any:
         return array
     tensor = library.package.from_numpy(array)
     return tensor.pin_memory() if library.device == "gpu" else tensor
+
+
+class ImageExample:
+    """A network in one library, for all examples with images.
+
+    The point has `images` and `batch`, and for the DataLoader `workers` and `prefetch`. In a
+    check, `precision` may be `fp64`.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    def training(self, *, exact: bool = False) -> Any:
+        """Return a training with `epoch` and `figures`; if exact, in float64."""
+        raise NotImplementedError
+
+    def check(self, point: Point) -> list[float]:
+        """Return the last loss of an epoch and how far each parameter moved."""
+        images = load_images(point["images"])
+        training = self.training(exact=point.get("precision") == "fp64")
+        found: list[float] = training.figures(batches_of(*images, point["batch"]))
+        return found
+
+    def phases(self, point: Point) -> Iterator[Phase]:
+        """Yield an epoch with each feed, and the copy of all images to a GPU."""
+        return feeds(self.library, self.training().epoch, point)
 
 
 class TorchTraining:

@@ -6,11 +6,11 @@ timed from each of three feeds: a DataLoader, host memory, the device; also the 
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
-from _images import LEARNING_RATE, TorchTraining, batches_of, feeds, load_images
-from harness import Phase, Point, serve
+from _images import LEARNING_RATE, ImageExample, TorchTraining
+from harness import serve
 from libraries import Library
 
 _SHAPES = ((6, 3, 5, 5), (16, 6, 5, 5), (120, 400), (84, 120), (10, 84))
@@ -27,27 +27,11 @@ def initial_weights() -> list[np.ndarray]:
     return [array.astype(np.float32) for array in found]
 
 
-class Cnn:
-    """The network in one library.
+class Cnn(ImageExample):
+    """The network in one library."""
 
-    The point has `images` and `batch`, and for the DataLoader `workers` and `prefetch`. In a
-    check, `precision` may be `fp64`.
-    """
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-
-    def check(self, point: Point) -> list[float]:
-        """Return the last loss of an epoch and how far each parameter moved."""
-        images = load_images(point["images"])
-        training = self._training(exact=point.get("precision") == "fp64")
-        return training.figures(batches_of(*images, point["batch"]))
-
-    def phases(self, point: Point) -> Iterator[Phase]:
-        """Yield an epoch with each feed, and the copy of all images to a GPU."""
-        return feeds(self.library, self._training().epoch, point)
-
-    def _training(self, *, exact: bool = False) -> Any:
+    def training(self, *, exact: bool = False) -> Any:
+        """Return the training in JAX, or in PyTorch."""
         if self.library.name == "jax":
             return _JaxTraining(self.library)
         network = _torch_network(self.library.package)

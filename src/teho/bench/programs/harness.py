@@ -82,8 +82,13 @@ def serve(example: type[Example], libraries: Sequence[str]) -> None:
     except (IndexError, ValueError):
         sys.exit("`teho bench %s` starts this program" % os.path.basename(sys.argv[0])[:-3])
     _confine(request)
+    if request["library"] not in libraries:
+        text = "it does not support %(library)s" % request
+        answer(at="missing", why="unsupported", text=text)
+        return
     try:
-        library, served = _opened(example, libraries, request)
+        library = open_library(request["library"], request["device"])
+        served = example(library)
     except MissingLibrary as missing:
         answer(at="missing", why=missing.why, text=missing.text)
         return
@@ -115,15 +120,6 @@ def serve(example: type[Example], libraries: Sequence[str]) -> None:
         gc.collect()
         library.free()
         answer(at="out", point=point, **out)
-
-
-def _opened(
-    example: type[Example], libraries: Sequence[str], request: Dict[str, Any]
-) -> tuple[Library, Example]:
-    if request["library"] not in libraries:
-        raise MissingLibrary("unsupported", "it does not support %(library)s" % request)
-    library = open_library(request["library"], request["device"])
-    return library, example(library)
 
 
 def _confine(request: Dict[str, Any]) -> None:

@@ -203,7 +203,12 @@ def open_library(name: str, device: str) -> Library:
     # Copies to the host need JAX's CPU, which this variable may exclude.
     if "cpu" not in (os.environ.get("JAX_PLATFORMS") or "cpu"):
         os.environ["JAX_PLATFORMS"] += ",cpu"
-    package = _imported(name)
+    try:
+        package = importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise MissingLibrary("not_installed", "%s is not installed" % _NAMES[name]) from error
+        raise _broken(name, error) from error
     only = {"numpy": "cpu", "cupy": "gpu"}.get(name, device)
     if only != device:
         raise MissingLibrary("no_gpu", "%s computes only on a %s" % (_NAMES[name], only.upper()))
@@ -212,18 +217,11 @@ def open_library(name: str, device: str) -> Library:
     try:
         return _CLASSES[name](package, device)
     except Exception as error:
-        raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
+        raise _broken(name, error) from error
 
 
-def _imported(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
-        raise MissingLibrary("not_installed", "%s is not installed" % _NAMES[name]) from error
-    except Exception as error:
-        raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
+def _broken(name: str, error: Exception) -> MissingLibrary:
+    return MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error)))
 
 
 def _look_for_gpu(name: str, package: Any) -> None:
