@@ -116,7 +116,7 @@ def test_the_json_is_as_the_schema_says(answer: str) -> None:
     assert f"ran in {sys.executable}: as you asked" in bench.notes[0]
 
 
-def test_text_tells_the_figures_of_the_json(answer: str) -> None:
+def test_text_has_the_figures_of_the_json(answer: str) -> None:
     bench = msgspec.json.decode(answer, type=Bench)
     text = text_of(bench, width=100)
     best = max(
@@ -142,7 +142,7 @@ class Page(HTMLParser):
                 self.fetched.append(value)
 
 
-def test_the_page_needs_nothing_from_outside(answer: str) -> None:
+def test_the_page_loads_no_other_files(answer: str) -> None:
     pytest.importorskip("matplotlib")
     page = Page()
     html = page_of(msgspec.json.decode(answer, type=Bench))
@@ -233,7 +233,7 @@ def test_cores_are_swept_from_one_to_all() -> None:
     assert _default_places(machine, all_cores=False) == "cpu:1,cpu:all,gpu:1"
 
 
-def test_no_work_of_one_gpu_is_told_as_that_of_several() -> None:
+def test_work_of_one_gpu_is_not_shown_for_several() -> None:
     machine = Machine(((0,),), (GPU, msgspec.structs.replace(GPU, id="GPU-1", index=1)))
     _refuse_several(read_placements("cpu:all,gpu:1", machine, "--on")[0], "")
     for on in ("cpu:1,gpu:2", "gpu:all"):

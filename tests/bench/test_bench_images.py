@@ -159,7 +159,7 @@ def test_variable_that_leads_nowhere_is_an_answer_not_a_traceback(tmp_path: Path
     with serve("cnn", "torch", env={"CIFAR10_PATH": str(tmp_path)}) as program:
         (answer,) = program.ask("check", POINT)
     assert (answer["at"], answer["why"]) == ("out", "failed")
-    assert f"CIFAR10_PATH is {tmp_path}: no data_batch_1 is there" in answer["text"]
+    assert f"CIFAR10_PATH is {tmp_path}, but data_batch_1 is neither there" in answer["text"]
 
 
 def test_generated_images_are_of_the_same_format_each_time(images: ModuleType) -> None:
@@ -231,7 +231,7 @@ def test_feeds_that_a_cpu_has_are_timed(cnn: Cnn, library: str, feeds: list[str]
 
 
 @pytest.mark.parametrize(("library", "feeds"), [("torch", ["loader"]), ("jax", [])])
-def test_settings_of_the_loader_are_swept_with_the_loader_alone(
+def test_settings_of_the_loader_are_swept_only_with_the_loader(
     cnn: Cnn, library: str, feeds: list[str]
 ) -> None:
     assert list(cnn(library).phases({**POINT, "workers": 1, "only": "loader"})) == feeds

@@ -66,7 +66,7 @@ def test_the_interval_is_the_narrowest_that_is_sure_enough(count: int) -> None:
         assert found.noise_percent is None
 
 
-def test_many_samples_are_no_trouble() -> None:
+def test_many_samples_have_an_interval() -> None:
     found = timing_of(samples([1.0 + i for i in range(5000)]))
     assert found.low_s < found.median_s < found.high_s
 
@@ -93,7 +93,7 @@ def test_agreement_is_relative_to_the_largest_figure() -> None:
 @pytest.mark.parametrize(
     ("figures", "reference"), [([None], [1.0]), ([1.0], [None]), ([1.0], [1.0, 2.0]), ([], [])]
 )
-def test_what_is_no_number_or_not_there_agrees_with_nothing(figures, reference) -> None:
+def test_missing_figures_never_agree(figures, reference) -> None:
     found = agreement_of(OF, figures, reference, 1.0, "numpy on cpu:1")
     assert not found.agrees
     assert found.error is None
@@ -111,7 +111,7 @@ def crossing(*rows: tuple[float, float, float], noise: float = 0.0):
     return crossover_of(timings, "kernel", "cpu:1", "gpu:1", "systems", "8 × 8")
 
 
-def test_a_crossover_lies_between_two_points_where_the_lines_cut() -> None:
+def test_a_crossover_is_between_two_points_where_the_lines_cross() -> None:
     # The CPU takes as long as there are systems, the GPU always 30.
     found = crossing((1, 1, 30), (10, 10, 30), (100, 100, 30), (1000, 1000, 30))
     assert (found.outcome, found.low, found.high) == ("from", 10, 100)
@@ -125,7 +125,7 @@ def test_a_lead_that_is_lost_again_does_not_count() -> None:
     assert crossing((1, 2, 1), (10, 1, 2)).outcome == "never"
 
 
-def test_within_noise_nobody_is_faster() -> None:
+def test_within_noise_neither_is_faster() -> None:
     found = crossing((1, 1, 2), (10, 1, 0.95), (100, 1, 0.5), noise=0.1)
     assert (found.low, found.high) == (1, 100)
     assert 1 < found.estimate < 10  # where the medians' lines cut
@@ -150,7 +150,7 @@ def test_each_side_is_as_fast_as_its_fastest_library() -> None:
     assert (found.times, found.libraries) == (2, ("jax", "torch"))
 
 
-def test_a_gpus_own_memory_is_held_against_a_cpus() -> None:
+def test_a_gpus_memory_is_compared_with_a_cpus() -> None:
     timings = [
         timing(1, 8, "cpu:1", phase="host memory"), timing(1, 2, "gpu:1", phase="on the device"),
         timing(1, 9, "gpu:1", phase="host memory"),
@@ -161,7 +161,7 @@ def test_a_gpus_own_memory_is_held_against_a_cpus() -> None:
     assert (found.times, found.phase, found.slow_phase) == (4, "on the device", "host memory")
 
 
-def test_of_several_kernels_the_fastest_pays_off() -> None:
+def test_of_several_kernels_the_fastest_makes_up_for_its_start() -> None:
     timings = [
         timing(1, 5.0, "cpu:1", phase="python loop"),
         timing(1, 3.0, "gpu:1", phase="python loop"),
@@ -178,7 +178,7 @@ def test_of_several_kernels_the_fastest_pays_off() -> None:
     assert (found.run_s, found.against_s) == (1.0, 5.0)
 
 
-def test_what_lies_on_a_gpu_pays_off_against_what_lies_in_a_cpus_memory() -> None:
+def test_data_on_a_gpu_are_compared_with_data_in_a_cpus_memory() -> None:
     timings = [
         timing(1, 3.0, "cpu:1", phase="loader"), timing(1, 5.0, "cpu:1", phase="host memory"),
         timing(1, 0.5, "gpu:1", phase="host memory"),  # which copies at every pass

@@ -129,7 +129,7 @@ def test_without_a_gpu_the_cpu_half_runs_and_says_what_is_missing() -> None:
         for name in ("jax", "torch")
     ],
 )  # fmt: skip
-def test_a_build_for_cpus_alone_is_named_as_such(library: str) -> None:
+def test_a_build_only_for_cpus_is_named(library: str) -> None:
     found = measured(
         small(SOLVE, *POINTS["solve"]), ["numpy", library], [on_cpu(), on_gpu()], python=PYTHON
     )
@@ -169,7 +169,7 @@ def test_where_memory_ends_the_sweep_ends_and_says_so() -> None:
     found = measured(small(SOLVE, *points), ["numpy"], [on_cpu()], memory_bytes=2 * 1024**3)
     (left,) = found.left
     assert (left.why, left.point) == ("memory", points[1])
-    assert any("memory ends at 300,000,000 systems of 4 × 4" in note for note in found.notes)
+    assert any("memory is full at 300,000,000 systems of 4 × 4" in note for note in found.notes)
     assert {one.point["systems"] for one in found.timings} == {1}
 
 
@@ -217,7 +217,7 @@ def test_where_ten_runs_take_too_long_a_cpus_sweep_ends_and_a_gpus_goes_on(tmp_p
     assert (left.placement, left.why, left.point) == ("cpu:1", "slow", points[1])
     timed = {(one.placement, one.point["systems"]) for one in found.timings}
     assert timed == {("cpu:1", 2000), ("gpu:1", 2000), ("gpu:1", 2001)}
-    assert "1 sweep was ended where ten runs on a CPU take too long." in found.notes
+    assert "1 sweep was ended because ten runs on a CPU take too long." in found.notes
 
 
 def test_a_sweep_whose_runs_do_not_grow_goes_on() -> None:
@@ -230,7 +230,7 @@ def test_generated_images_are_named_and_the_data_set_is_not() -> None:
     example = EXAMPLES["cnn"]._replace(checks=())
     for variables, is_said in (({"CIFAR10_PATH": ""}, True), ({"CIFAR10_PATH": "/data"}, False)):
         found = measured(example, [], [on_cpu()], variables)
-        assert any("noise of CIFAR-10's format" in note for note in found.notes) == is_said
+        assert any("noise in CIFAR-10's format" in note for note in found.notes) == is_said
 
 
 WRONG = """
@@ -311,7 +311,7 @@ def test_when_the_time_is_over_the_rest_is_said_to_be_left_out() -> None:
     example = small(SOLVE, *POINTS["solve"], checks=())
     found = measure(example, ["numpy"], [on_cpu()], sys.executable, os.environ, EFFORT, 0.0)
     assert found.timings == ()
-    assert found.verdict.startswith("Nothing could be timed")
+    assert found.verdict.startswith("No library could be timed")
 
 
 @pytest.fixture
@@ -356,11 +356,11 @@ def test_a_slow_program_leaves_the_others_their_time(asked: list[tuple[str, Poin
     assert [(one.placement, one.why) for one in found.left] == [("cpu:1", "time")]
 
 
-def test_only_a_feed_that_has_settings_is_told_with_them(asked: list[tuple[str, Point]]) -> None:
+def test_only_a_feed_with_settings_is_shown_with_them(asked: list[tuple[str, Point]]) -> None:
     example = EXAMPLES["cnn"]._replace(checks=())
     found = measure(example, ["torch"], [on_cpu(), on_gpu()], "", {}, EFFORT, 1000.0)
     assert [place for place, _ in asked].count("gpu:1") == len(example.quick)
-    # Of the sweep over batches alone, and no settings.
+    # Only of the sweep over batches, without settings.
     assert [(one.phase, one.group, one.last) for one in found.crossovers] == [
         ("host memory", "", 256)
     ]
@@ -392,7 +392,7 @@ class Throttled:
     [
         (100.0, 100.0, "The GPU was slowed by heat in"),
         (0.0, 0.0, ""),
-        (Missing(Reason.UNSUPPORTED), None, "slowed by heat is not known"),
+        (Missing(Reason.UNSUPPORTED), None, "not known if the GPU was slowed"),
     ],
 )
 def test_throttling_is_seen_and_unknown_is_not_zero(reading, seen, said, tmp_path: Path) -> None:

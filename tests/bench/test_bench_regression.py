@@ -55,7 +55,7 @@ def test_loops_agree_in_all_libraries(library: str) -> None:
     ("library", "loops"),
     [("numpy", ["python loop"]), ("jax", ["python loop", "fused loop"])],
 )
-def test_loops_are_timed_alone_and_from_end_to_end(library: str, loops: list[str]) -> None:
+def test_loops_are_timed_separately_and_from_end_to_end(library: str, loops: list[str]) -> None:
     with serve("regression", library) as program:
         phases = program.phases({"samples": 100, "variables": 4, "iterations": 10})
     assert list(phases) == [*loops, "end to end"]

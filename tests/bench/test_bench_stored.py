@@ -17,7 +17,7 @@ STORED = ROOT / "docs" / "learn" / "data" / "solve.json"
 
 
 def shown(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    # Nothing that could be timed is on PATH.
+    # PATH has no program that could be timed.
     return subprocess.run(
         [*TEHO, "bench", *arguments], capture_output=True, text=True, check=False, timeout=60,
         env={**os.environ, "PATH": "/nowhere"},

@@ -66,7 +66,7 @@ def test_who_never_wins_is_not_said_to() -> None:
     )
 
 
-def test_a_gpu_is_held_against_all_cores_and_end_to_end_too() -> None:
+def test_a_gpu_is_compared_with_all_cores_also_end_to_end() -> None:
     said = verdict(
         crossing(),
         crossing(fast="gpu:1"),
@@ -89,7 +89,7 @@ def test_what_a_cpu_has_another_word_for_is_named() -> None:
 
 def test_without_timings_it_says_why() -> None:
     assert verdict(timings=()) == (
-        "Nothing could be timed: PyTorch 2.13.0+cpu is a build for CPUs only."
+        "No library could be timed: PyTorch 2.13.0+cpu is a build for CPUs only."
     )
 
 
@@ -129,7 +129,7 @@ def shown(*pay_offs: PayOff, axis: str = "batch") -> Table:
     return table
 
 
-def test_a_feed_pays_off_once_at_the_batch_at_which_it_is_fastest() -> None:
+def test_a_feed_makes_up_for_its_start_at_its_fastest_batch() -> None:
     table = shown(
         *(pay_off(*of) for of in ((64, 2.0), (256, 0.5), (1024, 0.6))), pay_off(64, 1.0, "cpu:1")
     )
@@ -148,7 +148,7 @@ def test_a_start_and_copies_are_shared_out_among_a_hundred_runs() -> None:
     assert (row["run"], row["amortised"]) == ("2.00 s", "2.50 s")
 
 
-def test_every_problem_pays_off_at_its_largest() -> None:
+def test_every_problem_makes_up_for_its_start_at_its_largest() -> None:
     table = shown(*made_up().results[0].pay_offs, axis="systems")
     assert [(row["group"], row["at"]) for row in table.rows] == [
         ("8 × 8", "1,000,000 systems"), ("64 × 64", "100,000 systems"),
@@ -203,7 +203,7 @@ def test_text_and_page_say_what_ended_and_what_throttled() -> None:
     page = page_of(bench).replace("\N{NO-BREAK SPACE}", " ")
     for said in (
         "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs only.",
-        "CuPy on 1 GPU: memory ends at 1 system of 10000 × 10000: OutOfMemoryError",
+        "CuPy on 1 GPU: memory is full at 1 system of 10000 × 10000: OutOfMemoryError",
         "The GPU was slowed by its power cap in 80 of 80 timings.",
     ):
         assert said in text
@@ -216,7 +216,7 @@ def test_sweeps_that_were_cut_short_are_counted() -> None:
         point=measured.left[0].point, library="numpy", placement="cpu:1", why="time", text="late"
     )
     notes = notes_of(msgspec.structs.replace(measured, left=(late, late)))
-    assert "2 sweeps were cut short for time: `--for` gives more." in notes
+    assert "2 sweeps were cut short because the time was over: increase `--for`." in notes
 
 
 def test_what_a_library_lacks_is_said_of_the_device_on_which_it_does() -> None:

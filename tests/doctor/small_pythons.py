@@ -37,7 +37,7 @@ distributed = types.SimpleNamespace(is_available=lambda: True, is_nccl_available
 
 
 def small_python(folder: Path, *packages: str) -> Path:
-    """Make a virtual environment that has the metadata of some packages, and nothing else."""
+    """Make a virtual environment that has the metadata of some packages."""
     venv.create(folder, with_pip=False, symlinks=True)
     for package in packages:
         name, _, version = package.rpartition("-")
@@ -63,7 +63,7 @@ def conda_prefix(folder: Path, *packages: str) -> Path:
 
 
 def fake_torch(folder: Path, *, gpus: int, warning: str = "") -> None:
-    """Put a module there that answers as PyTorch for CUDA does on a node with so many GPUs."""
+    """Put a module there that answers as PyTorch for CUDA does on a node with this number of GPUs."""
     package = site(folder) / "torch"
     package.mkdir()
     (package / "__init__.py").write_text(_TORCH.format(gpus=gpus, warning=warning))

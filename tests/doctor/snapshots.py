@@ -1,4 +1,4 @@
-"""Scenes made by hand: a sound one, and what may be changed about it."""
+"""Snapshots made by hand: a sound one, and functions that change it."""
 
 from __future__ import annotations
 

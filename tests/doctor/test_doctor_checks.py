@@ -1,4 +1,4 @@
-"""Each check finds what is wrong, is silent where nothing is, and abstains where it cannot tell."""
+"""Each check finds its problem, passes a sound machine, and abstains without information."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from snapshots import (
 from teho.clusters.catalogue import load_cluster
 from teho.doctor.checks import CHECKS
 from teho.doctor.examine import chosen, examine, exit_code
-from teho.doctor.outcome import Said
 from teho.doctor.snapshot import (
     ClockState,
     DataSample,
@@ -42,7 +41,7 @@ from teho.doctor.snapshot import (
 from teho.errors import InputError
 from teho.model.cluster import Cluster
 from teho.model.device import Device
-from teho.model.doctor import Symptom
+from teho.model.doctor import CheckResult
 from teho.model.finding import Severity
 from teho.model.software import Package
 from teho.model.survey import Answers
@@ -128,7 +127,7 @@ def gpus(*devices: object, **more: object) -> Snapshot:
 
 
 def whole_node(used: Device, *others: Device) -> Snapshot:
-    """Return a job that holds the node's third GPU, and what its programs use of all."""
+    """Return a job with the node's third GPU, and what its programs use of all."""
     return changed(survey=survey(nvidia(used, others=others), visible={"SLURM_JOB_GPUS": "2"}))
 
 
@@ -152,15 +151,15 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("gpus-allocated", changed(survey=survey(nvidia())), CRITICAL, True, "none can be used"),
     ("gpus-allocated", changed(survey=survey(HUNG)), CRITICAL, True, "did not answer within 15 s"),
     ("gpus-allocated", changed(allocation=allocation(gpus_held=2)), WARNING, False,
-     "2 GPUs on this node, and a program started here sees 1"),
+     "2 GPUs on this node, but a program started here sees only 1"),
     ("gpus-allocated", changed(survey=survey(nvidia(gpu(), gpu(1)))), WARNING, False,
      "other users"),
     ("gpus-allocated", whole_node(gpu(0), gpu(1), gpu(2)), WARNING, False,
-     "gave this job GPU 2 of the node, and a program started here uses GPU 0"),
+     "gave this job GPU 2 of the node, but a program started here uses GPU 0"),
     ("framework-sees-gpus", seeing(gpus=0, why="CUDA unknown error"), CRITICAL, True,
-     "torch sees 0 GPUs, and the driver shows 1: CUDA unknown error"),
+     "torch sees 0 GPUs, but the driver shows 1: CUDA unknown error"),
     ("framework-sees-gpus", gpus(gpu(), gpu(1)), WARNING, False,
-     "torch sees 1 GPUs, and the driver shows 2"),
+     "torch sees 1 GPU, but the driver shows 2"),
     ("framework-sees-gpus", seeing(broken="ImportError: libcudnn.so.9: no such file"), CRITICAL,
      True, "torch cannot be imported: ImportError: libcudnn.so.9"),
     ("framework-sees-gpus",
@@ -178,7 +177,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "torch 2.4.1 is a build for CPUs only"),
     ("driver-too-old",
      changed(survey=survey(nvidia(gpu(), versions={"driver by NVML": "450.80.02"}))),
-     CRITICAL, True, "CUDA 12.4 needs 525.60.13, and it is 450.80.02"),
+     CRITICAL, True, "CUDA 12.4 needs 525.60.13, but it is 450.80.02"),
     ("driver-too-old", OLD_SITE, CRITICAL, False,
      "The driver on ARC4's compute nodes is too old for pytorch: CUDA 13.0 needs 580"),
     ("packages", changed(python=twice()), WARNING, False, "PyTorch is installed 2 times"),
@@ -209,8 +208,8 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "this Apptainer container cannot use them"),
     ("affinity", changed(survey=survey(cores=(0,))), WARNING, False, "1 of the 12 cores"),
     ("affinity", changed(survey=survey(cores=tuple(range(48)))), REMARK, False,
-     "given 12 cores, and its programs may run on 48"),
-    ("binding-numa", gpus(*FAR), WARNING, False, "GPU 0 lies on NUMA node 1"),
+     "given 12 cores, but its programs may run on 48"),
+    ("binding-numa", gpus(*FAR), WARNING, False, "GPU 0 is on NUMA node 1"),
     ("threads", with_environment(OMP_NUM_THREADS="48"), WARNING, False, "48 threads on 12 cores"),
     ("threads", with_environment(OMP_NUM_THREADS="16"), WARNING, False, "16 threads on 12 cores"),
     ("threads", with_cores(8, OMP_NUM_THREADS="1"), REMARK, False, "the program has 8 cores"),
@@ -218,11 +217,11 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("threads", with_environment(OMP_NUM_THREADS="1"), REMARK, False, "will use one of them"),
     ("threads",
      changed(environment={}, survey=survey(cores=tuple(range(48)))), WARNING, False,
-     "programs see 48 cores, of which the job was given 12"),
+     "programs see 48 cores, although the job was given only 12"),
     ("threads",
      changed(environment={}, survey=survey(cores=tuple(range(48))),
              allocation=allocation(cores_asked=48), local_size=4), WARNING, False,
-     "programs see 48 cores, of which each of the 4 tasks here has 12"),
+     "programs see 48 cores, although each of the 4 tasks has only 12"),
     ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9"), WARNING, False,
      "GOMP_CPU_AFFINITY is set"),
     ("openmp-hints", with_environment(GOMP_CPU_AFFINITY="0-9", KMP_AFFINITY="compact"), WARNING,
@@ -232,17 +231,17 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("share", changed(cluster=NARVAL, allocation=allocation(memory_limit_bytes=249 * GIB)), WARNING,
      False, "249 of 124 GiB"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=2)), REMARK, False,
-     "less cores for each GPU than it may: 2 of 12"),
+     "fewer cores for each GPU than its share: 2 of 12"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=5)), REMARK, False, "5 of"),
     ("share", changed(cluster=NARVAL, allocation=allocation(cores_asked=13)), WARNING, False, "13"),
     ("active-environment", with_environment(CONDA_PREFIX="/opt/conda/envs/pt"), WARNING, False,
-     "CONDA_PREFIX says that pt is active, and `python` is another one"),
+     "CONDA_PREFIX says that pt is active, but `python` is /home/ada/env/bin/python"),
     ("active-environment", with_environment(VIRTUAL_ENV="/home/ada/other"), WARNING, False,
      "VIRTUAL_ENV says that other is active"),
     ("active-environment",
      changed(python=NO_FRAMEWORK,
              folders={"home": folder("/home/ada", holds_conda_init=True)}),
-     WARNING, False, "which batch shells do not read"),
+     WARNING, False, "batch shells do not read your `.bashrc`"),
     ("limits", limited(open_files=1024), REMARK, False, "1024 files open"),
     ("limits", limited(open_files=256, open_files_most=256), WARNING, False, "256 files open"),
     ("limits", limited(address_space_bytes=4 * GIB), WARNING, False, "address space is limited to"),
@@ -253,7 +252,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
     ("disk-space", current(free_bytes=16 * MIB - 1), CRITICAL, True, "The current folder is full"),
     ("disk-space", current(free_bytes=16 * MIB), WARNING, False, "is nearly full"),
     ("disk-space", current(free_bytes=GIB - 1), WARNING, False, "is nearly full"),
-    ("disk-space", current(free_files=99), CRITICAL, True, "no more than 99 new files fit"),
+    ("disk-space", current(free_files=99), CRITICAL, True, "only 99 new files fit"),
     ("disk-space", with_folder("temporary", folder("/tmp", is_writable=False)), CRITICAL, False,
      "/tmp cannot be written to"),
     ("quota", changed(quotas=(quota(45, 50),)), WARNING, False, "90 % of its space"),
@@ -262,7 +261,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      "The home folder is on nfs4, and 6 caches in it"),
     ("scratch-unused",
      changed(folders={"scratch": folder("/local/1"), "temporary": folder("/tmp", "tmpfs")}),
-     REMARK, False, "500 GiB of its own disk in /local/1, and /tmp lies on tmpfs"),
+     REMARK, False, "500 GiB of its own disk in /local/1, but /tmp is on tmpfs"),
     ("small-files", data(4096), WARNING, False, "5,000 files or more, of 4.00 KiB, on lustre"),
     ("small-files", data(MIB - 1, count=1000), WARNING, False, "1,000 files"),
     ("internet", changed(cluster=NARVAL), REMARK, False, "have no internet"),
@@ -271,7 +270,7 @@ FOUND: list[tuple[str, Snapshot, Severity, bool, str]] = [
      False, "have no internet"),
     ("internet",
      changed(proxy=Proxy(variable="https_proxy", place="proxy:3128", why="Connection refused")),
-     WARNING, False, "https_proxy names proxy:3128, and it does not answer: Connection refused"),
+     WARNING, False, "https_proxy names proxy:3128, which does not answer: Connection refused"),
     ("clock", changed(clock=ClockState(is_synchronised=False, error_s=16.0)), REMARK, False,
      "this node's clock is not synchronised"),
     ("retired-cluster", changed(cluster=PUHTI), WARNING, False,
@@ -288,14 +287,14 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("gpus-allocated", changed(allocation=allocation(gpus_held=4), local_size=4), "fine",
      "1 GPU of 4"),
     ("gpus-allocated", whole_node(gpu(2), gpu(0), gpu(1)), "fine", "1 GPU of 1"),
-    ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU of 1"),  # alone, and counted anew
+    ("gpus-allocated", whole_node(gpu(0)), "fine", "1 GPU of 1"),  # numbered from 0
     ("framework-sees-gpus", SOUND, "fine", "pytorch: 1 each"),
     ("framework-sees-gpus", NO_PYTHON, "abstained", "did not answer"),
     ("framework-sees-gpus", changed(python=python(build(), pytorch=GONE)), "abstained", "2 s"),
     ("framework-sees-gpus", seeing(gpus=None), "abstained", "does not say how many"),
     ("framework-sees-gpus", changed(python=python(CPU_BUILD)), "not_applicable", "for GPUs"),
     ("framework-sees-gpus", changed(survey=survey(HUNG)), "abstained", "would hang"),
-    ("framework-sees-gpus", LAPTOP, "not_applicable", "no GPU is here"),
+    ("framework-sees-gpus", LAPTOP, "not_applicable", "no GPU here"),
     ("framework-sees-gpus", gpus(part(0), part(1)), "fine", ""),
     ("cpu-only-build", SOUND, "fine", "pytorch for CUDA"),
     ("cpu-only-build", LAPTOP, "not_applicable", "not a login node"),
@@ -362,13 +361,13 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("threads", SOUND, "fine", "OMP_NUM_THREADS=12, on 12 cores"),
     ("threads", with_environment(OMP_NUM_THREADS="15"), "fine", "=15, on 12 cores"),
     ("threads", with_cores(7, OMP_NUM_THREADS="1"), "fine", "=1, on 7 cores"),
-    ("threads", changed(environment={}), "fine", "12 cores alone"),
+    ("threads", changed(environment={}), "fine", "only the job's 12 cores"),
     ("threads", with_environment(OMP_NUM_THREADS="12,2"), "fine", "=12"),
     ("threads",
      changed(environment={}, allocation=allocation(cores_asked=48), local_size=4), "fine",
-     "12 cores alone"),
+     "only the job's 12 cores"),
     ("threads", changed(environment={}, allocation=allocation(cores_asked=None)), "abstained",
-     "it is not known"),
+     "is not known"),
     ("threads", LAPTOP, "not_applicable", "not a job"),
     ("openmp-hints", SOUND, "fine", "neither"),
     ("share", changed(cluster=NARVAL), "fine", "12 of 12 cores and 124 of 124 GiB"),
@@ -380,10 +379,10 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
      changed(cluster=ARC4, survey=survey(nvidia(gpu(name="Tesla V100-SXM2-32GB")))),
      "not_applicable", "come with the GPU"),
     ("active-environment", SOUND, "fine", "without an environment"),
-    ("active-environment", with_environment(VIRTUAL_ENV="/home/ada/env"), "fine", "is the active"),
+    ("active-environment", with_environment(VIRTUAL_ENV="/home/ada/env"), "fine", "belongs to"),
     ("active-environment",
      changed(with_environment(VIRTUAL_ENV="/home/ada/other"), is_python_named=True),
-     "not_applicable", "was named"),
+     "not_applicable", "you named"),
     ("active-environment", NO_PYTHON, "abstained", "did not answer"),
     ("limits", SOUND, "fine", "65536 open files"),
     ("limits", limited(open_files=1025), "fine", "1025 open files"),
@@ -423,7 +422,13 @@ SILENT: list[tuple[str, Snapshot, str, str]] = [
     ("retired-cluster", SOUND, "not_applicable", "not a cluster"),
 ]  # fmt: skip
 
-BY_ID = {check.ID: check for check in CHECKS}
+BY_ID = {check.id: check for check in CHECKS}
+
+
+def result_of(id_: str, snapshot: Snapshot) -> CheckResult:
+    (found,) = examine(snapshot, [BY_ID[id_]], 0.1).checks
+    assert found.id == id_
+    return found
 
 
 @pytest.mark.parametrize(
@@ -431,13 +436,12 @@ BY_ID = {check.ID: check for check in CHECKS}
     FOUND,
     ids=[f"{f[0]}-{f[4][:30]}" for f in FOUND],
 )
-def test_what_is_wrong_is_found(
+def test_problems_are_found(
     id_: str, snapshot: Snapshot, severity: Severity, dooms: bool, words: str
 ) -> None:
-    found = BY_ID[id_].check(snapshot)
-    assert isinstance(found, list), found
-    first = found[0]
-    assert isinstance(first, Symptom)
+    found = result_of(id_, snapshot)
+    assert (found.state, found.said) == ("found", "")
+    first = found.symptoms[0]
     assert (first.kind, first.severity, first.dooms) == (id_, severity, dooms)
     assert words in first.sentence
     assert first.evidence
@@ -449,23 +453,22 @@ def test_what_is_wrong_is_found(
     SILENT,
     ids=[f"{s[0]}-{s[2]}-{s[3][:20]}" for s in SILENT],
 )
-def test_what_is_not_wrong_is_not_found(
+def test_without_a_problem_the_check_gives_its_reason(
     id_: str, snapshot: Snapshot, state: str, words: str
 ) -> None:
-    said = BY_ID[id_].check(snapshot)
-    assert isinstance(said, Said), said
-    assert said.state == state
-    assert words in said.text
+    found = result_of(id_, snapshot)
+    assert (found.state, found.symptoms) == (state, ())
+    assert words in found.said
 
 
 def test_every_check_has_both_cases_and_says_whether_it_may_doom() -> None:
     assert {case[0] for case in FOUND} == BY_ID.keys()
     assert {case[0] for case in SILENT if case[2] == "fine"} == BY_ID.keys()
     doomed = {case[0] for case in FOUND if case[3]}
-    assert doomed == {check.ID for check in CHECKS if check.DECISIVE}
+    assert doomed == {check.id for check in CHECKS if check.decisive}
 
 
-def test_a_sound_job_and_a_laptop_have_nothing_wrong() -> None:
+def test_a_sound_job_and_a_laptop_have_no_problem() -> None:
     for snapshot in (SOUND, LAPTOP, changed(cluster=NARVAL, environment={"WANDB_MODE": "offline"})):
         examination = examine(snapshot, CHECKS, 0.1)
         assert [one for one in examination.checks if one.state in {"found", "abstained"}] == []
@@ -493,16 +496,16 @@ def test_amd_gpus_are_judged_by_their_names() -> None:
     answers = Answers(of="amd", devices=tuple(devices))
     rocm = build(kind="rocm", toolkit="6.2", version="2.5.1+rocm6.2")
 
-    def of(*architectures: str) -> object:
+    def state_with(*architectures: str) -> str:
         seen = report(kind="rocm", toolkit="6.2", architectures=architectures)
         snapshot = changed(survey=survey(answers), python=python(rocm, pytorch=seen))
-        return BY_ID["compute-capability"].check(snapshot)
+        return result_of("compute-capability", snapshot).state
 
-    assert isinstance(of("gfx90a:sramecc+:xnack-", "gfx1100"), Said)
-    assert isinstance(of("gfx1100"), list)
+    assert state_with("gfx90a:sramecc+:xnack-", "gfx1100") == "fine"
+    assert state_with("gfx1100") == "found"
 
 
 def test_every_check_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w-]+)` \|.*\| (yes|) ?\|$", page, re.MULTILINE))
-    assert rows == {check.ID: "yes" if check.DECISIVE else "" for check in CHECKS}
+    assert rows == {check.id: "yes" if check.decisive else "" for check in CHECKS}

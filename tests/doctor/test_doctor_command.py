@@ -69,7 +69,7 @@ def test_a_sound_job(teho: Teho, stub: Path, tmp_path: Path) -> None:
     assert result.returncode == 0
     page = teho("doctor", *words, env=env)
     assert page.returncode == 0
-    assert page.stdout.startswith("✓ Nothing is wrong, by 5 checks.\n")
+    assert page.stdout.startswith("✓ 5 checks passed.\n")
     assert all(len(line) <= 80 for line in page.stdout.splitlines())
     quiet = teho("doctor", "--in-job", *words, env=env)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
@@ -78,9 +78,9 @@ def test_a_sound_job(teho: Teho, stub: Path, tmp_path: Path) -> None:
 def test_the_whole_page_judges_everything_once(teho: Teho, stub: Path, tmp_path: Path) -> None:
     python = gpu_python(tmp_path / "env")
     result = teho("doctor", "--python", python, "--format", "json", env=on(stub, "h100x8_busy"))
-    assert list(checks_of(result)) == [check.ID for check in CHECKS]
+    assert list(checks_of(result)) == [check.id for check in CHECKS]
     page = teho("doctor", "--why", "--python", python, env=on(stub, "h100x8_busy"))
-    assert all(page.stdout.count(check.ID) >= 1 for check in CHECKS)
+    assert all(page.stdout.count(check.id) >= 1 for check in CHECKS)
     assert page.returncode == result.returncode
 
 
@@ -92,7 +92,7 @@ def test_a_driver_that_is_too_old_dooms_the_job(teho: Teho, stub: Path, tmp_path
     assert result.stdout == ""
     lines = result.stderr.splitlines()
     assert lines[0].startswith("teho: this job is doomed: The driver here is too old for pytorch: ")
-    assert "CUDA 12.4 needs 525.60.13, and it is 450.80.02" in lines[0]
+    assert "CUDA 12.4 needs 525.60.13, but it is 450.80.02" in lines[0]
     # A V100 has compute capability 7.0, and this PyTorch begins at 8.0; one line each.
     assert [line.rpartition("[")[2] for line in lines] == ["driver-too-old]", "compute-capability]"]
 
@@ -111,7 +111,7 @@ def test_a_job_whose_gpus_are_not_there(teho: Teho, stub: Path, tmp_path: Path) 
     env = on(stub, "no_driver")
     result = teho("doctor", "--in-job", "--python", python, env=env)
     assert result.returncode == 3
-    assert "The job holds 1 GPU on this node, and none can be used: " in result.stderr
+    assert "The job was allocated 1 GPU on this node, but none can be used: " in result.stderr
     # Outside of a job the same node is one without GPUs.
     outside = {**env, "SLURM_JOB_ID": "", "SLURM_JOB_GPUS": ""}
     assert teho("doctor", "--in-job", "--python", python, env=outside).returncode == 0
@@ -194,7 +194,7 @@ def test_a_python_that_is_not_there_is_a_mistake_and_ends_no_job(
     result = teho("doctor", *words, env=on(stub, "h100x8_busy"))
     assert result.returncode == 2
     assert result.stderr.startswith(f"teho: --python {python}: no such program")
-    # In a job that is no reason to end it.
+    # In a job, this does not end it.
     assert teho("doctor", "--in-job", *words, env=on(stub, "h100x8_busy")).returncode == 0
 
 
@@ -208,7 +208,7 @@ def test_the_python_of_a_container_is_not_this_nodes(
     assert (told.returncode, told.stderr) == (0, "")
 
 
-def test_nothing_secret_is_told(teho: Teho, stub: Path, tmp_path: Path) -> None:
+def test_secrets_are_not_shown(teho: Teho, stub: Path, tmp_path: Path) -> None:
     secret = "s3cr3t-value"
     env = on(
         stub, "h100x8_busy", MY_TOKEN=secret, https_proxy=f"http://ada:{secret}@127.0.0.1:9",

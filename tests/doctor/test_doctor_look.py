@@ -59,7 +59,7 @@ def processes_with(words: str) -> list[str]:
     return found
 
 
-def test_ctrl_c_leaves_nobody_asking(tmp_path: Path) -> None:
+def test_ctrl_c_ends_all_asking_processes(tmp_path: Path) -> None:
     told = tmp_path / "pid"
     program = (
         "import os, pathlib, signal, time\n"
@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_nobody_asking(tmp_path: Path) -> None:
 # Folders.
 
 
-def test_a_folder_tells_its_file_system(tmp_path: Path) -> None:
+def test_a_folder_has_its_file_system(tmp_path: Path) -> None:
     shared = look_at("/dev/shm")
     assert shared.is_memory
     assert shared.mounted_on == "/dev/shm"
@@ -199,7 +199,7 @@ def test_a_projects_quota_is_asked_on_lustre(
 # What the kernel tells.
 
 
-def test_what_the_kernel_tells(tmp_path: Path) -> None:
+def test_facts_from_the_kernel(tmp_path: Path) -> None:
     mine = frozenset(os.sched_getaffinity(0))
     numa = cores_of_numa(Path("/"))
     assert not numa or mine <= frozenset().union(*numa.values())
@@ -216,7 +216,7 @@ def test_what_the_kernel_tells(tmp_path: Path) -> None:
     assert gpu_files(tmp_path) == ("/dev/nvidia0", "/dev/nvidia1", "/dev/kfd")
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core alone: no fewer to be had")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has only one core")
 def test_in_a_container_the_cores_of_its_quota_count(tmp_path: Path) -> None:
     plant(
         tmp_path,
@@ -242,7 +242,7 @@ def test_a_proxy_is_tried_and_its_password_kept() -> None:
     assert closed.why == "Connection refused"
     strange = collect_snapshot(here(https_proxy="http://:99999999")).proxy
     assert isinstance(strange, Proxy)
-    assert strange.why == "it names no host"
+    assert strange.why == "it has no host name"
 
 
 # Pythons.
@@ -331,7 +331,7 @@ def seen_by_torch(python: Path) -> FrameworkReport:
     return torch
 
 
-def test_why_a_framework_sees_nothing(tmp_path: Path) -> None:
+def test_why_a_framework_sees_no_gpu(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0, warning="The NVIDIA driver on your system is too old")
     report = seen_by_torch(python)
@@ -348,7 +348,7 @@ def test_the_library_of_pytorch_is_asked_without_the_rest(tmp_path: Path) -> Non
     assert torch.architectures == ("sm_80", "sm_90")
 
 
-def test_all_of_pytorch_tells_why_its_library_sees_nothing(tmp_path: Path) -> None:
+def test_all_of_pytorch_reports_why_its_library_sees_no_gpu(tmp_path: Path) -> None:
     python = small_python(tmp_path / "env", "torch-2.5.1+cu124")
     fake_torch(tmp_path / "env", gpus=0, warning="the driver is too old")
     fake_core(tmp_path / "env", gpus=0)
@@ -383,7 +383,7 @@ def test_real_frameworks_say_what_they_are(torch_python: Path) -> None:
     assert report.kind == ("cpu" if witness[1] == "None" else "cuda") == torch.kind
 
 
-def test_the_library_of_a_real_pytorch_answers_alone(torch_python: Path) -> None:
+def test_the_library_of_a_real_pytorch_answers_without_its_modules(torch_python: Path) -> None:
     program = Path(teho.doctor.python.__file__).with_name("programs")
     seen = (
         "import sys; from sees import core_of_pytorch; "

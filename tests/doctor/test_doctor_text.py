@@ -66,25 +66,27 @@ def test_the_page_with_everything_on_it() -> None:
 
 def test_the_page_of_a_laptop() -> None:
     check_golden(GOLDEN / "laptop.txt", page(examined(LAPTOP)))
-    assert page(examined(LAPTOP), detail="short") == "✓ Nothing is wrong, by 7 checks.\n"
+    assert page(examined(LAPTOP), detail="short") == "✓ 7 checks passed.\n"
 
 
-def test_the_first_line_says_how_it_stands() -> None:
+def test_the_first_line_is_the_verdict() -> None:
     def first(snapshot: Snapshot, *ids: str, test: SelfTest | None = None) -> str:
         return page(examined(snapshot, *ids, test=test), width=200).splitlines()[0]
 
-    assert first(SOUND, "threads") == "✓ Nothing is wrong, by 1 check."
+    assert first(SOUND, "threads") == "✓ 1 check passed."
     assert first(with_environment(OMP_NUM_THREADS="1"), "threads") == (
-        "i Nothing is wrong, 1 remark."
+        "i No problem was found, only 1 remark."
     )
-    assert first(with_environment(OMP_NUM_THREADS="99"), "threads") == "! 1 thing to mend."
+    assert first(with_environment(OMP_NUM_THREADS="99"), "threads") == "! 1 problem found."
     assert first(changed(python=GONE), "cpu-only-build", "threads") == (
-        "? Nothing wrong was seen; 1 check could not judge."
+        "? No problem was found; 1 check could not judge."
     )
     failed = SelfTest(state="failed", why="torch: its result is off by 0.3")
     assert first(SOUND, "threads", test=failed) == "✗ The self-test failed."
     doomed = changed(survey=survey(nvidia()))
-    assert first(doomed).startswith("✗ A job started like this is doomed: The job holds 1 GPU")
+    assert first(doomed).startswith(
+        "✗ A job started like this is doomed: The job was allocated 1 GPU"
+    )
 
 
 def test_lines_for_a_job_leave_remarks_out() -> None:

@@ -71,14 +71,14 @@ def test_what_came_of_it_otherwise(why: str, state: str) -> None:
     )
 
 
-def test_it_is_not_begun_where_it_would_hang() -> None:
+def test_it_does_not_start_if_it_would_hang() -> None:
     hung = changed(survey=survey(nvidia(state="failed", why="it did not answer")))
     assert self_test(hung, {}).why == "it did not answer"
     assert self_test(changed(python=GONE), {}).state == "not_run"
     alone = changed(python=python(build("tensorflow"), tensorflow=report()))
     numpy = Package(name="numpy", version="2.1.0", origin="pip")
     alone = changed(python=msgspec.structs.replace(alone.python, packages=(numpy,)))
-    assert self_test(alone, {}).why == "there is no self-test of TensorFlow"
+    assert self_test(alone, {}).why == "TensorFlow has no self-test"
     assert MATMUL.checks  # every library is held against another one first
     assert SOUND.gpus
 
@@ -96,7 +96,7 @@ def test_the_real_thing(teho: Teho, torch_python: Path) -> None:
     assert result.returncode == 0
 
 
-def test_a_python_without_numpy_is_told(teho: Teho, tmp_path: Path) -> None:
+def test_a_python_without_numpy_is_named(teho: Teho, tmp_path: Path) -> None:
     python = small_python(tmp_path / "env")
     result = teho("doctor", "--self-test", "--only", "clock", "--python", python)
     assert result.returncode == 2

@@ -23,7 +23,7 @@ def gpus(count: int) -> tuple[Device, ...]:
 
 
 def place(name: str, cores: int = 8) -> Placement:
-    """Return a placement of this name; a GPU comes with so many cores."""
+    """Return a placement of this name; a GPU comes with this number of cores."""
     kind, _, count = name.partition(":")
     if kind == "gpu":
         return Placement(name, tuple(range(cores)), gpus(int(count)))

@@ -16,14 +16,14 @@ RUN_S = 10.0
 
 
 class Simulated:
-    """What `tune` takes for running the program, and the clock that it looks at.
+    """Runs a simulated program for `tune`, with a simulated clock.
 
     Args:
         speed: steps a second by the settings.
         noise: relative standard deviation from run to run.
         settings: the loader's in the program as it is.
         torch: what the probe notes of PyTorch.
-        failing: tells why a run with these settings fails; empty where it does not.
+        failing: returns why a run with these settings fails; empty: it does not.
         batches_per_step: how many batches the loader gave for each step; 0: not looked at.
     """
 

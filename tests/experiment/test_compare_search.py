@@ -80,7 +80,7 @@ def test_a_clear_winner_is_known_after_three_rounds(kind: type[Simulated]) -> No
     found = compared(program)
     assert found.outcome == "worth_it"
     assert len(program.done) == 9
-    # Back and forth, so that a machine that slows down favours nobody.
+    # Back and forth, so that a machine that slows down affects all equally.
     assert program.done == [
         "cpu:1", "cpu:8", "gpu:1", "gpu:1", "cpu:8", "cpu:1", "cpu:1", "cpu:8", "gpu:1",
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_what_is_not_clear_gets_ten_rounds_and_no_more() -> None:
     found = compared(program)
     assert len(program.done) == 20
     if found.outcome == "not_enough_evidence":
-        (note,) = [note for note in found.points[0].notes if "did not tell" in note]
+        (note,) = [note for note in found.points[0].notes if "were not enough" in note]
         assert note.startswith("10 rounds")
 
 
@@ -102,7 +102,7 @@ def test_or_seven_where_the_time_is_for_no_more() -> None:
     assert len(program.done) == 14
 
 
-def test_noise_alone_is_no_gain() -> None:
+def test_noise_is_rarely_a_gain() -> None:
     outcomes = [
         compared(Simulated({"cpu:1": 9.0, "cpu:8": 9.0, "gpu:1": 9.0}, noise=0.1, seed=n)).outcome
         for n in range(200)
@@ -115,7 +115,7 @@ def test_time_for_two_rounds_is_not_enough_and_how_much_more_is_said() -> None:
     found = compared(program, for_s=170)
     assert len(program.done) == 4
     assert found.outcome == "not_enough_evidence"
-    assert "2 runs of each, where 3 are needed" in found.verdict
+    assert "only 2 runs of each, but 3 are needed" in found.verdict
     assert found.points[0].notes[-1] == "`--for 4min` gives 3 rounds."
     again = Simulated({"cpu:1": 30.0, "gpu:1": 20.0}, extra_s=5)
     assert compared(again, for_s=240).outcome == "worth_it"
@@ -141,7 +141,7 @@ def test_a_variant_that_fails_is_not_tried_again() -> None:
     found = compared(program)
     assert program.done.count("gpu:1") == 1
     assert found.outcome == "worth_it"
-    assert found.verdict.startswith("2 cores are worth it")
+    assert found.verdict.startswith("Use 2 cores")
 
 
 def test_it_ends_where_only_one_is_left() -> None:
@@ -176,7 +176,7 @@ def test_an_interrupt_after_enough_rounds_is_a_verdict() -> None:
     assert compared(program).points[0].contest.speed.pairs == 3
 
 
-def test_other_results_are_told() -> None:
+def test_other_results_are_shown() -> None:
     program = Simulated({"cpu:1": 10.0, "gpu:1": 1.0})
 
     def run(placement: Placement, limit_s: float) -> Recorded:
@@ -213,7 +213,7 @@ class TestSweep:
         found = compare(wish, "1f", run_at, lambda _: None, clock)
         return found, [name for program in programs.values() for name in program.done]
 
-    def test_the_crossing_lies_where_both_take_as_long(self) -> None:
+    def test_the_crossing_is_at_the_size_with_equal_times(self) -> None:
         found, done = self.swept((1e3, 4e3, 16e3, 64e3))
         # rows / 1000 = 10 + rows / 20,000, at 10,526.
         assert found.break_even.at == pytest.approx(10_526, rel=0.1)
@@ -263,7 +263,7 @@ class TestSweep:
         # rows / 2000 = 10 + rows / 20,000, at 22,222.
         assert found.break_even.at == pytest.approx(22_222, rel=0.1)
         assert "1 GPU is faster than 2 cores; at rows = 64,000, 2.4" in found.verdict
-        assert found.verdict.endswith("; not to be compared at rows = 256,000")
+        assert found.verdict.endswith("; could not be compared at rows = 256,000")
         assert found.outcome == "worth_it"
 
     def test_where_others_win_at_other_numbers_no_pair_is_said_to_be_faster_throughout(
@@ -286,7 +286,7 @@ class TestSweep:
         assert "(between 1,000 and 10,000), GPUs are faster than cores; at rows = 100,000: " in (
             found.verdict
         )
-        assert "8 GPUs are worth it: 10.00 times as fast as 64 cores" in found.verdict
+        assert "Use 8 GPUs: they are 10.00 times as fast as 64 cores" in found.verdict
 
     def test_each_value_has_its_share_of_the_time(self) -> None:
         found, _ = self.swept((1e3, 4e3, 16e3, 64e3), for_s=200)
@@ -315,7 +315,7 @@ def point_at(value: float, low: float, high: float) -> Point:
     ],
     ids=["in the dark", "never faster", "falling", "the last one", "noise", "always", "nothing"],
 )
-def test_a_crossing_lies_between_two_that_are_clear(
+def test_a_crossing_is_between_two_clear_points(
     speeds: list[tuple[float, float]], between: tuple[float, float] | None
 ) -> None:
     found = crossing([point_at(n, *speed) for n, speed in enumerate(speeds, start=1)], "rows")

@@ -32,15 +32,15 @@ def went(names: str, every_s: float = 10.0, took_s: float = 9.0) -> list[tuple[s
 
 @pytest.mark.parametrize("names", ["cggccg", "cgcgcg", "coggoccog", "cggccgc"])
 def test_in_each_round_both_are_run(names: str) -> None:
-    assert _turns(CONTEST, went(names)) == "They were recorded before, and took turns."
+    assert _turns(CONTEST, went(names)) == "These recorded runs took turns."
 
 
 @pytest.mark.parametrize("names", ["cccggg", "cgggcc", "ccoggocg"])
 def test_otherwise_they_did_not_take_turns(names: str) -> None:
-    assert "did not take turns: what changed meanwhile is in" in _turns(CONTEST, went(names))
+    assert "did not take turns, so changes of the machine" in _turns(CONTEST, went(names))
 
 
-def test_runs_at_the_same_time_are_no_turns_though_they_began_in_turns() -> None:
+def test_overlapping_runs_do_not_count_as_turns() -> None:
     assert "at the same time" in _turns(CONTEST, went("cgcgcg", took_s=11.0))
 
 
@@ -56,6 +56,6 @@ def on(gpu: str, cpu: str) -> Run:
 def test_runs_of_a_variant_on_unlike_machines_are_named() -> None:
     assert _unlike([on("V100", "x"), on("V100", "y"), on("", "x"), on("", "x")]) == []
     assert _unlike([on("V100", "x"), on("P100", "x"), on("", "x"), on("", "y")]) == [
-        "Runs of gpu:1 were on unlike machines, and are counted as one: V100 and P100.",
-        "Runs of cpu:1 were on unlike machines, and are counted as one: x and y.",
+        "Runs of gpu:1 used different models, but count as one variant: V100 and P100.",
+        "Runs of cpu:1 used different models, but count as one variant: x and y.",
     ]

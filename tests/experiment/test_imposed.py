@@ -113,7 +113,7 @@ def test_samples_are_kept_and_given_out_again(torch_python: Path, script: Path) 
     assert {"library": "tune", "facts": {"samples_differ": True}} in lines
 
 
-def test_nothing_is_changed_without_being_asked(torch_python: Path, script: Path) -> None:
+def test_without_settings_the_program_is_unchanged(torch_python: Path, script: Path) -> None:
     seen, _ = found(torch_python, script, {})
     plain = subprocess.run(
         [torch_python, str(script)], capture_output=True, text=True, timeout=120, check=True

@@ -49,17 +49,17 @@ def test_the_same_within_rounding_and_lines_about_places(first: str, other: str)
         ("1 2\n", "1 2 3\n", 1),
     ],
 )
-def test_other_results_are_told_with_their_line(first: str, other: str, line: int) -> None:
+def test_other_results_are_shown_with_their_line(first: str, other: str, line: int) -> None:
     (sentence,) = told(first, other)
     assert sentence.startswith("It prints other results on gpu:1 than on cpu:1: ")
     assert f"line {line} is `{other.splitlines()[line - 1]}`" in sentence
 
 
-def test_more_lines_are_told() -> None:
+def test_more_lines_are_shown() -> None:
     assert told("a\n", "a\nb\n") == ["It prints 1 line on cpu:1, and 2 on gpu:1."]
 
 
-def test_what_differs_from_run_to_run_tells_nothing() -> None:
+def test_lines_that_differ_between_runs_are_not_compared() -> None:
     printed = {"cpu:1": whole("took 3 s\nsum 1\n", "took 4 s\nsum 1\n")}
     assert (
         other_results({**printed, "gpu:1": whole("took 1 s\nsum 1\n", "took 1 s\nsum 1\n")}) == []

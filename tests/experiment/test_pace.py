@@ -60,7 +60,7 @@ def test_few_steps_are_not_enough_however_long_they_take() -> None:
 
 
 @pytest.mark.parametrize("times_s", [[], [5.0], [5.0, 5.0]])
-def test_without_two_steps_there_is_no_pace(times_s: list[float]) -> None:
+def test_fewer_than_two_steps_have_no_pace(times_s: list[float]) -> None:
     assert pace_of(times_s, [], 5.0) is None
 
 

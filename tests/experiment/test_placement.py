@@ -65,7 +65,7 @@ def test_cores_of_unlike_numbers_of_threads() -> None:
     assert placed("cpu:all", machine)[0].cores == (0, 1, 2, 3, 4, 5)
 
 
-def test_all_is_written_as_the_number_that_it_is_and_nothing_comes_twice() -> None:
+def test_all_becomes_its_number_and_each_placement_comes_once() -> None:
     machine = Machine(((0,), (1,)), (nvidia(0),))
     found, notes = read_placements("cpu:2, cpu:all,gpu:1,gpu:all,", machine, "--on")
     assert [place.name for place in found] == ["cpu:2", "gpu:1"]
@@ -101,10 +101,10 @@ def test_gpus_that_are_not_there_are_left_out_and_said() -> None:
         ("cpu:1;gpu:1", "--on cpu:1;gpu:1; expected"),
         ("", "--on ''; expected"),
         (",", "--on ','; expected"),
-        ("cpu:3", "--on cpu:3: this job has 2 cores; expected as many or fewer"),
+        ("cpu:3", "--on cpu:3: this job has 2 cores; expected no more than that"),
     ],
 )
-def test_what_is_no_placement_is_refused(text: str, said: str) -> None:
+def test_other_texts_are_refused(text: str, said: str) -> None:
     with pytest.raises(InputError) as error:
         read_placements(text, Machine(((0,), (1,)), ()), "--on")
     assert said in str(error.value)
@@ -137,7 +137,7 @@ def test_the_users_threads_hold_where_there_are_gpus() -> None:
     assert "OMP_NUM_THREADS" not in place.environment({})
 
 
-def test_cuda_is_told_names() -> None:
+def test_cuda_gets_names() -> None:
     gpus = (nvidia(4), nvidia(6))
     own = {"CUDA_VISIBLE_DEVICES": "4,6"}
     for place in placed("gpu:1,gpu:2", Machine(((0,),), gpus)):
@@ -146,7 +146,7 @@ def test_cuda_is_told_names() -> None:
         assert visible_cuda(found, every) == (place.gpus, ())
 
 
-def test_cuda_is_told_mig_instances() -> None:
+def test_cuda_gets_mig_instances() -> None:
     parent = Device(id="GPU-1", index=0, name="A100", vendor="nvidia")
     parts = tuple(
         Device(id=f"MIG-{number}", index=0, name="A100 1g.5gb", vendor="nvidia", parent_id="GPU-1")
@@ -159,7 +159,7 @@ def test_cuda_is_told_mig_instances() -> None:
 
 
 @pytest.mark.parametrize("ids", [["", ""], ["0000:03:00.0", "0000:83:00.0"]])
-def test_rocm_is_told_names_or_numbers_and_no_other_variable_is_in_the_way(ids: list[str]) -> None:
+def test_rocm_gets_names_or_numbers_and_only_one_variable(ids: list[str]) -> None:
     every = [amd(0), amd(1), amd(2, ids[0]), amd(3, ids[1])]
     own = {
         "ROCR_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "1",
@@ -168,7 +168,7 @@ def test_rocm_is_told_names_or_numbers_and_no_other_variable_is_in_the_way(ids: 
         assert visible_rocm(place.environment(own), every) == (place.gpus, ())
 
 
-def test_a_program_runs_on_its_cores_and_nobody_else_is_moved(tmp_path: Path) -> None:
+def test_a_program_runs_on_its_cores_and_this_process_keeps_its_own(tmp_path: Path) -> None:
     mine = os.sched_getaffinity(0)
     (place,) = placed("cpu:1", this_machine({}))
     code = (
@@ -187,7 +187,9 @@ def test_a_program_runs_on_its_cores_and_nobody_else_is_moved(tmp_path: Path) ->
     assert os.sched_getaffinity(0) == mine
 
 
-def test_a_program_that_does_not_start_is_an_error_and_nobody_is_moved(tmp_path: Path) -> None:
+def test_a_program_that_does_not_start_is_an_error_and_this_process_keeps_its_cores(
+    tmp_path: Path,
+) -> None:
     mine = os.sched_getaffinity(0)
     with pytest.raises(InputError, match="no-such-program: No such file"):
         Started(["no-such-program"], {}, errors=tmp_path / "stderr", cores=[min(mine)])

@@ -79,7 +79,7 @@ def test_units_that_do_not_compare_are_not_compared(tmp_path: Path) -> None:
     terms, unit, notes = terms_of(PLACES, oak, None)
     assert (terms.hourly, terms.same_cost_cores, unit) == ({}, {}, "")
     (note,) = notes
-    assert note.startswith("Oak bills cores and GPUs in units that do not compare (BU and GPU BU)")
+    assert note.startswith("Oak bills cores and GPUs in different units (BU and GPU BU)")
     assert "`--gpu-cost CORES`" in note
     terms, _, notes = terms_of(PLACES, oak, 20)
     assert (terms.same_cost_cores, notes) == ({1: 20, 2: 40}, [])
@@ -100,5 +100,5 @@ def test_a_site_that_does_not_tell(tmp_path: Path) -> None:
     silent = changed(tmp_path, 'billing = "cpu"', 'unknown = ["billing"]')
     assert silent.hourly("cpu", 1) is None
     terms, _, notes = terms_of([place("cpu:1")], silent, None)
-    assert notes == ["Oak does not say what such jobs cost."]
+    assert notes == ["The costs of such jobs on Oak are not known."]
     assert terms.hourly == {}

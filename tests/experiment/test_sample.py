@@ -1,4 +1,4 @@
-"""What a recording says of a run: energy, GPUs that nobody used, frameworks that cannot."""
+"""What a recording says of a run: energy, unused GPUs, frameworks that cannot use them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def with_steps(*, epoch: int = 0) -> Sample:
     return _with_steps(whole(100.0), sight, ranks)
 
 
-def test_start_up_compiling_and_copying_stand_apart_from_the_pace() -> None:
+def test_start_up_compiling_and_copying_are_not_part_of_the_pace() -> None:
     found = with_steps()
     assert (found.unit, found.steps) == ("step", 600)
     assert found.start_up_s == pytest.approx(20)
@@ -119,9 +119,12 @@ def test_epochs_and_samples_of_all_ranks_are_counted() -> None:
 
 @pytest.mark.parametrize(
     ("steps", "said"),
-    [(0, "showed a step within 30.0 s: "), (4, "showed a steady pace within 30.0 s; ")],
+    [
+        (0, "showed no step and did not end within 30.0 s: "),
+        (4, "neither its end nor a steady pace within 30.0 s: "),
+    ],
 )
-def test_who_never_steps_is_told_how_to_show_them(steps: int, said: str) -> None:
+def test_a_program_without_steps_gets_advice(steps: int, said: str) -> None:
     run, _ = scenario(NodePart())
     end = End(at=run.started_at, elapsed_s=30.0, exit_code=143, on_purpose="out of time")
     sample = replace(whole(30.0), is_whole=False, steps=steps)
@@ -141,5 +144,5 @@ def test_a_program_that_leaves_the_cores_that_it_was_given_is_out(
     end = End(at=run.started_at, elapsed_s=30.0, exit_code=0)
     run = replace(run, end=end, nodes=(replace(node, cores=tuple(range(given))),))
     why = _why(run, whole(30.0), [replace(process(), cores=tuple(range(had)))])
-    assert why.startswith("it was given 1 of the cores and ran on 16: `srun`") == is_out
+    assert why.startswith("it was given 1 of the cores but ran on 16: ") == is_out
     assert bool(why) == is_out

@@ -108,19 +108,19 @@ def test_no_parameter_is_below_zero() -> None:
 
 
 @pytest.mark.parametrize(("law", "fewest"), [("amdahl", 3), ("usl", 4)])
-def test_fewer_sizes_than_parameters_and_one_are_no_fit(law, fewest: int) -> None:
+def test_fewer_sizes_than_parameters_and_one_are_not_fitted(law, fewest: int) -> None:
     sizes = DOUBLINGS[:fewest]
     assert fit(law, spread_of(throughputs(sizes=sizes)), 1)
     assert fit(law, spread_of(throughputs(sizes=sizes[:-1])), 1) is None
     assert fit(law, spread_of(throughputs(sizes=sizes, repeats=1)), 1) is None
 
 
-def test_a_peak_is_told_where_it_was_passed() -> None:
+def test_a_peak_is_shown_if_it_was_passed() -> None:
     found = fit("usl", spread_of(throughputs(0.02, 0.02)), 1)
     assert holds(found.peak_n, math.sqrt(0.98 / 0.02))
 
 
-def test_no_peak_is_told_beyond_twice_the_largest_size() -> None:
+def test_no_peak_is_shown_beyond_twice_the_largest_size() -> None:
     far = throughputs(0.02, 5e-4, noise=1e-4)  # at 44 workers
     found = fit("usl", spread_of(far), 1)
     assert found.coherency.low > 0
@@ -142,10 +142,10 @@ def test_the_curve_passes_through_the_runs_within_its_band() -> None:
 # ---- verdicts ----
 
 
-def test_a_linear_program_pays_as_far_as_it_was_tried() -> None:
+def test_a_linear_program_should_use_all_tried_sizes() -> None:
     scaled = scaled_of(runs_of(throughputs()))
     assert (scaled.outcome, scaled.pays_to) == ("pays_to", 16)
-    assert scaled.verdict.startswith("It pays up to 16 GPUs: ")
+    assert scaled.verdict.startswith("Use up to 16 GPUs: ")
     assert scaled.verdict.endswith("; more were not tried")
     last = scaled.sizes[-1]
     assert holds(last.speed_up, 16)
@@ -155,15 +155,15 @@ def test_a_linear_program_pays_as_far_as_it_was_tried() -> None:
     assert scaled.command == ("train", "--token=•••")
 
 
-def test_a_serial_program_does_not_pay() -> None:
+def test_a_serial_program_should_use_one_worker() -> None:
     scaled = scaled_of(runs_of(throughputs(1.0)))
     assert (scaled.outcome, scaled.pays_to) == ("no_gain", None)
-    assert re.match(r"More GPUs do not pay: 2 are (0\.9|1\.0)\d times as fast as 1", scaled.verdict)
+    assert re.match(r"1 GPU is enough: 2 are (0\.9|1\.0)\d times as fast as 1", scaled.verdict)
     assert [step.from_n for step in scaled.steps] == [1, 1, 1, 1]
     assert holds(scaled.fits[-1].contention, 1.0)
 
 
-def test_a_retrograde_program_pays_only_before_its_peak() -> None:
+def test_a_retrograde_program_should_use_only_sizes_before_its_peak() -> None:
     scaled = scaled_of(runs_of(throughputs(0.02, 0.02)))
     assert (scaled.outcome, scaled.pays_to) == ("pays_to", 4)
     assert [(step.from_n, step.to_n, step.pays) for step in scaled.steps] == [
@@ -183,7 +183,7 @@ def test_noise_is_never_called_a_gain() -> None:
     assert outcomes.count("not_enough_evidence") > 0
 
 
-def test_what_just_pays_is_open_more_often_than_not() -> None:
+def test_a_speed_up_just_at_the_limit_is_mostly_open() -> None:
     edge = [
         scaled_of(runs_of(throughputs(1 / 3, seed=seed, sizes=(1, 2)))).steps[0].pays
         for seed in SEEDS
@@ -194,10 +194,10 @@ def test_what_just_pays_is_open_more_often_than_not() -> None:
 def test_two_sizes_are_judged_and_not_fitted() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(1, 2))))
     assert (scaled.pays_to, scaled.fits) == (2, ())
-    assert scaled.notes == ("No law of scaling was fitted: that takes 3 sizes, here are 2.",)
+    assert scaled.notes == ("No law of scaling was fitted: it needs 3 sizes, but there are 2.",)
 
 
-def test_two_doublings_may_pay_where_one_cannot_be_told() -> None:
+def test_two_doublings_may_be_clear_if_one_is_open() -> None:
     runs = runs_of({1: [1.0, 1.01, 0.99], 2: [1.0, 1.6, 2.2], 4: [3.9, 4.0, 4.1]})
     scaled = scaled_of(runs)
     assert [(step.from_n, step.to_n, step.pays) for step in scaled.steps] == [
@@ -217,29 +217,29 @@ def test_a_size_that_failed_is_said_and_not_counted() -> None:
     assert (beside.pays_to, beside.steps[-1].from_n) == (16, 4)
 
 
-def test_a_run_that_failed_among_others_stands_in_the_verdict() -> None:
+def test_a_failed_run_is_in_the_verdict() -> None:
     runs = runs_of(throughputs(sizes=(1, 2)))
     runs[2].append(SizeRun(wall_s=1.0, exit_code=1, why="it ended with exit code 1"))
-    assert ", though 1 of 4 runs failed;" in scaled_of(runs).verdict
+    assert ", although 1 of 4 runs failed;" in scaled_of(runs).verdict
 
 
 @pytest.mark.parametrize("runs", [{}, {1: [], 2: []}, {2: [SizeRun(wall_s=0.1, why="x")]}])
-def test_nothing_that_could_be_measured_is_no_evidence(runs) -> None:
+def test_without_measured_runs_there_is_not_enough_evidence(runs) -> None:
     scaled = scaled_of(runs)
     assert (scaled.outcome, scaled.base_n) == ("not_enough_evidence", None)
-    assert scaled.verdict == "Nothing is known: no run could be measured"
+    assert scaled.verdict == "Not enough evidence: no run could be measured"
 
 
-def test_one_size_is_nothing_to_compare() -> None:
+def test_one_size_cannot_be_compared() -> None:
     scaled = scaled_of(runs_of(throughputs(sizes=(1,))))
     assert scaled.outcome == "not_enough_evidence"
-    assert scaled.verdict == "Nothing to compare: only 1 GPU could be measured"
+    assert scaled.verdict == "Not enough evidence: only 1 GPU could be measured"
 
 
-def test_runs_that_were_not_repeated_prove_nothing() -> None:
+def test_without_repeated_runs_there_is_not_enough_evidence() -> None:
     scaled = scaled_of(runs_of(throughputs(repeats=1)))
     assert scaled.outcome == "not_enough_evidence"
-    assert scaled.verdict.startswith("Nothing is proved, since no run was repeated: 2 are ")
+    assert scaled.verdict.startswith("Not enough evidence, because no run was repeated: 2 are ")
     assert scaled.sizes[1].speed_up.low is None
     assert scaled.fits == ()
     assert any(note.startswith("No run was repeated") for note in scaled.notes)

@@ -94,11 +94,11 @@ def test_a_starved_training_is_fed_and_it_is_proved(torch_python: Path, tmp_path
     # How much of the ideal gain that is, benchmarks/tune.py measures.
 
 
-def test_a_training_that_computes_has_nothing_to_gain(torch_python: Path, tmp_path: Path) -> None:
+def test_a_training_that_only_computes_has_no_gain(torch_python: Path, tmp_path: Path) -> None:
     done = tune("--window", "1s", "--", torch_python, written(tmp_path, BUSY), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("i N")
-    assert "loaders' settings were not tried" in done.stdout
+    assert "loader settings were not tried" in done.stdout
     assert "times as fast" not in done.stdout
     assert "run again and again" in done.stderr
 
@@ -112,7 +112,7 @@ def test_a_program_may_tell_its_steps_itself(tmp_path: Path) -> None:
     answer = found(done)
     assert answer["unit"] == "step"
     assert answer["outcome"] == "no_gain"
-    assert "No DataLoader" in answer["notes"][0]
+    assert "No PyTorch DataLoader" in answer["notes"][0]
     assert 20 < answer["trials"][0]["steps_per_s"] < 101
 
 
@@ -130,8 +130,8 @@ def test_a_program_that_ends_early_is_measured_as_far_as_it_came(tmp_path: Path)
          "it ended with exit code 3 after"),
         (["--for", "60s", "--", "sh", "-c", "echo a >&2; echo b >&2; exit 3"], "it wrote: a | b"),
         (["--for", "1s", "--window", "600ms", "--", "sleep", "100"],
-         "no Python let the probe in within 1"),
-        (["--", sys.executable, "-c", "pass"], "no step was seen before it ended"),
+         "no Python loaded the probe within 1"),
+        (["--", sys.executable, "-c", "pass"], "was seen before it ended"),
         (["--", sys.executable, "-c", "pass"], "call `teho.step()`"),
         (["--", "no-such-program"], "no-such-program: No such file or directory"),
         (["--allow", "batchsize", "--", "true"], "did you mean 'batch-size'"),
@@ -155,7 +155,7 @@ def test_a_program_of_too_few_steps_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_ends_it_ends_all_of_its_processes(tmp_path: Path, number: int) -> None:
+def test_an_early_end_ends_all_processes(tmp_path: Path, number: int) -> None:
     # One child in a session of its own; the program itself does not heed SIGTERM.
     script = written(
         tmp_path,

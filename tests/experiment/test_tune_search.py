@@ -70,18 +70,18 @@ def test_the_proof_takes_turns_with_the_program_as_it_is() -> None:
     tuned = tuned_by(program)
     best = tuned.settings
     assert program.tried[-6:] == [{}, best, best, {}, {}, best]
-    # What chose it is no part of what proves it.
+    # The runs of the search are not part of the proof.
     assert tuned.gain.pairs == 3
     (row,) = (trial for trial in tuned.trials if trial.settings == best)
     assert row.runs == 4
 
 
-def test_where_nothing_is_waited_for_no_loader_is_touched() -> None:
+def test_without_input_wait_no_loader_is_changed() -> None:
     program = Simulated(lambda _: 10.0, waited=0.01)
     tuned = tuned_by(program)
     assert program.tried == [{}]
     assert tuned.outcome == "no_gain"
-    assert "waited for 1.0 % of the time" in tuned.notes[0]
+    assert "waits for batches 1.0 % of the time" in tuned.notes[0]
 
 
 def test_too_many_workers_are_taken_away() -> None:
@@ -98,7 +98,7 @@ def test_batches_are_counted_as_batches() -> None:
     pace = Pace(steps=7, from_s=0.0, until_s=1.0, is_whole=False)
     process = WatchedProcess(node="n", pid=1, python="", began_s=0.0, until_s=5.0, stacks=())
     run = Attempt({}, 5.0, pace, "batch", process=process)
-    assert "no steady pace within 5.0 s, 7 batches" in no_pace({}, run)
+    assert "no steady pace within 5.0 s: 7 batches" in no_pace({}, run)
     assert "7 steady batches were seen within 5.0 s" in str(no_baseline(run, 300.0))
 
 
@@ -109,7 +109,7 @@ def test_what_fails_is_out_and_said() -> None:
     )  # fmt: skip
     tuned = tuned_by(program)
     assert tuned.outcome == "unproved"
-    assert tuned.verdict == "Nothing is proved: 1 try, and none could be measured"
+    assert tuned.verdict == "Not enough evidence: 1 try, but none could be measured"
     (out,) = (trial for trial in tuned.trials if trial.why)
     assert out.settings == {"num_workers": 1}
     assert out.why == "it ended with exit code 1: TypeError: no pickle"
@@ -145,7 +145,7 @@ def test_samples_are_kept_only_where_they_fit() -> None:
     fits = Simulated(lambda chosen: 90.0 if chosen.get("in_memory") else starved(chosen) / 3)
     tuned = tuned_by(fits)
     assert tuned.settings == {"in_memory": True, "num_workers": 0}
-    assert "frozen" in tuned.changes[0].remark
+    assert "no longer change" in tuned.changes[0].remark
     assert any("samples" in note for note in tuned_by(program).notes) or tuned.outcome == "gain"
 
 
@@ -181,7 +181,7 @@ def test_results_change_only_where_that_is_allowed() -> None:
     # Fewer steps a second, more samples: eight times the batch at a third of the pace.
     assert tuned.settings == {"batch_size": 128}
     assert tuned.gain.times == pytest.approx(8**0.5, rel=0.01)
-    assert any("TF32 is for GPUs" in note for note in tuned.notes)
+    assert any("TF32 was not tried: it needs a GPU" in note for note in tuned.notes)
 
 
 @pytest.mark.parametrize(
@@ -192,10 +192,10 @@ def test_tf32_is_tried_where_the_program_does_not_allow_it(precision: str, is_tr
     program = Simulated(lambda _: 10.0, waited=0.0, torch=torch)
     notes = tuned_by(program, ("tf32",)).notes
     assert any("tf32" in one for one in program.tried) == is_tried
-    assert ("The program allows TF32 already." in notes) != is_tried
+    assert ("The program already allows TF32." in notes) != is_tried
 
 
-def test_fewer_batches_in_what_the_program_calls_a_step_are_no_loss_of_time() -> None:
+def test_steps_of_fewer_batches_are_compared_by_batches() -> None:
     """A step is an epoch of 960 samples, at the same pace whatever the batch."""
     program = Simulated(
         lambda _: 10.0,
@@ -214,7 +214,7 @@ def test_threads_that_the_program_sets_itself_are_out() -> None:
     assert all("sets its threads itself, to 2" in trial.why for trial in tuned.trials[1:])
 
 
-def test_a_short_time_proves_nothing_and_says_how_long_it_takes() -> None:
+def test_with_too_little_time_the_needed_time_is_shown() -> None:
     program = Simulated(starved)
     tuned = tuned_by(program, for_s=5 * RUN_S)
     assert tuned.outcome == "unproved"
@@ -230,7 +230,7 @@ def test_it_ends_in_time() -> None:
 
 
 @pytest.mark.parametrize("at", range(1, 12))
-def test_whoever_ends_it_early_learns_what_is_known(at: int) -> None:
+def test_an_early_end_gives_the_result_so_far(at: int) -> None:
     program = Simulated(starved, settings={"dataset_bytes": 1})
     program.interrupt_at = at
     tuned = tuned_by(program)
@@ -245,7 +245,7 @@ def test_whoever_ends_it_early_learns_what_is_known(at: int) -> None:
     [
         (Attempt({}, 1.0, exit_code=3, tail="a\nValueError: b"), "ended with exit code 3"),
         (Attempt({}, 1.0, exit_code=-9), "SIGKILL"),
-        (Attempt({}, 9.0), "no Python let the probe in within 9.0 s"),
+        (Attempt({}, 9.0), "no Python loaded the probe within 9.0 s"),
     ],
 )
 def test_a_program_without_a_pace_is_refused(base: Attempt, found: str) -> None:
@@ -333,7 +333,7 @@ def test_a_lucky_first_run_hides_no_gain() -> None:
     assert tuned.gain.times == pytest.approx(1.2, rel=0.01)
 
 
-def test_too_few_pairs_to_tell_are_no_verdict() -> None:
+def test_too_few_pairs_give_no_verdict() -> None:
     verdicts = set()
     for seed in range(20):
         program = Simulated(starved, noise=0.6, seed=seed, settings={"dataset_bytes": 1})
@@ -342,4 +342,4 @@ def test_too_few_pairs_to_tell_are_no_verdict() -> None:
             assert tuned.outcome == "unproved"
             assert tuned.gain.low < 1.01
             verdicts.add(tuned.verdict.partition(":")[0])
-    assert verdicts == {"The time was not enough for a verdict; `--for` gives more"}
+    assert verdicts == {"Not enough evidence, increase `--for`"}

@@ -1,1 +1,1 @@
-"""The worked examples of CPU against GPU: programs, and what measures and judges them."""
+"""Worked examples of CPU against GPU: their programs, how they are measured and judged."""

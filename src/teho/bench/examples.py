@@ -1,4 +1,4 @@
-"""The catalogue of worked examples: what is swept, checked and told of each."""
+"""The catalogue of worked examples: their sweeps, checks and figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from teho.model.bench import Point
 __all__ = ["AXES", "EXAMPLES", "LIBRARIES", "BenchExample", "OutputCheck", "grouped", "told_group"]
 
 LIBRARIES = {"numpy": "NumPy", "cupy": "CuPy", "jax": "JAX", "torch": "PyTorch"}
-"""What they are called in sentences."""
+"""Module -> name in sentences."""
 AXES = {
     "systems": "number of systems",
     "samples": "number of samples",
@@ -19,64 +19,64 @@ AXES = {
     "size": "matrix size",
     "bytes": "number of bytes",
 }
-"""What the keys are called along which points are swept."""
+"""Key of a point that is swept -> name of the axis."""
 _LOADER = "loader"
-"""The feed of images that has settings: workers and prefetch."""
+"""The phase that has the settings workers and prefetch."""
 
 
 class OutputCheck(NamedTuple):
-    """A point at which all libraries must agree before anything is timed."""
+    """A point at which the results of all libraries must agree before they are timed."""
 
     point: Point
     tolerance: float
     """Largest difference, relative to the largest figure."""
     reference: Point | None = None
-    """Point of the first library that the others are compared with; None: the same."""
+    """Point of the first library, with which the others are compared; None: the same."""
 
 
 class BenchExample(NamedTuple):
     """One of the programs in `programs/`."""
 
     name: str
-    """Its file, without `.py`."""
+    """Name of its file, without `.py`."""
     title: str
     shows: str
     cpu: tuple[str, ...]
-    """Libraries on the CPU. The first one is what all others are compared with."""
+    """Libraries on the CPU. The others are compared with the first."""
     gpu: tuple[str, ...]
     axis: str
-    """Key of the points along which crossovers are sought."""
+    """Key of the points that is swept, to find crossovers."""
     group: str
-    """What else a point says, as `str.format` writes it: `{rows} × {rows}`."""
+    """The fixed part of a point, for `str.format`: `{rows} × {rows}`."""
     figure: str
-    """What is shown of a timing: `time`, or a rate of `flop`, `bytes` or `items`."""
+    """Figure that is shown for a timing: `time`, or a rate of `flop`, `bytes` or `items`."""
     phases: tuple[str, ...]
-    """Those that are judged and told, in order."""
+    """Phases that are judged and shown, in this order."""
     checks: tuple[OutputCheck, ...]
     quick: tuple[Point, ...]
     full: tuple[Point, ...]
     has_crossover: bool = True
-    """Whether the placements are to be compared along the axis."""
+    """Whether the placements are compared along the axis."""
     grows: bool = True
-    """Whether runs take ever longer along the axis: then a CPU's sweep ends where ten of them take
-    too long, and leaves the time to others."""
+    """Whether runs take longer and longer along the axis. If so, a CPU's sweep ends when ten runs
+    take too long, and others can use the time."""
     sweeps_cores: bool = False
-    """Whether it goes through 1, 2, 4… cores unless `--quick`."""
+    """Whether it also runs on 1, 2, 4… cores, unless `--quick` is given."""
     kernels: tuple[str, ...] = ("kernel",)
-    """The phases that are the computation alone; the fastest of them counts."""
+    """Phases with only the computation. The fastest of them counts."""
     on_cpu: Mapping[str, str] = MappingProxyType({})
-    """What a phase of a GPU is compared with where a CPU has no such phase."""
+    """Phase of a GPU -> phase of a CPU, if they have different names."""
     precision: str = ""
-    """What it computes in, such as `FP64`, or the key of the points that says so."""
+    """Precision, such as `FP64`, or the key of the points that has it."""
 
 
 def told_group(group: str, phase: str, point: Point) -> str:
-    """Return a group as it is told of a phase: of images' feeds, the loader alone has settings."""
+    """Return a group as it is shown for a phase. Of images, only the loader has settings."""
     return group if phase == _LOADER or "images" not in point else ""
 
 
 def grouped(example: BenchExample, points: tuple[Point, ...]) -> dict[str, list[Point]]:
-    """Return the points by all but their place on the axis, in words; along it in each group."""
+    """Return the points by their fixed part, in words. Each group is in the order of the axis."""
     groups: dict[str, list[Point]] = {}
     for point in sorted(points, key=lambda point: float(point[example.axis])):
         groups.setdefault(example.group.format(**point), []).append(point)
@@ -94,10 +94,8 @@ def _tens(last: int) -> tuple[int, ...]:
 
 
 def _doubled(first: int, last: int) -> tuple[int, ...]:
-    values = [first]
-    while values[-1] < last:
-        values.append(2 * values[-1])
-    return tuple(values)
+    """Return the first, twice the first… up to the last, which is one of them."""
+    return tuple(first << power for power in range((last // first).bit_length()))
 
 
 _MIB = 1024**2
@@ -162,9 +160,9 @@ MATMUL = BenchExample(
         *_sweep("size", _doubled(64, 1024), precision="TF32"),
         *_sweep("size", _doubled(64, 512), precision="BF16"),
     ),
-    # In a CPU's memory there is nothing to copy.
+    # On a CPU, the data need no copy.
     on_cpu=MappingProxyType({"end to end": "kernel"}),
-    # To where memory ends.
+    # Until memory is full.
     full=tuple(
         point
         for precision in ("FP64", "FP32", "TF32", "BF16")
@@ -195,7 +193,7 @@ BANDWIDTH = BenchExample(
     quick=_sweep("bytes", (_MIB, 16 * _MIB, 128 * _MIB)),
     full=_sweep("bytes", _doubled(_MIB // 16, 1024 * _MIB)),
     has_crossover=False,
-    grows=False,  # not beyond what a disk takes for them
+    grows=False,  # a disk takes longer than the sizes
 )
 
 REGRESSION = BenchExample(
@@ -228,15 +226,11 @@ REGRESSION = BenchExample(
     precision="FP32",
 )
 
-_FEEDS = (_LOADER, "host memory", "on the device")
-_FEEDS_ON_CPU = MappingProxyType({"on the device": "host memory"})
-"""What is in a CPU's memory is on the device already."""
-
 
 def _loaders(
     workers: tuple[int, ...], prefetches: tuple[int, ...], **fixed: int
 ) -> tuple[Point, ...]:
-    """Return points at which the loader alone is timed, each with other settings."""
+    """Return points at which only the loader is timed, each with other settings."""
     return (
         *_sweep("workers", workers, prefetch=2, only=_LOADER, **fixed),
         *_sweep("prefetch", prefetches, workers=4, only=_LOADER, **fixed),
@@ -254,8 +248,9 @@ CNN = BenchExample(
     axis="batch",
     group="workers: {workers}, prefetch: {prefetch}",
     figure="items",
-    phases=_FEEDS,
-    on_cpu=_FEEDS_ON_CPU,
+    phases=(_LOADER, "host memory", "on the device"),
+    # A CPU's memory is its device memory.
+    on_cpu=MappingProxyType({"on the device": "host memory"}),
     kernels=("on the device",),
     checks=(OutputCheck(_CNN_CHECK, 1e-3, {**_CNN_CHECK, "precision": "fp64"}),),
     quick=(
@@ -271,28 +266,21 @@ CNN = BenchExample(
 
 _RESNET_CHECK = {"images": 8, "batch": 8, "workers": 0, "prefetch": 2}
 
-RESNET152 = BenchExample(
+RESNET152 = CNN._replace(
     name="resnet152",
     title="ResNet-152",
     shows="the same images through a network large enough that what feeds it does not matter",
     cpu=("torch",),
     gpu=("torch",),
-    axis="batch",
-    group="workers: {workers}, prefetch: {prefetch}",
-    figure="items",
-    phases=_FEEDS,
-    on_cpu=_FEEDS_ON_CPU,
-    kernels=("on the device",),
     checks=(OutputCheck(_RESNET_CHECK, 3e-3, {**_RESNET_CHECK, "precision": "fp64"}),),
     quick=_sweep("batch", (4, 8), images=8, workers=0, prefetch=2),
     full=(
         *_sweep("batch", _doubled(16, 1024), images=1024, workers=4, prefetch=2),
         *_loaders((0, 1, 2, 8, 16), (1, 4, 8), batch=256, images=1024),
     ),
-    grows=False,
 )
 
 EXAMPLES: dict[str, BenchExample] = {
     example.name: example for example in (SOLVE, REGRESSION, CNN, RESNET152, MATMUL, BANDWIDTH)
 }
-"""Every example, in the order in which they are told."""
+"""All examples, in the order in which they are shown."""

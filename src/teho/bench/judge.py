@@ -1,17 +1,17 @@
-"""What follows from samples: medians and their noise, agreement, and where one beats another. Pure.
+"""Computes medians and their noise, agreement of results, and crossovers from samples.
 
-The shape of the verdicts (faster, slower, or not to be told for noise) is nvbench-compare's.
+A placement is faster, slower, or equal within noise. nvbench-compare has the same three verdicts.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from typing import NamedTuple, Union
 
 import msgspec
 
+from teho.experiment.confidence import equal_at, median_rank
 from teho.model.bench import Agreement, Crossover, PayOff, Point, Timing
 
 __all__ = [
@@ -26,14 +26,14 @@ __all__ = [
 ]
 
 FEWEST_SAMPLES = 6
-"""Fewer have no interval of 95 %: even from least to most is 93.8 % of five (binomial)."""
+"""Fewest samples for an interval of 95 %: with five, the widest has only 93.8 % (binomial)."""
 _MISSES_ONE_IN = 20
-"""How often an interval of 95 % does not hold what it should."""
+"""How often an interval of 95 % may miss the true median."""
 _COPIES = ("copy in", "copy out")
 
 
 class Samples(NamedTuple):
-    """What a program told of one phase at one point."""
+    """The times that a program measured for one phase at one point."""
 
     point: Point
     library: str
@@ -41,7 +41,7 @@ class Samples(NamedTuple):
     phase: str
     first_s: float
     samples_s: tuple[float, ...]
-    """Each for one run."""
+    """Time of one run, in each sample."""
     calls: int
     flop: Union[float, None] = None
     bytes: Union[float, None] = None
@@ -54,17 +54,17 @@ def timing_of(
     thermal_percent: float | None = None,
     power_percent: float | None = None,
 ) -> Timing:
-    """Return a phase's median and how sure it is, by the order of the samples.
+    """Return a phase's median with its confidence interval.
 
     Args:
         samples: one or more.
-        peak: of the device, in FLOP/s or, where the phase has bytes alone, B/s.
-        thermal_percent: share of looks at the device that saw it slowed by heat.
-        power_percent: the same by its power cap.
+        peak: of the device, in FLOP/s, or in B/s if the phase only moves bytes.
+        thermal_percent: throttling by heat, the most that was read.
+        power_percent: throttling by the power cap, the same.
     """
     times_s, count = sorted(samples.samples_s), len(samples.samples_s)
     middle_s = median(times_s)
-    rank = _rank(count)
+    rank = median_rank(count, _MISSES_ONE_IN)
     low_s, high_s = times_s[rank - 1], times_s[-rank]
     done = samples.flop if samples.flop is not None else samples.bytes
     return Timing(
@@ -89,21 +89,6 @@ def timing_of(
     )
 
 
-def _rank(count: int) -> int:
-    """Return which smallest and largest samples enclose the median with 95 % confidence.
-
-    The number of samples below the true median is binomial with one half, however they are
-    distributed. Of fewer than six: the first and the last.
-    """
-    rank, below = 1, 1
-    while rank < count // 2:
-        below += math.comb(count, rank)
-        if _MISSES_ONE_IN * 2 * below > 2**count:
-            break
-        rank += 1
-    return rank
-
-
 def _drift_percent(samples_s: Sequence[float]) -> float | None:
     quarter = len(samples_s) // 4
     if quarter < 2:
@@ -122,13 +107,13 @@ def agreement_of(
     tolerance: float,
     by: str,
 ) -> Agreement:
-    """Return whether figures are within a tolerance of others.
+    """Return whether figures agree with a reference.
 
     Args:
         samples: point, library and placement of the figures.
-        figures: None is what was not a number; that agrees with nothing.
-        reference: as many.
-        tolerance: of the largest difference, relative to the reference's largest figure.
+        figures: None is not a number, and never agrees.
+        reference: the same number of figures.
+        tolerance: for the largest difference, relative to the reference's largest figure.
         by: library and placement of the reference.
     """
     point, library, placement = samples
@@ -157,7 +142,7 @@ def _error(figures: Sequence[float | None], reference: Sequence[float | None]) -
 def fastest(
     timings: Iterable[Timing], placement: str, phases: Collection[str]
 ) -> dict[str, Timing]:
-    """Return a placement's fastest timing of any of the phases at each point, by its `key_of`."""
+    """Return a placement's fastest timing of these phases at each point, by `key_of`."""
     found: dict[str, Timing] = {}
     for timing in timings:
         if timing.placement == placement and timing.phase in phases:
@@ -168,7 +153,7 @@ def fastest(
 
 
 def key_of(point: Point) -> str:
-    """Return a point as something that points can be found by."""
+    """Return a key for a point."""
     return repr(sorted(point.items()))
 
 
@@ -181,21 +166,21 @@ def crossover_of(
     group: str,
     slow_phase: str = "",
 ) -> Crossover | None:
-    """Return from which point on one placement beats another, beyond noise.
+    """Return the point from which on one placement is faster than another, beyond noise.
 
-    Nothing is said of points that were not measured: the crossover lies between two that were.
+    The crossover is between two measured points. Other points are not judged.
 
     Args:
         timings: of one group of points.
-        phase: that is compared.
-        slow: placement that is to be beaten.
-        fast: placement that is to beat it.
-        axis: key of the points along which it is sought.
-        group: what is held fixed, in words.
-        slow_phase: what of the slow one it is compared with, where that is another phase.
+        phase: to compare.
+        slow: placement that is slower at small points.
+        fast: placement that is faster at large points.
+        axis: key of the points that rises.
+        group: the fixed part of the points, in words.
+        slow_phase: phase of `slow`, if it has another name there.
 
     Returns:
-        None if no point was measured in both.
+        None if no point was measured on both.
     """
     timings = list(timings)
     ours, theirs = fastest(timings, fast, [phase]), fastest(timings, slow, [slow_phase or phase])
@@ -205,10 +190,8 @@ def crossover_of(
     )
     if not both:
         return None
-    places = [place for place, _, _ in both]
-    wins = [own.high_s < other.low_s for _, own, other in both]
-    first = len(wins)
-    while first and wins[first - 1]:
+    first = len(both)
+    while first and both[first - 1][1].high_s < both[first - 1][2].low_s:
         first -= 1
     last, own, other = both[-1]
     found = Crossover(
@@ -217,32 +200,21 @@ def crossover_of(
         group=group,
         slow=slow,
         fast=fast,
-        outcome="never" if first == len(wins) else "from" if first else "always",
+        outcome="never" if first == len(both) else "from" if first else "always",
         last=last,
         times=other.median_s / own.median_s,
         libraries=(other.library, own.library),
     )
     if found.outcome != "from":
         return found
+    found = msgspec.structs.replace(found, high=both[first][0])
     loses = [place for place in range(first) if both[place][1].low_s > both[place][2].high_s]
+    if not loses:
+        return found
+    speeds = [(size, other.median_s / own.median_s) for size, own, other in both]
     return msgspec.structs.replace(
-        found,
-        low=places[loses[-1]] if loses else None,
-        high=places[first],
-        estimate=_equal_at(both[loses[-1] : first + 1]) if loses else None,
+        found, low=both[loses[-1]][0], estimate=equal_at(speeds[loses[-1] : first + 1])
     )
-
-
-def _equal_at(rows: Sequence[tuple[float, Timing, Timing]]) -> float:
-    """Return where the lines between the medians cut for the last time, in logarithms of both.
-
-    Args:
-        rows: place, own and the other's timing; of the first the other is faster, of the last not.
-    """
-    leads = [math.log(other.median_s / own.median_s) for _, own, other in rows]
-    at = max(place for place, lead in enumerate(leads) if lead <= 0)
-    share = leads[at] / (leads[at] - leads[at + 1])
-    return rows[at][0] * math.pow(rows[at + 1][0] / rows[at][0], share)
 
 
 def pay_off_of(
@@ -253,18 +225,18 @@ def pay_off_of(
     group: str,
     cpu_kernels: Collection[str] = (),
 ) -> list[PayOff]:
-    """Return after how many runs a GPU has made up for its first one and for its copies.
+    """Return the number of runs after which a GPU has made up for its first run and its copies.
 
-    Data are copied in once, and the result out once where that is a phase of its own. Points at
-    which its kernels are not faster never pay, and are left out.
+    Data are copied in once, and the result out once if that is a separate phase. Points at which
+    the GPU's kernels are not faster are left out.
 
     Args:
         timings: of one group of points.
-        kernels: phases that are the computation alone; the fastest of them counts.
+        kernels: phases with only the computation. The fastest of them counts.
         placement: of the GPU.
-        against: placement of CPUs, of which the fastest library counts.
-        group: what is held fixed, in words.
-        cpu_kernels: what of the CPUs they are compared with, where those are other phases.
+        against: placement with CPUs. Its fastest library counts.
+        group: the fixed part of the points, in words.
+        cpu_kernels: phases of the CPUs, if they have other names there.
     """
     timings = list(timings)
     theirs = fastest(timings, against, cpu_kernels or kernels)

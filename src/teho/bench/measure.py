@@ -1,7 +1,7 @@
-"""Measures an example: all libraries on all placements, checked against one another, then timed.
+"""Measures an example: compares the results of all libraries on all placements, then times them.
 
-Each library on each placement is a process of its own. They take turns point by point, so that what
-changes on the machine meanwhile meets all of them alike.
+Each library on each placement is a separate process. The processes take turns point by point, so
+that changes of the machine affect all of them in the same way.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ _PEAKS = {
     "TF32": ("tensor_tf32_tflops",),
     "BF16": ("tensor_16bit_tflops",),
 }
-"""Precision -> the rates of `peaks.toml` that libraries compute at, of which the best counts."""
+"""Precision -> rates in `peaks.toml`. The highest of them counts."""
 _THROTTLES = ("gpu_thermal_throttle_percent", "gpu_power_throttle_percent")
 
 
 class Effort(NamedTuple):
-    """How long to measure."""
+    """How long each phase is measured."""
 
     is_quick: bool
     seconds: float
-    """Of samples of each phase at each point, at least."""
+    """Least time of all samples of a phase at a point."""
     most_s: float
-    """After which a phase has had its time, even if its samples are few."""
+    """Time after which a phase ends even with fewer samples."""
     samples: int = 10
-    """At least: nvbench's own."""
+    """Least number of samples, as in nvbench."""
 
     @classmethod
     def of(cls, *, is_quick: bool) -> Effort:
-        """Return nvbench's 10 samples and 0.5 s at least; a first look takes a twentieth of it."""
+        """Return nvbench's defaults, 10 samples and 0.5 s; if quick, a twentieth of the time."""
         return cls(is_quick, 0.025, 0.5) if is_quick else cls(is_quick, 0.5, 5.0)
 
 
@@ -73,26 +73,26 @@ def measure(
     notes: Sequence[str] = (),
     tell: Callable[[str], None] = lambda _: None,
 ) -> Measured:
-    """Measure an example and judge it; if it is interrupted, what there is by then.
+    """Measure an example and judge it. After an interrupt, return the result so far.
 
     Args:
         example: of the catalogue.
         libraries: that may take part.
         placements: cores and GPUs to compare, the smallest first.
-        python: path of the Python to run the programs in.
-        environment: to run them in.
+        python: path of the Python that runs the programs.
+        environment: of the programs.
         effort: how long to measure each phase.
-        for_s: after which no more points are begun.
-        sources: the GPUs', to look at while they work.
-        memory_bytes: that a process on the CPU may take; None: what there is.
-        notes: of what was left out before.
-        tell: takes a word on what goes on.
+        for_s: time limit. After it, no more points are begun.
+        sources: of the GPUs, read while they work.
+        memory_bytes: that a process on the CPU may use; None: without a limit.
+        notes: about what was left out before.
+        tell: called with a line about the progress.
 
     Raises:
         InputError: this Python does not start.
     """
     if "images" in example.full[0] and not environment.get("CIFAR10_PATH"):
-        made = "The images are noise of CIFAR-10's format: `CIFAR10_PATH` may name the data set."
+        made = "The images are noise in CIFAR-10's format. Set `CIFAR10_PATH` to use the data set."
         notes = (*notes, made)
     with ExitStack() as stack:
         bench = _Bench(example, effort, time.monotonic() + for_s, sources, tell)
@@ -104,16 +104,16 @@ def measure(
                     worker = Worker(example.name, library, placement, python, environment, limit)
                     stack.callback(worker.end)
                     bench.workers.append(worker)
-            bench.greet()
+            bench.start()
             bench.check()
             bench.time()
         except KeyboardInterrupt:
-            notes = (*notes, "It was ended early: what is not here was not measured.")
+            notes = (*notes, "It was ended early, so some points are missing.")
         return bench.judged(placements, notes, for_s)
 
 
 class _Watch:
-    """Looks at the GPUs while something is timed; what they do not report stays unknown."""
+    """Reads the throttling of the GPUs while they are timed."""
 
     def __init__(self, sources: Iterable[DeviceSource]) -> None:
         self._sources = list(sources)
@@ -128,7 +128,7 @@ class _Watch:
                         self._most[name] = max(self._most.get(name, 0.0), value)
 
     def seen(self) -> tuple[float | None, float | None]:
-        """Return the most of heat and of the power cap since the last call."""
+        """Return the most throttling by heat and by the power cap since the last call."""
         heat, power = (self._most.get(name) for name in _THROTTLES)
         self._most = {}
         return heat, power
@@ -154,17 +154,17 @@ class _Bench:
         self._timings: list[Timing] = []
         self._left: list[Left] = []
         self._sweeps: set[tuple[str, str]] = set()
-        """That go on, by worker and group; of these"""
+        """Worker and group of each sweep that goes on."""
         self._slow: set[tuple[str, str]] = set()
-        """are not worth the time of larger points."""
+        """Sweeps whose larger points would take too long."""
         self._used_s: dict[str, float] = defaultdict(float)
 
     @property
     def _left_s(self) -> float:
         return max(self._until_s - time.monotonic(), 0.0)
 
-    def greet(self) -> None:
-        """Hear from every process whether it takes part."""
+    def start(self) -> None:
+        """Wait for the first answer of every process, and remove those that cannot take part."""
         for worker in list(self.workers):
             (answer,) = worker.ask(None, self._left_s)
             own = Participant(library=worker.library, placement=worker.placement.name)
@@ -177,7 +177,7 @@ class _Bench:
             self._participants[worker.name] = own
 
     def check(self) -> None:
-        """Hold every library's results against the first one's; who is wrong is out."""
+        """Compare all results with the first library's, and remove processes with wrong ones."""
         self._tell(f"{self._example.name}: do all libraries agree?")
         for check in self._example.checks:
             by, reference = "", None
@@ -189,7 +189,7 @@ class _Bench:
                         continue
                 figures = self._figures(worker, check.point)
                 if figures is not None:
-                    self._hold(worker, check, figures, reference, by)
+                    self._compare(worker, check, figures, reference, by)
 
     def _figures(self, worker: Worker, point: Point) -> list[float | None] | None:
         for answer in worker.ask({"do": "check", "point": point}, self._left_s):
@@ -197,10 +197,10 @@ class _Bench:
                 found: list[float | None] = answer["figures"]
                 return found
             if answer["why"] != "unsupported":
-                self._lose(worker, answer)
+                self._remove(worker, answer)
         return None
 
-    def _hold(
+    def _compare(
         self,
         worker: Worker,
         check: OutputCheck,
@@ -208,19 +208,19 @@ class _Bench:
         reference: list[float | None],
         by: str,
     ) -> None:
-        of = (check.point, worker.library, worker.placement.name)
-        agreement = agreement_of(of, figures, reference, check.tolerance, by)
+        own = (check.point, worker.library, worker.placement.name)
+        agreement = agreement_of(own, figures, reference, check.tolerance, by)
         self._agreements.append(agreement)
         if not agreement.agrees:
-            text = "its results are not numbers, or there are too few or too many"
+            text = "its results are not numbers, or their number is wrong"
             if agreement.error is not None:
                 text = (
-                    f"its results are off by {agreement.error:.1g} of the largest figure, and "
+                    f"its results differ by {agreement.error:.1g} of the largest figure, but only "
                     f"{check.tolerance:.1g} is allowed"
                 )
-            self._lose(worker, {"why": "disagrees", "text": text})
+            self._remove(worker, {"why": "disagrees", "text": text})
 
-    def _lose(self, worker: Worker, answer: Mapping[str, Any]) -> None:
+    def _remove(self, worker: Worker, answer: Mapping[str, Any]) -> None:
         if worker in self.workers:
             self.workers.remove(worker)
         worker.end()
@@ -234,10 +234,9 @@ class _Bench:
         return grouped(self._example, points)
 
     def time(self) -> None:
-        """Time all points in turns, a point of each group in a round.
+        """Time all points in turns, one point of each group in a round.
 
-        All groups end in the last round: those of few points are of the largest problems, and what
-        takes less time goes first.
+        All groups end in the last round, because groups with few points have the largest problems.
         """
         groups = self._groups
         self._sweeps = {(worker.name, group) for worker in self.workers for group in groups}
@@ -255,15 +254,15 @@ class _Bench:
 
     @property
     def _share_s(self) -> float:
-        """Return the time for each process whose sweeps go on, spent or left: one as for another.
+        """Return the time of each process whose sweeps go on, with the time that it has used.
 
-        The time is not up to a slow one alone, and what one does not need is for the others.
+        All have the same share, and share what the others do not need.
         """
         going = {name for name, _ in self._sweeps} & {worker.name for worker in self.workers}
         return (self._left_s + sum(self._used_s[name] for name in going)) / len(going)
 
     def _time_point(self, worker: Worker, point: Point, group: str) -> bool:
-        """Time one point; return whether the next one of its group is worth trying."""
+        """Time one point; return whether to go on with the next one of its group."""
         if not self._left_s:
             self._leave(worker, point, "time", "the time was over")
             return False
@@ -288,11 +287,11 @@ class _Bench:
         look = self._watch.look if worker.placement.gpus else _no_look
         for answer in worker.ask(command, self._left_s, look):
             if answer["at"] == "times":
-                look()  # a short phase may have come and gone since the last time
+                look()  # a phase may be shorter than the time between two readings
                 timing = self._timing(worker, point, answer)
                 self._timings.append(timing)
                 is_long = timing.low_s * effort.samples > effort.most_s
-                # A GPU's sweep goes to where its memory ends.
+                # A GPU's sweep goes on until its memory is full.
                 if is_long and self._example.grows and not worker.placement.gpus:
                     self._slow.add((worker.name, group))
             elif answer["at"] == "out":
@@ -300,7 +299,7 @@ class _Bench:
                 return False
             elif answer["at"] == "gone":
                 self._leave(worker, point, answer["why"], answer["text"])
-                self._lose(worker, answer)
+                self._remove(worker, answer)
                 return False
         return True
 
@@ -316,22 +315,18 @@ class _Bench:
         )
 
     def _timing(self, worker: Worker, point: Point, answer: Mapping[str, Any]) -> Timing:
+        names = ("phase", "first_s", "calls", "flop", "bytes", "items")
         samples = Samples(
-            point,
-            worker.library,
-            worker.placement.name,
-            answer["phase"],
-            answer["first_s"],
-            tuple(answer["samples_s"]),
-            answer["calls"],
-            answer["flop"],
-            answer["bytes"],
-            answer["items"],
+            point=point,
+            library=worker.library,
+            placement=worker.placement.name,
+            samples_s=tuple(answer["samples_s"]),
+            **{name: answer[name] for name in names},
         )
         return timing_of(samples, self._peak(worker, samples), *self._watch.seen())
 
     def _peak(self, worker: Worker, samples: Samples) -> float | None:
-        """Return what its GPU can do at most of this; None of CPUs, whose peaks are not known."""
+        """Return the peak of a GPU for this phase; None if it is not known, as for CPUs."""
         if len(worker.placement.gpus) != 1:
             return None
         peaks: Peaks | None = peaks_of(worker.placement.gpus[0])
@@ -348,21 +343,21 @@ class _Bench:
     def judged(
         self, placements: Sequence[Placement], notes: Sequence[str], for_s: float
     ) -> Measured:
-        """Return all that was measured, and what follows."""
+        """Return all timings, with the crossovers and the verdict."""
         groups, kernels = self._groups, self._example.kernels
         cpu_kernels = [self._example.on_cpu.get(kernel, kernel) for kernel in kernels]
         crossovers, pay_offs = [], []
         for group, points in groups.items():
             keys = {key_of(point) for point in points}
             own = [timing for timing in self._timings if key_of(timing.point) in keys]
-            # What a setting of the loader is worth is no matter of the axis.
+            # Settings of the loader are swept at one point of the axis.
             is_sweep = self._example.has_crossover and "only" not in points[0]
             for slow, fast in _pairs(placements) if is_sweep else ():
                 for phase in self._example.phases:
                     told = told_group(group, phase, points[0])
-                    of = (phase, slow.name, fast.name, self._example.axis, told)
+                    names = (phase, slow.name, fast.name, self._example.axis, told)
                     on_cpu = {} if slow.gpus else self._example.on_cpu
-                    crossovers.append(crossover_of(own, *of, on_cpu.get(phase, "")))
+                    crossovers.append(crossover_of(own, *names, on_cpu.get(phase, "")))
                 if fast.gpus:
                     of_pair = (fast.name, slow.name, told_group(group, kernels[0], points[0]))
                     pay_offs += pay_off_of(own, kernels, *of_pair, cpu_kernels)
@@ -393,7 +388,7 @@ def _no_look() -> None:
 
 
 def _pairs(placements: Sequence[Placement]) -> list[tuple[Placement, Placement]]:
-    """Return who is to be beaten by whom: the fewest cores by all, and by each GPU; all by each."""
+    """Return pairs to compare: fewest cores and all cores, and both of them with each GPU."""
     cpus = [placement for placement in placements if not placement.gpus]
     gpus = [placement for placement in placements if placement.gpus]
     ends = list(dict.fromkeys([*cpus[:1], *cpus[-1:]]))

@@ -1,4 +1,4 @@
-"""What was measured of an example, in sentences: the one that matters first, and what to know."""
+"""The results of an example in sentences: the verdict, and notes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 _DRIFTED_PERCENT = 10.0
-"""Slower by that, and by more than the noise: something else changed meanwhile."""
+"""If samples slow down by more than this and the noise, something else has changed."""
 _CUT_SHORT = {
-    "slow": "ended where ten runs on a CPU take too long",
-    "time": "cut short for time: `--for` gives more",
+    "slow": "ended because ten runs on a CPU take too long",
+    "time": "cut short because the time was over: increase `--for`",
 }
 UNITS = {"flop": "FLOP/s", "bytes": "B/s", "items": "images/s"}
-"""Of the rates that examples show."""
+"""Units of the rates."""
 
 
 def of_placement(name: str) -> str:
@@ -45,7 +45,7 @@ def of_placement(name: str) -> str:
 
 
 def whose_peak(measured: Measured, placement: str) -> str:
-    """Return what has the peak that a placement's rates are compared with."""
+    """Return the hardware with whose peak a placement's rates are compared."""
     return f"{'the link of ' if measured.figure == 'bytes' else ''}{of_placement(placement)}"
 
 
@@ -59,7 +59,7 @@ def place_text(axis: str, place: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a whole number whole, and any other with two digits that mean something."""
+    """Return a whole number with all digits, and any other with two significant digits."""
     if value == int(value):
         return f"{value:,.0f}"
     rounded = float(f"{value:.2g}")
@@ -67,11 +67,11 @@ def number_text(value: float) -> str:
 
 
 def verdict_of(measured: Measured) -> str:
-    """Return the one sentence that matters first; of what was not measured it says nothing."""
+    """Return the sentence of the verdict, only about what was measured."""
     if not measured.timings:
         texts = [*(one.text for one in measured.participants), *(one.text for one in measured.left)]
         text = next(filter(None, texts), "")
-        return f"Nothing could be timed{': ' if text else ''}{text}."
+        return f"No library could be timed{': ' if text else ''}{text}."
     parts = []
     if measured.figure in UNITS:
         parts.append(_rates(measured))
@@ -80,24 +80,25 @@ def verdict_of(measured: Measured) -> str:
 
 
 def _rates(measured: Measured) -> str:
-    """Return the highest rates: of each group for arithmetic, of each phase for the others."""
+    """Return the highest rates: of each group for arithmetic, otherwise of each phase."""
     best: dict[str, Timing] = {}
     groups = _groups(measured)
     for timing in measured.timings:
         if timing.phase not in measured.phases or _rate(measured, timing) is None:
             continue
-        of = groups[key_of(timing.point)] if measured.figure == "flop" else timing.phase
-        if of not in best or _rate(measured, timing) > _rate(measured, best[of]):
-            best[of] = timing
-    said = []
-    for of, timing in best.items():
-        share = _share_of_peak(measured, timing)
-        said.append(f"{of} {_rate_text(measured, timing)}{_where(measured, timing)}{share}")
-    return f"At most: {', '.join(said)}." if said else ""
+        name = groups[key_of(timing.point)] if measured.figure == "flop" else timing.phase
+        if name not in best or _rate(measured, timing) > _rate(measured, best[name]):
+            best[name] = timing
+    parts = [
+        f"{name} {_rate_text(measured, timing)}{_where(measured, timing)}"
+        f"{_share_of_peak(measured, timing)}"
+        for name, timing in best.items()
+    ]
+    return f"At most: {', '.join(parts)}." if parts else ""
 
 
 def _where(measured: Measured, timing: Timing) -> str:
-    """Return at which batch images go through fastest, and with which settings of a loader."""
+    """Return the batch size and the loader's settings of the highest rate of images."""
     if measured.figure != "items":
         return ""
     group = told_group(_groups(measured)[key_of(timing.point)], timing.phase, timing.point)
@@ -117,11 +118,11 @@ def _peak(measured: Measured, timing: Timing, percent: float) -> float:
 
 
 def known_peaks(measured: Measured, phases: Collection[str]) -> dict[tuple[str, str], float]:
-    """Return what devices can do at most, as far as that is known, by placement and group.
+    """Return the known peaks of devices, by placement and group.
 
     Args:
-        measured: an example; one that shows times has none.
-        phases: in whose rates they are: FLOP/s or B/s.
+        measured: an example. If it shows times, it has no peaks.
+        phases: with the same unit, FLOP/s or B/s.
     """
     if measured.figure not in UNITS:
         return {}
@@ -135,7 +136,7 @@ def known_peaks(measured: Measured, phases: Collection[str]) -> dict[tuple[str, 
 
 def _rate_text(measured: Measured, timing: Timing) -> str:
     rate, unit = _rate(measured, timing), UNITS[measured.figure]
-    if measured.figure == "items":  # counted, without a prefix
+    if measured.figure == "items":  # without a prefix
         return f"{rate:,.0f} {unit}" if rate >= 999.5 else f"{rate:.3g} {unit}"
     return format_rate(rate, unit)
 
@@ -151,7 +152,7 @@ def _rate(measured: Measured, timing: Timing) -> float:
 
 
 def _crossings(measured: Measured) -> list[str]:
-    """Return from where on the one of the pair is faster, by each phase."""
+    """Return a sentence for each phase: from which point on the faster placement is ahead."""
     pair = told_pair(measured)
     if pair is None:
         return []
@@ -159,14 +160,14 @@ def _crossings(measured: Measured) -> list[str]:
     for one in measured.crossovers:
         if (one.slow, one.fast) == pair:
             phases.setdefault(one.phase, []).append(one)
-    said = [
+    found = [
         f"{phase.capitalize()}: {_crossing(measured.axis, own)}." for phase, own in phases.items()
     ]
-    return said if pair[1].startswith("gpu") else said[:1]
+    return found if pair[1].startswith("gpu") else found[:1]
 
 
 def _crossing(axis: str, own: list[Crossover]) -> str:
-    """Return from where on the faster one is, in one phase of all groups."""
+    """Return the crossovers of one phase, for all groups."""
     slow, fast = of_placement(own[0].slow), of_placement(own[0].fast)
     if own[0].slow_phase:
         slow = f"{slow} ({own[0].slow_phase})"
@@ -178,7 +179,7 @@ def _crossing(axis: str, own: list[Crossover]) -> str:
 
 
 def told_pair(measured: Measured) -> tuple[str, str] | None:
-    """Return who is compared with whom in the verdict: a GPU, else all cores; None: nobody."""
+    """Return the two placements of the verdict: a GPU, else all cores, is the second."""
     pairs = [(one.slow, one.fast) for one in measured.crossovers]
     on_gpu = [pair for pair in pairs if pair[1].startswith("gpu")]
     return on_gpu[-1] if on_gpu else pairs[0] if pairs else None
@@ -189,8 +190,8 @@ def _clauses(axis: str, own: list[Crossover]) -> str:
     for one in sorted(own, key=lambda one: one.outcome == "never"):
         alike.setdefault(_from(axis, one), []).append(one)
     return "; ".join(
-        f"{where}, {_times(axis, of)}{_listed([one.group for one in of])}"
-        for where, of in alike.items()
+        f"{place}, {_times(axis, some)}{_listed([one.group for one in some])}"
+        for place, some in alike.items()
     )
 
 
@@ -200,7 +201,7 @@ def _from(axis: str, one: Crossover) -> str:
 
 
 def _times(axis: str, own: list[Crossover]) -> str:
-    """Return by how much the faster one leads at the largest: `1.2 to 2 times as fast at …`."""
+    """Return the speed-up at the largest point: `1.2 to 2 times as fast at …`."""
     found = sorted(one.times for one in own)
     times = " to ".join(dict.fromkeys(map(number_text, (found[0], found[-1]))))
     lasts = {one.last for one in own}
@@ -214,7 +215,7 @@ def _listed(groups: list[str]) -> str:
 
 
 def notes_of(measured: Measured) -> list[str]:
-    """Return what is missing and why, and what to know of noise and throttling."""
+    """Return sentences about missing results, noise and throttling."""
     return [
         *_absent(measured),
         *_agreement(measured),
@@ -254,26 +255,23 @@ def _ends(measured: Measured) -> Iterable[str]:
     groups = _groups(measured)
     lacking: dict[tuple[str, str, str], dict[str, None]] = {}
     for one in measured.left:
+        group = groups[key_of(one.point)]
         if one.why == "unsupported":
             device = "GPU" if one.placement.startswith("gpu") else "CPU"
-            libraries = lacking.setdefault((groups[key_of(one.point)], device, one.text), {})
+            libraries = lacking.setdefault((group, device, one.text), {})
             libraries[LIBRARIES[one.library]] = None
         elif one.why not in {"time", "slow"}:
             place = place_text(measured.axis, one.point[measured.axis])
-            what = "memory ends" if one.why == "memory" else "it ends"
+            what = "memory is full" if one.why == "memory" else "it ends"
             yield (
                 f"{LIBRARIES[one.library]} on {of_placement(one.placement)}: {what} at {place}"
-                f"{_of(groups[key_of(one.point)])}: {one.text}."
+                f"{f' of {group}' if group else ''}: {one.text}."
             )
     for (group, device, text), libraries in lacking.items():
         yield f"{group} on the {device} without {', '.join(libraries)}: {text}."
     for why, words in _CUT_SHORT.items():
         if count := sum(one.why == why for one in measured.left):
             yield f"{count} {'sweep was' if count == 1 else 'sweeps were'} {words}."
-
-
-def _of(group: str) -> str:
-    return f" of {group}" if group else ""
 
 
 def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
@@ -295,7 +293,7 @@ def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
     if drifted:
         yield (
             f"{len(drifted)} of {len(timings)} timings grew slower by {_DRIFTED_PERCENT:.0f} % or "
-            "more while they were taken: something else ran, or clocks went down."
+            "more while they were taken: another program ran, or clocks went down."
         )
 
 
@@ -313,23 +311,23 @@ def _throttling(timings: tuple[Timing, ...]) -> Iterable[str]:
     for word, count in found.items():
         yield f"The GPU was slowed by {word} in {count} of {len(on_gpu)} timings."
     if on_gpu and all(one.thermal_throttle_percent is None for one in on_gpu):
-        yield "Whether the GPU was slowed by heat is not known: its driver does not report it."
+        yield "It is not known if the GPU was slowed by heat, as its driver does not report it."
 
 
 def is_sound(measured: Measured) -> bool:
-    """Return whether an example was timed, and all libraries agree on its results."""
+    """Return whether an example was timed, and all results agree."""
     return bool(measured.timings) and all(one.agrees for one in measured.agreements)
 
 
 def severity_of(measured: Measured) -> VerdictSeverity:
-    """Return how an example stands."""
+    """Return the severity of an example's verdict."""
     if not measured.timings:
         return "unknown"
     return "good" if is_sound(measured) else "critical"
 
 
 def bench_verdict(bench: Bench) -> tuple[VerdictSeverity, str]:
-    """Return how the examples stand, and the sentence that matters first."""
+    """Return the severity and the sentence of the verdict on all examples."""
     if len(bench.results) == 1:
         return severity_of(bench.results[0]), bench.results[0].verdict
     severities = [severity_of(measured) for measured in bench.results]

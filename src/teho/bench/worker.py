@@ -1,4 +1,4 @@
-"""A library on a placement: the process of an example's program, and the talk with it."""
+"""The process of an example's program, with one library on one placement."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ import msgspec
 
 from teho.errors import InputError
 from teho.experiment.placement import Placement
+from teho.experiment.started import ended_words, last_lines
 from teho.units import format_duration
 
 __all__ = ["PROGRAMS", "Worker"]
 
 PROGRAMS = Path(__file__).with_name("programs")
-"""Where the examples' programs lie."""
+"""Folder of the examples' programs."""
 _LOOK_S = 0.25
-"""How often the device is looked at while an answer is awaited."""
+"""Time between two readings of the device while the program works."""
 _MOMENT_S = 2.0
-"""For which a process that has closed its output may take to end."""
+"""Time that a process has to end after it closed its output."""
 
 
 class Worker:
-    """One program of `programs/`, in the user's Python, with no more than a placement to use.
+    """A program of `programs/` in the user's Python, limited to a placement.
 
     Args:
         program: its name.
         library: that it uses.
         placement: cores and GPUs that it sees.
         python: path.
-        environment: that it is started with, but for what the placement sets.
-        memory_bytes: that it may take; None: what there is.
+        environment: for the program, without the variables of the placement.
+        memory_bytes: that it may use; None: without a limit.
 
     Raises:
         InputError: this Python does not start.
@@ -68,7 +69,7 @@ class Worker:
                 self._process = subprocess.Popen(
                     [python, PROGRAMS / f"{program}.py", msgspec.json.encode(request).decode()],
                     env=placement.environment(
-                        # With it, a program would not find what lies beside it.
+                        # With it, a program would not find its own modules.
                         {key: environment[key] for key in environment if key != "PYTHONSAFEPATH"}
                     ),
                     stdin=subprocess.PIPE,
@@ -97,25 +98,25 @@ class Worker:
         limit_s: float,
         look: Callable[[], None] = lambda: None,
     ) -> Iterator[dict[str, Any]]:
-        """Give a command and yield the answers to it; the last one is the first but `times`.
+        """Give a command and yield the answers: any number of `times`, then another one.
 
-        If the process answers no more, and never will, that is `{"at": "gone", "why": "died" or
-        "time", "text": why}`.
+        If the process does not answer, yield `{"at": "gone", "why": "died" or "time", "text":
+        reason}`.
 
         Args:
             command: None for the answer to the request.
-            limit_s: after which the process is ended.
-            look: called now and then while it works.
+            limit_s: time limit for all answers.
+            look: called again and again while the program works.
         """
         until_s = time.monotonic() + limit_s
         if command is not None:
-            # Who is gone already says so below.
+            # If the process has ended, the answer below says so.
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._input, msgspec.json.encode(command) + b"\n")
         while True:
             line = self._line(until_s, look)
             if not line:
-                late = f"no answer for {format_duration(limit_s)}, which is all that was left"
+                late = f"no answer within {format_duration(limit_s)}, the remaining time"
                 yield {"at": "gone", "why": "time", "text": late} if line is None else self._death()
                 return
             answer: dict[str, Any] = msgspec.json.decode(line)
@@ -124,7 +125,7 @@ class Worker:
                 return
 
     def _line(self, until_s: float, look: Callable[[], None]) -> bytes | None:
-        """Return the next line; None if there is none in time, nothing if there never is."""
+        """Return the next line; None if the time is over; empty if the output was closed."""
         while b"\n" not in self._unread:
             left_s = until_s - time.monotonic()
             if left_s <= 0:
@@ -142,18 +143,12 @@ class Worker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_MOMENT_S)
         code = self._process.returncode
-        if code == -signal.SIGKILL:
-            text = "it was killed (SIGKILL): mostly that is for memory"
-        elif code is not None and code < 0:
-            text = f"it was ended by {signal.Signals(-code).name}"
-        else:
-            text = f"it ended with exit code {code}"
-        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4096))
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        text = "it closed its output" if code is None else ended_words(code)
+        lines = last_lines(self._errors)
         return {"at": "gone", "why": "died", "text": f"{text}: {lines[-1]}" if lines else text}
 
     def end(self) -> None:
-        """End it and all that it started; more than once does no harm."""
+        """End the process and all that it started. It may be called several times."""
         if self._output < 0:
             return
         self._output = -1

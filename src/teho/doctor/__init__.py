@@ -1,1 +1,1 @@
-"""Whether an environment, an allocation and a binding are sane, before a job is lost to them."""
+"""Find problems of the environment, the allocation and the binding before a job fails."""

@@ -1,10 +1,10 @@
-"""Takes the picture of this machine: all questions at once, each of which may go unanswered."""
+"""Collects the facts about this machine, all at once, each with a time limit."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -38,14 +38,16 @@ from teho.schedulers.task import read_task
 __all__ = ["collect_snapshot"]
 
 _DRIVER_S = 15.0
-"""A driver without persistence mode wakes every GPU first, which takes it a second for each."""
+"""A driver without persistence mode first starts every GPU, which takes 1 s each."""
 _FILES_S = 5.0
 _QUOTA_S = 2.0
-"""A file server without a quota service is asked for a minute."""
+"""If a file server has no quota service, `quota` waits for a minute."""
 _OF_PROJECT = 'set -- "$1" $(lfs project -d "$1"); [ "${2:-0}" -gt 0 ] && lfs quota -q -p "$2" "$1"'
-"""Where a folder belongs to a project, as on LUMI, the limit is the project's."""
+"""If a folder belongs to a project, as on LUMI, the project has the limit."""
 _PROXY_S = 2.0
-_IN_CONTAINER = Missing(Reason.UNRECORDED, "it is in a container, and this is outside of it")
+_IN_CONTAINER = Missing(
+    Reason.UNRECORDED, "it is in a container, which cannot be read from outside"
+)
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
@@ -57,25 +59,29 @@ def collect_snapshot(
     cluster: str = "",
     root: Path = Path("/"),
 ) -> Snapshot:
-    """Look at everything that the checks judge.
+    """Return all facts that the checks judge.
 
-    A part that does not answer is `Missing`, after 2 s to 15 s; frameworks have 30 s, and are
-    only asked where there is a GPU, or one was promised.
+    A part that does not answer within 2 s to 15 s is `Missing`. Frameworks have 30 s. They are
+    asked only if there is a GPU or the job should have one.
 
     Args:
-        environment: that of a program which would be started here.
-        python: the user's; empty: the first on PATH; `-`: none, as it is in a container.
-        data: folder to draw a sample of; empty: none.
+        environment: variables of a program that would be started here.
+        python: the user's; empty: the first on PATH; `-`: not this node's, but a container's.
+        data: folder of which to read a sample; empty: none.
         cluster: name in the catalogue; empty: the one that is recognised.
-        root: a folder that holds `proc`, `sys` and `dev`; `/` but in tests.
+        root: a folder with `proc`, `sys` and `dev`. Only tests change it.
 
     Raises:
-        InputError: there is no such cluster.
+        InputError: the cluster is unknown.
     """
     asked = look_into(python, environment) if python != "-" else None
     known = _cluster(cluster, environment)
     folders = {
-        what: IsolatedCall(f"the file system of {path}", answering(_looking(what, path)), _FILES_S)
+        what: IsolatedCall(
+            f"the file system of {path}",
+            answering(partial(look_at, path, is_home=what == "home")),
+            _FILES_S,
+        )
         for what, path in _folders(environment, known).items()
     }
     quotas = _ask_quotas(environment)
@@ -114,10 +120,6 @@ def collect_snapshot(
     return msgspec.structs.replace(snapshot, python=see(snapshot.python, environment))
 
 
-def _looking(what: str, path: str) -> Callable[[], Folder]:
-    return partial(look_at, path, is_home=what == "home")
-
-
 def _folders(environment: Mapping[str, str], cluster: Cluster | None) -> dict[str, str]:
     own = cluster.local_disk.variable if cluster and cluster.local_disk else ""
     variables = (own, "SLURM_TMPDIR", "LOCAL_SCRATCH")
@@ -125,7 +127,7 @@ def _folders(environment: Mapping[str, str], cluster: Cluster | None) -> dict[st
     found = {
         "home": environment.get("HOME", ""),
         "here": os.curdir,
-        "temporary": environment.get("TMPDIR") or "/tmp",  # noqa: S108 - only looked at
+        "temporary": environment.get("TMPDIR") or "/tmp",  # noqa: S108 - only read
         "shared memory": "/dev/shm",  # noqa: S108
         "scratch": scratch,
     }
@@ -144,7 +146,7 @@ def _local_size(environment: Mapping[str, str], host: str) -> int:
     try:
         return read_task(environment, host).local_size
     except InputError:
-        return 1  # `teho launch` says what is wrong with it
+        return 1  # `teho launch` reports the mistake
 
 
 def _ask_quotas(environment: Mapping[str, str]) -> list[IsolatedCall]:
@@ -158,11 +160,11 @@ def _ask_quotas(environment: Mapping[str, str]) -> list[IsolatedCall]:
 
 
 def _quotas(asked: Sequence[IsolatedCall]) -> tuple[DiskQuota, ...] | Missing:
-    """Return what all commands tell together; why not, where none of them answers."""
-    told = [or_missing(call.output()) for call in asked]
-    texts = [text.decode(errors="replace") for text in told if not isinstance(text, Missing)]
+    """Return the quotas that the commands print; if none of them answers, the reason."""
+    answers = [or_missing(call.output()) for call in asked]
+    texts = [text.decode(errors="replace") for text in answers if not isinstance(text, Missing)]
     if not texts:
-        return next(one for one in told if isinstance(one, Missing))
+        return next(one for one in answers if isinstance(one, Missing))
     return tuple(dict.fromkeys(quota for text in texts for quota in read_quotas(text)))
 
 
@@ -180,11 +182,11 @@ def _connect(variable: str, url: str) -> Proxy:
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
         host, port = "", 0
-    place, why = f"{host}:{port}", ""
     if not host:
-        return Proxy(variable=variable, place="no host and port", why="it names no host")
+        return Proxy(variable=variable, place="no host and port", why="it has no host name")
+    why = ""
     try:
         socket.create_connection((host, port), timeout=_PROXY_S).close()
     except OSError as error:
         why = error.strerror or str(error)
-    return Proxy(variable=variable, place=place, why=why)
+    return Proxy(variable=variable, place=f"{host}:{port}", why=why)

@@ -1,9 +1,11 @@
-"""From a snapshot to an examination: every check, the worst first, and what the exit code is."""
+"""Runs the checks on a snapshot, and gives the verdict and the exit code."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
+
+import msgspec
 
 from teho.config.toml import did_you_mean
 from teho.doctor.checks import CHECKS
@@ -21,28 +23,28 @@ _ORDER = list(Severity)
 
 
 def chosen(ids: Collection[str]) -> tuple[Check, ...]:
-    """Return the checks of these ids, or all where none is named.
+    """Return the checks with these ids, or all checks if no id is given.
 
     Raises:
-        InputError: there is no check of that id.
+        InputError: an id is unknown.
     """
-    known = {check.ID: check for check in CHECKS}
+    known = {check.id: check for check in CHECKS}
     for id_ in ids:
         if id_ not in known:
             raise InputError(f"--only {id_}: no such check{did_you_mean(id_, known)}")
-    return tuple(check for check in CHECKS if not ids or check.ID in ids)
+    return tuple(check for check in CHECKS if not ids or check.id in ids)
 
 
 def examine(
     snapshot: Snapshot, checks: Sequence[Check], wall_s: float, self_test: SelfTest | None = None
 ) -> Examination:
-    """Judge a snapshot by some checks.
+    """Return the results of some checks.
 
     Args:
-        snapshot: what was seen.
-        checks: of `chosen`.
-        wall_s: how long it took to see it.
-        self_test: what came of it.
+        snapshot: facts about the machine.
+        checks: from `chosen`.
+        wall_s: time that the snapshot took.
+        self_test: its result.
     """
     return Examination(
         at=datetime.now(timezone.utc),
@@ -58,39 +60,37 @@ def examine(
 
 
 def _checked(check: Check, snapshot: Snapshot) -> CheckResult:
-    outcome = check.check(snapshot)
-    if isinstance(outcome, Said):
-        return CheckResult(
-            id=check.ID,
-            about=check.ABOUT,
-            decisive=check.DECISIVE,
-            state=outcome.state,
-            said=outcome.text,
-        )
+    outcome = check.judge(snapshot)
+    said = outcome if isinstance(outcome, Said) else Said("found", "")
+    found = [] if isinstance(outcome, Said) else outcome
     return CheckResult(
-        id=check.ID,
-        about=check.ABOUT,
-        decisive=check.DECISIVE,
-        state="found",
-        symptoms=tuple(outcome),
+        id=check.id,
+        about=check.about,
+        decisive=check.decisive,
+        state=said.state,
+        said=said.text,
+        symptoms=tuple(
+            msgspec.structs.replace(one, kind=check.id)
+            for one in ([found] if isinstance(found, Symptom) else found)
+        ),
     )
 
 
 def symptoms_of(examination: Examination) -> list[Symptom]:
-    """Return everything that was found, the worst first; what dooms a job before all else."""
+    """Return all problems, the worst first. Those that doom a job come before all others."""
     found = [one for checked in examination.checks for one in checked.symptoms]
     return sorted(found, key=lambda one: (not one.dooms, _ORDER.index(one.severity)))
 
 
 def doomed(examination: Examination) -> list[Symptom]:
-    """Return why a job started here cannot do what it was started for."""
+    """Return the problems because of which a job cannot do what it was started for."""
     return [one for one in symptoms_of(examination) if one.dooms]
 
 
 def exit_code(examination: Examination) -> int:
-    """Return 1 where a warning or worse was found, or the self-test failed.
+    """Return 1 if there is a warning or a critical problem, or the self-test failed.
 
-    Else 2 where a check that may doom a job, or the self-test, could not judge; else 0.
+    Otherwise 2 if the self-test, or a check that may doom a job, could not judge. Otherwise 0.
     """
     test = examination.self_test
     worse = any(one.severity is not Severity.REMARK for one in symptoms_of(examination))
@@ -101,28 +101,25 @@ def exit_code(examination: Examination) -> int:
 
 
 def verdict_of(examination: Examination) -> tuple[VerdictSeverity, str]:
-    """Return how it stands, and the sentence that matters first."""
+    """Return the severity and the sentence of the verdict."""
     found = symptoms_of(examination)
-    doomed = [one for one in found if one.dooms]
-    grave = [one for one in found if one.severity is Severity.CRITICAL]
     worse = [one for one in found if one.severity is not Severity.REMARK]
     unjudged = [one for one in examination.checks if one.state == "abstained"]
-    behind = f"; {counted(len(unjudged), 'check')} could not judge" if unjudged else ""
-    if doomed:
-        return "critical", f"A job started like this is doomed: {doomed[0].sentence}"
-    if examination.self_test and examination.self_test.state == "failed":
-        return "critical", f"The self-test failed{behind}."
-    if worse:
-        return (
-            "critical" if grave else "warning",
-            f"{counted(len(worse), 'thing')} to mend{behind}.",
-        )
+    fine = [one for one in examination.checks if one.state == "fine"]
     test = examination.self_test
+    end = f"; {counted(len(unjudged), 'check')} could not judge." if unjudged else "."
+    if found and found[0].dooms:
+        return "critical", f"A job started like this is doomed: {found[0].sentence}"
+    if test and test.state == "failed":
+        return "critical", f"The self-test failed{end}"
+    if worse:
+        is_critical = worse[0].severity is Severity.CRITICAL
+        found_words = f"{counted(len(worse), 'problem')} found{end}"
+        return "critical" if is_critical else "warning", found_words
     if test and test.state == "not_run":
-        return "unknown", f"The self-test could not be run: {test.why.rstrip('.')}{behind}."
-    judged = [one for one in examination.checks if one.state == "fine"]
-    if any(one.decisive for one in unjudged) or not (found or judged):
-        return "unknown", f"Nothing wrong was seen{behind}."
+        return "unknown", f"The self-test could not be run: {test.why.rstrip('.')}{end}"
+    if any(one.decisive for one in unjudged) or not (found or fine):
+        return "unknown", f"No problem was found{end}"
     if found:
-        return "remark", f"Nothing is wrong, {counted(len(found), 'remark')}{behind}."
-    return "good", f"Nothing is wrong, by {counted(len(judged), 'check')}{behind}."
+        return "remark", f"No problem was found, only {counted(len(found), 'remark')}{end}"
+    return "good", f"{counted(len(fine), 'check')} passed{end}"

@@ -1,4 +1,4 @@
-"""What the kernel tells at once: limits, NUMA nodes, the clock, device files."""
+"""Reads what the kernel reports without delay: limits, NUMA nodes, the clock, device files."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 _UNSYNCHRONISED = 0x40
 """STA_UNSYNC of <sys/timex.h>."""
 _OUT_OF_SYNC = 5
-"""TIME_ERROR, which adjtimex(2) returns then as well."""
+"""TIME_ERROR: adjtimex(2) returns it as well if the clock is not synchronised."""
 
 
 class _Timex(ctypes.Structure):
-    """The beginning of `struct timex` of adjtimex(2); what is behind it only takes room."""
+    """The beginning of `struct timex` of adjtimex(2). `rest` only reserves space."""
 
     _fields_ = (
         ("modes", ctypes.c_uint),
@@ -44,7 +44,7 @@ class _Timex(ctypes.Structure):
 
 
 def read_limits() -> ResourceLimits:
-    """Return the limits of this process, which its programs inherit."""
+    """Return the limits of this process. Programs that it starts inherit them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return ResourceLimits(
         open_files=_limit(soft),
@@ -59,7 +59,7 @@ def _limit(value: int) -> int | None:
 
 
 def cores_of_numa(root: Path) -> dict[int, frozenset[int]]:
-    """Return the logical CPUs of each NUMA node; nothing if the kernel does not report."""
+    """Return the logical CPUs of each NUMA node; empty if the kernel does not report them."""
     found = {}
     for folder in (root / "sys/devices/system/node").glob("node[0-9]*"):
         try:
@@ -70,12 +70,12 @@ def cores_of_numa(root: Path) -> dict[int, frozenset[int]]:
 
 
 def threads_per_core(root: Path) -> int:
-    """Return 2 where hardware threads are in use, else 1 (kernel, ABI of devices/system/cpu)."""
+    """Return 2 if hardware threads are in use, else 1 (kernel, ABI of devices/system/cpu)."""
     return 2 if read_text(root / "sys/devices/system/cpu/smt/active") == "1" else 1
 
 
 def read_clock() -> ClockState | Missing:
-    """Ask the kernel whether something keeps its clock right."""
+    """Return whether the clock is synchronised, by the kernel."""
     timex = _Timex()
     try:
         state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
@@ -90,7 +90,7 @@ def read_clock() -> ClockState | Missing:
 
 
 def has_fabric(root: Path) -> bool:
-    """Return whether the node has InfiniBand, or RDMA over Ethernet."""
+    """Return whether the node has InfiniBand or RDMA over Ethernet."""
     return any((root / "sys/class/infiniband").glob("*"))
 
 

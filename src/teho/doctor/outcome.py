@@ -1,62 +1,74 @@
-"""What a check may say, and what a check is."""
+"""What a check may return, and what a check is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Union
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import NamedTuple, Union
 
 import msgspec
 
-from teho.doctor.snapshot import Snapshot
+from teho.doctor.snapshot import Python, Snapshot
 from teho.model.doctor import State, Symptom
 from teho.model.finding import Evidence, Severity, Threshold
+from teho.model.missing import Missing
 
-__all__ = ["Check", "Outcome", "Said", "fine", "moot", "spared", "symptom", "unknown"]
+__all__ = [
+    "Check",
+    "Outcome",
+    "Said",
+    "critical",
+    "fine",
+    "moot",
+    "needs_python",
+    "remark",
+    "spared",
+    "symptom",
+    "unknown",
+    "warning",
+]
 
 
 class Said(NamedTuple):
-    """That nothing was found, and why."""
+    """A check found no problem, for this reason."""
 
     state: State
     text: str
 
 
-Outcome = Union[Said, list[Symptom]]
-"""What is wrong, one thing or more; else why there is nothing."""
+Outcome = Union[Said, Symptom, list[Symptom]]
+"""One problem or several; otherwise the reason why there is none."""
 
 
-class Check(Protocol):
-    """A module of `checks/`."""
+class Check(NamedTuple):
+    """One file of `checks/`."""
 
-    ID: str
-    """Stable; what `--only` takes."""
-    ABOUT: str
-    """What it looks at, in a few words."""
-    DECISIVE: bool
-    """Whether what it finds may doom a job."""
-
-    def check(self, snapshot: Snapshot) -> Outcome:
-        """Judge the snapshot, and nothing beside it."""
-        ...
+    id: str
+    """Stable. `--only` takes it."""
+    about: str
+    """What the check compares, in a few words."""
+    decisive: bool
+    """Whether its problems may doom a job."""
+    judge: Callable[[Snapshot], Outcome]
+    """Judge only the snapshot."""
 
 
 def fine(text: str) -> Said:
-    """Say that it is as it should be, with what was seen."""
+    """Report that everything is as it should be, and what was seen."""
     return Said("fine", text)
 
 
 def unknown(text: str) -> Said:
-    """Say what could not be had."""
+    """Report which information is missing."""
     return Said("abstained", text)
 
 
 def moot(text: str) -> Said:
-    """Say why the question does not arise."""
+    """Report why the check does not apply here."""
     return Said("not_applicable", text)
 
 
 def symptom(
-    check: str,
     severity: Severity,
     sentence: str,
     action: str,
@@ -64,19 +76,18 @@ def symptom(
     thresholds: Sequence[Threshold] = (),
     dooms: bool = False,
 ) -> Symptom:
-    """Build what a check found.
+    """Return a problem. `examine` adds the id of its check.
 
     Args:
-        check: its id.
         severity: how much it matters.
         sentence: what is wrong.
-        action: what to do; commands are in backquotes.
-        evidence: label, value and unit of each figure behind it.
-        thresholds: that it was judged by.
+        action: what to do. Commands are in backquotes.
+        evidence: label, value and unit of each figure.
+        thresholds: with which the figures were compared.
         dooms: whether the job cannot do what it was started for.
     """
     return Symptom(
-        kind=check,
+        kind="",
         severity=severity,
         sentence=sentence,
         evidence=tuple(Evidence(*one) for one in evidence),
@@ -86,12 +97,31 @@ def symptom(
     )
 
 
+critical = partial(symptom, Severity.CRITICAL)
+warning = partial(symptom, Severity.WARNING)
+remark = partial(symptom, Severity.REMARK)
+
+
+def needs_python(
+    judge: Callable[[Snapshot, Python], Outcome],
+) -> Callable[[Snapshot], Outcome]:
+    """Return a check that calls `judge` if the user's Python answered."""
+
+    @wraps(judge)
+    def check(snapshot: Snapshot) -> Outcome:
+        if isinstance(snapshot.python, Missing):
+            return unknown(f"no Python could be asked: {snapshot.python.detail}")
+        return judge(snapshot, snapshot.python)
+
+    return check
+
+
 def spared(found: Sequence[Symptom], frameworks: int) -> list[Symptom]:
-    """Return what is wrong with frameworks; it dooms no job where another one is well.
+    """Return problems of frameworks. They doom no job if another framework works.
 
     Args:
-        found: one for each framework that is not well.
-        frameworks: how many there are that are for GPUs.
+        found: one for each framework that has a problem.
+        frameworks: number of frameworks for GPUs.
     """
     if len(found) == frameworks:
         return list(found)

@@ -1,4 +1,4 @@
-"""Asks the user's Python which frameworks it has, and the frameworks which GPUs they see."""
+"""Asks the user's Python for its frameworks, and each framework for the GPUs that it sees."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _T = TypeVar("_T")
 _SEES = Path(__file__).with_name("programs") / "sees.py"
 _START_S = 15.0
 _SEE_S = 30.0
-"""PyTorch takes that long on a network file system that nobody has read it from for a while."""
+"""PyTorch takes this long to load from a network file system that has not cached it."""
 
 
 def look_into(path: str, environment: Mapping[str, str]) -> IsolatedCall:
-    """Begin to ask a Python for its frameworks, by what their files say; the answer is a `Python`.
+    """Start a call that reads a Python's frameworks from their files. It returns a `Python`.
 
     Args:
-        path: empty: the first `python`, or `python3`, on PATH.
-        environment: where PATH is.
+        path: empty: the first `python` or `python3` on PATH.
+        environment: has PATH.
     """
     names = [path] if path else ["python", "python3"]
     return IsolatedCall(
@@ -43,36 +43,36 @@ def look_into(path: str, environment: Mapping[str, str]) -> IsolatedCall:
 
 
 def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
-    """Ask the first Python of these that there is, waiting for as long as it takes.
+    """Return what the first existing Python of these reports, without a time limit.
 
     Raises:
-        InputError: there is none, or it is too old to be asked, or none at all.
+        InputError: none of them exists, or the first is too old or is not a Python.
     """
     search = environment.get("PATH")
     found = next((one for name in names if (one := shutil.which(name, path=search))), None)
     if found is None:
         raise InputError(f"no command {' or '.join(names)}")
-    # Where the program lies is no place to import from.
+    # It must not import from the program's folder.
     safe = {**environment, "PYTHONSAFEPATH": "1"}
     said = subprocess.run([found, PROGRAM], env=safe, capture_output=True, check=False)
     try:
-        told = read_answer(said.stdout)
+        answer = read_answer(said.stdout)
     except msgspec.MsgspecError as error:
         last = said.stderr.decode(errors="replace").strip().splitlines()[-1:]
         why = last[0] if last else f"it ended with exit code {said.returncode}"
         raise InputError(f"{found} does not list what is installed: {why}") from error
     return Python(
         path=found,
-        version=told.python,
-        machine=told.machine,
-        packages=tuple(told.packages),
-        facts=told.facts,
-        frameworks=_one_of_each(builds_of(told.packages, told.facts)),
+        version=answer.python,
+        machine=answer.machine,
+        packages=tuple(answer.packages),
+        facts=answer.facts,
+        frameworks=_one_of_each(builds_of(answer.packages, answer.facts)),
     )
 
 
 def _one_of_each(builds: Sequence[Build]) -> tuple[Build, ...]:
-    """Return one build of each framework: where two packages are one, that which tells most."""
+    """Return one build of each framework: the first with a known kind, if there are several."""
     found: dict[str, Build] = {}
     for build in builds:
         known = found.setdefault(build.framework, build)
@@ -82,9 +82,9 @@ def _one_of_each(builds: Sequence[Build]) -> tuple[Build, ...]:
 
 
 def see(python: Python, environment: Mapping[str, str]) -> Python:
-    """Import frameworks, each in a process of its own, and return what they see.
+    """Import each framework in a separate process, and return `python` with what they see.
 
-    One that is built for CPUs, by its own files' word, has nothing to say.
+    A framework whose files say that it is built for CPUs is not asked.
     """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **environment}
     asked = {
@@ -103,5 +103,5 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
 
 
 def or_missing(answer: _T | NoAnswer) -> _T | Missing:
-    """Return an answer as a snapshot keeps it: if there is none, it is missing."""
+    """Return an answer, or why there is none, as a snapshot keeps it."""
     return Missing(Reason.FAILED, answer.why) if isinstance(answer, NoAnswer) else answer

@@ -1,7 +1,7 @@
-"""A matrix product in the user's own Python: is it right, and how fast beside the device's peak?
+"""Multiplies matrices in the user's Python: is the result right, and what is the rate in FLOP/s?
 
-It is what `test_GPU.py` of many a tutorial does, with its result checked, its runs warmed up and
-waited for, and its rate in FLOP/s.
+Many tutorials have such a `test_GPU.py`. This one checks the result, warms up, waits until each
+product is finished, and compares the rate with the peak of the device.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _ON_GPU = (
     {"size": 4096, "precision": "TF32"},
     {"size": 8192, "precision": "BF16"},
 )
-"""Large enough that a GPU of today is busy, and starting it is not what is timed."""
+"""Large enough for a GPU of today, so that its start takes a small part of the time."""
 _ON_CPU = ({"size": 1024, "precision": "FP32"},)
 _UNFIT = {"no_gpu", "cpu_only_build", "broken"}
 _LIBRARIES = ("numpy", "torch", "cupy", "jax")
 
 
 def self_test(snapshot: Snapshot, environment: Mapping[str, str]) -> SelfTest:
-    """Multiply on the first GPU, or on the CPU where there is none; takes up to 90 s.
+    """Multiply matrices on the first GPU, or on the CPU if there is none, for up to 90 s.
 
-    Every library is compared with NumPy in double precision before it is timed.
+    The results of every library are compared with NumPy in double precision. Then it is timed.
     """
     if isinstance(snapshot.python, Missing):
         return SelfTest(state="not_run", why=f"no Python could be asked: {snapshot.python.detail}")
@@ -45,7 +45,7 @@ def self_test(snapshot: Snapshot, environment: Mapping[str, str]) -> SelfTest:
         return SelfTest(state="not_run", why=f"{snapshot.python.path} has no NumPy")
     frameworks = {one.framework for one in snapshot.python.frameworks}
     if snapshot.gpus and frameworks == {"tensorflow"}:
-        return SelfTest(state="not_run", why="there is no self-test of TensorFlow")
+        return SelfTest(state="not_run", why="TensorFlow has no self-test")
     machine = Machine(tuple(physical_cores(snapshot.cores)), snapshot.gpus)
     placements = [Placement("cpu:all", machine.logical_cores)]
     if snapshot.gpus:
@@ -61,9 +61,14 @@ def self_test(snapshot: Snapshot, environment: Mapping[str, str]) -> SelfTest:
 
 
 def _judged(measured: Measured, placement: str) -> SelfTest:
-    """Return what was measured on one placement."""
+    """Return the result on one placement."""
     took_part = {one.library: one for one in measured.participants if one.placement == placement}
     wrong = [one for one in took_part.values() if one.why in {"disagrees", "died"}]
+    errors = {
+        (one.library, one.point["precision"]): one.error
+        for one in reversed(measured.agreements)
+        if one.placement == placement
+    }
     products = tuple(
         Product(
             library=f"{timing.library} {took_part[timing.library].version}",
@@ -72,7 +77,7 @@ def _judged(measured: Measured, placement: str) -> SelfTest:
             size=timing.point["size"],
             flop_per_s=timing.flop_per_s or 0.0,
             peak_percent=timing.peak_percent,
-            error=_error(measured, timing.library, placement, timing.point["precision"]),
+            error=errors.get((timing.library, timing.point["precision"])),
         )
         for timing in measured.timings
         if timing.placement == placement and timing.phase == "kernel"
@@ -85,15 +90,3 @@ def _judged(measured: Measured, placement: str) -> SelfTest:
     unseen = [one for one in took_part.values() if one.why in _UNFIT and one.library != "numpy"]
     texts = [one.text for one in unseen or took_part.values() if one.text]
     return SelfTest(state="failed" if unseen else "not_run", why="; ".join(texts))
-
-
-def _error(measured: Measured, library: str, placement: str, precision: str) -> float | None:
-    return next(
-        (
-            one.error
-            for one in measured.agreements
-            if (one.library, one.placement, one.point["precision"])
-            == (library, placement, precision)
-        ),
-        None,
-    )

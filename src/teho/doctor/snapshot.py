@@ -1,4 +1,4 @@
-"""The picture of a machine that all checks look at: taken once, and never changed."""
+"""The facts about a machine that all checks judge. They are collected once, and never change."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ __all__ = [
 
 
 class FrameworkReport(msgspec.Struct, frozen=True, kw_only=True, tag="report", tag_field="type"):
-    """What a framework said when it was imported and asked."""
+    """Answers of a framework that was imported."""
 
     version: str = ""
     kind: Accelerator = "unknown"
     toolkit: str = ""
     gpus: Union[int, None] = None
-    """How many it sees; None if it could not say."""
+    """Number of GPUs that it sees; None if it does not report it."""
     architectures: tuple[str, ...] = ()
-    """What its kernels were compiled for, such as `sm_80`; `compute_90` is compiled at first use.
-    Empty if it does not say."""
+    """GPUs that its kernels were compiled for, such as `sm_80`; empty if it does not report them.
+    `compute_90` is compiled at first use."""
     collectives: Union[bool, None] = None
-    """Whether NCCL or RCCL is there; None if it does not say."""
+    """Whether it has NCCL or RCCL; None if it does not report it."""
     why: str = ""
-    """What it said of GPUs that it does not see."""
+    """Why it sees no GPUs."""
     broken: str = ""
     """Why it could not be imported."""
 
 
 class Python(msgspec.Struct, frozen=True, kw_only=True):
-    """The Python that a program started here would run in."""
+    """The Python in which a program started here would run."""
 
     path: str
     version: str
     machine: str = "x86_64"
-    """What it was compiled for, such as `aarch64`."""
+    """The architecture that it was compiled for, such as `aarch64`."""
     packages: tuple[Package, ...] = ()
     facts: dict[str, str] = {}
-    """What frameworks' own files say of their build, as `builds_of` takes it."""
+    """Facts from the frameworks' files about their build, in the form that `builds_of` takes."""
     frameworks: tuple[Build, ...] = ()
-    """One of each framework, by what its files say; nothing was imported for it."""
+    """One of each framework, read from its files, without an import."""
     framework_reports: dict[str, Union[FrameworkReport, Missing]] = {}
-    """What frameworks said that were imported; none is where there can be no GPU."""
+    """Answers of the imported frameworks. Without a GPU, none is imported."""
 
     def kind_of(self, build: Build) -> Accelerator:
-        """Return what a framework was built for: its own word, or that of its package."""
+        """Return what a framework was built for, as it or its package reports."""
         report = self.framework_reports.get(build.framework)
         if isinstance(report, FrameworkReport) and report.kind != "unknown":
             return report.kind
@@ -70,7 +70,7 @@ class Python(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder and the file system that it is on."""
+    """A folder and its file system."""
 
     path: str
     file_system: str
@@ -78,22 +78,22 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
     mounted_on: str
     total_bytes: int
     free_bytes: int
-    """For this user."""
+    """That this user may fill."""
     total_files: int
-    """0: the file system does not count them."""
+    """0: the file system does not count files."""
     free_files: int
     is_writable: bool
     holds_conda_init: bool = False
-    """Whether this is a home whose `.bashrc` was written to by `conda init`."""
+    """Whether this is a home folder, and `conda init` has changed its `.bashrc`."""
 
     @property
     def is_network(self) -> bool:
-        """Whether other nodes see the same files."""
+        """Whether it is on a network file system."""
         return self.file_system in _NETWORK or self.file_system.startswith("fuse.")
 
     @property
     def is_memory(self) -> bool:
-        """Whether what lies there takes memory."""
+        """Whether its files take memory."""
         return self.file_system in {"tmpfs", "ramfs"}
 
 
@@ -104,7 +104,7 @@ _NETWORK = frozenset(
 
 
 class DiskQuota(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user has of one file system, and may have."""
+    """A user's quota on one file system, and how much of it is used."""
 
     file_system: str
     used_bytes: int
@@ -116,93 +116,93 @@ class DiskQuota(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A look into a folder of data."""
+    """A sample of the files in a folder."""
 
     folder: Folder
     listed: int
-    """Files whose names were read."""
+    """Number of files whose names were read."""
     is_whole: bool
-    """Whether that was all of them."""
+    """Whether these are all files."""
     sizes_bytes: tuple[int, ...]
-    """Of some of those, drawn at random."""
+    """Sizes of some of these files, drawn at random."""
 
 
 class ResourceLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a process, as getrlimit(2) tells them; None: there is none."""
+    """Limits of a process from getrlimit(2); None: unlimited."""
 
     open_files: Union[int, None]
     open_files_most: Union[int, None]
-    """What a program may raise it to."""
+    """The highest value that a program may set."""
     address_space_bytes: Union[int, None]
     locked_memory_bytes: Union[int, None]
 
 
 class Proxy(msgspec.Struct, frozen=True, kw_only=True):
-    """The proxy that the environment names, and whether it lets anybody connect."""
+    """The proxy that the environment names, and whether it answers."""
 
     variable: str
     place: str
-    """Host and port, without a password."""
+    """Host and port, without the password."""
     why: str = ""
-    """Why nobody can connect; empty if it could be done."""
+    """Why it does not answer; empty if it does."""
 
 
 class ClockState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel knows of its clock: adjtimex(2)."""
+    """The state of the kernel's clock, from adjtimex(2)."""
 
     is_synchronised: bool
     error_s: float
-    """Largest error that the kernel thinks possible."""
+    """The largest error that the kernel assumes."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the checks may look at."""
+    """All facts that the checks may use."""
 
     environment: Mapping[str, str]
     survey: Survey
     allocation: Allocation
     local_size: int = 1
-    """Tasks that share this node's part of the job."""
+    """Number of tasks of the job on this node."""
     cluster: Union[Cluster, None] = None
     python: Union[Python, Missing]
     is_python_named: bool = False
-    """Whether the user said which one it is."""
+    """Whether the user named this Python."""
     folders: Mapping[str, Union[Folder, Missing]] = {}
-    """By what they are: `home`, `here`, `temporary`, `shared memory`, `scratch`."""
+    """By their use: `home`, `here`, `temporary`, `shared memory`, `scratch`."""
     quotas: Union[tuple[DiskQuota, ...], Missing] = ()
     data: Union[DataSample, Missing, None] = None
-    """None: no folder of data was named."""
+    """None: the user named no data."""
     limits: ResourceLimits
     cores_of_numa: Mapping[int, frozenset[int]] = {}
     """Logical CPUs of each NUMA node; empty if the kernel does not report."""
     threads_per_core: int = 1
-    """2 where the cores have hardware threads, each of which counts as a logical CPU."""
+    """2 if each core has two logical CPUs."""
     proxy: Union[Proxy, Missing, None] = None
     """None: the environment names none."""
     clock: Union[ClockState, Missing]
     has_fabric: bool = False
-    """Whether the node has InfiniBand, or what is spoken to like it."""
+    """Whether the node has InfiniBand or RDMA over Ethernet."""
     gpu_files: tuple[str, ...] = ()
-    """Device files of GPUs that are to be seen, such as `/dev/nvidia0`."""
+    """Visible device files of GPUs, such as `/dev/nvidia0`."""
 
     @property
     def in_job(self) -> bool:
-        """Whether this runs in a scheduler's job."""
+        """Whether this process is part of a job."""
         return self.allocation.scheduler is not None
 
     @property
     def cores(self) -> frozenset[int]:
-        """Logical CPUs that a program started here may run on."""
+        """Logical CPUs on which a program started here may run."""
         return frozenset(self.survey.cores)
 
     @property
     def gpus(self) -> tuple[Device, ...]:
-        """GPUs and MIG instances that a program started here would use."""
+        """GPUs and MIG instances that a program started here can use."""
         return tuple(device for vendor in self.survey.gpus for device in vendor.devices)
 
     @property
     def hidden_gpus(self) -> tuple[Device, ...]:
-        """Those that are here and not to be used, but for the GPUs that instances are parts of."""
+        """GPUs of this node that a program cannot use, without the GPUs of used MIG instances."""
         parents = {device.parent_id for device in self.gpus}
         return tuple(
             device
@@ -213,27 +213,29 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failed_drivers(self) -> tuple[Answers, ...]:
-        """Vendors whose driver hung, or crashed whoever asked."""
+        """Vendors whose driver hung or crashed."""
         return tuple(vendor for vendor in self.survey.gpus if vendor.state == "failed")
 
     @property
     def expects_gpus(self) -> bool:
-        """Whether a program started here has GPUs, or its job was promised some."""
+        """Whether a program started here has GPUs, or its job should have some."""
         return bool(self.gpus or self.allocation.gpus_held)
 
     @property
     def site_gpus(self) -> tuple[Gpu, ...]:
-        """GPUs of the cluster whose login node, or the like, this is; none in a job."""
+        """GPUs of the compute nodes, if this is a login node or a similar one; empty in a job."""
         kinds = self.cluster.nodes if self.cluster and not self.in_job else ()
         return tuple(kind.gpu for kind in kinds if kind.gpu)
 
     @property
     def nvidia_driver(self) -> Union[Driver, None]:
-        """This node's driver, or on a login node that of the compute nodes; None: not known."""
-        told = next((one.versions for one in self.survey.gpus if one.of == "nvidia"), {})
-        version = told.get("driver by NVML") or told.get("NVIDIA driver", "")
+        """This node's driver, on a login node the compute nodes' driver; None: not known."""
+        versions = next((one.versions for one in self.survey.gpus if one.of == "nvidia"), {})
+        version = versions.get("driver by NVML") or versions.get("NVIDIA driver", "")
         if version:
-            return Driver(version=version, cuda=told.get("CUDA of the driver", ""), where="here")
+            return Driver(
+                version=version, cuda=versions.get("CUDA of the driver", ""), where="here"
+            )
         if self.cluster is None or self.cluster.driver is None or not self.site_gpus:
             return None
         known = self.cluster.driver

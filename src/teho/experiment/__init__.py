@@ -1,1 +1,1 @@
-"""Several runs of a program, one verdict."""
+"""Several runs of a program, and one verdict."""

@@ -1,34 +1,43 @@
-"""How sure a gain is, from runs that took turns: a first look, and a second if it did not tell.
+"""Confidence intervals of medians, and of speed-ups from runs that took turns.
 
-Each look is sure to 97.5 % or more, so that both together keep the 95 % that is said (Bonferroni).
-What differs from process to process counts as chance, which windows of one run would not show.
+`teho tune` and `teho compare` look at their runs once or twice. Each look is 97.5 % sure or more,
+so both together are 95 % sure (Bonferroni). Differences between processes count as chance; the
+windows of a single run would not show them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import fmean, median, stdev
 
 from teho.model.tuned import Gain
 
-__all__ = ["FEWEST_PAIRS", "LONG_SECOND_LOOKS", "SECOND_LOOKS", "first_look", "second_look"]
+__all__ = [
+    "FEWEST_PAIRS",
+    "LONG_SECOND_LOOKS",
+    "SECOND_LOOKS",
+    "equal_at",
+    "first_look",
+    "gain_of",
+    "median_rank",
+    "second_look",
+]
 
 FEWEST_PAIRS = 3
 _T = {2: 6.205, 3: 4.177}
 """Degrees of freedom -> 98.75 % point of Student's t."""
-_RANK = {22: 6, 16: 4, 10: 2, 7: 1}
-"""How many pairs -> from which smallest to which largest ratio the interval goes. It holds the
-median but for 1.7 %, 2.1 %, 2.1 % and 1.6 % of all cases (binomial), however the noise is
-distributed; of ten pairs, one may have been disturbed."""
+_MISSES_ONE_IN = 40
+"""How often the interval of one look may miss the true value."""
 SECOND_LOOKS = (10, 7)
-"""Numbers of pairs for a second look, the most first."""
+"""Numbers of pairs for a second look, the largest first."""
 LONG_SECOND_LOOKS = (22, 16, *SECOND_LOOKS)
-"""The same where a pair takes seconds: a gain of 15 % where runs differ by 8 % is shown by 16 pairs
-in nine of ten cases, and by ten pairs in seven (benchmarked with a simulated program)."""
+"""The same if a pair takes seconds. If runs differ by 8 %, 16 pairs show a gain of 15 % in nine of
+ten cases, and ten pairs in seven (benchmarked with a simulated program)."""
 
 Pairs = Sequence[tuple[float, float]]
-"""Speeds of two runs one after the other, of which all but the settings is equal."""
+"""Speeds of two consecutive runs that differ only in their settings."""
 
 
 def first_look(pairs: Pairs) -> Gain:
@@ -46,11 +55,58 @@ def first_look(pairs: Pairs) -> Gain:
 
 
 def second_look(pairs: Pairs) -> Gain:
-    """Return the same by the median, which a few disturbed runs do not move.
+    """Return the same by the median, which a few disturbed runs do not change.
 
     Args:
-        pairs: as many as `LONG_SECOND_LOOKS` has.
+        pairs: a number from `LONG_SECOND_LOOKS`. Of ten pairs, one may have been disturbed.
     """
-    ratios, count = sorted(after / before for before, after in pairs), len(pairs)
-    rank = _RANK[count]
-    return Gain(times=median(ratios), low=ratios[rank - 1], high=ratios[-rank], pairs=count)
+    ratios = sorted(after / before for before, after in pairs)
+    rank = median_rank(len(ratios), _MISSES_ONE_IN)
+    return Gain(times=median(ratios), low=ratios[rank - 1], high=ratios[-rank], pairs=len(ratios))
+
+
+def gain_of(before: Sequence[float], after: Sequence[float]) -> Gain | None:
+    """Return how many times as fast the second is; None if fewer than three runs took turns.
+
+    Args:
+        before: speeds in the order of the rounds.
+        after: the same.
+    """
+    pairs = list(zip(before, after, strict=False))
+    for count in SECOND_LOOKS:
+        if len(pairs) >= count:
+            return second_look(pairs[:count])
+    return first_look(pairs[: FEWEST_PAIRS + 1]) if len(pairs) >= FEWEST_PAIRS else None
+
+
+def median_rank(count: int, misses_one_in: int) -> int:
+    """Return which smallest and largest values enclose the true median.
+
+    The number of values below the true median is binomial with one half, whatever their
+    distribution is. If there are too few values, the rank is 1.
+
+    Args:
+        count: number of values.
+        misses_one_in: how often the interval may miss the median, such as once in 20.
+    """
+    rank, below = 1, 1
+    while rank < count // 2:
+        below += math.comb(count, rank)
+        if misses_one_in * 2 * below > 2**count:
+            break
+        rank += 1
+    return rank
+
+
+def equal_at(points: Sequence[tuple[float, float]]) -> float:
+    """Return the size at which two are equally fast: on a straight line in the logarithms.
+
+    Args:
+        points: rising sizes, each with the speed of one relative to the other. The first speed is
+            at most 1 and the last more than 1. If 1 is crossed several times, the last one counts.
+    """
+    (low, before), (high, after) = [
+        (one, other) for one, other in pairwise(points) if one[1] <= 1 < other[1]
+    ][-1]
+    share = math.log(before) / math.log(before / after)
+    return low * math.pow(high / low, share)

@@ -1,4 +1,4 @@
-"""What `teho compare`, `teho scale` and `teho tune` say of a variant: time, start, energy, cost."""
+"""Figures of a variant for `teho compare`, `teho scale` and `teho tune`: time, energy, cost."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ __all__ = [
 ]
 
 STEPS = 1000
-"""Energy and cost of a pace are those of so many steps."""
+"""Number of steps for which energy and cost are shown, if steps were counted."""
 _LITTLE_S = 0.05
-"""Less time than this for imports, compiling or copying is not worth a figure."""
+"""Shorter times for imports, compiling or copying are not shown."""
 
 
 class VariantFigures(NamedTuple):
-    """The medians of a variant's runs."""
+    """Medians of a variant's runs."""
 
     rate_per_s: float
-    """Whole runs or steps."""
+    """Whole runs or steps per second."""
     start_up_s: float | None
     import_s: float | None
     compile_s: float | None
@@ -49,7 +49,7 @@ def variant_figures(variant: Variant, *, is_pace: bool) -> VariantFigures:
 
     Args:
         variant: with at least one rate.
-        is_pace: whether its rates are of steps, not of whole runs.
+        is_pace: whether its rates count steps instead of whole runs.
     """
     rate = median(variant.rates)
     took_s = (STEPS if is_pace else 1) / rate
@@ -83,13 +83,13 @@ def _energy(samples: Sequence[Sample], took_s: float) -> Figure:
 
 
 def notes_of_all(compared: Compared) -> list[str]:
-    """Return the notes that all points share: they are said once."""
+    """Return the notes that all points share, to show them once."""
     first, *others = compared.points
     return [note for note in first.notes if all(note in point.notes for point in others)]
 
 
 def first_recording(compared: Compared) -> str:
-    """Return the first of several recordings; empty if there are not several."""
+    """Return the first of several recordings; empty if there is only one."""
     names = dict.fromkeys(
         sample.run
         for point in compared.points
@@ -100,14 +100,14 @@ def first_recording(compared: Compared) -> str:
 
 
 class SizeFigures(NamedTuple):
-    """What one number of workers took."""
+    """Energy, cost and number of runs for one number of workers."""
 
     energy_j: float | None
     """Of a whole run, or of `STEPS` steps at its mean power."""
     cost: float | None
     """The same."""
     run_count: int
-    """Runs that could be measured."""
+    """Number of runs that could be measured."""
 
 
 def size_figures(size: Size, *, is_pace: bool) -> SizeFigures:
@@ -125,8 +125,8 @@ def size_figures(size: Size, *, is_pace: bool) -> SizeFigures:
 def paces_of(tuned: Tuned) -> tuple[float, float] | None:
     """Return the steps per second before and after the change; None without a proved gain.
 
-    A larger batch makes fewer steps a second and can be faster: both are in steps of the size
-    before.
+    A larger batch makes fewer steps per second, but may be faster. So both figures are in steps of
+    the original size.
     """
     if not tuned.settings or tuned.gain is None:
         return None

@@ -1,4 +1,4 @@
-"""A comparison of runs that were recorded before, wherever that was."""
+"""Compares runs that were recorded before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from teho.experiment.placement import Placement
 from teho.experiment.prices import Prices
 from teho.experiment.recorded import EARLY
 from teho.experiment.sample import sample_of
-from teho.experiment.verdict import judge
+from teho.experiment.verdict import Terms, judge
 from teho.explain.wording import joined
 from teho.model.compared import Compared, Contest, Point, Sample
 from teho.model.run import Run
@@ -32,15 +33,14 @@ _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?(e[+-]?[0-9]{1,3})?")
 
 
 def runs_named(text: str, home: Path) -> list[tuple[Path, Run]]:
-    """Return the recordings that are meant.
+    """Return the recordings that a text names.
 
     Args:
-        text: `KEY=VALUE`, a tag that they have in common, or ids, names and directories,
-            separated by commas.
+        text: a common tag, `KEY=VALUE`, or ids, names and directories, separated by commas.
         home: the directory of all recordings.
 
     Raises:
-        RecordingError: one of them is not there, or does not read.
+        RecordingError: a recording does not exist or cannot be read.
         InputError: no recording has this tag.
     """
     key, sign, value = text.partition("=")
@@ -53,125 +53,134 @@ def runs_named(text: str, home: Path) -> list[tuple[Path, Run]]:
         if not found:
             raise InputError(
                 f"no recording has the tag {text}",
-                next_step="`teho list` shows those that are there",
+                next_step="`teho list` shows all recordings",
             )
         return found
     paths = [find_run(one.strip(), home) for one in text.split(",") if one.strip()]
     return [(path, read_run(path)) for path in dict.fromkeys(paths)]
 
 
+class _Row(NamedTuple):
+    """One recorded run."""
+
+    value: float | None
+    """Of what was swept."""
+    place: Placement
+    run: Run
+    sample: Sample
+    printed: Printed | None
+
+
 def compare_recorded(
     runs: Sequence[tuple[Path, Run]], prices: Prices | None, gpu_cores: int | None
 ) -> Compared:
-    """Return what recordings say; each variant's are taken as rounds, in the order of time.
+    """Return the comparison of recordings. The runs of each variant count as rounds, by time.
 
-    A variant is what a recording's tag `variant` says, such as `cpu:2`, else what the run had of
-    its nodes: `gpu:N` where there are GPUs, `cpu:N` where not. If one other tag has different
-    numbers in them, that is what was swept.
+    A recording's tag `variant` gives its variant, such as `cpu:2`. Without the tag it is `gpu:N` if
+    the run had GPUs, otherwise `cpu:N`. If one other tag has different numbers, it was swept.
 
     Args:
         runs: in any order.
-        prices: of a site; None: none was named.
-        gpu_cores: how many cores cost as much as a GPU, where the user says it.
+        prices: of a site; None: no site was named.
+        gpu_cores: number of cores that cost as much as a GPU, if the user gave it.
 
     Raises:
-        RecordingError: one of them does not read.
-        InputError: nothing is left of them.
+        RecordingError: a recording cannot be read.
+        InputError: no recording is left.
     """
-    # What somebody broke off says nothing.
+    # A run that was stopped with its comparison has no complete figures.
     runs = sorted(
         (one for one in runs if not (one[1].end and one[1].end.on_purpose == EARLY)),
         key=lambda one: one[1].started_at,
     )
     if not runs:
-        raise InputError("no recording that came to an end", "one of each variant, or more")
+        raise InputError("no recording came to its end", "one of each variant, or more")
     swept = _swept([run for _, run in runs])
-    found: dict[float | None, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    went: dict[float | None, list[tuple[str, Run]]] = defaultdict(list)
-    told: dict[float | None, dict[str, list[Printed]]] = defaultdict(lambda: defaultdict(list))
-    unknown = 0
-    places: dict[str, Placement] = {}
-    for path, run in runs:
-        place = _placement(run)
-        places.setdefault(place.name, place)
-        value = float(run.tags[swept]) if swept else None
-        sample = sample_of(run, path, None)
-        found[value][place.name].append(sample)
-        if not sample.why:
-            printed = printed_by(path, is_whole=sample.is_whole)
-            if printed:
-                told[value][place.name].append(printed)
-            unknown += printed is None
-        went[value].append((place.name, run))
-    # As they were run: few cores first, GPUs last.
-    ordered = sorted(places.values(), key=_order)
-    terms, unit, notes = terms_of(ordered, prices, gpu_cores)
-    notes = [*notes, *_unlike([run for _, run in runs])]
+    rows = [_row(path, run, swept) for path, run in runs]
+    # In the order of running: few cores first, GPUs last.
+    places = sorted({row.place.name: row.place for row in reversed(rows)}.values(), key=_order)
+    terms, unit, notes = terms_of(places, prices, gpu_cores)
+    notes += _unlike([run for _, run in runs])
     commands = {run.command for _, run in runs}
     if len(commands) > 1 and not swept:
-        notes = [*notes, f"These are runs of {len(commands)} different commands."]
-    points = [
-        _with_turns(
-            judge(
-                {place: found[value][place.name] for place in ordered},
-                terms,
-                value,
-                other_results({place.name: told[value][place.name] for place in ordered}),
-                unrun="nothing is recorded of it",
-            ),
-            went[value],
-        )
-        for value in sorted(found, key=lambda value: value or 0.0)
-    ]
+        notes.append(f"These are runs of {len(commands)} different commands.")
+    unknown = sum(row.printed is None and not row.sample.why for row in rows)
+    if unknown:
+        notes.append(_not_kept(unknown, len(runs)))
+    values = sorted({row.value for row in rows}, key=lambda value: value or 0.0)
     return summed_up(
-        points,
+        [
+            _point([row for row in rows if row.value == value], places, terms, value)
+            for value in values
+        ],
         swept,
         id=",".join(sorted({run.tags.get("compare", "") for _, run in runs} - {""})),
         command=runs[0][1].command,
         site=prices.site if prices else "",
         cost_unit=unit,
-        notes=(*notes, *([_not_kept(unknown, len(runs))] if unknown else ())),
+        notes=tuple(notes),
     )
 
 
+def _row(path: Path, run: Run, swept: str) -> _Row:
+    sample = sample_of(run, path, None)
+    printed = None if sample.why else printed_by(path, is_whole=sample.is_whole)
+    value = float(run.tags[swept]) if swept else None
+    return _Row(value, _placement(run), run, sample, printed)
+
+
+def _point(
+    rows: Sequence[_Row], places: Sequence[Placement], terms: Terms, value: float | None
+) -> Point:
+    runs: dict[Placement, list[Sample]] = {place: [] for place in places}
+    printed: dict[str, list[Printed]] = {place.name: [] for place in places}
+    by_name = {place.name: place for place in places}
+    for row in rows:
+        runs[by_name[row.place.name]].append(row.sample)
+        if row.printed:
+            printed[row.place.name].append(row.printed)
+    point = judge(runs, terms, value, other_results(printed), unrun="it was not recorded")
+    if point.contest is None:
+        return point
+    turns = _turns(point.contest, [(row.place.name, row.run) for row in rows])
+    return replace(point, notes=(*point.notes, turns))
+
+
 def _not_kept(unknown: int, count: int) -> str:
-    of_these = "these runs" if unknown == count else f"{unknown} of these {count} runs"
+    these = "these runs" if unknown == count else f"{unknown} of these {count} runs"
     return (
-        f"What {of_these} printed was not kept, so it was not compared: "
+        f"The output of {these} was not kept, so it was not compared. "
         "`teho run --keep-output` keeps it."
     )
 
 
-def _with_turns(point: Point, went: Sequence[tuple[str, Run]]) -> Point:
-    """Return a point with a sentence on whether those that it compares took turns.
+def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
+    """Return a sentence about whether the compared variants took turns.
 
     Args:
-        point: what the runs say.
+        contest: the compared variants.
         went: the variant of each run, in the order of time.
     """
-    if point.contest is None:
-        return point
-    return replace(point, notes=(*point.notes, _turns(point.contest, went)))
-
-
-def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
     two = {contest.smaller, contest.larger}
     own = [(name, run) for name, run in went if name in two]
-    before = "They were recorded before,"
     ended = [(run.end.at, after) for (_, run), (_, after) in pairwise(own) if run.end]
     if any(at > after.started_at for at, after in ended):
         return (
-            f"{before} and some of them at the same time: on one node, they disturbed each other."
+            "Some of these recorded runs were made at the same time: on one node, they disturbed "
+            "each other."
         )
     names = [name for name, _ in own]
     rounds = [set(names[first : first + 2]) for first in range(0, len(names) - 1, 2)]
     if all(round_ == two for round_ in rounds):
-        return f"{before} and took turns."
-    return f"{before} and did not take turns: what changed meanwhile is in the figures."
+        return "These recorded runs took turns."
+    return (
+        "These recorded runs did not take turns, so changes of the machine in between are in the "
+        "figures."
+    )
 
 
 def _swept(runs: Sequence[Run]) -> str:
-    """Return the one tag that all of them have, with different numbers; empty: there is none."""
+    """Return the only tag that all runs have with different numbers; empty: not exactly one."""
     names = set.intersection(*(set(run.tags) for run in runs)) - {"compare", "variant"}
     found = [name for name in names if _are_numbers({run.tags[name] for run in runs})]
     return found[0] if len(found) == 1 else ""
@@ -192,14 +201,14 @@ def _placement(run: Run) -> Placement:
 
 
 def _unlike(runs: Sequence[Run]) -> list[str]:
-    """Say which variants ran on GPUs or CPUs of several kinds: that is no matter of chance."""
+    """Return sentences about variants that ran on several models of GPUs or CPUs."""
     kinds: dict[str, dict[str, None]] = defaultdict(dict)
     for run in runs:
         place = _placement(run)
         cpus = [node.cpu_model for node in run.nodes if node.cpu_model]
         kinds[place.name] |= dict.fromkeys([gpu.name for gpu in place.gpus] or cpus)
     return [
-        f"Runs of {name} were on unlike machines, and are counted as one: {joined(list(own))}."
+        f"Runs of {name} used different models, but count as one variant: {joined(list(own))}."
         for name, own in kinds.items()
         if len(own) > 1
     ]

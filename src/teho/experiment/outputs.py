@@ -1,4 +1,4 @@
-"""Whether a program printed something else on other cores or GPUs."""
+"""Compares what a program printed on different cores or GPUs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Printed", "other_results", "printed_by"]
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NEAR = 1e-3
-"""Relative: sums in another order, in float32, over a training, differ by less."""
+"""Relative difference. Sums in another order, in float32 over a training, differ by less."""
 _NOTHING = 1e-6
-"""What is smaller is a residue of rounding, and differs from device to device."""
+"""Absolute difference. Smaller values come from rounding, and differ between devices."""
 _PLACE = re.compile(
     r"\b(?:cpus?|gpus?|cuda|hip|rocm|mps|devices?|threads?|cores?|workers?|ranks?|processes|affinity)\b",
     re.IGNORECASE,
 )
-"""What a line has that tells where the program runs, and not what it found."""
+"""Words of lines that say on which hardware a program runs, not what it computed."""
 _SHOWN = 60
 
 
@@ -31,23 +31,23 @@ class Printed(NamedTuple):
 
     text: str
     is_whole: bool = True
-    """Whether the program came to its end; else the first part of it, cut anywhere."""
+    """Whether this is all; otherwise it is the first part, cut at any place."""
 
 
 class _Stable(NamedTuple):
-    """What a variant prints alike in each of its runs."""
+    """The lines that a variant prints in each of its runs."""
 
     lines: Sequence[str | None]
-    """None for one that differs."""
+    """None for a line that differs between runs."""
     is_whole: bool
 
 
 def printed_by(recording: Path, *, is_whole: bool) -> Printed | None:
-    """Return what a recorded program printed; None if that was not kept.
+    """Return the output of a recorded program; None if it was not kept.
 
     Args:
         recording: its directory.
-        is_whole: whether the program came to its end.
+        is_whole: whether the program ran to its end.
     """
     try:
         kept = output_file(recording).read_bytes()
@@ -59,13 +59,12 @@ def printed_by(recording: Path, *, is_whole: bool) -> Printed | None:
 def other_results(printed: Mapping[str, Sequence[Printed]]) -> list[str]:
     """Return a sentence for each variant that prints other results than the first.
 
-    Only lines count that a variant prints alike in each of its runs: times and what is random
-    differ from run to run, and tell nothing. Nor do lines that speak of devices, cores, threads or
-    ranks. Numbers may differ by 0.1 %, and by 0.000001. Of runs that were ended once their pace was
-    known, the lines count that all of them had printed by then.
+    A line counts only if it is the same in each run of a variant: times and random numbers do not
+    count. Lines about devices, cores, threads or ranks do not count either. Numbers may differ by
+    0.1 % or by 0.000001. If runs were stopped early, only lines count that all of them printed.
 
     Args:
-        printed: variant -> what each of its runs printed, two or more.
+        printed: variant -> the output of each of its runs, two or more.
     """
     stable = {name: _stable(runs) for name, runs in printed.items() if len(runs) > 1}
     if len(stable) < 2:
@@ -75,7 +74,7 @@ def other_results(printed: Mapping[str, Sequence[Printed]]) -> list[str]:
 
 
 def _stable(runs: Sequence[Printed]) -> _Stable | None:
-    """Return the lines that are the same in all runs; None: there are not even as many."""
+    """Return the lines that are the same in all runs; None if their number differs."""
     is_whole = all(run.is_whole for run in runs)
     split = [_lines(run) for run in runs]
     if is_whole and len({len(lines) for lines in split}) != 1:

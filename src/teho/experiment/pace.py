@@ -1,4 +1,4 @@
-"""How fast a program goes once it has warmed up, from the times of its steps."""
+"""The steady pace of a program after its warm-up, from the times of its steps."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from typing import NamedTuple
 __all__ = ["FEWEST_STEPS", "Pace", "pace_of"]
 
 FEWEST_STEPS = 10
-"""Fewer are no pace: data come in bursts of as many batches as there are workers."""
+"""Fewest steps for a pace, because loader workers deliver batches in bursts."""
 _BLOCKS = 10
-"""Pieces of a window that are compared with each other."""
+"""Number of pieces of a window that are compared with each other."""
 _NEAR = 0.25
-"""So far from the later pace a piece may be, or three median deviations, to count as steady."""
+"""A piece is steady if it differs by less from the later pace, or by three median deviations."""
 _LONGEST = 3.0
-"""Windows for which the end of an epoch is waited for."""
+"""Number of windows for which Teho waits for the end of an epoch."""
 
 
 class Pace(NamedTuple):
-    """Steps of a span of time in which the program went steadily."""
+    """Steps in a span of time with a steady pace."""
 
     steps: int
     from_s: float
     until_s: float
     is_whole: bool
-    """Whether that was long enough."""
+    """Whether the span is long enough."""
 
     @property
     def steps_per_s(self) -> float:
-        """Steps a second."""
+        """Steps per second."""
         return self.steps / (self.until_s - self.from_s)
 
 
 def pace_of(times_s: Sequence[float], epochs_s: Sequence[float], window_s: float) -> Pace | None:
-    """Return the pace since warm-up, or None if there are no two steps.
+    """Return the pace after the warm-up, or None if there are fewer than two steps.
 
-    If epochs end within the window, whole epochs are counted: what each costs at its beginning,
-    such as the start of workers, then weighs as it does in the long run.
+    If epochs end within the window, whole epochs are counted. So the start of each epoch, for
+    example of its workers, has its normal share.
 
     Args:
         times_s: when each step was done.
         epochs_s: when the first batch of each epoch came.
-        window_s: how long is long enough.
+        window_s: how long a span must be.
     """
     if len(times_s) < 2 or times_s[-1] <= times_s[0]:
         return None
@@ -67,10 +67,10 @@ def pace_of(times_s: Sequence[float], epochs_s: Sequence[float], window_s: float
 
 
 def _steady_from(times_s: Sequence[float], window_s: float) -> int:
-    """Return the place of the step from which on the pace is that of the later half.
+    """Return the index of the first step with the pace of the later half.
 
-    A piece must be near it, and the median of it and the next two: a single slow one, such as where
-    an epoch ends, belongs to the program. The first step is always left out.
+    A piece must be near that pace, and so must the median of it and the next two. A single slow
+    piece, such as the end of an epoch, is part of the program. The first step never counts.
     """
     began_s, span_s = times_s[0], times_s[-1] - times_s[0]
     count = max(2 * _BLOCKS, int(_BLOCKS * span_s / window_s))
@@ -89,7 +89,7 @@ def _steady_from(times_s: Sequence[float], window_s: float) -> int:
 
 
 def _done(times_s: Sequence[float], at_s: float) -> float:
-    """Return how many steps were done by then, the one that was going on in part."""
+    """Return the number of steps done at a time, with a fraction of the current one."""
     place = bisect_left(times_s, at_s)
     if place == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Which of the job's cores and GPUs a program is given: such as `cpu:all` or `gpu:1`."""
+"""Placements: the part of the job's cores and GPUs that a program may use, such as `gpu:1`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from teho.errors import InputError
 from teho.explain.wording import joined
 from teho.launch.binding import physical_cores
 from teho.model.device import Device
+from teho.units import counted
 
 __all__ = ["Machine", "Placement", "needed_placements", "read_placements", "this_machine"]
 
@@ -22,43 +23,42 @@ _THREADS = (
     "BLIS_NUM_THREADS",
 )  # fmt: skip
 _ASKED = ("SLURM_CPUS_PER_TASK", "NSLOTS")
-"""By which programs set their own threads, as sites tell them to."""
+"""Many programs set their number of threads from these, as sites recommend."""
 _NAMES_CORES = frozenset(("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_PLACES"))
-# JAX takes its CPU by itself where it sees no GPU, but not without a page of warnings.
+# Without a GPU, JAX uses the CPU by itself, but prints a page of warnings.
 _JAX_WITHOUT_GPU = {"JAX_PLATFORMS": "cpu"}
 
 
 class Machine(NamedTuple):
-    """What this job has of its node."""
+    """The cores and GPUs of this job."""
 
     cores: tuple[tuple[int, ...], ...]
-    """Logical CPUs, by the physical core that they are threads of."""
+    """Logical CPUs of each physical core."""
     gpus: tuple[Device, ...]
-    """In the order in which the program would see them."""
+    """In the order in which a program would see them."""
     why_no_gpu: str = ""
 
     @property
     def logical_cores(self) -> tuple[int, ...]:
-        """All of them."""
+        """All logical CPUs."""
         return tuple(sorted(core for threads in self.cores for core in threads))
 
 
 class Placement(NamedTuple):
-    """What one variant of a program may use."""
+    """Cores and GPUs that one variant of a program may use."""
 
     name: str
-    """`cpu:2`, `gpu:1`: `all` is written as the number that it is."""
+    """`cpu:2`, `gpu:1`; `all` is replaced by the number."""
     cores: tuple[int, ...]
     gpus: tuple[Device, ...] = ()
 
     def environment(self, own: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment in which a program sees no more than this.
+        """Return the environment in which a program sees only these cores and GPUs.
 
-        Without GPUs, threads are set to the number of cores, whatever was there, and so are the
-        scheduler's cores of a task where it tells them: a variable meant for another number of
-        cores would decide the comparison. With GPUs all cores are there, and what the user says of
-        threads holds. The cores themselves are for the caller to set, by
-        `os.sched_setaffinity`.
+        Without GPUs, the variables for threads and the scheduler's cores of a task are set to the
+        number of cores. Variables for another number of cores would distort the comparison. With
+        GPUs, all cores are used, and the user's variables for threads are kept. The caller sets
+        the cores with `os.sched_setaffinity`.
         """
         found = {name: text for name, text in own.items() if name not in _NAMES_CORES}
         if not self.gpus:
@@ -68,7 +68,7 @@ class Placement(NamedTuple):
         named: dict[str, str] = {}
         for vendor in VENDORS.values():
             if vendor.visible_variables and (names := _ids(self.gpus, vendor.name)):
-                # The runtime may count within what the first variable leaves, by the others.
+                # With several variables, a runtime may apply one after the other.
                 for variable in vendor.visible_variables:
                     found.pop(variable, None)
                 named[vendor.visible_variables[0]] = names
@@ -76,7 +76,7 @@ class Placement(NamedTuple):
 
 
 def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
-    """Return the cores that this process may run on, and the GPUs that its programs would see."""
+    """Return the cores on which this process may run, and the GPUs that its programs would see."""
     sources, refusals = open_gpus(environment)
     gpus = tuple(device for source in sources for device in source.devices)
     for source in sources:
@@ -89,17 +89,17 @@ def this_machine(environment: Mapping[str, str] = os.environ) -> Machine:
 
 
 def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Placement], list[str]]:
-    """Return placements that this machine has, and a sentence about those that it has not.
+    """Return the placements that this machine has, and a sentence about the others.
 
     `cpu:N` takes one hardware thread of each core before it takes a second one.
 
     Args:
         text: such as `cpu:1,cpu:all,gpu:1`.
-        machine: what there is.
-        option: that the text was given to, for the message.
+        machine: cores and GPUs of the job.
+        option: name of the option, for the message.
 
     Raises:
-        InputError: the text is not of this form, or there are not so many cores.
+        InputError: the text has another form, or the job has fewer cores.
     """
     found: dict[str, Placement] = {}
     absent: list[str] = []
@@ -112,9 +112,9 @@ def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Plac
             cores = _in_turn(machine.cores)
             number = len(cores) if count == "all" else int(count)
             if number > len(cores):
+                found_cores = counted(len(cores), "core")
                 raise InputError(
-                    f"{option} {word}: this job has {_count(cores, 'core')}",
-                    "as many or fewer",
+                    f"{option} {word}: this job has {found_cores}", "no more than that"
                 )
             own = Placement(f"cpu:{number}", tuple(sorted(cores[:number])))
         else:
@@ -133,10 +133,10 @@ def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Plac
 def needed_placements(
     text: str, machine: Machine, option: str
 ) -> tuple[list[Placement], list[str]]:
-    """Do what `read_placements` does where at least one is needed.
+    """Do the same as `read_placements`, but require at least one placement.
 
     Raises:
-        InputError: this machine has none of them as well.
+        InputError: also if this machine has none of them.
     """
     found, notes = read_placements(text, machine, option)
     if not found:
@@ -145,14 +145,14 @@ def needed_placements(
 
 
 def _ids(gpus: Sequence[Device], vendor: str) -> str:
-    """Return what the runtime takes: its own names, and where a GPU has none, its number."""
+    """Return the GPUs as the runtime expects them: names, or numbers if a GPU has no name."""
     own = [device for device in gpus if device.vendor == vendor]
     named = all(device.id.startswith(("GPU-", "MIG-")) for device in own)
     return ",".join(device.id if named else str(device.index) for device in own)
 
 
 def _in_turn(cores: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return all hardware threads: the first of every core, then the second ones."""
+    """Return all hardware threads: first one of every core, then the second ones."""
     deepest = max(map(len, cores))
     return [core[turn] for turn in range(deepest) for core in cores if turn < len(core)]
 
@@ -164,9 +164,5 @@ def _left_out(words: Sequence[str], machine: Machine) -> str:
 
 def _gpus_here(machine: Machine) -> str:
     if machine.gpus:
-        return f"this job has {_count(machine.gpus, 'GPU')}"
+        return f"this job has {counted(len(machine.gpus), 'GPU')}"
     return f"this job has no GPU{f' ({machine.why_no_gpu})' if machine.why_no_gpu else ''}"
-
-
-def _count(things: Sequence[object], noun: str) -> str:
-    return f"{len(things)} {noun}{'s' if len(things) != 1 else ''}"

@@ -1,4 +1,4 @@
-"""What an hour of a placement costs on a cluster, by its own prices."""
+"""The price of an hour of a placement on a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_CORES = 4096
 
 
 class Prices:
-    """A site's prices: those of the cheapest job with so many cores or GPUs."""
+    """A site's prices: of the cheapest job with a number of cores or GPUs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -25,11 +25,11 @@ class Prices:
         self._costs = cache(self._cost)
 
     def hourly(self, kind: str, count: int) -> Cost | None:
-        """Return the cost of an hour; None if there is no such job, or nobody says its cost.
+        """Return the cost of an hour; None if such a job is not possible or its cost is unknown.
 
         Args:
             kind: `cpu` or `gpu`.
-            count: of cores, or of GPUs with the site's share of cores and memory.
+            count: number of cores, or of GPUs with the site's share of cores and memory.
         """
         return self._costs(kind, count)
 
@@ -42,15 +42,15 @@ class Prices:
         return min(costs, key=lambda cost: cost.amount, default=None)
 
     def same_cost_cores(self, gpus: int) -> int | None:
-        """Return how many cores cost as much as so many GPUs.
+        """Return the number of cores that cost as much as these GPUs.
 
-        None if that is not known, or where the smallest job with cores costs more. If there
-        is no job with so many, what the largest one costs each core tells.
+        None if it is not known, or if the smallest job with cores costs more. If no job
+        can have that number of cores, compute the number from the largest job.
         """
         wanted, one = self.hourly("gpu", gpus), self.hourly("cpu", 1)
         if not wanted or not one or wanted.unit != one.unit or not 0 < one.amount <= wanted.amount:
             return None
-        low, high = 1, _MOST_CORES  # so many cost no more than the GPUs
+        low, high = 1, _MOST_CORES  # `low` cores never cost more than the GPUs
         found = one
         while low < high:
             middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""What the probe's files say of how far a program has come, and how fast it goes."""
+"""The progress and the pace of a program, from the probe's files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["HasNews", "ProgressReport", "read_progress"]
 
 
 class HasNews:
-    """Tells whether the probe's files have grown since it was last asked.
+    """Finds out whether the probe's files have grown since the last call.
 
     Args:
-        folder: of these files; it need not be there.
+        folder: of these files. It need not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -25,35 +25,35 @@ class HasNews:
         self._seen: list[tuple[str, int]] = []
 
     def __call__(self) -> bool:
-        """Return whether there is something new."""
+        """Return whether a file is new or has grown."""
         seen: list[tuple[str, int]] = []
         paths: list[Path] = []
         with contextlib.suppress(FileNotFoundError):
             paths = sorted(self._folder.iterdir())
         for path in paths:
-            with contextlib.suppress(FileNotFoundError):  # its recorder has taken it home
+            with contextlib.suppress(FileNotFoundError):  # the recorder has moved it
                 seen.append((path.name, path.stat().st_size))
         is_new, self._seen = seen != self._seen, seen
         return is_new
 
 
 class ProgressReport(NamedTuple):
-    """The process that trains, its pace, and what gives it its batches."""
+    """The process that trains, its pace and its loader."""
 
     process: WatchedProcess
     loader: Loader | None
-    """The one that gave it most batches."""
+    """The loader that gave it the most batches."""
     unit: str
     """`step`, `batch`, or empty if none was seen."""
     times_s: tuple[float, ...]
-    """Monotonic time at which each of them was done."""
+    """Monotonic time at which each step or batch was done."""
     pace: Pace | None
     ranks: int
-    """Processes that train, each with a loader of its own."""
+    """Number of processes that train, each with a loader."""
 
     @property
     def waited(self) -> float | None:
-        """Share of the window for which batches were waited for; None without a loader."""
+        """Share of the window in which the process waited for batches; None without a loader."""
         if self.pace is None or self.loader is None or not self.loader.given:
             return None
         inside = (
@@ -65,11 +65,11 @@ class ProgressReport(NamedTuple):
 
 
 def read_progress(found: Sequence[WatchedProcess], window_s: float) -> ProgressReport | None:
-    """Return what is known of the one that has done most; None if nobody was watched.
+    """Return the progress of the process with the most steps; None without a process.
 
     Args:
         found: the processes of a program.
-        window_s: how long it is to be looked at once it goes steadily.
+        window_s: how long a steady pace is measured.
     """
     process = max(found, key=_work, default=None)
     if process is None:

@@ -1,4 +1,4 @@
-"""One recorded run of a program under one placement, ended early once its pace is known."""
+"""Records a run of a program on one placement, and ends it early once its pace is known."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from teho.store.read import read_run
 __all__ = ["EARLY", "OVER", "Recorded", "Runner"]
 
 _SEAL_S = 60.0
-"""For which the recorder may go on once the program has ended."""
+"""Time that the recorder has to finish after the program has ended."""
 _RECENT = 100
-"""So many recordings may have begun meanwhile."""
+"""Number of recordings among which this one is searched."""
 OVER = "out of time"
 EARLY = "ended with its comparison"
-"""Why a program was ended, as `End.on_purpose` has it; or `ENOUGH`."""
+"""Why a program was ended, for `End.on_purpose`; or `ENOUGH`."""
 
 
 class Recorded(NamedTuple):
-    """What one run showed, and what it printed."""
+    """The figures of one run, and its output."""
 
     sample: Sample
     printed: Printed | None = None
-    """None if it failed."""
+    """None if the run failed."""
 
 
 class Runner:
-    """A command that is recorded again and again, on other cores and GPUs each time.
+    """A command that is recorded again and again, each time on other cores and GPUs.
 
     Args:
         argv: returns the command for a placement.
-        environment: what it is started with, but for what the placement sets.
-        home: where recordings go.
-        tags: of all its recordings.
-        window_s: how long a run is measured once it goes steadily; None: each runs to its end.
+        environment: for the command, without the variables of the placement.
+        home: folder of the recordings.
+        tags: of all recordings.
+        window_s: how long a steady pace is measured; None: each run goes to its end.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class Runner:
         self._window_s = window_s
 
     def __call__(self, placement: Placement, limit_s: float) -> Recorded:
-        """Run it once.
+        """Run the command once.
 
         Args:
-            placement: what it may use.
-            limit_s: when it is ended though nothing is known yet.
+            placement: cores and GPUs that it may use.
+            limit_s: time after which it is ended even if its pace is not known.
 
         Raises:
-            InputError: it does not start, or is not recorded.
+            InputError: the command does not start, or is not recorded.
         """
         with tempfile.TemporaryDirectory(prefix="teho-compare-") as name:
             folder = Path(name)
@@ -98,54 +98,53 @@ class Runner:
             finally:
                 if started.poll() is None:
                     started.end_marked(mark_of(spool), _SEAL_S)
-                    self._excuse(started.pid, why_ended)
+                    self._note_end(started.pid, why_ended)
             return self._recorded(started.pid, folder, code)
 
     def _start(self, placement: Placement, folder: Path) -> Started:
         tags = {**self._tags, "variant": placement.name}
-        told = [word for key, value in tags.items() for word in ("--tag", f"{key}={value}")]
+        tag_words = [word for key, value in tags.items() for word in ("--tag", f"{key}={value}")]
         environment = placement.environment(self._environment)
         environment.pop(RECORDED, None)
         environment |= {"TEHO_PROBE_STEPS": "1", "TEHO_HOME": str(self._home)}
         cores = os.sched_getaffinity(0)
         if not cores.issubset(placement.cores):
             environment[RECORDER_CORES] = ",".join(map(str, sorted(cores)))
-        own = [sys.executable, "-m", "teho", "run", "--alone", "--quiet", "--keep-output"]
+        teho_run = [sys.executable, "-m", "teho", "run", "--alone", "--quiet", "--keep-output"]
         return Started(
-            [*own, *told, "--", *self._argv(placement)],
+            [*teho_run, *tag_words, "--", *self._argv(placement)],
             environment,
             errors=folder / "stderr",
             cores=placement.cores,
         )
 
-    def _excuse(self, pid: int, why: str) -> None:
-        """Write into the recording that its program was ended on purpose."""
-        found = self._recording(pid)
-        directory, run = found or (None, None)
+    def _note_end(self, pid: int, why: str) -> None:
+        """Write into the recording why its program was ended on purpose."""
+        directory, run = self._recording(pid) or (None, None)
         if directory and run and run.end:
             end = msgspec.structs.replace(run.end, on_purpose=why)
-            # What nodes and tasks say of themselves is in files of their own.
+            # Nodes and tasks have separate files.
             own = msgspec.structs.replace(run, end=end, nodes=(), tasks=())
             replace_file(run_file(directory), msgspec.json.encode(own))
 
     def _recorded(self, pid: int, folder: Path, code: int | None) -> Recorded:
-        last = tail_of(folder / "stderr").splitlines()[-1:]
+        last = "".join(tail_of(folder / "stderr").splitlines()[-1:]).strip()
         found = self._recording(pid)
         if found is None:
-            said = "".join(last).removeprefix("teho: ").strip()
             raise InputError(
-                said or "nothing was recorded", "a program that starts, and is recorded",
+                last.removeprefix("teho: ") or "the program was not recorded",
+                "a program that starts, and is recorded",
                 "try it with `teho run -- COMMAND`",
-            )  # fmt: skip
+            )
         directory, run = found
         sample = sample_of(run, directory, self._window_s)
         if code:
-            why = ended_words(code) + "".join(f": {line.strip()}" for line in last)
+            why = ended_words(code) + (f": {last}" if last else "")
             return Recorded(msgspec.structs.replace(sample, why=why))
         return Recorded(sample, printed_by(directory, is_whole=sample.is_whole))
 
     def _recording(self, pid: int) -> tuple[Path, Run] | None:
-        """Return the newest recording that this process supervised."""
+        """Return the newest recording whose supervisor is this process."""
         runs = sorted(runs_directory(self._home).glob("[0-9]*"), reverse=True)
         for directory in runs[:_RECENT]:
             with contextlib.suppress(RecordingError):  # another one's

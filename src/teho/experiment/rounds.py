@@ -1,4 +1,4 @@
-"""Runs of a program that take turns: every placement once a round."""
+"""Runs of a program in turns: every placement once a round."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ from teho.units import format_duration, format_pace, many
 __all__ = ["Rounds", "RunOnce"]
 
 _LONGEST = 0.5
-"""Share of the time that the first round may take: with fewer than two, nothing can be said."""
-
+"""Share of the time that the first round may take. A verdict needs at least two rounds."""
 _PATIENCE = 2.0
-"""So many times as long as its earlier runs a run may take, however little time is left."""
+"""A run may take this many times as long as its earlier runs, even if less time is left."""
 
 
 class RunOnce(Protocol):
-    """What runs the program once under a placement, `Runner.run`."""
+    """A function that runs the program once, such as `Runner`."""
 
     def __call__(self, placement: Placement, limit_s: float) -> Recorded:
-        """Run it, for so long at most."""
+        """Run the program on a placement, with a time limit."""
         ...
 
 
 class Rounds:
-    """What was seen of each placement, round for round.
+    """The results of each placement, round by round.
 
     Args:
         run: runs the program.
         placements: the smallest first.
-        for_s: how long all may take.
+        for_s: time limit for all runs together.
         tell: called with a line for each run.
         clock: monotonic time in s.
     """
@@ -49,7 +48,6 @@ class Rounds:
         clock: Callable[[], float],
     ) -> None:
         self._run = run
-        self._placements = placements
         self._for_s = for_s
         self._tell = tell
         self._clock = clock
@@ -57,30 +55,52 @@ class Rounds:
         self._rounds_s: list[float] = []
         self.runs: dict[Placement, list[Sample]] = {place: [] for place in placements}
         self.printed: dict[str, list[Printed]] = {}
-        """Variant -> what each of its runs printed."""
+        """Variant -> the output of each of its runs."""
 
     @property
     def left_s(self) -> float:
-        """What is left of the time."""
+        """The remaining time."""
         return self._for_s - (self._clock() - self._began_s)
 
     @property
     def mean_s(self) -> float:
-        """How long a round takes; 0 before there was one."""
+        """The mean time of a round; 0 before the first."""
         return fmean(self._rounds_s or [0.0])
 
+    @property
+    def count(self) -> int:
+        """The number of rounds so far."""
+        return len(self._rounds_s)
+
+    @property
+    def fit(self) -> int:
+        """The number of placements without a failed run."""
+        return len(self._fit())
+
     def affords(self, rounds: int) -> bool:
-        """Return whether the time suffices for so many more."""
+        """Return whether there is time for this many more rounds."""
         return self.left_s >= rounds * self.mean_s
 
+    def until(self, count: int, fewest: int = 2) -> None:
+        """Go on to this number of rounds, unless time or variants run out.
+
+        Args:
+            count: number of rounds, with the earlier ones.
+            fewest: go on only with this number of placements without a failed run.
+        """
+        while self.count < count and self.affords(1):
+            self.round()
+            if self.fit < fewest:
+                break
+
     def round(self) -> None:
-        """Run each placement once that is still in; every other round in reverse."""
+        """Run each placement without a failed run once; every other round in reverse."""
         began_s = self._clock()
-        fit = [place for place in self._placements if not _is_out(self.runs[place])]
-        # A machine that slows down by and by favours nobody.
-        for number, place in enumerate(fit[:: 1 if len(self._rounds_s) % 2 == 0 else -1]):
+        fit = self._fit()
+        # In reverse, so that a machine that slows down gradually affects all in the same way.
+        for number, place in enumerate(fit[:: 1 if self.count % 2 == 0 else -1]):
             earlier_s = [sample.elapsed_s for sample in self.runs[place]]
-            if earlier_s:  # who came to an end before is not out because the time is
+            if earlier_s:  # a program that came to its end before is not stopped now
                 limit_s = max(self.left_s, _PATIENCE * max(earlier_s))
             else:
                 first_s = self.left_s - (1 - _LONGEST) * self._for_s
@@ -92,19 +112,8 @@ class Rounds:
             self._tell(f"{place.name}: {_words(recorded.sample)}")
         self._rounds_s.append(self._clock() - began_s)
 
-    @property
-    def count(self) -> int:
-        """How many there were."""
-        return len(self._rounds_s)
-
-    @property
-    def fit(self) -> int:
-        """How many placements are still in."""
-        return sum(not _is_out(own) for own in self.runs.values())
-
-
-def _is_out(samples: Sequence[Sample]) -> bool:
-    return any(sample.why for sample in samples)
+    def _fit(self) -> list[Placement]:
+        return [place for place, own in self.runs.items() if not any(one.why for one in own)]
 
 
 def _words(sample: Sample) -> str:

@@ -1,4 +1,4 @@
-"""From a recording to what it says of how fast and how dear a run was."""
+"""Reads the speed, the energy and the use of GPUs of a run from its recording."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _METRICS = tuple(
     if "energy" in metric.name or metric.name.endswith("power_w") or metric.name == _BUSY
 )
 _IDLE_PERCENT = 1.0
-"""Below it, a GPU is not the program's, as the rule `gpu_never_used` has it."""
+"""Below this, a GPU is not used by the program. The rule `gpu_never_used` has the same value."""
 
 
 def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
-    """Return what a recording says.
+    """Return the figures of a recorded run.
 
     Args:
         run: its description.
-        directory: where it lies.
-        window_s: how long steps are to be looked at; None: as long as there are any.
+        directory: of the recording.
+        window_s: how long steps are measured; None: over the whole run.
 
     Raises:
-        RecordingError: it does not read.
+        RecordingError: the recording cannot be read.
     """
     problems: list[str] = []
     processes = watched_processes(directory, problems)
@@ -59,20 +59,20 @@ def sample_of(run: Run, directory: Path, window_s: float | None) -> Sample:
     sample = Sample(
         run=run.id,
         elapsed_s=summary.elapsed_s,
-        # Some programs end with exit code 0 when they are told to.
+        # Some programs end with exit code 0 when Teho ends them.
         is_whole=bool(run.end and run.end.exit_code == 0 and not run.end.on_purpose),
         energy_j=_of_all(_energy(summary), summary),
         gpu_energy_j=_of_all(energy_of(summary.gpus), summary),
         idle_gpus=_idle_gpus(summary),
     )
-    if sight := read_progress(processes, window_s or summary.elapsed_s):
-        sample = _with_steps(sample, sight, processes)
+    if report := read_progress(processes, window_s or summary.elapsed_s):
+        sample = _with_steps(sample, report, processes)
     return msgspec.structs.replace(sample, why=_why(run, sample, processes))
 
 
 def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     if run.end is None:
-        return "its recording has no end: it still runs, or was killed with its recorder"
+        return "its recording has no end: it is still running, or its recorder was killed"
     if failed(run.end):
         if run.end.exit_code is None and run.end.signal is None:
             return f"it did not end well: {ending(run.end)}"
@@ -80,25 +80,25 @@ def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     if run.end.on_purpose and sample.steps_per_s is None:
         took = format_duration(sample.elapsed_s)
         if sample.steps:
-            return f"it neither ended nor showed a steady pace within {took}; `--for` gives more"
+            return f"it reached neither its end nor a steady pace within {took}: increase `--for`"
         return (
-            f"it neither ended nor showed a step within {took}: `--for` gives more, and "
-            "`teho.step()` in the program, after each step, shows them"
+            f"it showed no step and did not end within {took}: increase `--for`, or call "
+            "`teho.step()` in the program after each step"
         )
     given = max((len(node.cores) for node in run.nodes), default=0)
     had = max((len(process.cores or ()) for process in processes), default=0)
     if 0 < given < had:
         return (
-            f"it was given {format_count(given)} of the cores and ran on {format_count(had)}: "
-            "`srun`, for one, gives a program cores and GPUs of its own"
+            f"it was given {format_count(given)} of the cores but ran on {format_count(had)}: "
+            "a launcher such as `srun` may have given it other cores and GPUs"
         )
     has_gpus = any(node.devices for node in run.nodes)
-    # Another library may have used them.
+    # Another library may have used the GPUs.
     return _blind(processes) if has_gpus and sample.idle_gpus != 0 else ""
 
 
 def _blind(processes: Sequence[WatchedProcess]) -> str:
-    """Say which framework could not use a GPU; empty if one could, or that is not known."""
+    """Return which framework could not use a GPU; empty if one could, or if it is not known."""
     found: dict[str, dict[str, Any]] = {}
     for process in processes:
         found |= process.libraries
@@ -114,7 +114,7 @@ def _blind(processes: Sequence[WatchedProcess]) -> str:
 
 
 def _idle_gpus(summary: Summary) -> int | None:
-    """Return how many GPUs were never seen busy; None if they were not looked at for long."""
+    """Return the number of GPUs that were never busy; None if they were measured too briefly."""
     stats = [gpu.stats.get(_BUSY) for gpu in summary.gpus]
     seen = [stat for stat in stats if isinstance(stat, Stat)]
     if not seen or len(seen) < len(stats):
@@ -125,9 +125,9 @@ def _idle_gpus(summary: Summary) -> int | None:
 
 
 def _energy(summary: Summary) -> Figure:
-    """Return the energy of node and GPUs together; of CPU and memory where the node has no meter.
+    """Return the energy of node and GPUs together; without a node meter, of CPU, memory and GPUs.
 
-    All of it is that of the node, whoever else computes there.
+    It is the energy of the whole node, with other jobs on the node.
     """
     parts: list[Figure] = []
     for node in summary.nodes:
@@ -137,7 +137,7 @@ def _energy(summary: Summary) -> Figure:
             continue
         memory_j = node.totals["memory_energy_j"]
         parts.append(node.totals["cpu_energy_j"])
-        # Where memory has a meter of its own or none, the CPU's figure is the best there is.
+        # The CPU's meter may or may not include the memory.
         parts.append(0.0 if isinstance(memory_j, Missing) else memory_j)
         parts += [energy_of(node.gpus)] if node.gpus else []
     missing = [part for part in parts if isinstance(part, Missing)]
@@ -147,7 +147,7 @@ def _energy(summary: Summary) -> Figure:
 
 
 def _of_all(energy_j: Figure, summary: Summary) -> Figure:
-    """Return the energy of the whole run, as if its first moments had been like those recorded."""
+    """Return the energy of the whole run. Its first moments are assumed to be like the rest."""
     covered_s = min((node.covered_s for node in summary.nodes), default=0.0)
     if isinstance(energy_j, Missing):
         return energy_j
@@ -157,22 +157,22 @@ def _of_all(energy_j: Figure, summary: Summary) -> Figure:
 
 
 def _with_steps(
-    sample: Sample, sight: ProgressReport, processes: Sequence[WatchedProcess]
+    sample: Sample, report: ProgressReport, processes: Sequence[WatchedProcess]
 ) -> Sample:
     program = program_of(processes)
     main = program.mains[0] if program else None
     began_s = min(process.began_s for process in processes)
-    pace, times_s = sight.pace, sight.times_s
+    pace, times_s = report.pace, report.times_s
     sample = msgspec.structs.replace(
         sample,
-        unit=sight.unit,
+        unit=report.unit,
         steps=len(times_s),
         start_up_s=times_s[0] - began_s if times_s else None,
         import_s=main.seconds(Doing.IMPORTING) if main else None,
         compile_s=main.seconds(Doing.COMPILING) if main else None,
         copy_s=main.seconds(Doing.COPYING) if main else None,
-        steps_per_epoch=_steps_per_epoch(sight),
-        samples_per_step=_samples_per_step(sight),
+        steps_per_epoch=_steps_per_epoch(report),
+        samples_per_step=_samples_per_step(report),
     )
     if pace is None or pace.steps < FEWEST_STEPS:
         return sample
@@ -184,16 +184,16 @@ def _with_steps(
     )
 
 
-def _steps_per_epoch(sight: ProgressReport) -> float | None:
-    given = sight.loader.given if sight.loader else ()
+def _steps_per_epoch(report: ProgressReport) -> float | None:
+    given = report.loader.given if report.loader else ()
     firsts_s = [one.at_s for one in given if one.is_first]
     steps = [
-        bisect_left(sight.times_s, after_s) - bisect_left(sight.times_s, before_s)
+        bisect_left(report.times_s, after_s) - bisect_left(report.times_s, before_s)
         for before_s, after_s in pairwise(firsts_s)
     ]
     return float(median(steps)) if steps else None
 
 
-def _samples_per_step(sight: ProgressReport) -> float | None:
-    size = sight.loader.settings.get("batch_size") if sight.loader else None
-    return float(size * sight.ranks) if size else None
+def _samples_per_step(report: ProgressReport) -> float | None:
+    size = report.loader.settings.get("batch_size") if report.loader else None
+    return float(size * report.ranks) if size else None

@@ -1,8 +1,8 @@
-"""How far more workers pay: from the runs of a program on several numbers of them to a verdict.
+"""How a program scales: from its runs on several numbers of workers to a verdict.
 
-Speed-up is S(n) = X(n) / X(base) by the throughput X of all workers together, with a fixed total of
-work (strong) as with a fixed work for each (weak: Gustafson's scaled speed-up, CACM 31(5), 1988).
-Efficiency is S over the ratio of workers.
+Speed-up is S(n) = X(n) / X(base), with the throughput X of all workers together. This holds for a
+fixed total of work (strong) and for fixed work of each worker (weak: Gustafson's scaled speed-up,
+CACM 31(5), 1988). Efficiency is S divided by the ratio of workers.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from teho.config.privacy import masked_command
 from teho.experiment.scaling_fit import FEWEST_SIZES, fit
 from teho.experiment.spread import Spread, spread_of
 from teho.model.scaled import Estimate, Fit, Kind, Scaled, ScaleStep, Size, SizeRun
+from teho.units import counted
 
 __all__ = ["PAYS", "scaling"]
 
 PAYS = 1.5
-"""So many times the speed a doubling must give to pay: CSC's user guide, "Performance checklist:
-perform a scaling test" (docs.csc.fi/computing/running/performance-checklist)."""
+"""Speed-up that a doubling of workers must give: CSC's user guide, "Performance checklist: perform
+a scaling test" (docs.csc.fi/computing/running/performance-checklist)."""
 
 _Runs = Mapping[int, Sequence[SizeRun]]
 
@@ -37,43 +38,40 @@ def scaling(
     cost_unit: str = "",
     notes: Sequence[str] = (),
 ) -> Scaled:
-    """Say how a program scales.
+    """Return how a program scales.
 
     Args:
-        kind: what was the same for all sizes.
+        kind: `strong` or `weak`.
         runs: by the number of workers, 1 or more; `work_per_s` above 0, or None.
         argv: the program's command.
-        elapsed_s: how long all took.
-        worker: noun of what is counted, in the singular.
-        unit: what work is counted in.
+        elapsed_s: time of all runs together.
+        worker: noun for one worker.
+        unit: of the work.
         cost_unit: of the runs' `cost`.
-        notes: to stand before its own.
+        notes: to show before the notes made here.
     """
-    sizes = sorted(runs)
-    measured = {n: [run for run in runs[n] if run.work_per_s is not None] for n in sizes}
-    measured = {n: own for n, own in measured.items() if own}
+    measured = {
+        n: own
+        for n in sorted(runs)
+        if (own := [run for run in runs[n] if run.work_per_s is not None])
+    }
     spread = spread_of({n: [run.work_per_s or 0.0 for run in own] for n, own in measured.items()})
     bills, is_cost = _bills(measured)
     steps = _steps(spread, bills)
     fits = _fits(kind, spread)
     words = _Words(kind, worker)
     paying = [step.to_n for step in steps if step.pays]
-    open_ = any(step.pays is None for step in steps)
-    outcome: Literal["pays_to", "no_gain", "not_enough_evidence"] = "no_gain"
-    if paying:
-        outcome = "pays_to"
-    elif open_ or not steps:
-        outcome = "not_enough_evidence"
+    is_open = not steps or any(step.pays is None for step in steps)
     return Scaled(
         command=tuple(masked_command(argv)),
         kind=kind,
         worker=worker,
         unit=unit,
-        outcome=outcome,
+        outcome="pays_to" if paying else "not_enough_evidence" if is_open else "no_gain",
         pays_to=paying[-1] if paying else None,
         verdict=words.verdict(runs, spread, steps),
         base_n=min(measured, default=None),
-        sizes=tuple(_size(n, runs[n], measured, spread, bills) for n in sizes),
+        sizes=tuple(_size(n, runs[n], measured, spread, bills) for n in sorted(runs)),
         steps=steps,
         fits=fits,
         cost_unit=cost_unit if is_cost else "",
@@ -86,7 +84,7 @@ def scaling(
 
 
 def _bills(measured: _Runs) -> tuple[dict[int, float], bool]:
-    """Return the bill of one unit of work for each size, and whether it is the site's cost."""
+    """Return the bill for one unit of work of each size, and whether it is the site's cost."""
     costs = {n: _per_work(own, [run.cost for run in own]) for n, own in measured.items()}
     known = {n: cost for n, cost in costs.items() if cost}
     if known and len(known) == len(costs):
@@ -97,7 +95,7 @@ def _bills(measured: _Runs) -> tuple[dict[int, float], bool]:
 
 
 def _per_work(runs: Sequence[SizeRun], amounts: Sequence[float | None]) -> float | None:
-    """Return the mean amount for a unit of work; None unless all runs tell theirs."""
+    """Return the mean amount for a unit of work; None unless it is known for all runs."""
     return _mean(
         [
             None if amount is None else amount / ((run.work_per_s or 0.0) * run.wall_s)
@@ -137,9 +135,9 @@ def _size(
 
 
 def _steps(spread: Spread, bills: Mapping[int, float]) -> tuple[ScaleStep, ...]:
-    """Hold each size against the largest one before it that pays.
+    """Compare each size with the largest smaller one that is fast enough.
 
-    So two doublings that pay together pay, though neither could be told alone.
+    So two doublings can be fast enough together, even if a single one cannot be judged.
     """
     sizes = sorted(spread.log_means)
     found: list[ScaleStep] = []
@@ -167,9 +165,9 @@ def _pays(speed: Estimate, needed: float) -> bool | None:
 
 
 def _fits(kind: Kind, spread: Spread) -> tuple[Fit, ...]:
-    """Return the laws that can be fitted, the most general first: it claims the least.
+    """Return the laws that can be fitted, the most general first.
 
-    Amdahl's law is of a fixed work.
+    Amdahl's law is for a fixed total of work.
     """
     base_n = min(spread.log_means, default=0)
     laws: list[Literal["amdahl", "usl"]] = ["usl", "amdahl"] if kind == "strong" else ["usl"]
@@ -183,11 +181,8 @@ class _Words:
     """Sentences about sizes."""
 
     def __init__(self, kind: Kind, worker: str) -> None:
-        self._kind = kind
         self._worker = worker
-
-    def _count(self, n: int) -> str:
-        return f"{n} {self._worker}{'s' if n != 1 else ''}"
+        self._is_strong = kind == "strong"
 
     def _ratio(self, ratio: Estimate, under: int) -> str:
         interval = (
@@ -195,65 +190,65 @@ class _Words:
             if ratio.low is not None and ratio.high is not None
             else ""
         )
-        how = "as fast as" if self._kind == "strong" else "the work per second of"
+        how = "as fast as" if self._is_strong else "the work per second of"
         return f"{ratio.value:.2f} times {how} {under}{interval}"
 
     def _gave(self, step: ScaleStep) -> str:
-        verb = "are" if self._kind == "strong" else "do"
+        verb = "are" if self._is_strong else "do"
         return f"{step.to_n} {verb} {self._ratio(step.speed, step.from_n)}"
-
-    def verdict(self, runs: _Runs, spread: Spread, steps: Sequence[ScaleStep]) -> str:
-        """Return the sentence that matters first."""
-        sizes = sorted(spread.log_means)
-        if not sizes:
-            return "Nothing is known: no run could be measured"
-        if not steps:
-            return f"Nothing to compare: only {self._count(sizes[0])} could be measured"
-        paying = [step.to_n for step in steps if step.pays]
-        if paying:
-            reached = self._ratio(spread.ratio(paying[-1], sizes[0]), sizes[0])
-            failed = sum(run.work_per_s is None for run in runs[paying[-1]])
-            but = f", though {failed} of {len(runs[paying[-1]])} runs failed" if failed else ""
-            beyond = self._beyond(runs, paying[-1], steps)
-            return f"It pays up to {self._count(paying[-1])}: {reached}{but}{beyond}"
-        first = steps[0]
-        if not spread.errors:
-            return f"Nothing is proved, since no run was repeated: {self._gave(first)}"
-        unsure = next((step for step in steps if step.pays is None), None)
-        if unsure:
-            return f"Whether {self._unsure(unsure)}"
-        return f"More {self._worker}s do not pay: {self._bought(first)}"
-
-    def _beyond(self, runs: _Runs, pays_to: int, steps: Sequence[ScaleStep]) -> str:
-        """Go on about what comes after the last size that pays."""
-        after = next((step for step in steps if step.to_n > pays_to), None)
-        if after is None:
-            failed = next((n for n in sorted(runs) if n > pays_to), None)
-            return f"; {failed} could not be measured" if failed else "; more were not tried"
-        if after.pays is None:
-            return f"; whether {self._unsure(after)}"
-        return f"; {self._bought(after)}"
 
     def _bought(self, step: ScaleStep) -> str:
         return f"{self._gave(step)} for {step.bill_ratio:.2f} times the bill"
 
     def _unsure(self, step: ScaleStep) -> str:
-        return f"{step.to_n} pay is open: {self._gave(step)}, and {step.needed:.3g} is needed"
+        return f"{self._gave(step)}, but at least {step.needed:.3g} times is needed"
+
+    def verdict(self, runs: _Runs, spread: Spread, steps: Sequence[ScaleStep]) -> str:
+        """Return the sentence of the verdict."""
+        sizes = sorted(spread.log_means)
+        if not sizes:
+            return "Not enough evidence: no run could be measured"
+        smallest = counted(sizes[0], self._worker)
+        if not steps:
+            return f"Not enough evidence: only {smallest} could be measured"
+        paying = [step.to_n for step in steps if step.pays]
+        if paying:
+            reached = self._ratio(spread.ratio(paying[-1], sizes[0]), sizes[0])
+            failed = sum(run.work_per_s is None for run in runs[paying[-1]])
+            but = f", although {failed} of {len(runs[paying[-1]])} runs failed" if failed else ""
+            beyond = self._beyond(runs, paying[-1], steps)
+            return f"Use up to {counted(paying[-1], self._worker)}: {reached}{but}{beyond}"
+        if not spread.errors:
+            return f"Not enough evidence, because no run was repeated: {self._gave(steps[0])}"
+        unsure = next((step for step in steps if step.pays is None), None)
+        if unsure:
+            return f"Not enough evidence: {self._unsure(unsure)}"
+        enough = "is enough" if sizes[0] == 1 else "are enough"
+        return f"{smallest} {enough}: {self._bought(steps[0])}"
+
+    def _beyond(self, runs: _Runs, pays_to: int, steps: Sequence[ScaleStep]) -> str:
+        """Return a clause about the sizes after the last one that is fast enough."""
+        after = next((step for step in steps if step.to_n > pays_to), None)
+        if after is None:
+            failed = next((n for n in sorted(runs) if n > pays_to), None)
+            return f"; {failed} could not be measured" if failed else "; more were not tried"
+        return f"; {self._unsure(after) if after.pays is None else self._bought(after)}"
 
     def remarks(
         self, runs: _Runs, measured: _Runs, spread: Spread, fits: Sequence[Fit]
     ) -> list[str]:
-        """Return what else must be known to read the figures."""
+        """Return sentences about limits of the figures."""
         found = []
         base_n = min(measured, default=1)
         if base_n != 1:
             why = "could not be measured" if 1 in runs else "was not run"
-            found.append(f"{self._count(1)} {why}: all runs are compared with {base_n}.")
+            found.append(f"1 {self._worker} {why}: all runs are compared with {base_n}.")
         if measured and not spread.errors:
-            found.append("No run was repeated: how far runs differ by chance is not known.")
+            found.append("No run was repeated: how much runs differ by chance is not known.")
         elif measured and not fits:
-            least = FEWEST_SIZES["amdahl" if self._kind == "strong" else "usl"]
+            least = FEWEST_SIZES["amdahl" if self._is_strong else "usl"]
             found.append(
-                f"No law of scaling was fitted: that takes {least} sizes, here are {len(measured)}."
+                f"No law of scaling was fitted: it needs {least} sizes, but there are "
+                f"{len(measured)}."
             )
         return found

@@ -1,9 +1,9 @@
-"""Laws of scaling fitted to what was measured, with what chance leaves open of them.
+"""Fits laws of scaling to the measured runs, with confidence intervals.
 
 The Universal Scalability Law (N. J. Gunther, *Guerrilla Capacity Planning*, Springer 2007) has the
 throughput of n workers as X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)); without kappa it
 is Amdahl's law (AFIPS 1967). n / X(n) is linear in 1/lambda, sigma/lambda and kappa/lambda: a fit
-is a least-squares problem of two or three columns, with no parameter below 0.
+is a least-squares problem with two or three columns, and no parameter below 0.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from teho.model.scaled import CurvePoint, Estimate, Fit
 __all__ = ["FEWEST_SIZES", "REACH", "fit"]
 
 FEWEST_SIZES = {"amdahl": 3, "usl": 4}
-"""One more than the law has parameters: fewer are on its curve whatever they are."""
+"""One more than the parameters of the law: a curve fits any smaller number exactly."""
 REACH = 2.0
-"""Times the largest size, up to which a fitted curve is followed."""
+"""A fitted curve goes up to this many times the largest size."""
 _DRAWS = 1000
 _POINTS_PER_DOUBLING = 4
 _ALIKE = 1e-12
-"""So much of the squares a parameter must explain to be more than rounding."""
+"""Share of the squares that a parameter must explain; less is rounding."""
 
 _Vector = Sequence[float]
 _Drawn = Sequence[tuple["_Law", float]]
-"""Laws with the base's throughput that belongs to them."""
+"""Fitted laws, each with the throughput of the base."""
 
 
 class _Law(NamedTuple):
@@ -43,7 +43,7 @@ class _Law(NamedTuple):
         return n / (self.serial + self.contended * (n - 1) + self.coherent * n * (n - 1))
 
     def peak_n(self, smallest: int) -> float:
-        """Return sqrt((1 - sigma) / kappa), or the smallest size if it is larger."""
+        """Return sqrt((1 - sigma) / kappa), but at least the smallest size."""
         if not self.coherent:
             return math.inf
         return max(
@@ -52,14 +52,14 @@ class _Law(NamedTuple):
 
 
 def fit(law: Literal["amdahl", "usl"], spread: Spread, base_n: int) -> Fit | None:
-    """Fit a law to throughputs; None with too few sizes, or where no run was repeated.
+    """Fit a law to throughputs; None if there are too few sizes or no run was repeated.
 
-    Each size counts by how well it is known, relative to its value.
+    A size counts more if its relative error is smaller.
 
     Args:
-        law: which.
+        law: to fit.
         spread: of the runs, by the number of workers.
-        base_n: size against which speed-ups are told.
+        base_n: size with which speed-ups compare.
     """
     sizes = sorted(spread.log_means)
     if len(sizes) < FEWEST_SIZES[law] or not spread.errors:
@@ -90,11 +90,11 @@ def fit(law: Literal["amdahl", "usl"], spread: Spread, base_n: int) -> Fit | Non
 
 
 class _Problem:
-    """One least-squares problem for many right-hand sides: the measured one, and those drawn."""
+    """A least-squares problem for many right-hand sides: the measured one and random ones."""
 
     def __init__(self, parameters: int, spread: Spread) -> None:
         self._sizes = sorted(spread.log_means)
-        # Each size counts by its relative error; where there is none at all, they count the same.
+        # Each size counts by its relative error. Without errors, all count the same.
         self._weights = [1 / (spread.errors[n] or 1.0) for n in self._sizes]
         shapes = [(1.0, n - 1.0, n * (n - 1.0)) for n in self._sizes]
         scales = [
@@ -110,12 +110,13 @@ class _Problem:
             for count in range(parameters)
             for some in combinations(range(1, parameters), count)
         ]
-        """Which parameters are above 0, fewest first, and what turns measurements into them."""
+        """Sets of parameters above 0, the smallest first, each with its pseudo-inverse."""
 
     def solve(self, deviations: Mapping[int, float]) -> _Law:
-        """Return the best law for throughputs whose logarithms deviate so from those measured.
+        """Return the best law with no parameter below 0.
 
-        The best of all supports on which no parameter is below 0 is the best under that condition.
+        Args:
+            deviations: of the logarithms of the throughputs from the measured ones.
         """
         values = [
             weight * math.exp(-deviations[n])
@@ -139,7 +140,7 @@ class _Problem:
 def _pseudo_inverse(columns: Sequence[_Vector]) -> list[list[float]]:
     """Return the matrix that turns a right-hand side into the least-squares solution.
 
-    By modified Gram-Schmidt, which keeps the digits that normal equations lose.
+    It uses modified Gram-Schmidt, which is more exact than normal equations.
     """
     basis: list[list[float]] = []
     upper: list[list[float]] = []
@@ -186,7 +187,7 @@ def _peak(best: _Law, laws: Sequence[_Law], smallest: int, most: float) -> Estim
 
 
 def _places(smallest: int, most: float) -> list[float]:
-    """Return numbers of workers from the smallest to the most, the same factor between two."""
+    """Return numbers of workers from the smallest to the largest, with equal ratios."""
     count = math.ceil(_POINTS_PER_DOUBLING * math.log2(most / smallest))
     return [smallest * (most / smallest) ** (place / count) for place in range(count + 1)]
 

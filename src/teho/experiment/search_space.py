@@ -1,4 +1,4 @@
-"""Which settings are worth a try for a program, from what its first run showed."""
+"""The settings to try for a program, chosen from its first run."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from teho.units import format_bytes
 __all__ = ["ALLOWABLE", "WAITED", "Coordinate", "Room", "coordinates", "merged"]
 
 WAITED = 0.05
-"""Share of the time for batches from which on loaders are looked into: XProf calls it moderate."""
+"""Share of the time for batches above which loaders are tuned. XProf calls it moderate."""
 ALLOWABLE = ("batch-size", "tf32", "autocast", "channels-last")
-"""What changes the numbers that a program computes, and is tried only if its owner says so."""
+"""Settings that change computed numbers. They are tried only if the user allows it."""
 _FILLED = 0.9
-"""Of the memory: what is estimated to need more is not tried."""
+"""Share of the memory. Settings that need more, by estimate, are not tried."""
 _LARGER = (2, 4, 8)
 _OF_WORKERS = ("prefetch_factor", "persistent_workers")
 
 Way = tuple[Settings, ...]
-"""Changes to try one after another, as long as they help."""
+"""Changes to try one after another, as long as each is faster."""
 Ways = Union[list[Way], str]
-"""Ways to try until one helped; or why there is none."""
+"""Ways to try until one is faster; or the reason why there is none."""
 
 
 class Room(NamedTuple):
-    """What the allocation gives."""
+    """Cores and memory of the allocation."""
 
     cores: int
     memory_bytes: int | None
 
 
 class Coordinate(NamedTuple):
-    """One thing that may be set."""
+    """A setting with its values to try."""
 
     ways: Callable[[Attempt], Ways]
-    """Called with the run of the best settings so far."""
+    """Called with the run that has the best settings so far."""
     is_loaders: bool = False
-    """Whether it can only returns time for which batches are waited for."""
+    """Whether it can only shorten the time of waiting for batches."""
     patience: int = 1
-    """How many changes in a row may fail to help before a way is left."""
+    """Number of changes without a gain after which a way ends."""
 
 
 def merged(settings: Settings, change: Settings) -> Settings:
-    """Return settings with a change; without workers nothing that is about workers stays."""
+    """Return settings with a change. Without workers, their settings are removed."""
     both = {**settings, **change}
     if both.get("num_workers") == 0:
         both = {name: value for name, value in both.items() if name not in _OF_WORKERS}
@@ -55,10 +55,10 @@ def merged(settings: Settings, change: Settings) -> Settings:
 def coordinates(
     base: Attempt, room: Room, allowed: frozenset[str]
 ) -> tuple[list[Coordinate], list[str]]:
-    """Return what to try, in this order, and a sentence for each thing that is not.
+    """Return the settings to try, in this order, and a sentence for each that is left out.
 
     Args:
-        base: a run of the program as it is.
+        base: a run of the unchanged program.
         room: cores and memory of the allocation.
         allowed: of `ALLOWABLE`.
     """
@@ -77,11 +77,11 @@ def coordinates(
 
 def _of_loader(base: Attempt, room: Room) -> tuple[list[Coordinate], list[str]]:
     if base.loader is None or base.waited is None:
-        return [], ["No DataLoader of PyTorch was seen: no loader's settings were tried."]
+        return [], ["No PyTorch DataLoader was seen, so no loader settings were tried."]
     workers = _workers(base)
     if base.waited < WAITED and workers <= room.cores:
         share = f"{100 * base.waited:.1f} % of the time"
-        return [], [f"Batches are waited for {share}: loaders' settings were not tried."]
+        return [], [f"The program waits for batches {share}: loader settings were not tried."]
     return [
         Coordinate(lambda _: _numbers_of_workers(base, room), patience=2),
         Coordinate(_persistence, is_loaders=True),
@@ -100,12 +100,12 @@ def _of(run: Attempt) -> dict[str, Any]:
 
 
 def _numbers_of_workers(base: Attempt, room: Room) -> Ways:
-    """Return the way up in powers of two to the cores, and the way down."""
+    """Return a way up to the number of cores, in powers of two, and a way down."""
     now, most = _workers(base), room.cores
     if _of(base).get("is_iterable") and now < 2:
         return (
-            "The dataset is iterable: if it does not share its samples out among workers, each "
-            "would give them all, so their number was not changed."
+            "The dataset is iterable. If it does not divide its samples among the workers, each "
+            "worker loads all of them, so the number of workers was not changed."
         )
     powers = {2**power for power in range(most.bit_length()) if 2**power <= most}
     numbers = sorted({0, most - 1, most} | powers)
@@ -118,12 +118,12 @@ def _numbers_of_workers(base: Attempt, room: Room) -> Ways:
     ways = [way for way in ways if way]
     if not ways and up:
         need = format_bytes(_with_workers(base, up[0]))
-        return f"Workers were not tried: by estimate they need {need}, more than the memory."
+        return f"More workers were not tried: they need an estimated {need}, more than the memory."
     return ways
 
 
 def _with_workers(base: Attempt, number: int) -> int:
-    """Return the memory in bytes: at worst a worker comes to own all that its parent holds."""
+    """Return the memory in bytes: in the worst case, a worker copies its parent's memory."""
     more = number - _workers(base)
     batch_bytes = (base.loader.batch.get("bytes") if base.loader else 0) or 0
     return base.used_bytes + base.ranks * more * (base.most_bytes + 2 * batch_bytes)
@@ -138,8 +138,8 @@ def _persistence(best: Attempt) -> Ways:
         return []
     if best.loader and best.loader.epochs < 2:
         return (
-            "No epoch ended in the window, so what the start of workers costs each one, "
-            "and `persistent_workers` would save, is not known; a longer `--window` may show it."
+            "No epoch ended in the window, so the gain of `persistent_workers` is not known. "
+            "Try a longer `--window`."
         )
     return [({"persistent_workers": True},)]
 
@@ -162,12 +162,12 @@ def _in_memory(best: Attempt, base: Attempt, room: Room) -> Ways:
         return []
     samples, size = settings.get("samples"), settings.get("batch_size")
     if not samples or not size or not batch.get("bytes"):
-        return "The size of the dataset is not known, so it was not kept in memory."
+        return "The size of the dataset is not known, so keeping it in memory was not tried."
     need = base.ranks * samples * batch["bytes"] / size
     if not _fits(base.used_bytes + need, room):
         return (
-            f"The samples need about {format_bytes(need)}, more than the memory: they were not "
-            "kept there."
+            f"Keeping the samples in memory was not tried: they need about {format_bytes(need)}, "
+            "more than the memory."
         )
     ways: list[Way] = [({"in_memory": True, "num_workers": 0},)]
     return [*ways, ({"in_memory": True},)] if _workers(best) else ways
@@ -182,29 +182,29 @@ def _threads(best: Attempt, cores: int) -> Ways:
 def _batch_sizes(base: Attempt, room: Room) -> Ways:
     size = _of(base).get("batch_size")
     if not size or "batch_sampler" in _of(base):
-        return "The loader takes whole batches from its sampler: their size was not changed."
-    # What grows with the batch is not known: at worst, all.
+        return "The loader gets whole batches from its sampler, so their size was not changed."
+    # In the worst case, all memory grows with the batch.
     sizes = [size * times for times in _LARGER if _fits(base.used_bytes * times, room)]
     if not sizes:
-        return "A batch of twice the size may need more than the memory, and was not tried."
+        return "Larger batches were not tried: twice the size may need more than the memory."
     return [tuple({"batch_size": one} for one in sizes)]
 
 
 def _tf32(base: Attempt) -> Ways:
     if not any(device.startswith("cuda") for device in base.facts.get("devices", ())):
-        return "TF32 is for GPUs, and the program uses none: it was not tried."
+        return "TF32 was not tried: it needs a GPU, and the program uses none."
     if base.facts.get("float32_matmul_precision") in {"high", "medium", "tf32"}:
-        return "The program allows TF32 already."
+        return "The program already allows TF32."
     return [({"tf32": True},)]
 
 
 def _autocast(base: Attempt) -> Ways:
     if base.facts.get("autocast"):
-        return f"The program uses autocast already, to {base.facts['autocast']}."
+        return f"The program already uses autocast, to {base.facts['autocast']}."
     return [({"autocast": "bfloat16"},)]
 
 
 def _channels_last(base: Attempt) -> Ways:
     if base.facts.get("channels_last") is not False:
-        return "No layer for images is laid out otherwise: `channels_last` was not tried."
+        return "`channels_last` was not tried: no layer for images has another layout."
     return [({"channels_last": True},)]

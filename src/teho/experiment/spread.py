@@ -1,8 +1,8 @@
-"""How far runs of the same differ, and what that leaves open of ratios between them.
+"""How much runs of a variant differ, and the confidence intervals of ratios between variants.
 
-Throughputs differ by factors, so all is counted in logarithms. A few runs of one variant tell
-little of chance; those of all together tell more, so their variances are pooled. A variant whose
-own runs differ more than that keeps its own.
+Throughputs differ by factors, so this module uses logarithms. A few runs of one variant show little
+about chance, so the variances of all variants are pooled. If a variant's own variance is larger
+than the pooled one, it keeps its own.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["Spread", "spread_of"]
 _Z = 1.959964
 """97.5 % point of the normal distribution."""
 _T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
-"""Degrees of freedom -> 97.5 % point of Student's t, where the series below is not good enough."""
+"""Degrees of freedom -> 97.5 % point of Student's t, for which the series below is inexact."""
 _FARTHEST = 50.0
-"""Draws of a logarithm lie no farther out, so that every figure stays finite."""
+"""Limit for random deviations of a logarithm. It keeps every figure finite."""
 
 
 class Spread(NamedTuple):
-    """Mean and error of each variant, by its key."""
+    """Means and errors of the variants, by their keys."""
 
     log_means: dict[int, float]
-    """Of the runs' throughputs."""
+    """Means of the logarithms of the throughputs."""
     errors: dict[int, float]
-    """Standard errors of those; empty if no run was repeated."""
+    """Standard errors of the means; empty if no run was repeated."""
     freedom: int
     """Degrees of freedom of the errors."""
 
@@ -40,7 +40,7 @@ class Spread(NamedTuple):
         return self._estimate(self.log_means[key], self.errors.get(key))
 
     def ratio(self, over: int, under: int) -> Estimate:
-        """Return the ratio of two variants, which is exact where they are the same."""
+        """Return the ratio of two variants; it is exact if they are the same."""
         if over == under:
             return Estimate(value=1.0, low=1.0, high=1.0)
         error = math.hypot(self.errors[over], self.errors[under]) if self.errors else None
@@ -53,14 +53,14 @@ class Spread(NamedTuple):
         return Estimate(value=math.exp(log), low=math.exp(log - half), high=math.exp(log + half))
 
     def draws(self, count: int) -> Iterator[dict[int, float]]:
-        """Yield deviations of the variants' logarithms from their means, as chance would have them.
+        """Yield random deviations of the logarithms from their means.
 
-        A parametric bootstrap: with two or three runs of each, drawing from the runs themselves
-        would see too little of chance. The same every time: it begins at the same seed.
+        This is a parametric bootstrap. Two or three runs of a variant are too few to draw from the
+        runs themselves. The seed is fixed, so the result is always the same.
         """
         chance = random.Random(0)  # noqa: S311  # chance, not secrecy
         for _ in range(count):
-            # Chi squared, so that the deviations are Student's; one for all, as the variance is.
+            # Student's t, from one chi squared for all, as the variance is pooled.
             widened = math.sqrt(self.freedom / chance.gammavariate(self.freedom / 2, 2.0))
             yield {
                 key: max(-_FARTHEST, min(_FARTHEST, error * widened * chance.gauss(0.0, 1.0)))
@@ -69,10 +69,10 @@ class Spread(NamedTuple):
 
 
 def spread_of(throughputs: Mapping[int, Sequence[float]]) -> Spread:
-    """Return what the runs of each variant tell.
+    """Return means and errors of the runs of each variant.
 
     Args:
-        throughputs: of each variant one or more, above 0, in any unit.
+        throughputs: one or more of each variant, above 0, in any unit.
     """
     logs = {key: [math.log(value) for value in values] for key, values in throughputs.items()}
     means = {key: fmean(values) for key, values in logs.items()}

@@ -1,4 +1,4 @@
-"""A program that was started to be measured, and all processes that it has started since."""
+"""A program that was started to be measured, and all processes that it started since."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from teho.errors import InputError
 
-__all__ = ["Started", "end_marked", "ended_words", "marked", "tail_of"]
+__all__ = ["Started", "end_marked", "ended_words", "last_lines", "marked", "tail_of"]
 
 _MOMENT_S = 3.0
-"""For which a program that was asked to end may go on."""
+"""Time that a program has to end after SIGTERM."""
 _TAIL_BYTES = 4096
 _TAIL_LINES = 5
 
 
 class Started:
-    """A command in a session of its own, with no input.
+    """A command in a new session, with no input.
 
     Args:
         argv: the command.
-        environment: of it.
-        errors: file for what it writes to stderr.
-        cores: logical CPUs that it may run on; None: those of this process.
+        environment: of the command.
+        errors: file for its stderr.
+        cores: logical CPUs on which it may run; None: the same as this process.
 
     Raises:
-        InputError: it does not start.
+        InputError: the command does not start.
     """
 
     def __init__(
@@ -41,17 +42,17 @@ class Started:
         errors: Path,
         cores: Sequence[int] | None = None,
     ) -> None:
-        with errors.open("wb") as wrong:
-            own = os.sched_getaffinity(0)
+        own = os.sched_getaffinity(0)
+        with errors.open("wb") as stderr:
             try:
-                if cores:  # a child begins on its parent's
+                if cores:  # a child inherits its parent's cores
                     os.sched_setaffinity(0, cores)
                 self._process = subprocess.Popen(
                     argv,
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=wrong,
+                    stderr=stderr,
                     start_new_session=True,
                 )
             except OSError as error:
@@ -66,41 +67,34 @@ class Started:
         self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        """Return its exit code, below 0 a signal's number; None while it runs."""
+        """Return the exit code, below 0 a signal's number; None while the command runs."""
         return self._process.poll()
 
     def end(self, mark: str) -> None:
-        """End it and every process whose environment has this entry, also in other sessions.
+        """End the command and every process whose environment has this entry.
 
         Args:
             mark: such as `NAME=value`.
         """
-        # Who is impatient must not leave the half of them behind.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        try:
+        with _without_interrupts():
             until_s = time.monotonic() + _MOMENT_S
             self._signal(signal.SIGTERM, mark)
             while (self.poll() is None or marked(mark)) and time.monotonic() < until_s:
                 time.sleep(0.02)
             self._signal(signal.SIGKILL, mark)
             self._process.wait()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def end_marked(self, mark: str, patience_s: float) -> None:
-        """End the processes with this entry alone, and wait for the command itself to follow.
+        """End only the processes with this entry, and wait until the command itself ends.
 
         Args:
-            mark: such as `NAME=value`; the command itself does not have it.
-            patience_s: for which the command may go on without them, until it is ended too.
+            mark: such as `NAME=value`. The command itself does not have it.
+            patience_s: time after which the command is ended too.
         """
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        try:
+        with _without_interrupts():
             end_marked(mark)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience_s)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if self.poll() is None:
             self.end(mark)
 
@@ -108,6 +102,16 @@ class Started:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
         _send(marked(mark), number)
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Block SIGINT and SIGTERM, so that a second Ctrl-C leaves no processes behind."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def marked(mark: str) -> list[int]:
@@ -123,7 +127,7 @@ def marked(mark: str) -> list[int]:
 
 
 def end_marked(mark: str) -> bool:
-    """End the processes that `marked` finds; return whether there was any."""
+    """End the processes that `marked` finds; return whether there was one."""
     were_any = False
     for number in (signal.SIGTERM, signal.SIGKILL):
         until_s = time.monotonic() + _MOMENT_S
@@ -141,18 +145,22 @@ def _send(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 def ended_words(exit_code: int) -> str:
-    """Say how a program ended, by its exit code or, below 0, a signal's number."""
+    """Return how a program ended, from its exit code or, below 0, a signal's number."""
     if exit_code == -signal.SIGKILL:
-        return "it was killed (SIGKILL): mostly that is for memory"
+        return "it was killed (SIGKILL), probably because memory was full"
     if exit_code < 0:
-        named = {one.value: one.name for one in signal.Signals}
-        return f"it was ended by {named.get(-exit_code, f'signal {-exit_code}')}"
+        names = {one.value: one.name for one in signal.Signals}
+        return f"it was ended by {names.get(-exit_code, f'signal {-exit_code}')}"
     return f"it ended with exit code {exit_code}"
 
 
 def tail_of(errors: Path) -> str:
-    """Return the last lines of what a program wrote to a file."""
+    """Return the last lines of a file."""
     with errors.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        lines = file.read().decode(errors="replace").strip().splitlines()
-    return "\n".join(lines[-_TAIL_LINES:])
+        return "\n".join(last_lines(file))
+
+
+def last_lines(file: BinaryIO) -> list[str]:
+    """Return the last lines of an open file, at most five."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    return file.read().decode(errors="replace").strip().splitlines()[-_TAIL_LINES:]

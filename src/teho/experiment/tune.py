@@ -1,8 +1,8 @@
-"""The search for settings that make a program faster, and the proof that they do.
+"""Searches settings that make a program faster, and proves that they do.
 
-The search walks along one setting after another, each try a single run. It only chooses: what it
-measured is not proof, since the best of many noisy figures is mostly a lucky one. The proof is new
-runs, of the program as it is and of what was chosen, that take turns.
+The search tries one setting after another, with a single run each. It only selects, because the
+best of many noisy figures is often a lucky one. For the proof, the unchanged program and the
+selected settings are run again, in turns.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from teho.units import format_duration, format_pace, many
 __all__ = ["Run", "tune"]
 
 Run = Callable[[Settings, float, "tuple[str, int] | None"], Attempt]
-"""Runs the program with settings, for so many seconds at most, for the loader made there."""
+"""Runs the program with settings, a time limit in s, and the place of the loader."""
 
 _BETTER = 1.05
-"""So many times as fast a single run must be for the search to follow it: processes of one
-program differ by a few per cent."""
+"""The search follows a single run that is this many times as fast. Processes of one program differ
+by a few per cent."""
 _WORTH = 1.01
-"""Where the interval of a gain must begin."""
+"""The interval of a gain must begin above this."""
 _ALIKE = 1.05
-"""A plainer choice is taken if what it lacks is proved by nothing, and is no more than this."""
+"""A simpler choice is taken if no gain over it is proved, and it is at most this much slower."""
 _MAYBE_ALIKE = 1.15
-"""A plainer choice is repeated beside the best if the search saw it slower by no more."""
+"""A simpler choice is repeated with the best if it was at most this much slower in the search."""
 _LARGE = 2.0
-"""A gain that shows in the fewest pairs."""
+"""A gain that the fewest pairs can show."""
 _LUCKY = 0.75
-"""Against a lucky first run, the best try may look as slow as this, and be better."""
+"""If the first run was lucky, the best try may look this slow, but be faster."""
 _PATIENCE = 3.0
-"""Times what the program as it is took, for which others are waited for."""
+"""Time limit of a run, relative to the unchanged program."""
 
 
 class _OutOfTimeError(Exception):
-    """No other run can be afforded."""
+    """The time is over."""
 
 
 class _Measured(NamedTuple):
-    """What is followed: settings, and the run that spoke for them."""
+    """Settings that the search follows, and the run that measured them."""
 
     settings: Settings
     speed: float
@@ -64,7 +64,7 @@ class _Tuning:
         self._clock = clock
         self._tell = tell
         self._began_s = clock()
-        self._spent: list[float] = []
+        self._runs_s: list[float] = []
         self.runs: list[tuple[Settings, Attempt, str]] = []
         """Every run in its order, and why it does not count."""
         self.notes: list[str] = []
@@ -73,31 +73,36 @@ class _Tuning:
         self.chosen: Settings = {}
         self._tries: list[_Measured] = []
         self.followed: list[_Measured] = []
-        """The program as it is, and what was followed one after another, the best last."""
+        """The unchanged program, then all settings that the search followed, the best last."""
 
     @property
     def elapsed_s(self) -> float:
         return self._clock() - self._began_s
 
     def affords(self, count: int) -> bool:
-        return self.elapsed_s + count * fmean(self._spent) <= self._for_s
+        return self.elapsed_s + count * fmean(self._runs_s) <= self._for_s
 
     # ---- runs ----
 
     def begin(self) -> Attempt:
-        """Run the program as it is.
+        """Run the unchanged program.
 
         Raises:
             InputError: its pace cannot be measured.
         """
         base = self._attempt({})
-        if why := no_baseline(base, self._for_s):
-            raise why
+        if error := no_baseline(base, self._for_s):
+            raise error
         self.base = base
-        self.runs.append(({}, base, ""))
-        self.followed = [_Measured({}, self.speed_of(base), base)]
-        self._tell_of({}, base)
+        self.followed = [self._noted({}, base, "")]
         return base
+
+    def measure(self, settings: Settings) -> _Measured | None:
+        """Run the program with these settings; None if the run does not count."""
+        run = self._attempt(settings)
+        why = no_pace(settings, run)
+        measured = self._noted(settings, run, why)
+        return None if why else measured
 
     def _attempt(self, settings: Settings) -> Attempt:
         left_s, made_at = self._for_s - self.elapsed_s, None
@@ -107,41 +112,29 @@ class _Tuning:
             made_at = (frame.file, frame.line) if frame else None
         began_s = self._clock()
         run = self._run(settings, left_s, made_at)
-        self._spent.append(self._clock() - began_s)
+        self._runs_s.append(self._clock() - began_s)
         return run
 
-    def measure(self, settings: Settings) -> _Measured | None:
-        """Run it with these settings; None if they are out."""
-        run = self._attempt(settings)
-        why = no_pace(settings, run)
+    def _noted(self, settings: Settings, run: Attempt, why: str) -> _Measured:
         self.runs.append((settings, run, why))
-        self._tell_of(settings, run, why)
-        return None if why else _Measured(settings, self.speed_of(run), run)
-
-    def _tell_of(self, settings: Settings, run: Attempt, why: str = "") -> None:
         pace = f"{format_pace(run.pace.steps_per_s)} {many(run.unit)}/s" if run.pace else ""
-        self._tell(f"{in_words(settings) or 'as it is'}: {why or pace}")
+        self._tell(f"{in_words(settings) or 'unchanged'}: {why or pace}")
+        return _Measured(settings, self.speed_of(run), run)
 
     def speed_of(self, run: Attempt) -> float:
-        """Return steps a second, of the size that they have in the program as it is."""
+        """Return steps per second, in steps of the unchanged program's size."""
         if run.pace is None:
             return 0.0
-        return run.pace.steps_per_s * self._size(run) / self._size(self.base or run)
-
-    @staticmethod
-    def _size(run: Attempt) -> float:
-        """Return the samples of a step."""
-        size = (run.loader.settings.get("batch_size") if run.loader else 0) or 1
-        return float(size * _batches_per_step(run))
+        return run.pace.steps_per_s * _samples_per_step(run) / _samples_per_step(self.base or run)
 
     # ---- search ----
 
     def search(self, along: Sequence[Coordinate]) -> None:
-        """Follow what helps."""
+        """Try all settings, and follow those that are faster."""
         try:
             for coordinate in along:
                 best = self.followed[-1]
-                # What is left to wait for bounds what more of this could give.
+                # The time of waiting for batches limits what this could save.
                 if coordinate.is_loaders and (best.run.waited or 0.0) < WAITED:
                     continue
                 ways = coordinate.ways(best.run)
@@ -152,16 +145,16 @@ class _Tuning:
                     if self._walk(way, coordinate.patience):
                         break
         except _OutOfTimeError:
-            self.notes.append("The time was over before all was tried; `--for` gives more.")
+            self.notes.append("The time was over before all settings were tried: increase `--for`.")
 
     def _walk(self, way: Sequence[Settings], patience: int) -> bool:
-        """Go on while it helps; return whether no other way is to be gone."""
+        """Try changes while they are faster; return whether to skip the other ways."""
         best, misses = self.followed[-1], 0
         for change in way:
             if not self.affords(1 + 2 * FEWEST_PAIRS):
                 raise _OutOfTimeError
             one = self.measure(merged(best.settings, change))
-            if one is None:  # it fails, and more of it would too
+            if one is None:  # it fails, and larger values would fail too
                 return True
             self._tries.append(one)
             if one.speed > _BETTER * self.followed[-1].speed:
@@ -176,19 +169,19 @@ class _Tuning:
     # ---- proof ----
 
     def prove(self) -> None:
-        """Repeat the best beside the program as it is, and a plainer one if it may do as well."""
+        """Repeat the unchanged program, the best settings, and a similar simpler choice."""
         if len(self.followed) == 1 and not self._reconsider():
             return
         best = self.followed[-1]
-        plainer = next(
+        simpler = next(
             (one for one in self.followed[1:-1] if best.speed <= _MAYBE_ALIKE * one.speed), None
         )
         count = FEWEST_PAIRS if best.speed >= _LARGE * self.followed[0].speed else FEWEST_PAIRS + 1
         self.chosen = best.settings
-        if plainer and self.affords(3 * count):
-            base, own, other = self._in_turns([{}, best.settings, plainer.settings], count)
+        if simpler and self.affords(3 * count):
+            base, own, other = self._in_turns([{}, best.settings, simpler.settings], count)
             if len(own) >= FEWEST_PAIRS and _is_no_better(own, other):
-                self.chosen, own = plainer.settings, other
+                self.chosen, own = simpler.settings, other
         elif self.affords(2 * FEWEST_PAIRS):
             count = count if self.affords(2 * count) else FEWEST_PAIRS
             base, own = self._in_turns([{}, best.settings], count)
@@ -198,12 +191,12 @@ class _Tuning:
             return
         pairs = list(zip(base, own, strict=True))
         self.gain = first_look(pairs)
-        # To give up is always allowed; to go on until it pleases is not, so there is one more look.
+        # More than one more look would make a false gain more likely.
         if self.gain.low < _WORTH and self.gain.times >= _BETTER:
             self._look_again(pairs)
 
     def _reconsider(self) -> bool:
-        """Follow the best try though it seemed no better: the first run may have been lucky."""
+        """Follow the best try if it may be faster, because the first run may have been lucky."""
         best = max(self._tries, key=lambda one: one.speed, default=None)
         if best is None or best.speed < _LUCKY * self.followed[0].speed:
             return False
@@ -223,10 +216,10 @@ class _Tuning:
                 return
 
     def _in_turns(self, settings: Sequence[Settings], count: int) -> list[list[float]]:
-        """Return the speeds with each of these settings, of rounds in which all were measured."""
+        """Return the speeds with each of these settings, from rounds in which all were measured."""
         found: list[list[float]] = [[] for _ in settings]
         for number in range(count):
-            # Every other round in reverse: a machine that slows down by and by favours nobody.
+            # In reverse, so that a machine that slows down gradually affects all equally.
             places = range(len(settings)) if number % 2 == 0 else range(len(settings) - 1, -1, -1)
             seen = {place: self.measure(settings[place]) for place in places}
             speeds = {place: one.speed for place, one in seen.items() if one}
@@ -236,11 +229,17 @@ class _Tuning:
         return found
 
 
-def _batches_per_step(run: Attempt) -> float:
-    """Return how many batches a step takes, as a whole number or the inverse of one.
+def _samples_per_step(run: Attempt) -> float:
+    """Return the samples of a step; without a loader, 1."""
+    size = (run.loader.settings.get("batch_size") if run.loader else 0) or 1
+    return float(size * _batches_per_step(run))
 
-    It is 1 but where gradients are accumulated, several optimizers step, or the program calls
-    its epochs steps. What a window's ends cut off would be noise.
+
+def _batches_per_step(run: Attempt) -> float:
+    """Return the batches of a step, as a whole number or the inverse of one.
+
+    It is 1 unless the program accumulates gradients, has several optimizers, or calls `teho.step`
+    once an epoch. It is rounded, because the ends of a window are cut off anywhere.
     """
     if run.pace is None or run.loader is None:
         return 1.0
@@ -251,8 +250,8 @@ def _batches_per_step(run: Attempt) -> float:
     return float(round(batches)) if batches >= 1 else 1 / round(1 / batches)
 
 
-def _is_no_better(speeds: Sequence[float], plainer: Sequence[float]) -> bool:
-    between = first_look(list(zip(plainer, speeds, strict=True)))
+def _is_no_better(speeds: Sequence[float], simpler: Sequence[float]) -> bool:
+    between = first_look(list(zip(simpler, speeds, strict=True)))
     return between.low < _WORTH and between.times <= _ALIKE
 
 
@@ -265,16 +264,16 @@ def tune(
     tell: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Tuned:
-    """Find settings that make a program faster, and prove it.
+    """Return settings that make a program faster, with a proof.
 
-    A KeyboardInterrupt ends it early, with what is known then.
+    A KeyboardInterrupt ends the search early, with the result so far.
 
     Args:
         run: runs the program.
         argv: its command, for the result.
         room: cores and memory of the allocation.
-        allowed: of `moves.ALLOWABLE`.
-        for_s: how long it may take.
+        allowed: from `search_space.ALLOWABLE`.
+        for_s: time limit for all runs together.
         tell: called with a line for each run.
         clock: monotonic time in s.
 
@@ -309,67 +308,66 @@ def tune(
 
 def _verdict(tuning: _Tuning, *, is_interrupted: bool) -> tuple[str, str]:
     gain, words, followed = tuning.gain, in_words(tuning.chosen), tuning.followed
+    tried = len(tuning.runs) - 1
+    tries = f"{tried} {'try' if tried == 1 else 'tries'}"
+    interval = f"(95 %: {gain.low:.2f} to {gain.high:.2f})" if gain else ""
     if gain and gain.low >= _WORTH:
         verb = "makes" if len(tuning.chosen) == 1 else "make"
-        interval = f"95 %: {gain.low:.2f} to {gain.high:.2f}"
-        return "gain", f"{words} {verb} it {gain.times:.2f} times as fast ({interval})"
+        return "gain", f"{words} {verb} it {gain.times:.2f} times as fast {interval}"
     if gain and not is_interrupted:
-        gave = (
-            f"{words} gave {gain.times:.2f} times the speed "
-            f"(95 %: {gain.low:.2f} to {gain.high:.2f})"
-        )
+        gave = f"with {words} it was {gain.times:.2f} times as fast {interval}"
         if gain.times >= _BETTER and gain.pairs < max(LONG_SECOND_LOOKS):
-            return "unproved", f"The time was not enough for a verdict; `--for` gives more: {gave}"
+            return "unproved", f"Not enough evidence, increase `--for`: {gave}"
         return "no_gain", f"No difference beyond chance: {gave}"
     if len(followed) > 1:
         best = followed[-1]
-        why = "it was ended early" if is_interrupted else "it could not be repeated often enough"
+        why = "it was ended early" if is_interrupted else "the time was over before it was repeated"
         return "unproved", (
-            f"Nothing is proved, {why}: {in_words(best.settings)} went "
-            f"{best.speed / followed[0].speed:.2f} times as fast in one run"
+            f"Not enough evidence, because {why}: with {in_words(best.settings)}, one run was "
+            f"{best.speed / followed[0].speed:.2f} times as fast"
         )
-    tried = len(tuning.runs) - 1
-    tries = f"{tried} {'try' if tried == 1 else 'tries'}"
     if is_interrupted:
-        return "unproved", f"Nothing is proved: it was ended early, after {tries}"
-    if not tuning.affords(1 + 2 * FEWEST_PAIRS) and not tried:
-        one_s = fmean([run.elapsed_s for _, run, _ in tuning.runs])
-        need = format_duration((3 + 2 * FEWEST_PAIRS) * one_s)
-        return "unproved", (
-            f"Nothing was tried: one run takes {format_duration(one_s)}, so `--for` must be "
-            f"{need} or more"
-        )
+        return "unproved", f"Not enough evidence: it was ended early, after {tries}"
     if tried and not any(run.pace and not run.exit_code for _, run, _ in tuning.runs[1:]):
-        return "unproved", f"Nothing is proved: {tries}, and none could be measured"
-    if not tried:
-        return "no_gain", "There is nothing to gain from what may be set: nothing was tried"
-    return "no_gain", "Nothing that was tried makes it faster"
+        return "unproved", f"Not enough evidence: {tries}, but none could be measured"
+    if tried:
+        return "no_gain", "None of the settings that were tried is faster"
+    if tuning.affords(1 + 2 * FEWEST_PAIRS):
+        return "no_gain", "None of the settings could help, so none was tried"
+    one_s = fmean([run.elapsed_s for _, run, _ in tuning.runs])
+    need = format_duration((3 + 2 * FEWEST_PAIRS) * one_s)
+    return "unproved", (
+        f"No setting was tried: one run takes {format_duration(one_s)}, so `--for` must be "
+        f"{need} or more"
+    )
 
 
 def _trials(tuning: _Tuning) -> tuple[Trial, ...]:
-    """Return one row for settings that were run several times."""
+    """Return one row for each of the settings, with all their runs."""
     kept: list[Settings] = []
     for settings, _, _ in tuning.runs:
         if settings not in kept:
             kept.append(settings)
     found = []
-    level = 0.0
+    base_speed = 0.0
     for settings in kept:
         own = [(run, why) for other, run, why in tuning.runs if other == settings]
         good = [run for run, why in own if not why]
-        speed = median(map(tuning.speed_of, good)) if good else None
-        level = level or speed or 0.0
+        speed = _median([tuning.speed_of(run) for run in good])
+        base_speed = base_speed or speed or 0.0
         waited = [100 * run.waited for run in good if run.waited is not None]
         found.append(
             Trial(
                 settings=settings,
-                steps_per_s=median(run.pace.steps_per_s for run in good if run.pace)
-                if good
-                else None,
-                speed=speed / level if speed and level else None,
-                waited_percent=median(waited) if waited else None,
+                steps_per_s=_median([run.pace.steps_per_s for run in good if run.pace]),
+                speed=speed / base_speed if speed and base_speed else None,
+                waited_percent=_median(waited),
                 runs=len(good),
                 why=next((why for _, why in own if why), ""),
             )
         )
     return tuple(found)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None

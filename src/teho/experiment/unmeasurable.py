@@ -1,4 +1,4 @@
-"""Why a run says nothing about how fast the program is."""
+"""Finds the reason why a run has no usable pace."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ __all__ = ["no_baseline", "no_pace"]
 
 
 def no_baseline(run: Attempt, for_s: float) -> InputError | None:
-    """Return why there is nothing to compare with."""
+    """Return an error if the unchanged program cannot be measured."""
     wrote = f"; it wrote: {' | '.join(run.tail.splitlines())}" if run.tail else ""
     took = format_duration(run.elapsed_s)
     if run.exit_code:
         return InputError(
             f"{run.ended} after {took}, before its pace was known{wrote}",
-            next_step="run it by itself first",
+            next_step="run it without Teho first",
         )
     if run.process is None:
         return InputError(
-            f"no Python let the probe in within {took}{wrote}",
-            "a Python program, not begun with -I, -E or -S",
+            f"no Python loaded the probe within {took}{wrote}",
+            "a Python program, started without -I, -E or -S",
         )
     when = "before it ended" if run.exit_code == 0 else f"within {took}"
     if not run.unit:
         return InputError(
-            f"no step was seen {when}: none of an optimizer of PyTorch, no batch of a DataLoader"
+            f"no step of a PyTorch optimizer and no batch of a DataLoader was seen {when}"
             + "".join(f"; {problem}" for problem in run.problems[:1]),
-            next_step="call `teho.step()` in the program after each step, or give it more time "
-            "with `--for`",
+            next_step="call `teho.step()` in the program after each step, or increase `--for`",
         )
     steps = run.pace.steps if run.pace else 0
     if steps < FEWEST_STEPS or not (run.pace and (run.pace.is_whole or run.exit_code == 0)):
@@ -48,7 +47,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
 
 
 def no_pace(settings: Settings, run: Attempt) -> str:
-    """Return why a run says nothing about its settings; empty if it does."""
+    """Return why a run cannot be used to judge its settings; empty if it can."""
     if run.exit_code:
         last = run.tail.splitlines()[-1:]
         return run.ended + "".join(f": {line.strip()}" for line in last)
@@ -59,11 +58,10 @@ def no_pace(settings: Settings, run: Attempt) -> str:
     ):
         steps = f"{run.pace.steps} {many(run.unit)}" if run.pace else "no steps"
         saw = "".join(f"; {problem}" for problem in run.problems[:1])
-        return f"it had no steady pace within {format_duration(run.elapsed_s)}, {steps}{saw}"
+        return f"it had no steady pace within {format_duration(run.elapsed_s)}: {steps}{saw}"
     if run.process and run.process.libraries.get("tune", {}).get("samples_differ"):
         return (
-            "a sample differs from one loading to the next (random augmentation), which would be "
-            "frozen"
+            "its samples change at each loading (random augmentation), but in memory they would not"
         )
     threads = run.facts.get("threads")
     if "threads" in settings and threads not in {None, settings["threads"]}:

@@ -1,4 +1,4 @@
-"""When a program's pace is known, and a process beside it that ends it then."""
+"""Finds out when a program's pace is known, and ends the program then."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from teho.store.probe import processes_in
 __all__ = ["ENOUGH", "POLL_S", "Enough", "Window"]
 
 ENOUGH = "measured long enough"
-"""Why a program was ended whose pace is known, as `End.on_purpose` has it."""
+"""The reason in `End.on_purpose` if a program was ended because its pace is known."""
 POLL_S = 0.2
-"""How often to look whether it is."""
+"""Time between two looks."""
 _NICE = 19
-"""It may have to share the program's only core, whose pace is what counts."""
+"""The watching process may share the program's only core, and must not slow it down."""
 _PATIENCE_S = 10.0
-"""For which the process beside may go on: to read of others may hang, as they themselves may."""
+"""Time limit for the watching process, because reading /proc may hang."""
 
 
 class Enough:
-    """Tells whether a program's pace is known, by what its probes write.
+    """Finds out whether a program's pace is known, from its probes' files.
 
     Args:
-        spool: where they write.
-        window_s: how long its steps are looked at; None: it is never enough.
+        spool: folder of these files.
+        window_s: how long a steady pace is measured; None: never long enough.
     """
 
     def __init__(self, spool: str, window_s: float | None) -> None:
@@ -39,21 +39,21 @@ class Enough:
         self._has_news = HasNews(self._spool)
 
     def __call__(self) -> bool:
-        """Return whether it is known by now."""
+        """Return whether the pace is known now."""
         if self._window_s is None or not self._has_news():
             return False
-        sight = read_progress(processes_in(self._spool, []), self._window_s)
-        return bool(sight and sight.pace and sight.pace.is_whole)
+        report = read_progress(processes_in(self._spool, []), self._window_s)
+        return bool(report and report.pace and report.pace.is_whole)
 
 
 class Window:
     """A process that ends the program of a `teho run` once its pace is known.
 
-    It goes when it is told to, and when who began it is no more.
+    It ends when `leave` is called, and when its parent process ends.
 
     Args:
-        spool: where the program's probes write.
-        window_s: how long its steps are looked at once it goes steadily.
+        spool: folder of the probes' files.
+        window_s: how long a steady pace is measured.
 
     Raises:
         OSError: no process can be started.
@@ -67,10 +67,10 @@ class Window:
         os.close(say)
 
     def leave(self) -> str:
-        """Look no more, and return why the program was ended on purpose; empty: it was not.
+        """Stop watching, and return why the program was ended on purpose; empty: it was not.
 
         Raises:
-            RuntimeError: why the program could not be looked at.
+            RuntimeError: the program could not be watched.
         """
         os.close(self._stop)
         if not wait_for([self._said], _PATIENCE_S):
@@ -86,7 +86,7 @@ def _watch(spool: str, window_s: float, stop: int, say: int) -> None:
         detach_streams(keep=(stop, say))
         os.nice(_NICE)
         os.write(say, _end_it(Enough(spool, window_s), mark_of(spool), stop).encode())
-    except Exception as error:  # noqa: BLE001 - whatever it is, it becomes a line
+    except Exception as error:  # noqa: BLE001 - any error becomes a line
         os.write(say, repr(error).encode())
 
 

@@ -1,8 +1,9 @@
-"""Settings as words, and as lines to change in the program."""
+"""Settings in words, and as changes of the program's lines."""
 
 from __future__ import annotations
 
 from teho.experiment.attempt import Attempt
+from teho.explain.wording import joined
 from teho.model.tuned import Change, Settings
 
 __all__ = ["changes_of", "in_words"]
@@ -11,8 +12,8 @@ _ARGUMENTS = (
     "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "batch_size",
 )  # fmt: skip
 _REMARKS = {
-    "pin_memory": "Copies overlap with work only with `.to(device, non_blocking=True)`.",
-    "batch_size": "It changes what is learnt: the learning rate may have to follow.",
+    "pin_memory": "Copies overlap with computing only with `.to(device, non_blocking=True)`.",
+    "batch_size": "It changes the training: the learning rate may need an adjustment.",
 }
 _LINES = {
     "threads": "torch.set_num_threads({})",
@@ -26,27 +27,26 @@ _LINE_REMARKS = {
     "autocast": "It changes the numbers: check the result.",
 }
 _FROZEN = (
-    "It was tried with as many samples as loaded within 3 s, given out again and again. "
-    "Whatever is random in a sample is frozen by it."
+    "It was measured with the samples that were loaded within 3 s, repeated. "
+    "Random augmentation of samples will no longer change."
 )
 
 
 def in_words(settings: Settings) -> str:
-    """Return settings as they are in a sentence; empty for none."""
-    words = [f"`{_word(name, settings)}`" for name in settings]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _word(name: str, settings: Settings) -> str:
-    return "samples in memory" if name == "in_memory" else f"{name}={settings[name]!r}"
+    """Return settings as part of a sentence; empty if there are none."""
+    words = [
+        "`samples in memory`" if name == "in_memory" else f"`{name}={value!r}`"
+        for name, value in settings.items()
+    ]
+    return joined(words) if words else ""
 
 
 def changes_of(settings: Settings, base: Attempt) -> tuple[Change, ...]:
     """Return the lines of the program to change.
 
     Args:
-        settings: what to set.
-        base: a run of the program as it is, which tells where its loader is made.
+        settings: to set.
+        base: a run of the unchanged program. It has the line where the loader is made.
     """
     found = []
     frame = base.loader.made_at if base.loader else None

@@ -1,7 +1,8 @@
-"""Images in CIFAR-10's format, and the three ways in which a training loop is fed with them.
+"""Images in CIFAR-10's format, and three ways to feed them to a training loop.
 
-The real data set where `$CIFAR10_PATH` names it; otherwise noise of the same format, which costs
-the same. An image is 3 × 32 × 32 bytes; a network gets it as float32, from -1 to 1.
+If `$CIFAR10_PATH` names the data set, it is used. Otherwise the images are noise in the same
+format, which takes the same time. An image is 3 × 32 × 32 bytes, and a network gets float32 from
+-1 to 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from harness import Phase, Point
 from libraries import Library
 
-__all__ = ["TorchTraining", "batches_of", "feeds", "load_images", "read_cifar10"]
+__all__ = ["ImageExample", "TorchTraining", "batches_of", "feeds", "load_images", "read_cifar10"]
 
 _SHAPE = (3, 32, 32)
 _BYTES = 3 * 32 * 32
@@ -25,10 +26,10 @@ LEARNING_RATE = 0.001
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Builds NumPy's arrays and nothing else: a pickle could name any code to be run."""
+    """Builds only NumPy arrays, because a pickle could run any code."""
 
     _ALLOWED = {  # noqa: RUF012 - Python 3.8
-        # In numpy.core or numpy._core, by its version.
+        # In numpy.core or numpy._core, depending on the version.
         "_reconstruct": np.empty(0).__reduce__()[0],
         "ndarray": np.ndarray,
         "dtype": np.dtype,
@@ -37,15 +38,15 @@ class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] == "numpy" and name in self._ALLOWED:
             return self._ALLOWED[name]
-        raise pickle.UnpicklingError("it asks for %s.%s, which images need not" % (module, name))
+        raise pickle.UnpicklingError("it asks for %s.%s, which images do not need" % (module, name))
 
 
 def read_cifar10(folder: Path, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first images uint8 [n, 3, 32, 32] and labels int64 [n] of the training set.
 
     Args:
-        folder: with `data_batch_1` and so on, the data set's form for Python.
-        count: how many; n is less where there are no more.
+        folder: with `data_batch_1` and so on, the data set's Python version.
+        count: number of images; n is less if the data set has fewer.
 
     Raises:
         OSError: a file cannot be read.
@@ -65,7 +66,7 @@ def read_cifar10(folder: Path, count: int) -> tuple[np.ndarray, np.ndarray]:
 def _read_batch(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         with path.open("rb") as file:
-            # Written by Python 2, whose strings are bytes.
+            # Python 2 wrote it. Its strings are bytes.
             batch = _ArraysOnly(file, encoding="latin1").load()
         pixels = np.asarray(batch["data"], np.uint8).reshape(-1, *_SHAPE)
         labels = np.asarray(batch["labels"], np.int64).reshape(len(pixels))
@@ -81,8 +82,8 @@ def load_images(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return images uint8 [n, 3, 32, 32] and labels int64 [n]: CIFAR-10's, or generated.
 
     Raises:
-        OSError: `$CIFAR10_PATH` does not lead to the data set.
-        ValueError: what is there is no such data set.
+        OSError: `$CIFAR10_PATH` has no data set.
+        ValueError: its files have another format.
     """
     folder = _cifar10_folder()
     if folder:
@@ -99,8 +100,8 @@ def _cifar10_folder() -> Path | None:
         if (folder / _FILES[0]).is_file():
             return folder
     raise FileNotFoundError(
-        "CIFAR10_PATH is %s: no %s is there nor in its cifar-10-batches-py; without the variable, "
-        "images are generated" % (named, _FILES[0])
+        "CIFAR10_PATH is %s, but %s is neither there nor in its cifar-10-batches-py; without the "
+        "variable, images are generated" % (named, _FILES[0])
     )
 
 
@@ -111,7 +112,7 @@ def _as_inputs(pixels: np.ndarray) -> np.ndarray:
 def batches_of(
     pixels: np.ndarray, labels: np.ndarray, batch: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield images float32 [batch, 3, 32, 32] and labels int64 [batch]; the last may be fewer."""
+    """Yield images float32 [batch, 3, 32, 32] and labels int64 [batch]; the last may have fewer."""
     for first in range(0, len(labels), batch):
         part = slice(first, first + batch)
         yield _as_inputs(pixels[part]), labels[part]
@@ -120,8 +121,8 @@ def batches_of(
 class _Rows:
     """Images in a file, read one at a time: a data set for a DataLoader.
 
-    A row is a label and an image, as in CIFAR-10's binary version. The file has no name, so that
-    nothing is left behind; written just now, its rows mostly come from the page cache.
+    A row is a label and an image, as in CIFAR-10's binary version. The file has no name, so it is
+    deleted when the program ends. Its rows mostly come from the page cache.
     """
 
     def __init__(self, pixels: np.ndarray, labels: np.ndarray) -> None:
@@ -139,16 +140,16 @@ class _Rows:
 
 
 def feeds(library: Library, epoch: Callable[[Any], object], point: Point) -> Iterator[Phase]:
-    """Yield one epoch with each of the three feeds, as far as the library has them, and the copy.
+    """Yield one epoch with each feed that the library has, and the copy to the device.
 
-    What is on a GPU comes first: its first run then holds the compilation and warm-up that a GPU
-    has to make up for, and no other feed has done it before.
+    The feed on a GPU comes first. So its first run includes the compilation and warm-up for which a
+    GPU has to make up.
 
     Args:
         library: PyTorch or JAX.
-        epoch: trains on all batches that it is given, in host memory or on the device.
-        point: `images`, `batch`, and of the DataLoader `workers` and `prefetch`. If `only` is
-            `loader`, as these two matter to it alone, that is the only feed.
+        epoch: trains on all given batches, in host memory or on the device.
+        point: `images`, `batch`, and for the DataLoader `workers` and `prefetch`. If `only` is
+            `loader`, only this feed is yielded.
     """
     is_whole = point.get("only") != "loader"
     pixels, labels = load_images(point["images"])
@@ -172,7 +173,7 @@ def _on_the_device(
     epoch: Callable[[Any], object],
     batches: list[tuple[np.ndarray, np.ndarray]],
 ) -> Iterator[Phase]:
-    """Yield the copy of all batches to a GPU, and an epoch on what then lies there."""
+    """Yield the copy of all batches to a GPU, and an epoch on these copies."""
 
     def copied() -> list[tuple[Any, Any]]:
         return [(library.to_device(images), library.to_device(own)) for images, own in batches]
@@ -189,9 +190,9 @@ def _loader(library: Library, rows: _Rows, point: Point) -> Any:
     if point["workers"]:
         from_workers = {
             "prefetch_factor": point["prefetch"],
-            # Workers that begin again with every epoch would be most of a short one.
+            # In a short epoch, starting the workers would take most of the time.
             "persistent_workers": True,
-            # The map of the file is theirs too then.
+            # So that they inherit the mapped file.
             "multiprocessing_context": "fork",
         }
     return library.package.utils.data.DataLoader(
@@ -204,11 +205,37 @@ def _loader(library: Library, rows: _Rows, point: Point) -> Any:
 
 
 def _in_host_memory(library: Library, array: np.ndarray) -> Any:
-    """Return an array as training takes it from there; pinned, where that lets it be copied."""
+    """Return an array in host memory; for a GPU, in pinned memory if the library has it."""
     if library.name != "torch":
         return array
     tensor = library.package.from_numpy(array)
     return tensor.pin_memory() if library.device == "gpu" else tensor
+
+
+class ImageExample:
+    """A network in one library, for all examples with images.
+
+    The point has `images` and `batch`, and for the DataLoader `workers` and `prefetch`. In a
+    check, `precision` may be `fp64`.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    def training(self, *, exact: bool = False) -> Any:
+        """Return a training with `epoch` and `figures`; if exact, in float64."""
+        raise NotImplementedError
+
+    def check(self, point: Point) -> list[float]:
+        """Return the last loss of an epoch and how far each parameter moved."""
+        images = load_images(point["images"])
+        training = self.training(exact=point.get("precision") == "fp64")
+        found: list[float] = training.figures(batches_of(*images, point["batch"]))
+        return found
+
+    def phases(self, point: Point) -> Iterator[Phase]:
+        """Yield an epoch with each feed, and the copy of all images to a GPU."""
+        return feeds(self.library, self.training().epoch, point)
 
 
 class TorchTraining:
@@ -237,10 +264,10 @@ class TorchTraining:
         return loss.detach()
 
     def figures(self, batches: Any) -> list[float]:
-        """Train, and return the last loss and how far each parameter went, over the learning rate.
+        """Train, and return the last loss and how far each parameter moved, over the learning rate.
 
-        Without TF32, in which convolutions are timed on NVIDIA: it is PyTorch's default, and too
-        coarse to show that two programs compute the same.
+        TF32, PyTorch's default for convolutions on NVIDIA, is off: it is too coarse to show that
+        two programs compute the same.
         """
         cudnn = self.torch.backends.cudnn
         cudnn.allow_tf32, before = False, cudnn.allow_tf32

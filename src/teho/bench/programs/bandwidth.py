@@ -1,7 +1,7 @@
 """How fast bytes move: from disk to memory, within memory, to a GPU and back.
 
-What is worth seeing: a GPU's link is some fifty times slower than its own memory, a disk slower
-still; memory that is pinned, which the GPU reads by itself, is copied twice as fast as other.
+A GPU's link is some fifty times slower than its own memory, and a disk is slower still. A GPU reads
+pinned memory by itself, so it is copied twice as fast as other memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from typing import Any, Iterator, List
+from typing import Any, Iterator
 
 import numpy as np
 from harness import Phase, Point, serve
@@ -22,8 +22,8 @@ class Bandwidth:
     def __init__(self, library: Library) -> None:
         self.library = library
 
-    def check(self, point: Point) -> List[float]:
-        """Return sums over what has come back of every way."""
+    def check(self, point: Point) -> list[float]:
+        """Return the sum of the data, and the largest error of all copies."""
         source = np.arange(point["bytes"] // 8, dtype=np.float64)
         if self.library.device == "gpu":
             back = self.library.to_host(self.library.to_device(source))
@@ -38,7 +38,7 @@ class Bandwidth:
         return [float(source.sum()), wrong]
 
     def phases(self, point: Point) -> Iterator[Phase]:
-        """Time each way of so many bytes."""
+        """Yield each kind of copy of this number of bytes."""
         library, size = self.library, point["bytes"]
         source = np.ones(size // 8)
         if library.device == "gpu":
@@ -77,7 +77,7 @@ class Bandwidth:
 
 
 def pinned_like(library: Library, source: Any) -> Any:
-    """Return a copy as a NumPy array in pinned memory; None if the library has no way to it."""
+    """Return a copy as a NumPy array in pinned memory; None if the library has none."""
     if library.name == "torch":
         pinned = library.module.empty(len(source), dtype=library.module.float64, pin_memory=True)
         pinned = pinned.numpy()
@@ -93,7 +93,7 @@ def pinned_like(library: Library, source: Any) -> Any:
 
 @contextlib.contextmanager
 def on_disk(source: Any) -> Iterator[str]:
-    """Have an array as a file where temporary ones lie (`TMPDIR`), written through to the disk."""
+    """Write an array to a temporary file (in `TMPDIR`), through to the disk."""
     with tempfile.NamedTemporaryFile(prefix="teho-bench-") as file:
         source.tofile(file)
         file.flush()
@@ -102,7 +102,7 @@ def on_disk(source: Any) -> Iterator[str]:
 
 
 def is_on_disk(path: str) -> bool:
-    """Return whether a file lies anywhere else than in memory itself (tmpfs, ramfs)."""
+    """Return whether a file is not in memory (tmpfs, ramfs)."""
     with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
         mounts = [line.split()[1:3] for line in file]
     inside = os.path.realpath(path) + "/"
@@ -116,7 +116,7 @@ def read(path: str, target: Any, *, forget: bool = False) -> Any:
     Args:
         path: of the file.
         target: array of its size.
-        forget: whether the kernel drops what it keeps of it in memory first.
+        forget: whether the kernel first drops the file from its page cache.
     """
     with open(path, "rb", buffering=0) as file:
         if forget:

@@ -1,24 +1,24 @@
 """A small convolutional network trained on CIFAR-10: is it the network that takes the time?
 
-It has 62,006 parameters, so little work for an image that reading it may take longer. What is timed
-is one epoch from each of three feeds: a DataLoader, host memory, the device; and the copy to it.
+It has 62,006 parameters. This is so little work that reading an image may take longer. One epoch is
+timed from each of three feeds: a DataLoader, host memory, the device; also the copy to the device.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
-from _images import LEARNING_RATE, TorchTraining, batches_of, feeds, load_images
-from harness import Phase, Point, serve
+from _images import LEARNING_RATE, ImageExample, TorchTraining
+from harness import serve
 from libraries import Library
 
 _SHAPES = ((6, 3, 5, 5), (16, 6, 5, 5), (120, 400), (84, 120), (10, 84))
-"""Of the weights of two convolutions [out, in, height, width] and three layers [out, in]."""
+"""Shapes of the weights: two convolutions [out, in, height, width], three layers [out, in]."""
 
 
 def initial_weights() -> list[np.ndarray]:
-    """Return weights and biases by turns, float32: uniform within 1 / √inputs, as PyTorch's."""
+    """Return weights and biases in turn, float32, uniform within 1 / √inputs as in PyTorch."""
     rng = np.random.default_rng(0)
     found = []
     for shape in _SHAPES:
@@ -27,27 +27,11 @@ def initial_weights() -> list[np.ndarray]:
     return [array.astype(np.float32) for array in found]
 
 
-class Cnn:
-    """The network in one library.
+class Cnn(ImageExample):
+    """The network in one library."""
 
-    The point has `images` and `batch`, and of the DataLoader `workers` and `prefetch`; for a check,
-    `precision` may be `fp64`.
-    """
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-
-    def check(self, point: Point) -> list[float]:
-        """Return the last loss of an epoch and how far each parameter went."""
-        images = load_images(point["images"])
-        training = self._training(exact=point.get("precision") == "fp64")
-        return training.figures(batches_of(*images, point["batch"]))
-
-    def phases(self, point: Point) -> Iterator[Phase]:
-        """Yield an epoch with each feed, and the copy of all images to a GPU."""
-        return feeds(self.library, self._training().epoch, point)
-
-    def _training(self, *, exact: bool = False) -> Any:
+    def training(self, *, exact: bool = False) -> Any:
+        """Return the training in JAX, or in PyTorch."""
         if self.library.name == "jax":
             return _JaxTraining(self.library)
         network = _torch_network(self.library.package)
@@ -71,7 +55,7 @@ def _torch_network(torch: Any) -> Any:
 
 
 class _JaxTraining:
-    """The same in JAX; it has no loader of its own."""
+    """The same in JAX, which has no loader."""
 
     def __init__(self, library: Library) -> None:
         self.jax = library.package
@@ -85,9 +69,9 @@ class _JaxTraining:
         return loss
 
     def figures(self, batches: Any) -> list[float]:
-        """Train, and return the last loss and how far each parameter went, over the learning rate.
+        """Train, and return the last loss and how far each parameter moved, over the learning rate.
 
-        In full float32; what is timed is JAX's default, which may be TF32 on NVIDIA.
+        It uses full float32. The timed runs use JAX's default, which may be TF32 on NVIDIA.
         """
         old = self.weights
         with self.jax.default_matmul_precision("highest"):

@@ -1,9 +1,8 @@
-"""Serves one example to `teho bench`: a command a line comes in, an answer a line goes out.
+"""Serves one example to `teho bench`: it reads one command a line, and writes one answer a line.
 
-It runs in the user's Python, 3.8 or later, and needs nothing of Teho. The request is the one
-argument, as JSON: which `library`, on which `device`, on which `cores`, with how much
-`memory_bytes` at most. All answers go to a duplicate of stdout that nobody else knows: what
-libraries print goes to stderr.
+It runs in the user's Python, 3.8 or later, and does not import Teho. The only argument is the
+request, as JSON: `library`, `device`, `cores`, and at most how many `memory_bytes`. Answers go to a
+duplicate of stdout. Output of the libraries goes to stderr.
 """
 
 from __future__ import annotations
@@ -15,51 +14,39 @@ import os
 import resource
 import sys
 import time
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Protocol,
-    Sequence,
-    Tuple,
-    Type,
-)
+from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Protocol, Sequence
 
 from libraries import Library, MissingLibrary, open_library
 
 __all__ = ["Example", "Phase", "Point", "Unsupported", "serve"]
 
 Point = Dict[str, Any]
-"""What is swept, and what stays: `{"systems": 1000, "rows": 8}`."""
+"""Sizes and settings: `{"systems": 1000, "rows": 8}`."""
 
 _SHORTEST_S = 0.001
-"""Of a sample: the clock and the wait for the device are then below a per cent of it."""
+"""Least time of a sample. The clock and waiting for the device then take less than 1 %."""
 _MEMORY = (
     "out of memory", "resource_exhausted", "not enough memory", "allocate memory",
     "failed to allocate", "alloc_failed", "bad_alloc",
 )  # fmt: skip
 
 
-class Unsupported(Exception):  # noqa: N818 - it is no fault
-    """What a library does not have, raised by an example with one sentence without full stop."""
+class Unsupported(Exception):  # noqa: N818 - not an error
+    """The library does not have what an example needs: one sentence, without full stop."""
 
 
 class Phase(NamedTuple):
-    """One thing that is timed."""
+    """A part of an example that is timed."""
 
     name: str
     run: Callable[[], object]
-    """Does it once; the harness waits for what it returns."""
+    """Runs it once. The harness waits for the result."""
     flop: float | None = None
-    """Arithmetic of one run, and"""
+    """Floating-point operations of one run; None if this figure makes no sense."""
     bytes: float | None = None
-    """what it moves, and"""
+    """Bytes that one run moves."""
     items: float | None = None
-    """how many systems, images… it is through with; None if that says nothing."""
+    """Systems, images… of one run."""
 
 
 class Example(Protocol):
@@ -67,21 +54,21 @@ class Example(Protocol):
 
     def __init__(self, library: Library) -> None: ...
 
-    def check(self, point: Point) -> List[float]:
-        """Return figures of a result, from inputs that are equal in every library."""
+    def check(self, point: Point) -> list[float]:
+        """Return figures of a result, from inputs that are the same in every library."""
         ...
 
     def phases(self, point: Point) -> Iterable[Phase]:
-        """Yield what is timed at a point; its data live no longer than that."""
+        """Yield the phases to time at a point. Their data are freed afterwards."""
         ...
 
 
-def serve(example: Type[Example], libraries: Sequence[str]) -> None:
+def serve(example: type[Example], libraries: Sequence[str]) -> None:
     """Answer until there are no more commands.
 
     Args:
-        example: the class, made once with the library that was asked for.
-        libraries: that it has a form in.
+        example: the class. It gets the requested library.
+        libraries: that the example supports.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -95,8 +82,13 @@ def serve(example: Type[Example], libraries: Sequence[str]) -> None:
     except (IndexError, ValueError):
         sys.exit("`teho bench %s` starts this program" % os.path.basename(sys.argv[0])[:-3])
     _confine(request)
+    if request["library"] not in libraries:
+        text = "it does not support %(library)s" % request
+        answer(at="missing", why="unsupported", text=text)
+        return
     try:
-        library, served = _opened(example, libraries, request)
+        library = open_library(request["library"], request["device"])
+        served = example(library)
     except MissingLibrary as missing:
         answer(at="missing", why=missing.why, text=missing.text)
         return
@@ -124,23 +116,14 @@ def serve(example: Type[Example], libraries: Sequence[str]) -> None:
             continue
         except Exception as error:
             out = {"why": _why(error), "text": _in_words(error)}
-        # Only here are the error's frames gone, and with them what they held.
+        # Only here are the error's frames gone, so that their memory can be freed.
         gc.collect()
         library.free()
         answer(at="out", point=point, **out)
 
 
-def _opened(
-    example: Type[Example], libraries: Sequence[str], request: Dict[str, Any]
-) -> Tuple[Library, Example]:
-    if request["library"] not in libraries:
-        raise MissingLibrary("unsupported", "it has no form in %(library)s" % request)
-    library = open_library(request["library"], request["device"])
-    return library, example(library)
-
-
 def _confine(request: Dict[str, Any]) -> None:
-    """Stay on the cores that were given, and within the memory, before any library looks."""
+    """Limit this process to the given cores and memory, before a library is loaded."""
     if request.get("cores"):
         os.sched_setaffinity(0, request["cores"])
     if request.get("memory_bytes"):
@@ -159,12 +142,12 @@ def _times(library: Library, example: Example, command: Dict[str, Any]) -> Itera
             "bytes": phase.bytes,
             "items": phase.items,
         }
-        del phase  # before the next one's data are made
+        del phase  # before the next one makes its data
         library.free()
 
 
 def _samples(library: Library, phase: Phase, command: Dict[str, Any]) -> Dict[str, Any]:
-    """Time a phase: its first run apart, then until there is enough of it."""
+    """Return times of a phase: of its first run, then of samples until there are enough."""
     began_s = time.perf_counter()
     first_s = _timed(library, phase, 1)
     calls = 1
@@ -180,7 +163,7 @@ def _samples(library: Library, phase: Phase, command: Dict[str, Any]) -> Dict[st
 
 
 def _timed(library: Library, phase: Phase, calls: int) -> float:
-    """Return seconds a call, of several that the device may queue."""
+    """Return seconds per call, of several calls that the device may queue."""
     began_s = time.perf_counter()
     for _ in range(calls - 1):
         phase.run()

@@ -1,6 +1,6 @@
-"""NumPy, CuPy, JAX and PyTorch on a CPU or a GPU, opened, and what each calls the same thing.
+"""Opens NumPy, CuPy, JAX or PyTorch on a CPU or a GPU, with the same functions for all.
 
-PyTorch on an AMD GPU calls it `cuda` too.
+PyTorch calls AMD GPUs `cuda` too.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import contextlib
 import importlib
 import importlib.util
 import os
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict
 
 __all__ = ["Library", "MissingLibrary", "open_library"]
 
 _NAMES = {"numpy": "NumPy", "cupy": "CuPy", "jax": "JAX", "torch": "PyTorch"}
 
 
-class MissingLibrary(Exception):  # noqa: N818 - it is no fault
-    """A library that is not there, or sees no GPU.
+class MissingLibrary(Exception):  # noqa: N818 - not an error
+    """A library is not installed, or sees no GPU.
 
     Args:
         why: `not_installed`, `cpu_only_build`, `no_gpu` or `broken`.
@@ -31,7 +31,7 @@ class MissingLibrary(Exception):  # noqa: N818 - it is no fault
 
 
 class Library:
-    """One of them, on one device; here NumPy, which the others differ from.
+    """A library on one device. This class is for NumPy; the others override its methods.
 
     Args:
         package: `numpy`, `cupy`, `jax` or `torch`.
@@ -39,41 +39,41 @@ class Library:
     """
 
     handle: Any = None
-    """The device as the library knows it: a `torch.device`, a `jax.Device`."""
+    """The library's object for the device: a `torch.device`, a `jax.Device`."""
 
     def __init__(self, package: Any, device: str) -> None:
         self.name: str = package.__name__
         self.package = package
         self.module = package
-        """What has `matmul`, `zeros`…: `numpy`, `cupy`, `jax.numpy` or `torch`."""
+        """The module with `matmul`, `zeros`…: `numpy`, `cupy`, `jax.numpy` or `torch`."""
         self.version = str(package.__version__)
         self.device = device
         self.device_name = _cpu_name()
 
     @property
     def threads(self) -> int:
-        """How many threads compute on the CPU."""
+        """Number of threads that compute on the CPU."""
         return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
 
     @property
     def has_tf32(self) -> bool:
-        """Return whether its device may compute in TF32, as NVIDIA's can since Ampere."""
+        """Whether its device can compute in TF32, as NVIDIA's can since Ampere."""
         return False
 
     def to_device(self, array: Any) -> Any:
-        """Return a NumPy array as one of this library's on its device: on a CPU, mostly itself."""
+        """Return a NumPy array as an array of this library on its device."""
         return array
 
     def to_host(self, array: Any) -> Any:
-        """Return one of this library's arrays as NumPy's."""
+        """Return an array of this library as a NumPy array."""
         return array
 
     def way_back(self, here: Any) -> Callable[[], Any]:
-        """Return what copies an array from the device, again each time, to unpinned memory."""
+        """Return a function that copies an array from the device to unpinned memory."""
         return lambda: self.to_host(here)
 
-    def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
-        """Return random numbers from 0 to 1 that were made on the device, others at each call.
+    def random(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Return random numbers from 0 to 1, made on the device, different at each call.
 
         Args:
             shape: of the array.
@@ -82,10 +82,10 @@ class Library:
         return self.module.random.default_rng().random(shape, dtype=dtype)
 
     def wait(self, result: object) -> None:
-        """Wait until the device has done all that was asked of it, `result` the last."""
+        """Wait until the device has finished all its work; `result` is the last."""
 
     def free(self) -> None:
-        """Give back what is kept of the device's memory for later."""
+        """Free the device memory that the library keeps for later."""
 
 
 class _CuPy(Library):
@@ -115,18 +115,18 @@ class _Jax(Library):
         if device == "gpu":
             self.device_name = self.handle.device_kind
         else:
-            # Calls of a CPU may overtake each other otherwise: the last one says nothing of the
-            # others. Older JAX does not have the option.
+            # Otherwise the last call may finish before the others. Older JAX does not have this
+            # option.
             with contextlib.suppress(AttributeError):
                 package.config.update("jax_cpu_enable_async_dispatch", False)
 
     @property
     def threads(self) -> int:
-        return len(os.sched_getaffinity(0))  # XLA heeds nothing else
+        return len(os.sched_getaffinity(0))  # XLA uses all of them
 
     @property
     def has_tf32(self) -> bool:
-        # Of AMD's it is a name such as `gfx942`, and which of them have it JAX does not report.
+        # For AMD it is a name such as `gfx942`. JAX does not report which of them have TF32.
         capability = str(getattr(self.handle, "compute_capability", ""))
         return self.device == "gpu" and not capability.startswith(("5", "6", "7"))
 
@@ -137,14 +137,14 @@ class _Jax(Library):
         return importlib.import_module("numpy").asarray(array)
 
     def way_back(self, here: Any) -> Callable[[], Any]:
-        # `numpy.asarray` would copy once, and remember.
+        # `numpy.asarray` would copy only once, and cache the copy.
         host = self.package.devices("cpu")[0]
         return lambda: self.package.device_put(here, host)
 
     def wait(self, result: object) -> None:
         self.package.block_until_ready(result)
 
-    def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
+    def random(self, shape: tuple[int, ...], dtype: str) -> Any:
         self._drawn += 1
         return self.package.random.uniform(self.package.random.key(self._drawn), shape, dtype)
 
@@ -172,7 +172,7 @@ class _Torch(Library):
     def to_host(self, array: Any) -> Any:
         return array.detach().cpu().numpy()
 
-    def random(self, shape: Tuple[int, ...], dtype: str) -> Any:
+    def random(self, shape: tuple[int, ...], dtype: str) -> Any:
         named = getattr(self.package, dtype)
         return self.package.rand(shape, dtype=named, device=self.handle)
 
@@ -196,34 +196,32 @@ def open_library(name: str, device: str) -> Library:
         device: `cpu` or `gpu`.
 
     Raises:
-        MissingLibrary: it is not installed, or sees no such device.
+        MissingLibrary: it is not installed, or sees no GPU.
     """
     # JAX would take three quarters of a GPU's memory, and other libraries run on the same GPU.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    # What comes back goes to JAX's own CPU, which this variable may leave out.
+    # Copies to the host need JAX's CPU, which this variable may exclude.
     if "cpu" not in (os.environ.get("JAX_PLATFORMS") or "cpu"):
         os.environ["JAX_PLATFORMS"] += ",cpu"
-    package = _imported(name)
+    try:
+        package = importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise MissingLibrary("not_installed", "%s is not installed" % _NAMES[name]) from error
+        raise _broken(name, error) from error
     only = {"numpy": "cpu", "cupy": "gpu"}.get(name, device)
     if only != device:
-        raise MissingLibrary("no_gpu", "%s computes on a %s alone" % (_NAMES[name], only.upper()))
+        raise MissingLibrary("no_gpu", "%s computes only on a %s" % (_NAMES[name], only.upper()))
     if device == "gpu":
         _look_for_gpu(name, package)
     try:
         return _CLASSES[name](package, device)
     except Exception as error:
-        raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
+        raise _broken(name, error) from error
 
 
-def _imported(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
-        raise MissingLibrary("not_installed", "%s is not installed" % _NAMES[name]) from error
-    except Exception as error:
-        raise MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error))) from error
+def _broken(name: str, error: Exception) -> MissingLibrary:
+    return MissingLibrary("broken", "%s: %s" % (_NAMES[name], _first_line(error)))
 
 
 def _look_for_gpu(name: str, package: Any) -> None:
@@ -240,7 +238,7 @@ def _look_for_gpu(name: str, package: Any) -> None:
 
 
 def _has_jax_plugin(jax: Any) -> bool:
-    """Return whether JAX has anything for GPUs: since 0.4.20 that is a plugin of its own."""
+    """Return whether JAX supports GPUs. Since 0.4.20, this is a separate plugin."""
     jaxlib = importlib.import_module("jaxlib")
     version = str(getattr(getattr(jaxlib, "version", None), "__version__", ""))
     return "cuda" in version or importlib.util.find_spec("jax_plugins") is not None
@@ -254,7 +252,7 @@ _builds: Dict[str, Callable[[Any], bool]] = {
 _ask: Dict[str, Callable[[Any], Any]] = {
     "cupy": lambda cupy: cupy.cuda.runtime.getDeviceProperties(0),
     "jax": lambda jax: jax.devices("gpu"),
-    # Says why not, which `is_available` does not.
+    # It raises the reason, which `is_available` does not give.
     "torch": lambda torch: torch.cuda.get_device_name(0),
 }
 

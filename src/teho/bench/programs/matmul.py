@@ -1,12 +1,12 @@
 """C = A B, of square matrices, in the precisions that a device has.
 
-What is worth seeing: how close a device comes to its peak, from what size on, and what a precision
-costs in digits.
+It shows how close a device comes to its peak, from which size on, and how many digits a precision
+loses.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Iterator
 
 import numpy as np
 from harness import Phase, Point, Unsupported, serve
@@ -15,7 +15,7 @@ from libraries import Library
 _TYPES = {"FP64": "float64", "FP32": "float32", "TF32": "float32", "BF16": "bfloat16"}
 _SHOWN = 32
 _LARGEST_COPIED = 16384
-"""Larger matrices stay where they are: three of them would fill the memory of many a CPU."""
+"""Larger matrices are not copied: three of them would fill the memory of many CPUs."""
 
 
 class Matmul:
@@ -24,10 +24,10 @@ class Matmul:
     def __init__(self, library: Library) -> None:
         self.library = library
         if library.name == "jax":
-            # JAX computes in float32 unless told otherwise.
+            # Otherwise JAX computes in float32.
             library.package.config.update("jax_enable_x64", True)
 
-    def check(self, point: Point) -> List[float]:
+    def check(self, point: Point) -> list[float]:
         """Return the first elements of the product, and its trace."""
         multiply = self.multiplication(point)
         rng, shape = np.random.default_rng(1), (point["size"],) * 2
@@ -36,14 +36,14 @@ class Matmul:
         return [*map(float, c.ravel()[:_SHOWN]), float(np.trace(c, dtype=np.float64))]
 
     def phases(self, point: Point) -> Iterator[Phase]:
-        """Time the product alone, the copies to the device and back, and all of it."""
-        yield from self._alone(point)
+        """Yield the product, the copies to the device and back, and all of them together."""
+        yield from self._kernel(point)
         if self.library.device == "gpu" and point["size"] <= _LARGEST_COPIED:
             yield from self._copied(point)
 
-    def _alone(self, point: Point) -> Iterator[Phase]:
+    def _kernel(self, point: Point) -> Iterator[Phase]:
         multiply, shape = self.multiplication(point), (point["size"],) * 2
-        # Random ones: a GPU draws less power over zeros, and is faster with them.
+        # Random numbers: with zeros, a GPU uses less power and is faster.
         a, b = (self.library.random(shape, _TYPES[point["precision"]]) for _ in range(2))
         yield Phase("kernel", lambda: multiply(a, b), flop=_flop(point))
 
@@ -64,14 +64,14 @@ class Matmul:
         )
 
     def multiplication(self, point: Point) -> Callable[[Any, Any], Any]:
-        """Return the product in a precision.
+        """Return the function that multiplies in a precision.
 
         Raises:
             Unsupported: the library, or the device, does not have it.
         """
         library, precision = self.library, point["precision"]
         if precision == "TF32" and library.device == "cpu":
-            raise Unsupported("it is a mode of GPUs")
+            raise Unsupported("only GPUs have this mode")
         if precision == "TF32" and library.name in ("jax", "torch") and not library.has_tf32:
             raise Unsupported("a GPU of this generation computes in FP32 instead")
         if library.name in ("numpy", "cupy"):

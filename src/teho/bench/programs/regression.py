@@ -1,8 +1,8 @@
 """Least squares by gradient descent: many small steps, each of which needs the one before.
 
-Whether a GPU helps is decided by the samples and variables that one step works on, and by who
-starts the steps: a loop in Python pays for every one of them, a fused loop (`lax.fori_loop`, a
-CUDA graph) once for all. The arithmetic is the same everywhere, in float32.
+Whether a GPU is faster depends on the samples and variables of a step, and on what starts the
+steps. A Python loop starts each one. A fused loop (`lax.fori_loop`, a CUDA graph) is started only
+once. The arithmetic is always the same, in float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Loop = Callable[[Any, Any], Any]
 """From x [samples, variables + 1] and y [samples] to the coefficients [variables + 1]."""
 
 _UPDATES_IN_A_GRAPH = 100
-"""At most: recording takes time and memory for every one, and a replay a call from Python."""
+"""Most updates in a graph. Recording each takes time and memory; each replay is one call."""
 
 
 def make_data(samples: int, variables: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -32,9 +32,9 @@ def make_data(samples: int, variables: int, dtype: str) -> tuple[np.ndarray, np.
 
 
 def learning_rate(variables: int) -> float:
-    """Return one that converges: less than 2 over the largest eigenvalue of the Hessian.
+    """Return a rate that converges: less than 2 over the largest eigenvalue of the Hessian.
 
-    That is at most the Hessian's trace: 2 (variables / 3 + 1), where x is uniform in 0 to 1.
+    The eigenvalue is at most the Hessian's trace, 2 (variables / 3 + 1) for x uniform in 0 to 1.
     """
     return 1 / (variables + 3)
 
@@ -45,7 +45,7 @@ def update(beta: Any, x: Any, y: Any, rate: float) -> Any:
 
 
 class Regression:
-    """Its loops in one library.
+    """The loops in one library.
 
     The point has `samples`, `variables` and `iterations`; for a check, `precision` may be `fp64`.
     """
@@ -53,11 +53,11 @@ class Regression:
     def __init__(self, library: Library) -> None:
         self.library = library
         if library.name == "jax":
-            # As in the other libraries: NVIDIA's TF32 only where it is asked for.
+            # As in the other libraries: NVIDIA's TF32 only on request.
             library.package.config.update("jax_default_matmul_precision", "highest")
 
     def check(self, point: Point) -> list[float]:
-        """Return the coefficients by the loop in Python, then by the best there is."""
+        """Return the coefficients of the Python loop, then of the fastest loop."""
         x, y = map(self.library.to_device, self._data(point))
         python_loop, fused_loop = self._loops(point)
         found = [
@@ -66,7 +66,7 @@ class Regression:
         return [float(one) for beta in found for one in beta]
 
     def phases(self, point: Point) -> Iterator[Phase]:
-        """Yield the loops on data that are there, the copy, and all from host to host."""
+        """Yield the loops on data on the device, the copy, and all steps from host to host."""
         library, host = self.library, self._data(point)
         python_loop, fused_loop = self._loops(point)
         x, y = map(library.to_device, host)
@@ -91,7 +91,7 @@ class Regression:
         return make_data(point["samples"], point["variables"], dtype)
 
     def _loops(self, point: Point) -> tuple[Loop, Loop | None]:
-        """Return the loop in Python, and the fused one where the library has any."""
+        """Return the Python loop, and the fused loop if the library has one."""
         rate, iterations = learning_rate(point["variables"]), point["iterations"]
         if self.library.name == "jax":
             return _loops_of_jax(self.library.package, rate, iterations)
@@ -133,7 +133,7 @@ def _loops_of_jax(jax: Any, rate: float, iterations: int) -> tuple[Loop, Loop]:
 
 
 class _CudaGraph:
-    """Updates of PyTorch recorded once, which the GPU repeats without Python in between."""
+    """Updates in PyTorch, recorded once, which the GPU repeats without Python."""
 
     def __init__(self, torch: Any, rate: float, iterations: int) -> None:
         self._torch = torch
@@ -146,7 +146,7 @@ class _CudaGraph:
         if self._graph is None:
             self._record(x, y)
         elif x is not self._x:
-            # A graph knows its data by their addresses.
+            # A graph uses fixed addresses.
             self._x.copy_(x)
             self._y.copy_(y)
         self._beta.zero_()
@@ -157,7 +157,7 @@ class _CudaGraph:
     def _record(self, x: Any, y: Any) -> None:
         torch, self._x, self._y = self._torch, x, y
         self._beta = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)
-        # Once outside of it: what cuBLAS sets up at its first call cannot be recorded.
+        # Run once before: the set-up of cuBLAS at its first call cannot be recorded.
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):

@@ -1,25 +1,24 @@
-"""ResNet-152 trained on CIFAR-10: a network that keeps a GPU busy, whatever feeds it.
+"""ResNet-152 trained on CIFAR-10: a network that keeps a GPU busy, whatever the feed is.
 
-The counterpart of `cnn`: the same images in the same three feeds, a thousand times the parameters
-and some 360 times the arithmetic. The network is that of He et al., 2015 (arXiv 1512.03385), with
-the stride in the 3 × 3 convolution and 1,000 classes as commonly trained: 60,192,808 parameters.
+Compared with `cnn`, it has the same images and feeds, a thousand times the parameters, and some 360
+times the arithmetic. He et al., 2015 (arXiv 1512.03385) describe the network. As usual, the stride
+is in the 3 × 3 convolution, and there are 1,000 classes: 60,192,808 parameters.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Iterator
+from typing import Any
 
-from _images import TorchTraining, batches_of, feeds, load_images
-from harness import Phase, Point, serve
-from libraries import Library
+from _images import ImageExample, TorchTraining
+from harness import Point, serve
 
 _STAGES = ((64, 3, 1), (128, 8, 2), (256, 36, 2), (512, 3, 2))
 """Width, blocks, and the stride of the first block."""
 
 
 def resnet152(torch: Any) -> Any:
-    """Return the model, with PyTorch's own initial weights from seed 0."""
+    """Return the model with PyTorch's initial weights from seed 0."""
     nn = torch.nn
     torch.manual_seed(0)
 
@@ -57,33 +56,21 @@ def resnet152(torch: Any) -> Any:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
 
 
-class ResNet152:
-    """The network in PyTorch.
+class ResNet152(ImageExample):
+    """The network in PyTorch."""
 
-    The point has `images` and `batch`, and of the DataLoader `workers` and `prefetch`; for a check,
-    `precision` may be `fp64`.
-    """
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-
-    def check(self, point: Point) -> list[float]:
-        """Return the last loss of an epoch, and the logarithm of how far all parameters went.
-
-        Back through so many layers gradients grow to some 10⁴, and rounding to a per cent of them.
-        """
-        images = load_images(point["images"])
-        training = self._training(exact=point.get("precision") == "fp64")
-        loss, *moved = training.figures(batches_of(*images, point["batch"]))
-        return [loss, math.log(math.hypot(*moved))]
-
-    def phases(self, point: Point) -> Iterator[Phase]:
-        """Yield an epoch with each feed, and the copy of all images to a GPU."""
-        return feeds(self.library, self._training().epoch, point)
-
-    def _training(self, *, exact: bool = False) -> TorchTraining:
+    def training(self, *, exact: bool = False) -> TorchTraining:
+        """Return the training in float32 or float64."""
         model = resnet152(self.library.package)
         return TorchTraining(self.library, model.double() if exact else model)
+
+    def check(self, point: Point) -> list[float]:
+        """Return the last loss of an epoch, and the logarithm of how far all parameters moved.
+
+        Through this number of layers, gradients grow to some 10⁴, and rounding errors to 1 %.
+        """
+        loss, *moved = super().check(point)
+        return [loss, math.log(math.hypot(*moved))]
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 """N systems of linear equations, each M × M, all at once.
 
-What is worth seeing: below some number of systems a GPU spends its time on being started, and
-numbers that are made on the CPU have to be copied first. Whoever needs random ones makes them where
-they are used.
+For few systems, starting the GPU takes most of the time. Numbers that are made on the CPU have to
+be copied first. So make random numbers on the device that uses them.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator
 
 import numpy as np
 from harness import Phase, Point, serve
 from libraries import Library
 
 _SHOWN = 32
-"""Figures of a solution that are compared with other libraries'."""
+"""Number of figures that are compared with other libraries."""
 
 
 class Solve:
@@ -23,25 +22,25 @@ class Solve:
     def __init__(self, library: Library) -> None:
         self.library = library
         if library.name == "jax":
-            # Before anything else: JAX computes in float32 unless told otherwise.
+            # First of all, because otherwise JAX computes in float32.
             library.package.config.update("jax_enable_x64", True)
             self.solve = library.package.jit(library.module.linalg.solve)
         else:
             self.solve = library.module.linalg.solve
 
-    def check(self, point: Point) -> List[float]:
-        """Return the first unknowns, and the sum of all, of systems whose diagonal dominates."""
+    def check(self, point: Point) -> list[float]:
+        """Return the first unknowns and the sum of all, for systems with a dominant diagonal."""
         a, b = generate(point)
         a += point["rows"] * np.eye(point["rows"])
         x = self.library.to_host(self.solve(*map(self.library.to_device, (a, b))))
         return [*map(float, x.ravel()[:_SHOWN]), float(x.sum())]
 
     def phases(self, point: Point) -> Iterator[Phase]:
-        """Time the solution alone, what goes before and after it, and the ways through all."""
-        yield from self._alone(point)
-        yield from self._all_the_way(point)
+        """Yield the solution, the copies and random numbers, and all steps together."""
+        yield from self._kernel(point)
+        yield from self._end_to_end(point)
 
-    def _alone(self, point: Point) -> Iterator[Phase]:
+    def _kernel(self, point: Point) -> Iterator[Phase]:
         library, solve, systems, rows = self.library, self.solve, point["systems"], point["rows"]
         on_host = generate(point)
         a, b = map(library.to_device, on_host)
@@ -55,7 +54,7 @@ class Solve:
             library.wait(back)
             yield Phase("copy out", library.way_back(back), bytes=on_host[1].nbytes)
 
-    def _all_the_way(self, point: Point) -> Iterator[Phase]:
+    def _end_to_end(self, point: Point) -> Iterator[Phase]:
         library, solve, systems = self.library, self.solve, point["systems"]
 
         def copied() -> Any:
@@ -71,20 +70,20 @@ class Solve:
                 items=systems,
             )
 
-    def generate_here(self, point: Point) -> Tuple[Any, Any]:
-        """Return random systems that were never anywhere else than on the device."""
+    def generate_here(self, point: Point) -> tuple[Any, Any]:
+        """Return random systems, made on the device."""
         a, b = _shapes(point)
         return self.library.random(a, "float64"), self.library.random(b, "float64")
 
 
-def generate(point: Point) -> Tuple[Any, Any]:
+def generate(point: Point) -> tuple[Any, Any]:
     """Return matrices [systems, rows, rows] and right-hand sides [systems, rows, 1], by NumPy."""
     rng = np.random.default_rng(1)
     a, b = _shapes(point)
     return rng.random(a), rng.random(b)
 
 
-def _shapes(point: Point) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+def _shapes(point: Point) -> tuple[tuple[int, ...], tuple[int, ...]]:
     systems, rows = point["systems"], point["rows"]
     return (systems, rows, rows), (systems, rows, 1)
 

@@ -1,23 +1,20 @@
-"""The cores that a program may run on are those that the job was given."""
+"""May a program run on the cores that the job was given?"""
 
 from __future__ import annotations
 
 from teho.doctor.checks._processes import promised
-from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import numbered
-from teho.model.finding import Severity
 from teho.schedulers.registry import scheduler_or_none
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "affinity"
-ABOUT = "cores that a program may run on, against the allocation"
-DECISIVE = False
+ABOUT = "cores that a program may run on, compared with the allocation"
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Compare the affinity mask with the cores that the scheduler tells."""
+    """Compare the affinity mask with the cores that the scheduler reports."""
     if not snapshot.in_job:
         return moot("this is not a job")
     asked, bound = promised(snapshot), len(snapshot.cores)
@@ -29,28 +26,19 @@ def check(snapshot: Snapshot) -> Outcome:
         ("this may run on", numbered(snapshot.cores), ""),
         ("tasks here", snapshot.local_size, ""),
     )
-    # With `--hint=nomultithread` Slurm counts both threads of a core, and gives one.
+    # With `--hint=nomultithread` Slurm counts both threads of a core, but gives only one.
     if bound * snapshot.threads_per_core < own:
         advice = scheduler_or_none(snapshot.allocation.scheduler).advice
-        return [
-            symptom(
-                ID,
-                Severity.WARNING,
-                f"A program started here may run on {bound} of the {own} cores that it was given.",
-                advice.more_cores_of_job or "Look at what binds it: `taskset -cp $$`.",
-                *evidence,
-            )
-        ]
+        return warning(
+            f"A program started here may run on only {bound} of the {own} cores that it was given.",
+            advice.more_cores_of_job or "Look at what limits it: `taskset -cp $$`.",
+            *evidence,
+        )
     if bound > asked:
-        return [
-            symptom(
-                ID,
-                Severity.REMARK,
-                f"The job was given {asked} cores, and its programs may run on {bound}: it is not "
-                "bound to its own, and others may run there.",
-                f"Start no more than {asked} threads and workers: "
-                f"`export OMP_NUM_THREADS={max(1, own)}`.",
-                *evidence,
-            )
-        ]
+        return remark(
+            f"The job was given {asked} cores, but its programs may run on {bound}, because the "
+            "node does not bind jobs to their cores.",
+            f"Start at most {asked} threads and workers: `export OMP_NUM_THREADS={max(1, own)}`.",
+            *evidence,
+        )
     return fine(f"{bound} of {asked} cores")

@@ -1,50 +1,38 @@
-"""Some core near each GPU is the program's."""
+"""Does the program have a core near each GPU?"""
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.outcome import Outcome, fine, moot, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.explain.wording import joined, numbered
-from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "binding-numa"
-ABOUT = "the cores' NUMA nodes, against those of the GPUs"
-DECISIVE = False
+ABOUT = "the NUMA nodes of cores and GPUs"
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Look for a GPU on whose NUMA node the program has no core."""
+    """Find GPUs on whose NUMA node the program has no core."""
     if not snapshot.gpus:
-        return moot("no GPU is here")
+        return moot("no GPU here")
     if not snapshot.cores_of_numa:
         return unknown("the kernel does not report which core is on which NUMA node")
     if len(snapshot.cores_of_numa) == 1:
         return moot("the node has one NUMA node")
-    unknown_of = [device.name for device in snapshot.gpus if device.numa_node is None]
-    if unknown_of:
-        return unknown(f"the kernel does not report the NUMA node of {unknown_of[0]}")
-    far = [
-        device
-        for device in snapshot.gpus
-        if not snapshot.cores & snapshot.cores_of_numa.get(device.numa_node or 0, frozenset())
-    ]
+    for device in snapshot.gpus:
+        if device.numa_node is None:
+            return unknown(f"the kernel does not report the NUMA node of {device.name}")
     own = [number for number, cores in snapshot.cores_of_numa.items() if cores & snapshot.cores]
+    far = [device for device in snapshot.gpus if device.numa_node not in own]
     if not far:
-        return fine(f"cores of NUMA {joined([str(number) for number in own])}, where the GPUs are")
-    lies_on = sorted({device.numa_node or 0 for device in far})
-    return [
-        symptom(
-            ID,
-            Severity.WARNING,
-            f"GPU {numbered(device.index for device in far)} "
-            f"lie{'s' if len(far) == 1 else ''} on NUMA node {numbered(lies_on)}, and all cores of "
-            "a program started here lie elsewhere: every copy goes between the sockets.",
-            "Let `teho launch` bind each task near its GPU: `srun teho launch -- python train.py`; "
-            "or ask Slurm for it: `--gres-flags=enforce-binding`.",
-            ("cores", numbered(snapshot.cores), ""),
-            ("their NUMA nodes", numbered(own), ""),
-            ("NUMA nodes of these GPUs", numbered(lies_on), ""),
-        )
-    ]
+        return fine(f"cores of NUMA {joined([str(number) for number in own])}, near the GPUs")
+    nodes = numbered({device.numa_node or 0 for device in far})
+    return warning(
+        f"GPU {numbered(device.index for device in far)} {'is' if len(far) == 1 else 'are'} on "
+        f"NUMA node {nodes}, but the cores of a program started here are not: copies are slower.",
+        "Bind each task near its GPU: `srun teho launch -- python train.py`; "
+        "or ask Slurm for it: `--gres-flags=enforce-binding`.",
+        ("cores", numbered(snapshot.cores), ""),
+        ("their NUMA nodes", numbered(own), ""),
+        ("NUMA nodes of these GPUs", nodes, ""),
+    )

@@ -1,33 +1,26 @@
-"""The node's clock is kept right."""
+"""Is the node's clock synchronised?"""
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, symptom, unknown
+from teho.doctor.outcome import Outcome, fine, remark, unknown
 from teho.doctor.snapshot import Snapshot
-from teho.model.finding import Severity
 from teho.model.missing import Missing
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "clock"
-ABOUT = "whether the node's clock is kept right"
-DECISIVE = False
+ABOUT = "whether the node's clock is synchronised"
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Ask the kernel: adjtimex(2)."""
+    """Judge what the kernel reports: adjtimex(2)."""
     clock = snapshot.clock
     if isinstance(clock, Missing):
         return unknown(clock.detail)
     if clock.is_synchronised:
-        return fine(f"kept right, within {clock.error_s:.3g} s")
-    return [
-        symptom(
-            ID,
-            Severity.REMARK,
-            "The kernel reports that this node's clock is not synchronised: logs of several nodes "
-            "may not agree, and certificates and tokens may be refused.",
-            "Report it to the administrator; on a machine of your own, `timedatectl set-ntp true`.",
-            ("possible error", clock.error_s, "s"),
-        )
-    ]
+        return fine(f"synchronised, within {clock.error_s:.3g} s")
+    return remark(
+        "The kernel reports that this node's clock is not synchronised: times in the logs of "
+        "several nodes may differ, and certificates may be refused.",
+        "Report it to the administrator; on your own machine, run `timedatectl set-ntp true`.",
+        ("possible error", clock.error_s, "s"),
+    )

@@ -1,18 +1,17 @@
-"""Room to write where a job writes."""
+"""Is there space to write in the folders that a job uses?"""
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, symptom, unknown
+from teho.doctor.outcome import Outcome, critical, fine, symptom, unknown
 from teho.doctor.snapshot import Folder, Snapshot
 from teho.explain.wording import joined
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
-from teho.units import GIB, format_bytes
+from teho.units import GIB, MIB, format_bytes
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "DECISIVE", "check"]
 
-ID = "disk-space"
-ABOUT = "room and rights where a job writes: here, home, scratch, TMPDIR"
+ABOUT = "space and permissions in the folders of a job: here, home, scratch, TMPDIR"
 DECISIVE = True
 
 _PLACES = ("here", "home", "scratch", "temporary")
@@ -22,76 +21,62 @@ _FILES = Threshold(100, "files", "Teho's own choice: a cache of compiled kernels
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Look at the free space and free files of each place, and whether it can be written to."""
+    """Judge free space, free files and write permission of each folder."""
     found: list[Symptom] = []
     seen: dict[str, Folder] = {}
-    gone: list[str] = []
+    missing: list[str] = []
     for place in _PLACES:
         folder = snapshot.folders.get(place)
         if isinstance(folder, Folder):
-            seen.setdefault(folder.mounted_on, folder)
-            found += _judged(place, folder, snapshot, known=seen[folder.mounted_on] is not folder)
+            is_first = seen.setdefault(folder.mounted_on, folder) is folder
+            one = _problem(place, folder, snapshot, is_first=is_first)
+            found += [one] if one else []
         elif folder is not None:
-            gone.append(f"{place}: {folder.detail}")
+            missing.append(f"{place}: {folder.detail}")
     if found:
         return found
-    if gone:
-        return unknown("; ".join(gone))
+    if missing:
+        return unknown("; ".join(missing))
     parts = [f"{format_bytes(one.free_bytes)} on {one.mounted_on}" for one in seen.values()]
     return fine(joined(parts)) if parts else unknown("no folder was looked at")
 
 
-def _judged(place: str, folder: Folder, snapshot: Snapshot, *, known: bool) -> list[Symptom]:
+def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) -> Symptom | None:
+    """Return the first problem of a folder; its space only if it is the first on its disk."""
     name = {"here": "The current folder", "home": "The home folder"}.get(place, folder.path)
-    needed = place in {"here", "temporary"} and snapshot.in_job
+    is_needed = place in {"here", "temporary"} and snapshot.in_job
+    mounted = ("mounted on", folder.mounted_on, "")
     if not folder.is_writable:
-        return [
-            symptom(
-                ID,
-                Severity.CRITICAL if place != "home" else Severity.WARNING,
-                f"{name} cannot be written to.",
-                "Submit from a folder of your own on the site's file system for jobs."
-                if place == "here"
-                else f"Look at its rights: `ls -ld {folder.path}`.",
-                ("mounted on", folder.mounted_on, ""),
-            )
-        ]
-    if known:
-        return []  # the same file system, of which something was said already
-    evidence = (
-        ("mounted on", folder.mounted_on, ""),
+        return symptom(
+            Severity.CRITICAL if place != "home" else Severity.WARNING,
+            f"{name} cannot be written to.",
+            "Submit from your own folder on the site's file system for jobs."
+            if place == "here"
+            else f"Look at its permissions: `ls -ld {folder.path}`.",
+            mounted,
+        )
+    if is_first and folder.total_files and folder.free_files < _FILES.value:
+        return critical(
+            f"{name} is full: only {folder.free_files} new files fit.",
+            "Delete or pack small files: "
+            f"`du --inodes -x --max-depth=1 {folder.path} | sort -n` lists where they are.",
+            mounted,
+            ("files that fit", folder.free_files, ""),
+            thresholds=(_FILES,),
+            dooms=is_needed,
+        )
+    if not is_first or folder.free_bytes >= _LITTLE.value * GIB:
+        return None
+    is_full = folder.free_bytes < _NONE.value * MIB
+    return symptom(
+        Severity.CRITICAL if is_full else Severity.WARNING,
+        f"{name} is {'full' if is_full else 'nearly full'}: only "
+        f"{format_bytes(folder.free_bytes)} are free.",
+        f"Delete files, or write to another disk: `du -xh --max-depth=1 {folder.path} | sort -h` "
+        "lists the largest folders.",
+        mounted,
         ("free", folder.free_bytes, "bytes"),
         ("in all", folder.total_bytes, "bytes"),
+        thresholds=(_NONE if is_full else _LITTLE,),
+        dooms=is_needed and is_full,
     )
-    advice = f"Make room, or write elsewhere: `du -xh --max-depth=1 {folder.path} | sort -h`."
-    if folder.total_files and folder.free_files < _FILES.value:
-        return [
-            symptom(
-                ID,
-                Severity.CRITICAL,
-                f"{name} is full: no more than {folder.free_files} new files fit.",
-                "Delete many small files, or pack them: "
-                f"`du --inodes -x --max-depth=1 {folder.path} | sort -n`.",
-                ("mounted on", folder.mounted_on, ""),
-                ("files that fit", folder.free_files, ""),
-                thresholds=(_FILES,),
-                dooms=needed,
-            )
-        ]
-    if folder.free_bytes < _NONE.value * 1024**2:
-        said, severity, limit = "is full", Severity.CRITICAL, _NONE
-    elif folder.free_bytes < _LITTLE.value * GIB:
-        said, severity, limit = "is nearly full", Severity.WARNING, _LITTLE
-    else:
-        return []
-    return [
-        symptom(
-            ID,
-            severity,
-            f"{name} {said}: {format_bytes(folder.free_bytes)} are free.",
-            advice,
-            *evidence,
-            thresholds=(limit,),
-            dooms=needed and limit is _NONE,
-        )
-    ]

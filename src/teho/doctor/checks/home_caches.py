@@ -1,64 +1,55 @@
-"""Caches in a home folder that all nodes share."""
+"""Are there caches in a home folder on a network file system?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from teho.devices.sources import VENDORS
-from teho.doctor.outcome import Outcome, fine, symptom, unknown
+from teho.doctor.outcome import Outcome, fine, remark, unknown
 from teho.doctor.snapshot import Folder, Snapshot
-from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "home-caches"
 ABOUT = "caches in a home folder on a network file system"
-DECISIVE = False
 
 _DEFAULTS = {
     # What frameworks compile at each start: many small files, and locks.
     "TRITON_CACHE_DIR": "~/.triton",
     "CUDA_CACHE_PATH": "~/.nv",
     "MIOPEN_USER_DB_PATH": "~/.config/miopen",
-    # What is downloaded, and fills a quota.
+    # Downloads, which fill a quota.
     "HF_HOME": "~/.cache/huggingface",
     "TORCH_HOME": "~/.cache/torch",
     "PIP_CACHE_DIR": "~/.cache/pip",
     "CONDA_PKGS_DIRS": "~/.conda/pkgs",
 }
-"""Variable -> where it points to where it is not set, by each tool's documents."""
+"""Variable -> the folder that is used if the variable is not set, by each tool's documentation."""
 _UNDER_CACHE = ("HF_HOME", "TORCH_HOME", "PIP_CACHE_DIR")
 """They follow XDG_CACHE_HOME."""
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Name the caches that are in such a home, by their variables."""
+    """Name the caches in such a home folder by their variables."""
     home = snapshot.folders.get("home")
     if not isinstance(home, Folder):
         return unknown(f"the home folder cannot be looked at: {home.detail if home else 'none'}")
     if not home.is_network:
         return fine(f"home is on a file system of this node, {home.file_system}")
-    environment = snapshot.environment
     inside = [
         name
         for name in _DEFAULTS
-        if _is_used(name, snapshot) and _place(name, environment).startswith(("~", f"{home.path}/"))
+        if _is_used(name, snapshot)
+        and _path(name, snapshot).startswith(("~", f"{home.path}/"))
     ]
     if not inside:
-        return fine("all of them lie elsewhere")
-    return [
-        symptom(
-            ID,
-            Severity.REMARK,
-            f"The home folder is on {home.file_system}, and {len(inside)} caches in it: programs "
-            "wait for its server, and they fill your quota.",
-            "`teho launch` puts what is compiled on the node's own disk; what is downloaded goes "
-            "to a larger file system with "
-            "`export HF_HOME=… TORCH_HOME=… PIP_CACHE_DIR=…` in your `.bashrc`.",
-            ("home", home.path, ""),
-            ("in it", ", ".join(inside), ""),
-        )
-    ]
+        return fine("all caches are on other file systems")
+    return remark(
+        f"The home folder is on {home.file_system}, and {len(inside)} caches in it: programs "
+        "wait for its server, and downloads fill your quota.",
+        "Start programs with `teho launch`, which moves compiled files to the node's disk. Move "
+        "downloads to a larger file system: "
+        "`export HF_HOME=… TORCH_HOME=… PIP_CACHE_DIR=…` in your `.bashrc`.",
+        ("home", home.path, ""),
+        ("in it", ", ".join(inside), ""),
+    )
 
 
 def _is_used(name: str, snapshot: Snapshot) -> bool:
@@ -66,11 +57,11 @@ def _is_used(name: str, snapshot: Snapshot) -> bool:
     return not vendors or any(device.vendor in vendors for device in snapshot.gpus)
 
 
-def _place(name: str, environment: Mapping[str, str]) -> str:
-    """Return where a cache lies: a path, or one that begins with `~`."""
-    if environment.get(name):
-        return environment[name]
-    cache = environment.get("XDG_CACHE_HOME", "")
+def _path(name: str, snapshot: Snapshot) -> str:
+    """Return where a cache is: a path that may begin with `~`."""
+    if found := snapshot.environment.get(name):
+        return found
+    cache = snapshot.environment.get("XDG_CACHE_HOME", "")
     if name in _UNDER_CACHE and cache:
         return f"{cache}/{_DEFAULTS[name].rpartition('/')[2]}"
     return _DEFAULTS[name]

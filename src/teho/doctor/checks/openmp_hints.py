@@ -1,36 +1,30 @@
-"""Hints on affinity that the scheduler leaves for OpenMP, and that confuse Python's libraries."""
+"""Does a variable for OpenMP bind the program to one core?"""
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, symptom
+from teho.doctor.outcome import Outcome, fine, warning
 from teho.doctor.snapshot import Snapshot
-from teho.model.finding import Severity
+from teho.explain.wording import joined
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "openmp-hints"
 ABOUT = "GOMP_CPU_AFFINITY and KMP_AFFINITY"
-DECISIVE = False
 
 _NAMES = ("GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Look for hints, of which the catalogue's source for ARC4 says that they are to be unset.
+    """Find the variables. The catalogue's source for ARC4 says to unset them.
 
-    GNU's OpenMP binds each thread to one core of the list, and a program's main thread with
-    them: loader workers, which inherit that, all run on a single core.
+    GNU's OpenMP binds each thread to one core of the list, also the program's main thread. Loader
+    workers inherit this, so all of them run on a single core.
     """
-    set_ = {name: snapshot.environment[name] for name in _NAMES if snapshot.environment.get(name)}
-    if not set_:
+    found = {name: snapshot.environment[name] for name in _NAMES if snapshot.environment.get(name)}
+    if not found:
         return fine("neither is set")
-    return [
-        symptom(
-            ID,
-            Severity.WARNING,
-            f"{' and '.join(set_)} {'is' if len(set_) == 1 else 'are'} set: the program's main "
-            "thread is bound to one core, and its loader workers inherit that.",
-            f"`unset {' '.join(set_)}` in the job script, before the program.",
-            *((name, text[:60], "") for name, text in set_.items()),
-        )
-    ]
+    return warning(
+        f"{joined(list(found))} {'is' if len(found) == 1 else 'are'} set, so the program's main "
+        "thread and its loader workers all run on one core.",
+        f"Run `unset {' '.join(found)}` in the job script, before the program.",
+        *((name, text[:60], "") for name, text in found.items()),
+    )

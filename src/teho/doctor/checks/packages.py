@@ -1,30 +1,25 @@
-"""Packages that do not go together: what `teho env check` finds in a list of them."""
+"""Do the packages fit together? `teho env check` asks the same."""
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.snapshot import Snapshot
+from teho.doctor.outcome import Outcome, fine, moot, needs_python, symptom
+from teho.doctor.snapshot import Python, Snapshot
 from teho.model.finding import Severity
-from teho.model.missing import Missing
 from teho.software.check import Target
 from teho.software.check import check as check_packages
 from teho.units import counted
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "packages"
-ABOUT = "packages that do not go together, or not with these GPUs"
-DECISIVE = False
+ABOUT = "packages that do not fit together, or not with these GPUs"
 
 _JUDGED_ELSEWHERE = {"no_framework", "cpu_only_build", "driver_too_old", "gpu_not_supported"}
-"""By checks that hear the frameworks themselves as well."""
+"""By checks that also read what the frameworks report."""
 
 
-def check(snapshot: Snapshot) -> Outcome:
-    """Hold the packages against each other, and against the first GPU, here or of the site."""
-    python = snapshot.python
-    if isinstance(python, Missing):
-        return unknown(f"no Python could be asked: {python.detail}")
+@needs_python
+def check(snapshot: Snapshot, python: Python) -> Outcome:
+    """Compare the packages with each other, and with the first GPU of the node or the site."""
     if not python.frameworks:
         return moot(f"no GPU framework in {python.path}")
     checked = check_packages(
@@ -32,17 +27,15 @@ def check(snapshot: Snapshot) -> Outcome:
     )
     found = [
         symptom(
-            ID,
             Severity(problem.severity),
             problem.sentence,
             problem.action,
-            ("what tells", problem.evidence, ""),
+            ("source", problem.evidence, ""),
         )
         for problem in checked.problems
         if problem.kind not in _JUDGED_ELSEWHERE
     ]
-    count = len(python.packages)
-    return found or fine(f"{counted(count, 'package')}, and nothing at odds")
+    return found or fine(f"{counted(len(python.packages), 'package')}, without a conflict")
 
 
 def _target(snapshot: Snapshot) -> Target:

@@ -1,61 +1,53 @@
-"""The user's own part of each file system."""
+"""How much of the user's quotas is used?"""
 
 from __future__ import annotations
 
 from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
-from teho.doctor.snapshot import DiskQuota, Snapshot
+from teho.doctor.snapshot import Snapshot
 from teho.model.doctor import Symptom
 from teho.model.finding import Severity, Threshold
 from teho.model.missing import Missing
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "quota"
 ABOUT = "how much of the quotas is used"
-DECISIVE = False
 
-_NEARLY = Threshold(90, "%", "Teho's own choice: what is left may not hold a job's checkpoints")
+_NEARLY = Threshold(90, "%", "Teho's own choice: the rest may be too small for a job's checkpoints")
 _FULL = Threshold(
-    100,
-    "%",
-    "quota(1): at a hard limit nothing can be written; at a soft one, once its grace is over",
+    100, "%", "quota(1): no writing at a hard limit, nor at a soft one after its grace period"
 )
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Look at space and files, as `quota` and `lfs quota` tell them."""
+    """Judge space and files as `quota` and `lfs quota` report them."""
     if isinstance(snapshot.quotas, Missing):
         return unknown(snapshot.quotas.detail)
-    shares = [
-        (quota, what, used, limit)
-        for quota in snapshot.quotas
-        for what, used, limit in (
-            ("bytes", quota.used_bytes, quota.limit_bytes),
-            ("files", quota.used_files, quota.limit_files),
-        )
-        if limit
-    ]
-    if not shares:
+    found: list[Symptom] = []
+    percents: list[float] = []
+    for quota in snapshot.quotas:
+        for what, unit, used, limit in (
+            ("space", "bytes", quota.used_bytes, quota.limit_bytes),
+            ("files", "", quota.used_files, quota.limit_files),
+        ):
+            if not limit:
+                continue
+            percent = 100 * used / limit
+            percents.append(percent)
+            if percent < _NEARLY.value:
+                continue
+            is_full = percent >= _FULL.value
+            found.append(
+                symptom(
+                    Severity.CRITICAL if is_full else Severity.WARNING,
+                    f"The quota on {quota.file_system} is "
+                    f"{'used up' if is_full else 'nearly used up'}: {percent:.0f} % of its {what}.",
+                    "Delete files, or write to another file system. Look at caches first: "
+                    "`du -sh ~/.cache ~/.conda ~/.local`.",
+                    (f"{unit or what} used", used, unit),
+                    (f"{unit or what} allowed", limit, unit),
+                    thresholds=(_FULL if is_full else _NEARLY,),
+                )
+            )
+    if not percents:
         return moot("`quota` and `lfs quota` report no limit")
-    found = [_found(*one) for one in shares if 100 * one[2] >= _NEARLY.value * one[3]]
-    if found:
-        return found
-    most = max(100 * used / limit for _, _, used, limit in shares)
-    return fine(f"{most:.0f} % at most of {len(snapshot.quotas)} file systems")
-
-
-def _found(quota: DiskQuota, what: str, used: int, limit: int) -> Symptom:
-    percent = 100 * used / limit
-    full = percent >= _FULL.value
-    unit = what if what == "bytes" else ""
-    return symptom(
-        ID,
-        Severity.CRITICAL if full else Severity.WARNING,
-        f"The quota on {quota.file_system} is {'used up' if full else 'nearly used up'}: "
-        f"{percent:.0f} % of its {'space' if what == 'bytes' else 'files'}.",
-        "Make room first, or write elsewhere: caches of pip, conda and models are the first to "
-        "look at, `du -sh ~/.cache ~/.conda ~/.local`.",
-        (f"{what} used", used, unit),
-        (f"{what} allowed", limit, unit),
-        thresholds=(_FULL if full else _NEARLY,),
-    )
+    return found or fine(f"at most {max(percents):.0f} % of {len(snapshot.quotas)} file systems")

@@ -1,20 +1,17 @@
-"""This cluster still takes jobs."""
+"""Does this cluster still take jobs?"""
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, symptom
+from teho.doctor.outcome import Outcome, fine, moot, warning
 from teho.doctor.snapshot import Snapshot
-from teho.model.finding import Severity
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "retired-cluster"
 ABOUT = "whether this cluster is retired"
-DECISIVE = False
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Look it up in the catalogue."""
+    """Read the cluster's status in the catalogue."""
     cluster = snapshot.cluster
     if cluster is None:
         return moot("this is not a cluster that Teho knows")
@@ -22,14 +19,10 @@ def check(snapshot: Snapshot) -> Outcome:
         return fine(f"{cluster.title}, as of {cluster.verified_on}")
     when = f" since {cluster.retired_on}" if cluster.retired_on else ""
     follows = f" Its successor is {cluster.successor}." if cluster.successor else ""
-    return [
-        symptom(
-            ID,
-            Severity.WARNING,
-            f"{cluster.title} is retired{when}.{follows}",
-            f"`teho plan --cluster {cluster.successor}`"
-            if cluster.successor
-            else "Ask the site where its users go: `teho clusters` lists those that Teho knows.",
-            ("known as of", str(cluster.verified_on), ""),
-        )
-    ]
+    return warning(
+        f"{cluster.title} is retired{when}.{follows}",
+        f"Plan for the successor: `teho plan --cluster {cluster.successor}`."
+        if cluster.successor
+        else "Ask the site for another cluster: `teho clusters` lists those that Teho knows.",
+        ("known as of", str(cluster.verified_on), ""),
+    )

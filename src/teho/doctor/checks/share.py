@@ -1,19 +1,17 @@
-"""Cores and memory for each GPU, against the site's fair share."""
+"""How many cores and how much memory does the job have for each GPU, compared with its share?"""
 
 from __future__ import annotations
 
-from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.outcome import Outcome, fine, moot, remark, unknown, warning
 from teho.doctor.snapshot import Snapshot
 from teho.model.cluster import Cluster, Share
 from teho.model.doctor import Symptom
-from teho.model.finding import Severity, Threshold
+from teho.model.finding import Threshold
 from teho.units import GIB, parse_mib
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "share"
-ABOUT = "cores and memory for each GPU, against the site's share"
-DECISIVE = False
+ABOUT = "cores and memory for each GPU, compared with the site's share"
 
 _LITTLE = Threshold(
     50, "% of the share", "Teho's own choice: half of what the site keeps for each GPU"
@@ -21,15 +19,15 @@ _LITTLE = Threshold(
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Compare what the job has for each of its GPUs with what the catalogue says is its part."""
-    given = snapshot.allocation
-    if snapshot.cluster is None:
+    """Compare what the job has for each of its GPUs with the catalogue."""
+    given, cluster = snapshot.allocation, snapshot.cluster
+    if cluster is None:
         return moot("this is not a cluster that Teho knows")
     if not snapshot.in_job or not given.gpus_held:
         return moot("no job with GPUs")
-    share = _share(snapshot.cluster, snapshot)
+    share = _share(cluster, snapshot)
     if share is None:
-        return unknown(f"which share of {snapshot.cluster.title} these GPUs have is not known")
+        return unknown(f"which share of {cluster.title} these GPUs have is not known")
     found: list[Symptom] = []
     seen: list[str] = []
     if share.cores and given.cores_asked and "cores" not in share.automatic:
@@ -51,7 +49,7 @@ def check(snapshot: Snapshot) -> Outcome:
 
 
 def _share(cluster: Cluster, snapshot: Snapshot) -> Share | None:
-    """Return the share of the GPUs' type, by the partition, or else by the product's name."""
+    """Return the share of the GPUs' type, by the partition or by the product's name."""
     types = {
         kind.gpu.type
         for partition in cluster.partitions
@@ -74,27 +72,24 @@ def _judged(
 ) -> list[Symptom]:
     evidence = ((f"{what} for each GPU", each, unit), ("the site's share", fair, unit))
     of_site = Threshold(fair, unit, share.source)
+    amounts = f"{each:.3g} of {fair:g} {unit}"
     if each > fair * 1.01:
         return [
-            symptom(
-                ID,
-                Severity.WARNING,
-                f"The job holds more {what} for each GPU than its share: {each:.3g} of "
-                f"{fair:g} {unit}. Others' GPUs stay idle for want of it, or more is billed.",
-                f"Ask for {fair:g} {unit} for each GPU: `teho plan` writes the request.",
+            warning(
+                f"The job has more {what} for each GPU than its share, {amounts}: other users' "
+                "GPUs stay idle, or more is billed.",
+                f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
                 *evidence,
                 thresholds=(of_site,),
             )
         ]
     if snapshot.local_size == 1 and each * 100 < fair * _LITTLE.value:
+        fewer = "fewer" if what == "cores" else "less"
         return [
-            symptom(
-                ID,
-                Severity.REMARK,
-                f"The job holds less {what} for each GPU than it may: {each:.3g} of "
-                f"{fair:g} {unit}.",
-                f"Ask for {fair:g} {unit} for each GPU if loading data is slow: it is kept for "
-                "them, even if they are unused.",
+            remark(
+                f"The job has {fewer} {what} for each GPU than its share: {amounts}.",
+                f"Request {fair:g} {unit} for each GPU if loading data is slow: the site keeps "
+                "them for this GPU in any case.",
                 *evidence,
                 thresholds=(of_site, _LITTLE),
             )

@@ -1,29 +1,27 @@
-"""Data in many small files on a network file system."""
+"""Are the data many small files on a network file system?"""
 
 from __future__ import annotations
 
 from statistics import median
 
-from teho.doctor.outcome import Outcome, fine, moot, symptom, unknown
+from teho.doctor.outcome import Outcome, fine, moot, unknown, warning
 from teho.doctor.snapshot import Snapshot
-from teho.model.finding import Severity, Threshold
+from teho.model.finding import Threshold
 from teho.model.missing import Missing
 from teho.units import format_bytes
 
-__all__ = ["ABOUT", "DECISIVE", "ID", "check"]
+__all__ = ["ABOUT", "check"]
 
-ID = "small-files"
 ABOUT = "a sample of the data that --data names"
-DECISIVE = False
 
 _MANY = Threshold(1000, "files", "Teho's own choice: fewer are opened within seconds")
 _SMALL = Threshold(
-    1024, "KiB", "Lustre's usual stripe, 1 MiB: a file below it is on only one server"
+    1024, "KiB", "Lustre's usual stripe, 1 MiB: a smaller file is on only one server"
 )
 
 
 def check(snapshot: Snapshot) -> Outcome:
-    """Judge the median size of some files, drawn at random; nothing is walked as a whole."""
+    """Judge the median size of some files, drawn at random. Not all files are read."""
     if snapshot.data is None:
         return moot("no folder of data was named: `--data DIR`")
     if isinstance(snapshot.data, Missing):
@@ -37,18 +35,14 @@ def check(snapshot: Snapshot) -> Outcome:
         return fine(f"{shown}, on a file system of this node")
     if count < _MANY.value or middle >= _SMALL.value * 1024:
         return fine(shown)
-    return [
-        symptom(
-            ID,
-            Severity.WARNING,
-            f"{data.folder.path} holds {shown}, on {data.folder.file_system}: each one that is "
-            "opened costs a question to its server, which all users share.",
-            "Pack them once into few large files, `tar -cf data.tar -C "
-            f"{data.folder.path} .`, and unpack that on the node's own disk at the job's start: "
-            "`teho submit --stage data.tar`.",
-            ("files seen", count, ""),
-            ("median size", middle, "bytes"),
-            ("sizes looked at", len(data.sizes_bytes), ""),
-            thresholds=(_MANY, _SMALL),
-        )
-    ]
+    return warning(
+        f"{data.folder.path} has {shown}, on {data.folder.file_system}: to open each file, a "
+        "program has to ask a server that all users share.",
+        "Pack the files once into few large ones: "
+        f"`tar -cf data.tar -C {data.folder.path} .`. Unpack them on the node's disk when the job "
+        "starts: `teho submit --stage data.tar`.",
+        ("files seen", count, ""),
+        ("median size", middle, "bytes"),
+        ("sizes read", len(data.sizes_bytes), ""),
+        thresholds=(_MANY, _SMALL),
+    )

@@ -1,7 +1,7 @@
-"""Loads a GPU framework and says which GPUs it sees: `python sees.py pytorch`.
+"""Loads a GPU framework and reports the GPUs that it sees: `python sees.py pytorch`.
 
-It runs in the user's Python, 3.8 or later, and needs nothing of Teho. Its answer is one object of
-JSON on stdout, a `FrameworkReport` of `teho.doctor.snapshot`. What frameworks print goes to stderr.
+It runs in the user's Python, 3.8 or later, and does not import Teho. It prints one JSON object, a
+`FrameworkReport` of `teho.doctor.snapshot`, to stdout. Output of the frameworks goes to stderr.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, Callable, Dict, Optional
 
 
 def core_of_pytorch() -> Optional[Dict[str, Any]]:
-    """Ask PyTorch's own library without the modules in Python around it; None: it does not report.
+    """Return the answers of PyTorch's C++ library; None if it gives none.
 
-    Those take most of an import's time, and ask the library too. What is called here is what
-    `torch.cuda.is_available`, `get_arch_list` and `torch.distributed` go by.
+    PyTorch's Python modules take most of an import's time. `torch.cuda.is_available`,
+    `get_arch_list` and `torch.distributed` call the same functions as this.
     """
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
@@ -49,12 +49,12 @@ def core_of_pytorch() -> Optional[Dict[str, Any]]:
             "architectures": flags.split(),
             "collectives": hasattr(core, "_c10d_init") and hasattr(core, "_nccl_version"),
         }
-    except Exception:  # the library of another version, or one that lacks another: see there
+    except Exception:  # another version, or a library is missing
         return None
 
 
 def _build_of_pytorch(version: Any) -> Dict[str, Any]:
-    # Older ones know nothing of Intel's GPUs.
+    # Older releases do not know Intel's GPUs.
     other = "xpu" if getattr(version, "xpu", None) else "cpu"
     return {
         "kind": "rocm" if version.hip else "cuda" if version.cuda else other,
@@ -63,7 +63,7 @@ def _build_of_pytorch(version: Any) -> Dict[str, Any]:
 
 
 def pytorch() -> Dict[str, Any]:
-    """Ask PyTorch, whose warnings say why it sees none."""
+    """Return PyTorch's answers. Its warnings say why it sees no GPU."""
     torch = importlib.import_module("torch")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -85,7 +85,7 @@ def pytorch() -> Dict[str, Any]:
 
 
 def tensorflow() -> Dict[str, Any]:
-    """Ask TensorFlow, which carries NCCL in itself."""
+    """Return TensorFlow's answers. It contains NCCL."""
     tf = importlib.import_module("tensorflow")
     build = dict(tf.sysconfig.get_build_info())
     is_rocm, is_cuda = build.get("is_rocm_build"), build.get("is_cuda_build")
@@ -99,7 +99,7 @@ def tensorflow() -> Dict[str, Any]:
 
 
 def jax() -> Dict[str, Any]:
-    """Ask JAX; what its plugin was built for, only a device tells."""
+    """Return JAX's answers. Only a device reports what JAX's plugin was built for."""
     package = importlib.import_module("jax")
     try:
         devices = package.devices("gpu")
@@ -114,7 +114,7 @@ def jax() -> Dict[str, Any]:
 
 
 def cupy() -> Dict[str, Any]:
-    """Ask CuPy."""
+    """Return CuPy's answers."""
     package = importlib.import_module("cupy")
     runtime = package.cuda.runtime
     is_rocm = bool(runtime.is_hip)
@@ -147,14 +147,14 @@ def _words(error: object) -> str:
 
 
 def main() -> None:
-    """Answer, and end at once: some drivers hang when a program ends."""
+    """Print the answer, and end at once, because some drivers hang when a program ends."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    # Nothing is computed here, and others may use the GPU.
+    # This program computes nothing, and other programs may use the GPU.
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     said: Optional[Dict[str, Any]] = None
     if sys.argv[1] == "pytorch" and (said := core_of_pytorch()) is None:
-        # It cannot be loaded twice: this process begins again, and imports all of it.
+        # PyTorch cannot be loaded twice: start this process again, and import all of PyTorch.
         os.dup2(answer.fileno(), 1)
         os.execv(sys.executable, [sys.executable, __file__, "all of pytorch"])  # noqa: S606 - itself
     ask = {"all of pytorch": pytorch, "tensorflow": tensorflow, "jax": jax, "cupy": cupy}
