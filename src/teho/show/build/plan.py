@@ -134,7 +134,7 @@ def _next(
         yield Item(text=advice.sentence, severity="warning")
     if options and typed is not None:
         command = _script_command(typed, request.command, options[0].cluster)
-        yield Item(text="", code=(f"→ {command}",))
+        yield Item(text="", code=(command,))
 
 
 def _script_command(typed: Sequence[str], command: Sequence[str], cluster: str) -> str:

@@ -70,7 +70,7 @@ def _change(change: Change) -> Item:
     return Item(
         lead=f"{_shown(change.file)}:{change.line}" if change.file else "",
         text=change.text if change.file else "",
-        code=(f"→ {change.set_to}",),
+        code=(change.set_to,),
         details=(change.remark,) if change.remark else (),
     )
 
