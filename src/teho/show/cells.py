@@ -66,10 +66,13 @@ SEVERITY_WORDS = {
 _COMMAND = re.compile(
     r"(#\$|#SBATCH|accelerate|bash|cat|cd|conda|cp|dcgmi|deepspeed|duckdb|export|find|git|head|lfs|"
     r"mamba|micromamba|module|mpirun|nsys|nvidia-smi|pip|py-spy|python3?|qdel|qstat|qsub|quota|rm|"
-    r"rocm-smi|sacct|salloc|sbatch|scancel|scontrol|seff|sinfo|source|squeue|srun|tar|teho|"
-    r"timedatectl|torchrun(?=.* [^- ])|ulimit|unset) [^…]+"
+    r"rocm-smi|sacct|salloc|sbatch|scancel|scontrol|seff|sinfo|source|squeue|tar|timedatectl|"
+    r"ulimit|unset|(?:srun|torchrun)(?=.* [^- ])|"
+    r"teho(?! (?:compare|energy|launch|run|scale|tune)\b(?!.* -- ))) .+"
 )
-"""A command that advice gives, and that has no gap to be filled."""
+"""A command, with the program that it starts."""
+_PLACEHOLDER = re.compile(r"…|\b(?:CMD|COMMAND|FILE|NAME|PID|TYPE)\b")
+"""A part of a command that the reader has to replace."""
 _WHY = {
     Reason.ABSENT: "nothing here has it",
     Reason.UNSUPPORTED: "the device or its driver does not offer it",
@@ -127,8 +130,8 @@ def is_number(cell: Cell) -> bool:
 
 
 def is_command(code: str) -> bool:
-    """Return whether a text in backquotes is a whole command, or a whole line of a script."""
-    return _COMMAND.fullmatch(code) is not None
+    """Return whether a text is a whole command or line of a script, which can be copied."""
+    return bool(_COMMAND.fullmatch(code)) and not _PLACEHOLDER.search(code)
 
 
 def quantity(value: float, unit: str) -> str:

@@ -16,18 +16,22 @@ from teho.show.cells import (
     SEVERITY_WORDS,
     cell_text,
     evidence_of,
+    is_command,
     is_number,
     not_judged,
     severity_of,
     threshold_text,
 )
 from teho.show.html.heat import heat_section
-from teho.show.html.markup import advice, folded, inline, prose, text
+from teho.show.html.markup import advice, copyable, folded, prose, text
 from teho.show.html.plots import plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.tables import html_tables
 
 __all__ = ["render_html"]
+
+_LONG_VERDICT = 120
+"""Letters of a verdict from which on it is written smaller."""
 
 
 def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
@@ -143,7 +147,7 @@ def _header(document: Document) -> str:
     return f"""<header class="{document.verdict_severity}">
 <p class="of">{about}</p>
 <p class="mark">{SEVERITY_WORDS[document.verdict_severity]}</p>
-<h1>{prose(document.verdict)}</h1>
+<h1{' class="long"' * (len(document.verdict) > _LONG_VERDICT)}>{prose(document.verdict)}</h1>
 {inner}{command}
 {f'<dl class="facts">{facts}</dl>' if facts else ""}
 </header>"""
@@ -219,11 +223,11 @@ def _listing(listing: Listing) -> str:
 def _item(item: Item) -> str:
     mark = f'<span class="mark">{SEVERITY_WORDS[item.severity]}</span> ' if item.severity else ""
     lead = f"<b>{text(item.lead)}</b>{': ' if item.text else ''}" if item.lead else ""
-    code = (
-        f'<pre tabindex="0"><code>{chr(10).join(map(text, item.code))}</code></pre>'
-        if item.code
-        else ""
-    )
+    code = chr(10).join(map(text, item.code))
+    if len(item.code) == 1 and is_command(item.code[0]):
+        code = copyable(item.code[0])
+    elif item.code:
+        code = f'<pre tabindex="0"><code>{code}</code></pre>'
     details = "".join(f"<small>{prose(detail)}</small>" for detail in item.details)
     named = f' class="{item.severity}"' if item.severity else ""
-    return f"<li{named}>{mark}{lead}{inline(item.text)}{details}{code}</li>\n"
+    return f"<li{named}>{mark}{lead}{prose(item.text)}{details}{code}</li>\n"

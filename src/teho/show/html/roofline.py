@@ -7,12 +7,12 @@ follows the page's width and its words keep their size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.model.document import RooflinePlot, RooflinePoint
 from teho.show.cells import between, quantity
-from teho.show.html.markup import prose, scrolling, text
+from teho.show.html.markup import grid, prose, row, text
 
 __all__ = ["rooflines_section"]
 
@@ -267,38 +267,20 @@ def _key(roofline: RooflinePlot) -> str:
 
 def _numbers(roofline: RooflinePlot) -> str:
     several = [roofline.mean] if len(roofline.points) > 1 else []
-    rows = "".join(_row(point) for point in (*several, *roofline.points))
-    heads = _heads("memory traffic", "arithmetic, at most", "operations a byte, at most")
-    places = scrolling(
-        f"{roofline.model}, each GPU", f"<thead>{heads}</thead><tbody>{rows}</tbody>"
+    points = grid(
+        f"{roofline.model}, each GPU",
+        ("memory traffic", "arithmetic, at most", "operations a byte, at most"),
+        map(_row, (*several, *roofline.points)),
     )
-    roofs = "".join(
-        f'<tr><th scope="row">{text(roof.label)}</th>'
-        f"{_cells([quantity(roof.flop_per_s, 'FLOP/s')])}</tr>"
-        for roof in roofline.roofs
-    )
-    memory = _cells([quantity(roofline.memory_bytes_per_s, "B/s")])
-    peaks = scrolling(
-        f"{roofline.model}, its peaks",
-        f"<thead>{_heads('peak')}</thead>"
-        f'<tbody><tr><th scope="row">memory</th>{memory}</tr>{roofs}</tbody>',
-    )
-    return places + peaks
-
-
-def _heads(*words: str) -> str:
-    cells = "".join(f'<th scope="col" class="n">{word}</th>' for word in words)
-    return f"<tr><td></td>{cells}</tr>"
+    memory = row("memory", [quantity(roofline.memory_bytes_per_s, "B/s")])
+    roofs = [row(roof.label, [quantity(roof.flop_per_s, "FLOP/s")]) for roof in roofline.roofs]
+    return points + grid(f"{roofline.model}, its peaks", ["peak"], [memory, *roofs])
 
 
 def _row(point: RooflinePoint) -> str:
-    figures = [
+    figures = (
         quantity(point.bytes_per_s, "B/s"),
         between(point.least_flop_per_s, point.most_flop_per_s, "FLOP/s"),
         between(point.least_flop_per_byte, point.most_flop_per_byte, "FLOP/byte"),
-    ]
-    return f'<tr><th scope="row">{text(point.label)}</th>{_cells(figures)}</tr>'
-
-
-def _cells(figures: Iterable[str]) -> str:
-    return "".join(f'<td class="n">{text(figure)}</td>' for figure in figures)
+    )
+    return row(point.label, figures)

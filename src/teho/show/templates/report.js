@@ -301,6 +301,11 @@
     matchMedia(query).addEventListener("change", repaint);
   }
 
+  /* ---- tables that are wider than the page say so ---- */
+  const widths = new ResizeObserver((boxes) => boxes.forEach(({ target }) =>
+    target.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1)));
+  document.querySelectorAll(".scroll").forEach((box) => widths.observe(box));
+
   /* ---- commands ---- */
   const copied = async (code) => {
     try {
