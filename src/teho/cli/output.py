@@ -1,4 +1,4 @@
-"""What all commands share that print a result: its format, its file, and how much is said."""
+"""Options of all commands that print a result: format, file, and level of detail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ __all__ = ["Output", "output_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_ENDINGS = {".html": "html", ".htm": "html", ".json": "json"}
+_ENDINGS = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    **dict.fromkeys(("", ".txt", ".log", ".sh", ".sbatch", ".slurm", ".job"), "text"),
+}
+"""Format of a file by its name, without `--format`; a script is text."""
 
 
 class Output:
@@ -143,8 +149,14 @@ def _options(others: tuple[str, ...], *, file: bool) -> tuple[Callable[[_Command
 def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output:
     if short and why:
         raise InputError("--short together with --why", "one of them")
-    ending = _ENDINGS.get(path.suffix.lower(), "text") if path else "text"
-    return Output(form or ending, path, "short" if short else "why" if why else "default")
+    ending = path.suffix.lower() if path else ""
+    if form is None and ending not in _ENDINGS:
+        raise InputError(
+            f"-o {path}: the ending {ending} names no format",
+            ", ".join(filter(None, _ENDINGS)),
+            "give the format of any other file with `--format`",
+        )
+    return Output(form or _ENDINGS[ending], path, "short" if short else "why" if why else "default")
 
 
 def _inlined(pictures: Callable[[], Iterable[bytes]]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
+from statistics import fmean
 from typing import Union, cast
 
 import msgspec
@@ -111,15 +112,14 @@ def _extents(plot: Plot) -> Iterator[str]:
     """Yield a row for each line; if there are many, for the lowest and the highest means."""
     lines = plot.series
     if len(lines) > _MOST_EXTENTS:
-        known = [(series, _known(series.values)) for series in lines]
-        means = [(sum(own) / len(own), series) for series, own in known if own]
+        means = [(fmean(own), series) for series in lines if (own := _known(series.values))]
         lines = tuple(series for _, series in sorted(means, key=itemgetter(0)))
     half = _MOST_EXTENTS // 2
     between = len(lines) - 2 * half
     for place, series in enumerate(lines):
         if place < half or place >= half + between:
             known = _known(series.values)
-            ends = (sum(known) / len(known), min(known), max(known)) if known else [None] * 3
+            ends = (fmean(known), min(known), max(known)) if known else [None] * 3
             yield row(series.label, (_point(value, plot.unit) for value in ends))
         elif place == half:
             yield f'<tr><td class="missing" colspan="4">{between} more in between</td></tr>'
