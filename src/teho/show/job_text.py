@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from teho.model.document import Cell, Column, Document, Fact, Table, VerdictSeverity
+from teho.model.document import Document, Fact, VerdictSeverity
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.schedulers.array import count_tasks
 from teho.schedulers.registry import scheduler_or_none
+from teho.show.build.layout import column, table
 from teho.show.cells import format_moment, plain
 from teho.show.text.document import render_text
 from teho.units import counted, format_bytes, format_count, format_duration, plural
@@ -147,18 +148,30 @@ def jobs_document(views: Sequence[JobView]) -> Document:
         verdict=f"{counted(len(views), 'job')}: {counts}",
         verdict_severity="remark",
         tables=(
-            Table(
-                key="jobs",
-                title="Jobs",
-                columns=(
-                    Column(key="job", label="Job"),
-                    Column(key="name", label="Name"),
-                    Column(key="cluster", label="Cluster"),
-                    Column(key="time", label="Time"),
-                    Column(key="cost", label=f"Cost, {plural(unit, 2)}" if unit else "Cost"),
-                    Column(key="state", label="State"),
+            table(
+                "jobs",
+                "Jobs",
+                views,
+                (
+                    column("job", "Job", lambda view: view.submission.number or NO_NUMBER),
+                    column("name", "Name", lambda view: _name(view.submission)),
+                    column("cluster", "Cluster", _cluster),
+                    column(
+                        "time",
+                        "Time",
+                        lambda view: None if view.elapsed_s is None else _time(view.elapsed_s),
+                    ),
+                    column(
+                        "cost",
+                        f"Cost, {plural(unit, 2)}" if unit else "Cost",
+                        lambda view: _amount_of(view, unit),
+                    ),
+                    column(
+                        "state",
+                        "State",
+                        lambda view: state_sentence(view.jobs).removeprefix("tasks: "),
+                    ),
                 ),
-                rows=tuple(_row(view, unit) for view in views),
             ),
         ),
         teho_version=__version__,
@@ -171,20 +184,18 @@ def _state(view: JobView) -> str:
     return " and ".join(states)
 
 
-def _row(view: JobView, unit: str) -> dict[str, Cell]:
-    submission, cost = view.submission, view.cost
-    amount = None
-    here = scheduler_or_none(submission.scheduler).is_this_machine
-    if cost is not None and cost.unit and not here:
-        amount = _amount(cost.amount) if unit else _charged(cost)
-    return {
-        "job": submission.number or NO_NUMBER,
-        "name": _name(submission),
-        "cluster": "this machine" if here else submission.cluster,
-        "time": None if view.elapsed_s is None else _time(view.elapsed_s),
-        "cost": amount,
-        "state": state_sentence(view.jobs).removeprefix("tasks: "),
-    }
+def _is_here(view: JobView) -> bool:
+    return scheduler_or_none(view.submission.scheduler).is_this_machine
+
+
+def _cluster(view: JobView) -> str:
+    return "this machine" if _is_here(view) else view.submission.cluster
+
+
+def _amount_of(view: JobView, unit: str) -> str | None:
+    if view.cost is None or not view.cost.unit or _is_here(view):
+        return None
+    return _amount(view.cost.amount) if unit else _charged(view.cost)
 
 
 def _name(submission: Submission) -> str | None:
@@ -235,7 +246,7 @@ def _cost(view: JobView) -> Iterator[Fact]:
         yield Fact("cost", "", "free of charge")
         return
     charged = f"{_charged(cost)}: {cost.sum}" if cost.amount else _charged(cost)
-    if scheduler_or_none(view.submission.scheduler).is_this_machine:
+    if _is_here(view):
         note = f"on {view.submission.cluster} it would be {charged}"
         yield Fact("cost", "", "free of charge here", note=note)
         return

@@ -9,7 +9,7 @@ from teho.bench.examples import LIBRARIES
 from teho.bench.judge import key_of
 from teho.bench.verdict import known_peaks, of_placement, told_pair, whose_peak
 from teho.model.bench import Crossover, Measured, Timing
-from teho.show.build.bench_tables import Scale, scale_of, told_phases
+from teho.show.build.bench_tables import Scale, scale_of, shown_phases
 from teho.show.plot.drawn import COLORS, drawn
 from teho.units import format_bytes, format_time
 
@@ -39,7 +39,7 @@ def draw(measured: Measured, form: str) -> bytes:
     Raises:
         InputError: matplotlib is not installed.
     """
-    told = told_phases(measured)
+    told = shown_phases(measured)
     rows = [tuple(told)] if measured.figure == "bytes" else [(phase,) for phase in told]
     timed = {key_of(one.point) for one in measured.timings if one.phase in told}
     places = {
