@@ -1,4 +1,4 @@
-"""What the report says of energy, and what it does not say."""
+"""Energy in the report, and what is left out."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_whole_nodes_stand_apart():
     assert first["source"] == "counter"
     assert isinstance(first["memory"], Missing)
     assert isinstance(second["node_total"], Missing)
-    # Nothing of it is in the GPUs' energy.
+    # The energy of the GPUs does not include it.
     assert fact_of(view, "gpu_energy_j").value == pytest.approx(230 * 3600)
     by_power = view_of(scenario(NodePart(signals={"node_power_w": 800.0})))
     (row,) = table_of(by_power, "node_energy").rows

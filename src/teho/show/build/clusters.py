@@ -228,8 +228,8 @@ def _item(name: str, entry: msgspec.Struct) -> Item:
 def _facts(entry: msgspec.Struct) -> Iterator[str]:
     """Yield the facts of a table without its name, the GPUs of a node first.
 
-    Fields that are empty or have their default are left out, except those of the dialect, which
-    requests are written with.
+    Fields that are empty or have their default are left out. The fields of the dialect are never
+    left out, because requests are written with them.
     """
     skipped = {_NAMES.get(type(entry).__name__, "name"), "label", *_REMARKS}
     for field in sorted(msgspec.structs.fields(entry), key=lambda field: field.name != "gpu"):

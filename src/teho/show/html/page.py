@@ -1,4 +1,4 @@
-"""A document as one HTML file that needs nothing else: no server, no address, no font."""
+"""A document as one self-contained HTML file: no server, no outside address, no font."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _LONG_VERDICT = 120
 def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
     """Render a document as one self-contained page.
 
-    Nothing is fetched, and a content security policy names the only scripts that may run by their
-    hashes. Without JavaScript the plots are tables.
+    The page loads no other file. Its content security policy allows only the scripts inside it,
+    by their hashes. Without JavaScript, plots are tables.
 
     Args:
         document: what to render.
-        pictures: SVG that was drawn of it.
+        pictures: drawings of the results, as SVG.
     """
     has_plots = bool(document.plots or document.heat_map)
     scripts = [_asset("templates/report.js")]
@@ -50,7 +50,7 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
     if has_plots:
         scripts.insert(0, _asset("vendor/uPlot.iife.min.js"))
         style = _asset("vendor/uPlot.min.css") + style
-    # A picture has its looks as attributes, which only 'unsafe-inline' allows; they run nothing.
+    # Pictures have style attributes, which only 'unsafe-inline' allows; they run no code.
     styles = "'unsafe-inline'" if pictures else _hash(style)
     policy = f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {styles}"
     return f"""<!DOCTYPE html>
@@ -78,8 +78,8 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 
 
 def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
-    said = _lead(document)
-    findings = [one for one in document.findings if one is not said]
+    lead = _lead(document)
+    findings = [one for one in document.findings if one is not lead]
     lists = [one for one in document.lists if one.items]
     hidden = [one for one in lists if one.level == "why"]
     yield from _section("Findings", "findings", _findings(findings))
@@ -108,7 +108,7 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
 @cache
 def _asset(path: str) -> str:
     content = files("teho.show").joinpath(path).read_text(encoding="utf-8")
-    # uPlot's first line is a link to its site; the page keeps the licence instead.
+    # The first line of uPlot is a link to its site; the page has the licence instead.
     return re.sub(r"\A/\*! https?://[^\n]*\*/\n", "", content)
 
 
@@ -123,7 +123,7 @@ def _section(title: str, key: str, inner: str) -> list[str]:
 
 
 def _lead(document: Document) -> Finding | None:
-    """Return the finding whose sentence is the headline: its advice stands below the headline."""
+    """Return the finding that is the headline: its advice is below the headline."""
     first = document.findings[0] if document.findings else None
     return first if first and first.sentence in document.verdict else None
 

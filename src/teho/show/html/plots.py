@@ -1,4 +1,4 @@
-"""The plots of the page: their places, their numbers as tables, their points as JSON."""
+"""The plots of the page: figures, tables of their numbers, and their points as JSON."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _GROUPS = ("GPU", "CPU", "Memory", "I/O and network")
 _THINNED_ROWS = 24
 _THINNED_SERIES = 8
 _MOST_EXTENTS = 32
-"""Lines whose extent is listed: who looks for one of hundreds takes the JSON."""
+"""Number of lines in a table of extents; the JSON has all lines."""
 
 Value = Union[float, None]
 
 
 def plots_section(plots: Sequence[Plot]) -> str:
-    """Write a figure for each plot, by groups; a script draws into it."""
+    """Write a figure for each plot, by groups; a script draws the plots into them."""
     if not plots:
         return ""
     hint = (
-        '<p class="hint">Drag to zoom, double click to see it all again; '
+        '<p class="hint">Drag to zoom, double-click to zoom out, '
         "click a name to hide its line.</p>"
-        # Not a noscript element: scripts may also be on, and this page's be forbidden to run.
-        '<p class="unscripted">Without JavaScript the plots are not drawn; '
-        "their numbers are under each title.</p>\n"
+        # Not a noscript element: a browser can allow scripts, but forbid those of this page.
+        '<p class="unscripted">Without JavaScript the plots are not drawn. '
+        "Their numbers are below each title.</p>\n"
     )
     groups = []
     for group in _GROUPS:
@@ -58,9 +58,9 @@ def _is_zero(plot: Plot) -> bool:
 
 
 def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
-    """Write the points of all plots and of the heat map as JSON that may be in a script element.
+    """Write the points of all plots and of the heat map as JSON for a script element.
 
-    All points are finite, as a plot's always are.
+    All points are finite.
     """
     data = {
         "plots": [
@@ -68,7 +68,7 @@ def plot_data(plots: Iterable[Plot], heat_map: Plot | None) -> str:
         ],
         "heat": None if heat_map is None else _entry("heat", heat_map),
     }
-    # In a script element only `<` can end the data; JSON has another way to write it.
+    # In a script element, `<` could end the data; JSON can write it in another way.
     return msgspec.json.encode(data).replace(b"<", b"\\u003c").decode()
 
 
@@ -84,7 +84,7 @@ def _entry(place: str, plot: Plot) -> dict[str, object]:
 
 
 def _known(values: list[Value]) -> list[float]:
-    """Return the values without the gaps, which most lines do not have."""
+    """Return the values without gaps; most lines have none."""
     if None not in values:
         return cast("list[float]", values)
     return [value for value in values if value is not None]

@@ -1,7 +1,7 @@
 """The rooflines of the page, as plain SVG: arithmetic over arithmetic intensity, both logarithmic.
 
-Places across are per cent of the drawing's width and heights are pixels, so that the drawing
-follows the page's width and its words keep their size.
+Horizontal positions are per cent of the width, and heights are pixels. So the drawing fits the
+width of the page, and its text keeps its size.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _NAMES_PX = 76
 _ROOM_ABOVE = 0.3
 """Decades above the highest roof, for its label."""
 _LEAST_INTENSITY, _MOST_INTENSITY = 0, 4
-"""Powers of ten that every drawing covers, in FLOP/byte: a point further out widens it."""
+"""Powers of ten that every drawing covers, in FLOP/byte; a point outside widens it."""
 _LABEL_PX = 5.0
 _NAME_PX = 16.0
-"""Distance of a point and its name."""
+"""Distance between a point and its name."""
 _ABOVE_PX, _BELOW_PX = 22.0, 9.0
-"""How near the name may come to a roof, which has its own name above it."""
+"""Least distance of the name from a roof, which has a name above it."""
 _LEFT_ROOM = 0.4
-"""What the name of the memory's slope needs of a telephone's width."""
+"""Share of the width of a telephone that the name of the memory slope needs."""
 _EDGE = 18
-"""Nearer than this to the side or the slope, in per cent of the width, a name stands towards the
-middle: half of `mean of 128 GPUs` on a telephone."""
+"""Distance from the side or the slope, in per cent of the width, below which a name is moved
+to the middle: half of `mean of 128 GPUs` on a telephone."""
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 class _Frame(NamedTuple):
-    """What a drawing covers, in powers of ten."""
+    """The ranges of a drawing, in powers of ten."""
 
     left: float
     right: float
@@ -44,20 +44,20 @@ class _Frame(NamedTuple):
     top: float
 
     def x(self, flop_per_byte: float) -> float:
-        """Return the place of an intensity, in per cent of the width."""
+        """Return the position of an intensity, in per cent of the width."""
         return 100 * (math.log10(flop_per_byte) - self.left) / (self.right - self.left)
 
     def y(self, flop_per_s: float) -> float:
-        """Return the height of a rate, in pixels from above."""
+        """Return the position of a rate, in pixels from the top."""
         return _HEIGHT_PX * (self.top - math.log10(flop_per_s)) / (self.top - self.bottom)
 
     def flop_per_s(self, y: float) -> float:
-        """Return the rate at a height."""
+        """Return the rate at a position, the inverse of `y`."""
         return float(10 ** (self.top - y / _HEIGHT_PX * (self.top - self.bottom)))
 
 
 def rooflines_section(rooflines: Sequence[RooflinePlot]) -> str:
-    """Write a figure for each model of GPU; empty without one."""
+    """Write a figure for each GPU model; empty without rooflines."""
     return "".join(_figure(roofline) for roofline in rooflines)
 
 
@@ -153,7 +153,7 @@ def _grid(frame: _Frame) -> str:
 
 
 def _roofs(frame: _Frame, roofline: RooflinePlot) -> str:
-    """Draw the slope of the memory, and each roof from where it meets the slope."""
+    """Draw the slope of the memory, and each roof from the slope to the right."""
     memory = roofline.memory_bytes_per_s
     parts = [_slope(frame, roofline)]
     for roof in roofline.roofs:
@@ -171,7 +171,7 @@ def _slope(frame: _Frame, roofline: RooflinePlot) -> str:
     memory = roofline.memory_bytes_per_s
     begin = max(frame.left, frame.bottom - math.log10(memory))
     end = math.log10(roofline.roofs[-1].flop_per_s / memory)
-    # Above the slope nothing else is; far enough to the right for a narrow page to hold the name.
+    # The name is above the slope, far enough to the right to fit on a narrow page.
     room = frame.left + _LEFT_ROOM * (frame.right - frame.left)
     named = 10 ** max(begin + 0.6 * (end - begin), room)
     height = frame.y(memory * min(named, 10**end))
@@ -185,7 +185,7 @@ def _slope(frame: _Frame, roofline: RooflinePlot) -> str:
 
 
 def _points(frame: _Frame, roofline: RooflinePlot) -> str:
-    """Draw every GPU small, and the mean, or the only one, large and named."""
+    """Draw every GPU as a small point, and the mean or the only GPU large with its name."""
     mean = roofline.mean
     dots = ""
     if len(roofline.points) > 1:
@@ -201,7 +201,7 @@ def _points(frame: _Frame, roofline: RooflinePlot) -> str:
         height = frame.y(roof.flop_per_s)
         if height - _ABOVE_PX < y < height + _BELOW_PX:
             y = height + _BELOW_PX
-    # What lies across the slope would be on the slope's own name as well.
+    # The name must not cross the slope, which has a name too.
     slope = frame.x(frame.flop_per_s(y) / roofline.memory_bytes_per_s)
     if x < max(slope, 0) + _EDGE and max(x, slope) < 100 - 2 * _EDGE:
         x, anchor = max(x, slope + 2), "start"
@@ -216,7 +216,7 @@ def _points(frame: _Frame, roofline: RooflinePlot) -> str:
 
 def _dot(frame: _Frame, point: RooflinePoint) -> str:
     x, y = frame.x(point.most_flop_per_byte), frame.y(point.most_flop_per_s)
-    return f'<circle cx="{x:.4g}%" cy="{y:.4g}" r="3"><title>{text(_told(point))}</title></circle>'
+    return f'<circle cx="{x:.4g}%" cy="{y:.4g}" r="3"><title>{text(_title(point))}</title></circle>'
 
 
 def _circle(frame: _Frame, flop_per_byte: float, flop_per_s: float, kind: str) -> str:
@@ -232,7 +232,7 @@ def _span(frame: _Frame, point: RooflinePoint) -> str:
     return f'<g class="span">{line}</g>'
 
 
-def _told(point: RooflinePoint) -> str:
+def _title(point: RooflinePoint) -> str:
     return (
         f"{point.label}: at most {quantity(point.most_flop_per_s, 'FLOP/s')} at "
         f"{quantity(point.most_flop_per_byte, 'FLOP/byte')}"

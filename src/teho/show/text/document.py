@@ -1,4 +1,4 @@
-"""A document for a terminal, or for the file that a job's output goes to."""
+"""A document as text, for a terminal or the output file of a job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from teho.units import counted
 __all__ = ["Detail", "render_text"]
 
 Detail = Literal["short", "brief", "default", "why"]
-"""How much of a document is printed. `brief`: what `teho run` prints at its end."""
+"""How much of a document is printed. `teho run` prints `brief` at its end."""
 
 _STYLES = {
     "critical": "bold red",
@@ -42,10 +42,10 @@ _STYLES = {
 _BRIEF_FINDINGS = 3
 _BRIEF_GPUS = 8
 _FINDING_LINES = 5
-"""Lines of one finding at the default level."""
+"""Largest number of lines of one finding at the default level."""
 _SCREEN_LINES = 40
 _LAST_LINES = 4
-"""Lines of a screen for what is left out."""
+"""Lines of a screen for the names of parts that are left out."""
 _INDENT = Text("  ")
 _DEEPER = Text("    ")
 
@@ -55,7 +55,7 @@ class _Block(NamedTuple):
 
     lines: list[Text]
     name: str
-    """What a line about the parts that are left out calls it."""
+    """Name in the line about parts that are left out."""
     keep: bool = False
     """Whether it is printed even if the screen is full."""
     shorter: list[Text] | None = None
@@ -86,7 +86,7 @@ def render_text(document: Document, *, width: int, color: bool, detail: Detail =
 
 
 def _default(document: Document, width: int) -> Iterator[list[Text]]:
-    """Yield the blocks that fit on a screen, then name the others."""
+    """Yield the blocks that fit on a screen, then the names of the others."""
     blocks = [block for block in _parts(document, width, is_full=False) if block.lines]
     left = _SCREEN_LINES - sum(len(block.lines) + 1 for block in blocks if block.keep) - _LAST_LINES
     dropped: list[str] = []
@@ -111,7 +111,7 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
 
 
 def _left_out(names: Sequence[str], width: int) -> list[Text]:
-    """Name as many parts as fit in the last lines of a screen."""
+    """Return the names of parts in the last lines of a screen; if too many, only the first."""
     for count in range(len(names), 0, -1):
         more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
         said = f"{', '.join(names[:count])}{more}."
@@ -122,7 +122,7 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
 
 
 def _folded(document: Document) -> Iterator[str]:
-    """Name what only `--why` shows."""
+    """Yield the names of parts that only `--why` shows."""
     if any(finding.thresholds for finding in document.findings):
         yield "thresholds"
     for table in document.tables:
@@ -156,7 +156,7 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     for table in document.tables:
         shown = table if is_full else telling(table)
         if table.rows and shown and (is_full or table.level != "why"):
-            # In a report, notes say what the figures of every run mean: they are for --why.
+            # In a report, notes explain the figures, which is the same in every run.
             if isinstance(document, Report) and not is_full:
                 shown = msgspec.structs.replace(shown, note="")
             lines = _table(shown, width, is_full=is_full)
@@ -193,9 +193,9 @@ def _lists(
 def _brief(document: Document, width: int) -> Iterator[list[Text]]:
     yield _head(document, width)
     for finding in document.findings[:_BRIEF_FINDINGS]:
-        # The verdict has just said the first one's sentence.
-        said = finding.sentence in document.verdict
-        yield [*([] if said else _sentence(finding, width)), *_action(finding.action, width)]
+        # The verdict has the sentence of the first finding already.
+        is_said = finding.sentence in document.verdict
+        yield [*([] if is_said else _sentence(finding, width)), *_action(finding.action, width)]
     for table in document.tables:
         few = 0 < len(table.rows) <= _BRIEF_GPUS
         if table.key == "nodes" or (table.key == "gpus" and few):
@@ -342,7 +342,7 @@ def _item(item: Item, width: int, *, arrow: str, is_full: bool) -> list[Text]:
 def _roofline(roofline: RooflinePlot, width: int, *, is_full: bool) -> list[Text]:
     said = f"{roofline.model} · {roofline.sentence}"
     lines = flow(words(said), width, Text("Roofline  ", "bold"))
-    # The first note is one that every reader needs.
+    # Every reader needs the first note.
     for note in roofline.notes if is_full else roofline.notes[:1]:
         lines += _dim(note, width)
     return lines

@@ -1,4 +1,4 @@
-"""A table of the view in lines of a terminal: aligned figures, headings over bands."""
+"""A table as lines for a terminal: aligned figures, bands above their columns."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _title(table: Table, shared: list[str], width: int) -> list[Text]:
 
 
 def _groups(columns: tuple[Column, ...], laid: list[_Laid]) -> list[list[_Laid]]:
-    """Group the columns by band; a band's heading that is wider widens its first column."""
+    """Group the columns by band; a wide heading of a band widens its first column."""
     rest = iter(laid)
     groups = [[next(rest) for _ in members] for _, members in bands(columns)]
     for group in groups:
@@ -159,7 +159,7 @@ def _keys(laid: Sequence[_Laid], width: int) -> list[_Laid]:
 
 
 def _blocks(groups: list[list[_Laid]], width: int) -> Iterator[list[list[_Laid]]]:
-    """Put groups side by side until the line is full; keys are in front of each block."""
+    """Put groups side by side until the line is full; each block begins with the keys."""
     keys = [[column] for column in _keys([group[0] for group in groups], width)]
     block = list(keys)
     for group in groups[len(keys) :]:

@@ -145,7 +145,7 @@ def _notes(gpus: Sequence[GpuSummary]) -> Iterable[str]:
     yield "± is the error from the times of reading, without the error of the sensors."
     yield "Difference is how much more the counter shows than power times time."
     if any(gpu.energy_source == INTEGRATED and not gpu.energy.stuck_s for gpu in known):
-        yield "If there is no counter, energy is power times time."
+        yield "Without a counter, energy is power times time."
     if any(gpu.energy.stuck_s for gpu in known):
         yield "If a counter stood still, power times time is used instead."
     if lost := [gpu for gpu in known if gpu.energy.unread_s]:
