@@ -62,7 +62,7 @@ def test_what_the_scheduler_refuses_does_not_fit(monkeypatch: pytest.MonkeyPatch
     text = render_text(
         plan_document(Request(gpus=1), alone, CLUSTERS), width=100, color=False, detail="why"
     )
-    assert text.startswith("✗ Nothing fits")
+    assert text.startswith("✗ No partition fits")
     assert "Fits on" not in text
 
 

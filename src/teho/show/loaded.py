@@ -172,6 +172,6 @@ class LoadedRun:
 
         from teho.show.html.page import render_html
 
-        # A frame separates the styles and scripts of the page from those of the notebook.
+        # A frame separates the page from the styles and scripts of the notebook.
         page = html.escape(render_html(self.view))
         return f'<iframe srcdoc="{page}" style="width:100%;height:42rem;border:0"></iframe>'

@@ -220,7 +220,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
             column("amortised", f"each of {_AMORTISED}",
                    lambda one: format_time(one.first_s / _AMORTISED + one.run_s), unit=_RIGHT),
             column("against", "on the CPU", lambda one: format_time(one.against_s), unit=_RIGHT),
-            column("runs", "runs to pay off", lambda one: number_text(math.ceil(one.runs)),
+            column("runs", "runs to gain", lambda one: number_text(math.ceil(one.runs)),
                    unit=_RIGHT),
         ),
         note="; ".join(

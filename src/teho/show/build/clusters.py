@@ -161,7 +161,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
                 for key, title in _TITLES.items()
             ),
             listing("script_lines", "Lines of every job script", code, "why"),
-            listing("conflicts", "Where sources disagree", cluster.conflicts, "why"),
+            listing("conflicts", "Conflicts between sources", cluster.conflicts, "why"),
             listing("notes", "Notes", cluster.notes, "why"),
             listing("sources", "Sources", sources, "why"),
             listing("file", "File", [str(path)], "why"),
@@ -205,9 +205,9 @@ def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
     elif isinstance(value, dict):
         yield from value.items()
     else:
-        for entry in value or ():
-            name = getattr(entry, _NAMES.get(type(entry).__name__, "name"))
-            yield name or getattr(entry, "label", ""), entry
+        for noun in value or ():
+            name = getattr(noun, _NAMES.get(type(noun).__name__, "name"))
+            yield name or getattr(noun, "label", ""), noun
 
 
 def _item(name: str, entry: msgspec.Struct) -> Item:

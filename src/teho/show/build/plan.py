@@ -97,15 +97,15 @@ def _fits(first: Option, clusters: Mapping[str, Cluster]) -> str:
 def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
     """Return the verdict if nothing fits: the limit that is nearest to the request."""
     if not answer.unfit:
-        return "Nothing fits: the catalogue has no cluster"
+        return "No partition fits: the catalogue has no cluster"
     nearest = by_distance(answer.unfit)[0]
     refusal = nearest.refusals[0]
     if refusal.kind == "retired":
-        return f"Nothing fits: {refusal.sentence}{instead_words(refusal)}"
+        return f"No partition fits: {refusal.sentence}{instead_words(refusal)}"
     where = clusters[nearest.cluster].title
     if nearest.label or nearest.partition:
         where += f", {label_of(nearest)}"
-    return f"Nothing fits. Nearest is {where}: {refusal.sentence}{instead_words(refusal)}"
+    return f"No partition fits. The nearest is {where}: {refusal.sentence}{instead_words(refusal)}"
 
 
 def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:

@@ -131,7 +131,7 @@ def _size(size: Size, *, is_pace: bool) -> dict[str, Cell]:
 def _steps(scaled: Scaled) -> Table:
     return table(
         "steps",
-        "What more brings",
+        "Gain of each step",
         scaled.steps,
         (
             column("step", f"{scaled.worker}s", lambda step: f"{step.from_n} → {step.to_n}"),
@@ -139,7 +139,7 @@ def _steps(scaled: Scaled) -> Table:
             column("interval", _INTERVAL, lambda step: _interval(step.speed)),
             column("needed", "needed", lambda step: step.needed, decimals=2),
             column("bill", "bill", lambda step: step.bill_ratio, decimals=2),
-            column("pays", "pays", lambda step: _PAYS[step.pays]),
+            column("pays", "enough", lambda step: _PAYS[step.pays]),
         ),
     )
 

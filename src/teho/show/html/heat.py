@@ -13,7 +13,7 @@ from itertools import groupby
 from teho.explain.wording import capital
 from teho.model.document import Plot
 from teho.show.cells import plain, quantity
-from teho.show.html.markup import prose, text
+from teho.show.html.markup import drawn_text, prose, text
 from teho.show.html.plots import numbers_of
 
 __all__ = ["heat_section"]
@@ -117,21 +117,17 @@ def _names(plot: Plot, row_px: float, height: str) -> str:
         middle = rows[0] + 0.5 if row_px >= _LINE_PX else (rows[0] + rows[-1] + 1) / 2
         if node and middle * row_px - last_px >= _LINE_PX:
             last_px = middle * row_px
-            words.append(_word(_cropped(node), 0, last_px, "start"))
+            words.append(drawn_text(_cropped(node), "0", last_px, "start"))
     every = max(1, math.ceil(_LINE_PX / row_px))
     if row_px >= _LINE_PX or len(nodes) == 1:
         for row, line in enumerate(plot.series):
             if row % every == 0:
                 gpu = line.label.rpartition(" ")[2]
-                words.append(_word(gpu, width - 6, (row + 0.5) * row_px, "end"))
+                words.append(drawn_text(gpu, f"{width - 6}", (row + 0.5) * row_px, "end"))
     return (
         f'<svg class="names" width="{width}" height="{height}" aria-hidden="true">'
         f"{''.join(words)}</svg>"
     )
-
-
-def _word(word: str, x: float, y: float, anchor: str) -> str:
-    return f'<text x="{x:g}" y="{y:.4g}" dy=".34em" text-anchor="{anchor}">{text(word)}</text>'
 
 
 def _cropped(name: str) -> str:

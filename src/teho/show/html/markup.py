@@ -9,7 +9,17 @@ from html import escape
 
 from teho.show.cells import FIGURE, is_command, plain
 
-__all__ = ["advice", "copyable", "folded", "grid", "prose", "row", "scrolling", "text"]
+__all__ = [
+    "advice",
+    "copyable",
+    "drawn_text",
+    "folded",
+    "grid",
+    "prose",
+    "row",
+    "scrolling",
+    "text",
+]
 
 _FIGURE = re.compile(FIGURE)
 
@@ -78,6 +88,11 @@ def scrolling(label: str, inner: str) -> str:
         f'<div class="scroll" role="region" tabindex="0" aria-label="{text(label)}">'
         f"<table>{inner}</table></div>"
     )
+
+
+def drawn_text(words: str, x: str, y: float, anchor: str) -> str:
+    """Write a text of an SVG whose middle is at the height `y`."""
+    return f'<text x="{x}" y="{y:.4g}" dy=".34em" text-anchor="{anchor}">{text(words)}</text>'
 
 
 def grid(label: str, heads: Sequence[str], rows: Iterable[str], corner: str = "") -> str:

@@ -33,7 +33,7 @@ def plots_section(plots: Sequence[Plot]) -> str:
     hint = (
         '<p class="hint">Drag to zoom, double-click to zoom out, '
         "click a name to hide its line.</p>"
-        # Not a noscript element: a browser can allow scripts, but forbid those of this page.
+        # Not a noscript element: a browser can allow scripts, but forbid the scripts of this page.
         '<p class="unscripted">Without JavaScript the plots are not drawn. '
         "Their numbers are below each title.</p>\n"
     )

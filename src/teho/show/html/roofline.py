@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from teho.model.document import RooflinePlot, RooflinePoint
 from teho.show.cells import between, quantity
-from teho.show.html.markup import grid, prose, row, text
+from teho.show.html.markup import drawn_text, grid, prose, row, text
 
 __all__ = ["rooflines_section"]
 
@@ -107,7 +107,7 @@ def _floor(value: float) -> int:
 def _heights(frame: _Frame) -> str:
     """Write the scale of the rates, on the left."""
     words = "".join(
-        _word(_power(power, "FLOP/s"), f"{_NAMES_PX - 6}", frame.y(10.0**power), "end")
+        drawn_text(_power(power, "FLOP/s"), f"{_NAMES_PX - 6}", frame.y(10.0**power), "end")
         for power in range(math.ceil(frame.bottom), math.floor(frame.top) + 1)
     )
     return (
@@ -162,7 +162,7 @@ def _roofs(frame: _Frame, roofline: RooflinePlot) -> str:
         label = f"{roof.label} {quantity(roof.flop_per_s, 'FLOP/s')}"
         parts.append(
             f'<g class="{kind}">{_line(frame.x(roof.flop_per_s / memory), height, 100, height)}'
-            f"{_word(label, '99.5%', height - _LABEL_PX - 3, 'end')}</g>"
+            f"{drawn_text(label, '99.5%', height - _LABEL_PX - 3, 'end')}</g>"
         )
     return "\n".join(parts)
 
@@ -181,7 +181,7 @@ def _slope(frame: _Frame, roofline: RooflinePlot) -> str:
     )  # fmt: skip
     label = f"memory {quantity(memory, 'B/s')}"
     where = f"{frame.x(named) - 2:.4g}%"
-    return f'<g class="roof active">{line}{_word(label, where, height - _LABEL_PX, "end")}</g>'
+    return f'<g class="roof active">{line}{drawn_text(label, where, height - _LABEL_PX, "end")}</g>'
 
 
 def _points(frame: _Frame, roofline: RooflinePlot) -> str:
@@ -210,7 +210,7 @@ def _points(frame: _Frame, roofline: RooflinePlot) -> str:
     return (
         f'<g class="dots">{dots}</g>{_span(frame, mean) if spans else ""}{low}'
         f"{_circle(frame, mean.most_flop_per_byte, mean.most_flop_per_s, 'spot')}"
-        f'<g class="name">{_word(mean.label, f"{x:.4g}%", y, anchor)}</g>'
+        f'<g class="name">{drawn_text(mean.label, f"{x:.4g}%", y, anchor)}</g>'
     )
 
 
@@ -241,10 +241,6 @@ def _title(point: RooflinePoint) -> str:
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line x1="{x1:.4g}%" y1="{y1:.4g}" x2="{x2:.4g}%" y2="{y2:.4g}"/>'
-
-
-def _word(word: str, x: str, y: float, anchor: str) -> str:
-    return f'<text x="{x}" y="{y:.4g}" dy=".34em" text-anchor="{anchor}">{text(word)}</text>'
 
 
 def _key(roofline: RooflinePlot) -> str:

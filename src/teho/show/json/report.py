@@ -106,7 +106,7 @@ A cell is one of these:
 
 - a number or a text;
 - `null`, if the question does not apply;
-- an object [`Missing`](#missing), which says why there is no value.
+- an object [`Missing`](#missing), which has the reason.
 
 A missing value is never written as zero.
 """

@@ -124,7 +124,7 @@ def _verdict(
         return grave[0][0] + also, grave[0][1].value
     used = _use(summary)
     if used is None:
-        reason = "too short to be sampled" if run.end and run.nodes else "there is no recorded data"
+        reason = "too short to be sampled" if run.end and run.nodes else "the recording has no data"
         return f"Not judged: {reason}.", "unknown"
     too_short = any(finding.kind == "job_too_short" for finding in findings)
     if too_short:
@@ -146,7 +146,7 @@ _STATE_WORDS = {
 
 
 def _use(summary: Summary) -> str | None:
-    """Return in one clause what the run used; None if there are no samples."""
+    """Return in one clause what the run used; None without samples."""
     time = f"in {format_duration(summary.elapsed_s)}"
     several = len(summary.gpus) > 1
     who = f"The {len(summary.gpus)} GPUs" if several else "The GPU"

@@ -14,25 +14,15 @@ __all__ = ["heat_map_of", "plots_of"]
 
 Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
 
-_GROUPS: tuple[tuple[str, Group], ...] = (
-    ("gpu_", "GPU"),
-    ("cpu_", "CPU"),
-    ("load_", "CPU"),
-    ("runnable_", "CPU"),
-    ("context_", "CPU"),
-    ("job_cpu", "CPU"),
-    ("job_processes", "CPU"),
-    ("job_threads", "CPU"),
-    ("job_runnable", "CPU"),
-    ("job_memory", "Memory"),
-    ("job_resident", "Memory"),
-    ("job_shared", "Memory"),
-    ("job_cache", "Memory"),
-    ("node_", "Memory"),
-    ("oom_", "Memory"),
-)
-
-
+_GROUPS: dict[Group, tuple[str, ...]] = {
+    "GPU": ("gpu_",),
+    "CPU": (
+        "cpu_", "load_", "runnable_", "context_", "job_cpu", "job_processes", "job_threads",
+        "job_runnable",
+    ),
+    "Memory": ("job_memory", "job_resident", "job_shared", "job_cache", "node_", "oom_"),
+}  # fmt: skip
+"""The beginnings of the names of the metrics in a group; the others are input and output."""
 _HEAT_BINS = 120
 """Largest number of columns of a heat map; more would be too narrow on a telephone."""
 
@@ -88,13 +78,15 @@ def _plots(summary: Summary) -> Iterable[Plot]:
                 title=_plot_title(metric),
                 unit=_plot_unit(metric),
                 meaning=metric.meaning,
-                group=next(
-                    (group for start, group in _GROUPS if metric.name.startswith(start)),
-                    "I/O and network",
-                ),
+                group=_group(metric),
                 elapsed_s=middles,
                 series=series,
             )
+
+
+def _group(metric: Metric) -> Group:
+    groups = (group for group, starts in _GROUPS.items() if metric.name.startswith(starts))
+    return next(groups, "I/O and network")
 
 
 def _plot_title(metric: Metric) -> str:
