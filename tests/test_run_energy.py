@@ -68,7 +68,7 @@ def test_without_a_counter_it_is_power_times_time(teho, library, tmp_path: Path)
 def test_a_module_counter_is_explained_and_not_called_wrong(teho, library, tmp_path: Path) -> None:
     report = reported(teho, library, tmp_path, Scenario.load("gh200x2"))
     (table,) = [table for table in report["tables"] if table["key"] == "gpu_energy"]
-    assert "its whole module's, CPU cores included" in table["note"]
+    assert "for the whole module, with its CPU cores" in table["note"]
     for row in table["rows"]:
         assert row["gross"] == pytest.approx(row["integrated"] * 710 / 560, rel=0.1)
         assert row["apart"]["reason"] == row["net"]["reason"] == "unsupported"

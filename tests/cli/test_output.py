@@ -56,12 +56,22 @@ def test_three_levels() -> None:
         ("a.HTM", "<!DOCTYPE html>"),
         ("a.json", "{"),
         ("a.txt", "✓ The"),
+        ("a.log", "✓ The"),
+        ("a.sh", "✓ The"),
         ("a", "✓ The"),
     ],
 )
 def test_the_ending_of_the_file_decides(tmp_path: Path, name: str, start: str) -> None:
     assert run("-o", tmp_path / name) == ""
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+def test_an_unknown_ending_is_an_error_that_names_the_others(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.xyz: the ending \.xyz names no format.*\.html.*\.json"):
+        run("-o", tmp_path / "a.xyz")
+    assert not (tmp_path / "a.xyz").exists()
+    run("-o", tmp_path / "a.xyz", "--format", "text")
+    assert (tmp_path / "a.xyz").read_text(encoding="utf-8").startswith("✓ The")
 
 
 def test_a_format_that_is_given_decides(tmp_path: Path) -> None:

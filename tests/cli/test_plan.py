@@ -217,7 +217,7 @@ def test_where_nothing_fits_no_script_is_written(teho: Teho) -> None:
     result = teho("plan", *TREES, "--gpus", "3", "--time", "20d", "--script", "--", "x")
     assert result.returncode == 1
     assert result.stdout == ""
-    assert "Nothing fits" in result.stderr
+    assert "No partition fits" in result.stderr
 
 
 def test_bytes_that_are_no_text_are_in_the_script() -> None:

@@ -62,7 +62,7 @@ def test_what_the_scheduler_refuses_does_not_fit(monkeypatch: pytest.MonkeyPatch
     text = render_text(
         plan_document(Request(gpus=1), alone, CLUSTERS), width=100, color=False, detail="why"
     )
-    assert text.startswith("✗ Nothing fits")
+    assert text.startswith("✗ No partition fits")
     assert "Fits on" not in text
 
 
@@ -82,7 +82,7 @@ def test_a_scheduler_that_is_away_leaves_the_plan_as_it_is(
 @pytest.mark.parametrize(
     ("wait", "words"),
     [
-        (timedelta(0), "would start at once, says the scheduler"),
+        (timedelta(0), "would start at once, the scheduler estimates"),
         (timedelta(hours=2, seconds=59), "would start in"),
         (None, ""),
     ],
@@ -98,4 +98,4 @@ def test_the_wait_in_words(
     told = as_the_scheduler_says(found, clusters["lumi"], None)  # type: ignore[arg-type]
     text = render_text(plan_document(request, told, clusters), width=100, color=False, detail="why")
     assert words in text
-    assert ("says the scheduler" in text) == bool(words)
+    assert ("the scheduler estimates" in text) == bool(words)

@@ -1,4 +1,4 @@
-"""Where the expected faces of a report lie, and how they are compared."""
+"""The folder of the expected reports, and their comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view of a run: the verdict first, facts that agree, and all scenarios in all faces."""
+"""The report on a run: verdict and facts, and all scenarios in all formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the GPUs did: a column for whatever any of them tells, and missing is not zero."""
+"""The activity of GPUs: a column for each reported metric; a missing value is not zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report says of energy, and what it does not say."""
+"""Energy in the report, and what is left out."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def test_the_sum_with_a_gpu_that_was_lost_is_the_least():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "net may be too low"),
+        ({}, "net is too low"),
         ({"stuck_s": 30.0}, "stood still"),
         ({"unread_s": 90.0}, "GPU 0 could not be read for the last 1 min 30 s: the energy is at l"),
-        ({"energy_of": "module"}, "CPU cores included"),
-        ({"energy_of": "package"}, "somebody else's work may be in it"),
+        ({"energy_of": "module"}, "with its CPU cores"),
+        ({"energy_of": "package"}, "another job may have used it"),
         ({"energy_of": "package", "shares_with": (1,)}, "each figure is for both"),
     ],
 )
@@ -135,7 +135,7 @@ def test_whole_nodes_stand_apart():
     assert first["source"] == "counter"
     assert isinstance(first["memory"], Missing)
     assert isinstance(second["node_total"], Missing)
-    # Nothing of it is in the GPUs' energy.
+    # The energy of the GPUs does not include it.
     assert fact_of(view, "gpu_energy_j").value == pytest.approx(230 * 3600)
     by_power = view_of(scenario(NodePart(signals={"node_power_w": 800.0})))
     (row,) = table_of(by_power, "node_energy").rows

@@ -1,4 +1,4 @@
-"""The view of many nodes, GPUs and tasks: what stands out, what stands for all, what is missing."""
+"""The report on many nodes, GPUs and tasks: outliers, shown rows, missing parts."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_how_tasks_ended():
     well = [task(rank) for rank in range(4)]
     assert ends(*well) == "all 4 tasks with exit code 0"
     assert ends(*well[:3], task(3, signal=15)) == "3 tasks with exit code 0, rank 3 by SIGTERM"
-    assert ends(*well[:3], count=8) == "3 tasks with exit code 0, no word from ranks 3–7"
+    assert ends(*well[:3], count=8) == "3 tasks with exit code 0, no report from ranks 3–7"
     assert ends(*[task(rank, signal=15) for rank in range(4)]) == "all 4 tasks by SIGTERM"
     assert ends(count=3) == "not known, the recorder was cut off"
     assert ends(task(0), task(1, exit_code=2), task(2, exit_code=3)) == (
@@ -211,7 +211,7 @@ def test_what_is_missing_is_told():
     view = view_of(one_node_died())
     assert view.troubles == (
         "The rows of r01g04 stop after 40 min of 1 h: the recorder or the node was killed.",
-        "No word from ranks 24–31 on r01g04: killed before they could report it.",
+        "No report from ranks 24–31 on r01g04: killed before the end was reported.",
     )
     assert facts_of(view)["gpu_energy_j"].note == "at least"
     for sentence in view.troubles:
@@ -243,9 +243,9 @@ def test_nodes_that_nobody_named_are_counted():
 @pytest.mark.parametrize(
     ("nodes", "sentences"),
     [
-        (1, ["No word from rank 1 on n0: killed before they could report it."]),
-        (6, [("No word from ranks 1, 3, 5, 7 and 2 more on n0, n1, n2, n3 and 2 more: killed "
-             "before they could report it.")]),
+        (1, ["No report from rank 1 on n0: killed before the end was reported."]),
+        (6, [("No report from ranks 1, 3, 5, 7 and 2 more on n0, n1, n2, n3 and 2 more: killed "
+             "before the end was reported.")]),
     ],
 )  # fmt: skip
 def test_silence_of_many_nodes_is_one_sentence(nodes, sentences):
@@ -259,7 +259,7 @@ def test_silence_of_many_nodes_is_one_sentence(nodes, sentences):
 def test_when_all_were_killed_no_list_follows():
     view = view_of(scenario(NodePart("a", ranks=range(4)), step=step(4, "a")))
     assert view.troubles == (
-        "No word from any of the 4 tasks: killed before they could report it.",
+        "No report from any of the 4 tasks: killed before the end was reported.",
     )
 
 
@@ -271,12 +271,12 @@ def test_clocks_that_differ_are_told_from_a_second_on():
     view = view_of(scenario(*parts, step=step(4, *HOSTS), tasks=tasks))
     assert view.notes == (
         (
-            "The clock of r01g03 is 3.2 s behind that of r01g01 (to within 2 ms); its rows are "
-            "moved by that."
+            "The clock of r01g03 is 3.2 s behind the clock of r01g01 (± 2 ms). The times of its "
+            "rows are corrected."
         ),
         (
-            "The clock of r01g04 could not be compared with the clock of r01g01: the times of rows "
-            "are by the node's own clock."
+            "The clock of r01g04 could not be compared with the clock of r01g01: the times of the "
+            "rows are not corrected."
         ),
     )
 

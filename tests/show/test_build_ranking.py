@@ -1,4 +1,4 @@
-"""Which rows of a table stand out, and which stand for all."""
+"""The outliers of a table, and the rows that are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roofline in words: sentences, labels and notes, and where there is none the reason."""
+"""The roofline in words: sentences, labels, notes, and the reason if there is none."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_only_what_was_used_is_active():
 
 @pytest.mark.parametrize("peaks", all_peaks(), ids=lambda peaks: peaks.names[0])
 def test_every_known_device_can_be_drawn(peaks):
-    """Some lack a rate, or have one that nobody knows."""
+    """Some lack a rate, or have an unknown one."""
     roofline = roofline_of(peaks.names[0])
     heights = [roof.flop_per_s for roof in roofline.roofs]
     assert heights == sorted(heights)

@@ -1,4 +1,4 @@
-"""Where a Python program's time went, as tables."""
+"""Tables of a Python program's time."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def test_a_process_that_its_own_thread_looked_at_has_no_interval_and_says_why() 
     assert all("interval" not in row for row in table.rows)
     assert all(not row["interval"] for row in lines.rows)
     assert table.note == (
-        "Python 3.11.7, process 7, sampled by a thread of its own: its Python is pypy. Lines "
-        "less than 5 ms apart cannot be separated: their time may be counted for the line after "
-        "them."
+        "Python 3.11.7, process 7, sampled by a thread inside it: its Python is pypy. Lines "
+        "that take less than 5 ms cannot be separated: their time may be counted for the line "
+        "after them."
     )
 
 

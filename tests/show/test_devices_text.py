@@ -1,4 +1,4 @@
-"""The page of `teho devices` at fixed width, of a machine that is made up."""
+"""The output of `teho devices` at fixed width, for an invented machine."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WHOLE = Missing(Reason.UNSUPPORTED, "measured for the whole GPU alone")
 
 
 def signals(factor: float = 1, **more: Signal) -> dict[str, Signal]:
-    """All that an H100 tells, some of it scaled."""
+    """All signals of an H100, some of them scaled."""
     scaled = ("_busy_percent", "_active_percent", "_used_bytes", "_power_w", "_energy_j")
     had = {
         name: value * factor if name.endswith(scaled) else value  # type: ignore[operator]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import views
 from golden import ROOT
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from teho.model.document import PlotSeries
@@ -144,7 +144,7 @@ def test_no_line_is_broken_between_a_number_and_its_unit():
         ("<h3>", "</h3>"),
         ('<p class="action">', ": </p>"),
         ('<p class="action more">', ".</p>"),
-        ('<ul class="listed"><li>', ": `head -n 5 a`</li>"),
+        ('<ul class="listed"><li>', ": <code>head <span>-n</span> 5 a</code></li>"),
     ):
         assert page.split(start)[1].split(end)[0].endswith(held)
     assert ">head -n 5 a<" in page
@@ -180,9 +180,27 @@ def test_numbers_below_a_plot_are_its_mean_least_and_most():
     assert f'<th scope="row">a</th>{cells}' in page
 
 
+def test_what_was_always_0_is_a_sentence_and_not_a_plot():
+    zero = views.plot("z", "Xid errors", "", "GPU", [PlotSeries("a", [0.0, None, 0.0])])
+    power = views.plot("p", "power", "W", "GPU", [PlotSeries("a", [0.0, 1.0, 0.0])])
+    page = render_html(views.base(plots=(zero, power)))
+    assert [plot["id"] for plot in data_of(page)["plots"]] == ["plot1"]
+    assert "Always 0: Xid errors." in page
+    assert page.count('class="canvas"') == 1
+
+
+def test_a_command_is_copied_whole_and_not_broken_at_a_hyphen():
+    (one,) = views.eight_gpus().findings[:1]
+    action = "Use `a --b-c` and `DataLoader(x)`, `batch_size`; run `teho run -- NAME`: `teho list`."
+    page = render_html(views.base(findings=(msgspec.structs.replace(one, action=action),)))
+    assert re.findall(r'<div class="copyable"><code[^>]*>([^<]*)', page) == ["teho list"]
+    assert "<code>a <span>--b-c</span></code>" in page
+
+
 @given(st.lists(st.none() | st.floats(-1e15, 1e15), min_size=1))
 @settings(max_examples=50, deadline=None)
 def test_points_are_those_of_the_view(values):
+    assume(any(values) or not any(value == 0 for value in values))
     plot = views.plot("p", "p", "W", "GPU", [PlotSeries("a", values)])
     (data,) = data_of(render_html(views.base(plots=(plot,))))["plots"]
     assert data["series"][0]["values"] == values

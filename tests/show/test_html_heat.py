@@ -1,4 +1,4 @@
-"""The heat map of the page: every cell where it belongs, and missing is not idle."""
+"""The heat map of the page: the position of every cell; a missing value is not idle."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fleet(nodes, gpus, bins=48):
 
 
 def cells_of(section, columns):
-    """Read the drawing back: each row's level by column; None where nothing is drawn."""
+    """Read the drawing back: each row's level by column; None for a cell that is not drawn."""
     drawing = section.split('class="cells"')[1].split("</svg>")[0]
     rows = int(re.search(r'viewBox="0 0 \d+ (\d+)"', drawing).group(1))
     grid = [[None] * columns for _ in range(rows)]

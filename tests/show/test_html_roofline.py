@@ -1,4 +1,4 @@
-"""The roofline of the page: every point and roof where it belongs, in words and in the drawing."""
+"""The roofline of the page: positions of points and roofs, in the drawing and as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs on a terminal, in every state that there is."""
+"""Jobs on a terminal, in every state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import pytest
 
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
-from teho.show.job_text import JobView, render_job, render_jobs, state_sentence
+from teho.show.html.page import render_html
+from teho.show.job_text import (
+    JobView,
+    jobs_document,
+    render_job,
+    render_jobs,
+    state_sentence,
+)
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
@@ -71,9 +78,8 @@ def test_what_a_job_used_and_cost() -> None:
     )
     assert render_job(view(done, cost=cost), width=80, color=False) == (
         "✗ Job 7 failed with exit code 3 after 2 min of 10 min\n"
-        "  Cost 0.0013 GPU BU: (1 GPU × 60) × 0.000022 h\n"
-        "  on r01g01 · CPU 2.5 of 10 cores on average ·\n"
-        "  memory at most 2.00 GiB of 8.00 GiB\n"
+        "  Cost 0.0013 GPU BU: (1 GPU × 60) × 0.000022 h · Nodes r01g01 ·\n"
+        "  Cores used 2.5 (of 10, on average) · Memory 2.00 GiB (of 8.00 GiB)\n"
     )
 
 
@@ -86,7 +92,7 @@ def test_a_job_of_this_machine_is_charged_to_no_one() -> None:
     cost = Cost(amount=3.0, unit="GPU BU", sum="1 GPU × 3 h = 3 GPU BU")
     local = view(job(JobState.COMPLETED, elapsed_s=1.0), cost=cost, scheduler="local")
     text = render_job(local, width=120, color=False)
-    assert "Not charged here; on puhti it would be 3 GPU BU" in text
+    assert "free of charge here (on puhti it would be 3 GPU BU: 1 GPU × 3 h = 3 GPU BU)" in text
     assert "3 GPU BU" not in render_jobs([local, local], width=120, color=False)
 
 
@@ -96,8 +102,15 @@ def test_costs_of_one_unit_stand_in_one_column() -> None:
     other = view(job(JobState.UNKNOWN), name="b", job=None)
     text = render_jobs([one, other], width=80, color=False)
     assert "Cost, GPU BU" in text
-    assert text.splitlines()[2].split() == ["7", "a", "1", "min", "78", "running"]
-    assert text.splitlines()[3].split() == ["?", "b", "–", "–", "not", "known"]
+    assert text.startswith("i 2 jobs: 1 running, 1 unknown\n")
+    assert text.splitlines()[4].split() == ["7", "a", "1", "min", "78", "running"]
+    assert text.splitlines()[5].split() == ["?", "b", "–", "–", "not", "known"]
+
+
+def test_jobs_have_a_page() -> None:
+    page = render_html(jobs_document([view(job(JobState.RUNNING, node_list="r01g01"))] * 2))
+    assert "2 jobs: 2 running" in page
+    assert "running on r01g01" in page
 
 
 def test_a_long_list_of_nodes_is_counted() -> None:

@@ -1,4 +1,4 @@
-"""What a finding could save, on every face."""
+"""The time that a finding could save, in every format."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ GPUs        time  speed-up  95 % interval  efficiency   energy  cost, BU  bill
    1  1 min 40 s      1.00  –                   100 %  1.00 Wh     0.300  1.00
    2      55.6 s      1.80  1.70 to 1.90         90 %  1.11 Wh     0.330  1.10
 
-What more brings
-GPUs   speed  95 % interval  needed  bill  pays
+Gain of each step
+GPUs   speed  95 % interval  needed  bill  enough
 1 → 2   1.80  1.70 to 1.90     1.50  1.10  yes
 2 → 3   1.20  –                1.27  1.25  open
 

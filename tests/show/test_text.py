@@ -186,6 +186,6 @@ def test_a_reason_is_said_once_for_all_that_it_keeps_from_judging():
         abstentions=tuple(Abstention(kind=kind, lacked="", lacks=of) for kind, of in lacks.items())
     )
     assert (
-        "Not judged gpu_a, gpu_b, gpu_c: SM activity, tensor cores of GPUs 0–3 on a; tensor cores "
-        f"of GPU 2 on a: {why} gpu_a: GPU busy of GPU 0 on a: MIG mode"
+        "Not judged gpu_a, gpu_b, gpu_c: SM activity, tensor cores (GPUs 0–3 on a); tensor cores "
+        f"(GPU 2 on a): {why} gpu_a: GPU busy (GPU 0 on a): MIG mode"
     ) in " ".join(render(view, detail="why").split())

@@ -1,4 +1,4 @@
-"""Realistic views, shared by the tests of all faces."""
+"""Realistic reports, shared by the tests of all formats."""
 
 from __future__ import annotations
 

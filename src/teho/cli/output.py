@@ -1,4 +1,4 @@
-"""What all commands share that print a result: its format, its file, and how much is said."""
+"""Options of all commands that print a result: format, file, and level of detail."""
 
 from __future__ import annotations
 
@@ -25,15 +25,21 @@ __all__ = ["Output", "output_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_ENDINGS = {".html": "html", ".htm": "html", ".json": "json"}
+_ENDINGS = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    **dict.fromkeys(("", ".txt", ".log", ".sh", ".sbatch", ".slurm", ".job"), "text"),
+}
+"""Format of a file by its name, without `--format`; a script is text."""
 
 
 class Output:
-    """Where a result goes, in which format, and how much of it."""
+    """File, format and level of detail of a result."""
 
     def __init__(self, form: str, path: Path | None, detail: Detail) -> None:
         self.form = form
-        """`text`, `html`, `json`, or another format of the command's own."""
+        """`text`, `html`, `json`, or another format of the command."""
         self.path = path
         """The file; None: standard output."""
         self.detail: Detail = detail
@@ -50,11 +56,11 @@ class Output:
         """Write a result.
 
         Args:
-            document: what people see.
-            noun: what programs get as JSON; None: the document.
+            document: the result for text and HTML.
+            noun: the result for JSON; None: the document.
             script: text that replaces the document's at the default level, such as a script.
-            pictures: draws SVG for the HTML page; called only for it. Without matplotlib the page
-                has none.
+            pictures: draws SVG for the HTML page; called only for HTML. Without matplotlib, the
+                page has no pictures.
             stream: for a result that is not written to a file; None: standard output.
         """
         stream = stream or sys.stdout
@@ -80,8 +86,8 @@ class Output:
 
         Args:
             text: the whole result.
-            name: of the file for HTML if standard output is a terminal, which cannot show it.
-            stream: instead of standard output.
+            name: name of the HTML file if standard output is a terminal, which cannot show HTML.
+            stream: used instead of standard output.
 
         Raises:
             InputError: the file cannot be written.
@@ -102,12 +108,11 @@ class Output:
 def output_options(*others: str, file: bool = True) -> Callable[[_Command], _Command]:
     """Give a command the options `--format`, `-o`, `--short` and `--why`.
 
-    The command gets them as one argument, an `Output`: `output`, or `result` if `--output` is an
-    option of its own.
+    The command gets an `Output` as the argument `output`; without `-o`, as `result`.
 
     Args:
-        others: formats of its own, beside text, html and json.
-        file: whether there is `-o`.
+        others: more formats than text, html and json.
+        file: whether the command has `-o`.
     """
 
     def decorate(function: _Command) -> _Command:
@@ -143,8 +148,14 @@ def _options(others: tuple[str, ...], *, file: bool) -> tuple[Callable[[_Command
 def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output:
     if short and why:
         raise InputError("--short together with --why", "one of them")
-    ending = _ENDINGS.get(path.suffix.lower(), "text") if path else "text"
-    return Output(form or ending, path, "short" if short else "why" if why else "default")
+    ending = path.suffix.lower() if path else ""
+    if form is None and ending not in _ENDINGS:
+        raise InputError(
+            f"-o {path}: the ending {ending} names no format",
+            ", ".join(filter(None, _ENDINGS)),
+            "give the format of any other file with `--format`",
+        )
+    return Output(form or _ENDINGS[ending], path, "short" if short else "why" if why else "default")
 
 
 def _inlined(pictures: Callable[[], Iterable[bytes]]) -> list[str]:

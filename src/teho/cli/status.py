@@ -37,8 +37,9 @@ Examples:
 @click.option("-f", "--follow", is_flag=True, help="Follow one job to its end: state, log, cost.")
 @click.option("--all", "every", is_flag=True, help="Those of more than a week ago too.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+    "--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
+    show_default=True,
+)  # fmt: skip
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
     """Say what jobs are doing, and what they have cost until now.
 
@@ -73,7 +74,7 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
     waiting.start()
     try:
         views, problems = look_up(found, home)
-        if form == "json" or len(views) == 1:
+        if form != "text" or len(views) == 1:
             views = all_with_account(views, home)
     finally:
         waiting.cancel()
@@ -86,6 +87,11 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
 
         rows: list[dict[str, Any]] = [legible(msgspec.to_builtins(view)) for view in views]
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+    elif form == "html":
+        from teho.cli.output import Output
+        from teho.show.job_text import jobs_document
+
+        Output("html", None, "default").show(jobs_document(views))
     else:
         _print(views, every=every)
     if problems:

@@ -11,7 +11,7 @@ __all__ = ["wants_color", "width"]
 
 def width() -> int:
     """Return the columns to fill: the terminal's, within what reads well; 80 in a pipe."""
-    return max(60, min(120, shutil.get_terminal_size((80, 24)).columns))
+    return max(40, min(120, shutil.get_terminal_size((80, 24)).columns))
 
 
 def wants_color(stream: IO[str]) -> bool:

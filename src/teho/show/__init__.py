@@ -1,1 +1,1 @@
-"""The view of a run, and the faces that render it."""
+"""Documents of results, rendered as text, HTML and JSON."""

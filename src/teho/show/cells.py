@@ -1,4 +1,4 @@
-"""How a value of the view is put into words, shared by the faces that people read."""
+"""Values of a document as text, for the terminal and for HTML."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ BUSY_MEANS = (
     "Busy is the share of time with at least one kernel running: it does not say how much of the "
     "GPU that kernel used."
 )
-"""What stands wherever a GPU's busy share does."""
+"""Note for every table with the busy share of a GPU."""
 
 NOTHING = "\N{EN DASH}"
-"""What stands where the question does not arise."""
+"""Text of a cell that does not apply."""
 
 FIGURE = r"(?<!\w)\d[\d.,]*\s\S{1,4}(?!\S)"
-"""Pattern of a number with its unit, within which no line of running text is broken."""
+"""Pattern of a number with its unit, which are kept on one line."""
 
 MARKS = {"critical": "✗", "warning": "!", "remark": "i", "good": "✓", "unknown": "?"}
 SEVERITY_WORDS = {
@@ -66,10 +66,13 @@ SEVERITY_WORDS = {
 _COMMAND = re.compile(
     r"(#\$|#SBATCH|accelerate|bash|cat|cd|conda|cp|dcgmi|deepspeed|duckdb|export|find|git|head|lfs|"
     r"mamba|micromamba|module|mpirun|nsys|nvidia-smi|pip|py-spy|python3?|qdel|qstat|qsub|quota|rm|"
-    r"rocm-smi|sacct|salloc|sbatch|scancel|scontrol|seff|sinfo|source|squeue|srun|tar|teho|"
-    r"timedatectl|torchrun(?=.* [^- ])|ulimit|unset) [^…]+"
+    r"rocm-smi|sacct|salloc|sbatch|scancel|scontrol|seff|sinfo|source|squeue|tar|timedatectl|"
+    r"ulimit|unset|(?:srun|torchrun)(?=.* [^- ])|"
+    r"teho(?! (?:compare|energy|launch|run|scale|tune)\b(?!.* -- ))) .+"
 )
-"""A command that advice gives, and that has no gap to be filled."""
+"""A command, with the program that it starts."""
+_PLACEHOLDER = re.compile(r"…|\b(?:CMD|COMMAND|FILE|NAME|PID|TYPE)\b")
+"""A part of a command that the reader has to replace."""
 _WHY = {
     Reason.ABSENT: "nothing here has it",
     Reason.UNSUPPORTED: "the device or its driver does not offer it",
@@ -80,14 +83,14 @@ _WHY = {
 
 
 def format_moment(when: datetime) -> str:
-    """Write a time as the clock on the wall shows it, with the day where it is not today."""
+    """Write a time in the local time zone, with the date if it is not today."""
     local = when.astimezone()
     today = datetime.now(timezone.utc).astimezone().date()
     return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
 def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
-    """Say of each reason, once, what was lacking for it, and which rules could not judge so."""
+    """Return a line for each reason: the rules that could not judge, and what they lacked."""
     kinds: dict[str, dict[str, None]] = {}
     lacking: dict[str, dict[str, dict[str, None]]] = {}
     for abstention in abstentions:
@@ -95,21 +98,21 @@ def not_judged(abstentions: Iterable[Abstention]) -> list[str]:
             kinds.setdefault(lack.why, {})[abstention.kind] = None
             lacking.setdefault(lack.why, {}).setdefault(lack.where, {})[lack.what] = None
     return [
-        ": ".join(filter(None, [", ".join(kinds[why]), _lacking(of), why]))
-        for why, of in lacking.items()
+        ": ".join(filter(None, [", ".join(kinds[why]), _lacking(places), why]))
+        for why, places in lacking.items()
     ]
 
 
 def _lacking(whats: Mapping[str, Iterable[str]]) -> str:
-    """Name what was lacking where: `SM activity, tensor cores of GPUs 0–3 on r01g01`."""
-    return "; ".join(f"{', '.join(what)} of {where}" for where, what in whats.items() if where)
+    """Return the missing signals with their places: `SM activity (GPUs 0–3 on r01g01)`."""
+    return "; ".join(f"{', '.join(what)} ({where})" for where, what in whats.items() if where)
 
 
 def plain(text: str) -> str:
-    r"""Make a text harmless to a terminal and legible on a page.
+    r"""Return a text that is safe to print.
 
-    A command line or a host name may hold any byte: control characters, marks that
-    turn the direction of writing, and bytes that are not text are written out, as `\x1b`.
+    A command line or a host name can have any byte. Control characters, marks that change the
+    direction of writing, and bytes that are not text are escaped, such as `\x1b`.
     """
     if text.isprintable():
         return text
@@ -127,24 +130,24 @@ def is_number(cell: Cell) -> bool:
 
 
 def is_command(code: str) -> bool:
-    """Return whether a text in backquotes is a whole command, or a whole line of a script."""
-    return _COMMAND.fullmatch(code) is not None
+    """Return whether a text is a whole command or line of a script, which can be copied."""
+    return bool(_COMMAND.fullmatch(code)) and not _PLACEHOLDER.search(code)
 
 
 def quantity(value: float, unit: str) -> str:
-    """Write a number with its unit; one that is not finite is said to be none."""
+    """Write a number with its unit; a number that is not finite is `not a number`."""
     return plain(format_quantity(value, unit)) if math.isfinite(value) else "not a number"
 
 
 def between(least: float, most: float, unit: str) -> str:
-    """Write a range, the unit once where both ends have the same: `17.1 to 26.5 FLOP/byte`."""
+    """Write a range; equal units are written once: `17.1 to 26.5 FLOP/byte`."""
     low, high = quantity(least, unit), quantity(most, unit)
     figure, _, low_unit = low.rpartition(" ")
     return high if low == high else f"{figure if high.endswith(f' {low_unit}') else low} to {high}"
 
 
 def cell_text(cell: Cell, unit: str = "") -> str:
-    """Write a value that is on its own, with its unit."""
+    """Write a value with its unit."""
     if cell is None:
         return NOTHING
     if isinstance(cell, Missing):
@@ -155,7 +158,7 @@ def cell_text(cell: Cell, unit: str = "") -> str:
 
 
 def column_text(cell: Cell, column: Column) -> str:
-    """Write a cell of a table, without the unit where the column's heading carries it."""
+    """Write a cell of a table; without its unit, if the heading of the column has it."""
     if not isinstance(cell, (int, float)) or not math.isfinite(cell):
         return cell_text(cell)
     value = convert(cell, column.unit, column.shown_in)
@@ -165,17 +168,17 @@ def column_text(cell: Cell, column: Column) -> str:
 
 
 def heading_unit(column: Column) -> str:
-    """Return the unit that a column's heading must carry, because its cells do not."""
+    """Return the unit for the heading of a column; empty if the cells have it."""
     return (column.shown_in or column.unit) if column.decimals is not None else ""
 
 
 def is_numeric(column: Column, rows: tuple[dict[str, Cell], ...]) -> bool:
-    """Return whether a column is one of figures, which are aligned to the right."""
+    """Return whether a column has figures, which are aligned to the right."""
     return bool(column.unit) or any(is_number(row.get(column.key)) for row in rows)
 
 
 def bands(columns: tuple[Column, ...]) -> list[tuple[str, tuple[Column, ...]]]:
-    """Group neighbours of the same band; a column without a band stands alone."""
+    """Group neighbours with the same band; a column without a band is a group."""
     groups: list[tuple[str, tuple[Column, ...]]] = []
     for band, members in groupby(columns, key=lambda column: column.band):
         if band:
@@ -186,12 +189,12 @@ def bands(columns: tuple[Column, ...]) -> list[tuple[str, tuple[Column, ...]]]:
 
 
 def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
-    """Take out the texts and counts that are the same in every row, to stand beside the title.
+    """Separate the columns whose text or count is the same in every row.
 
-    The first column stays where there is one row, because it says whose row it is; so do counts.
+    If there is only one row, its first column and its counts are not separated.
 
     Returns:
-        The texts, each behind its label, and the columns that are left.
+        The equal texts with their labels, to be written beside the title, and the other columns.
     """
     shared, columns = [], []
     for position, column in enumerate(table.columns):
@@ -206,10 +209,9 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
 
 
 def telling(table: Table) -> Table | None:
-    """Return a table without columns that say nothing; None if no figure is left.
+    """Return a table without its empty columns; None if no figure is left.
 
-    These are columns without any value, and amounts of data that are 0 in every row. A GPU that
-    was busy for 0 % of the time says a lot.
+    A column is empty if it has no value, or if it is an amount of data that is 0 in every row.
     """
     kept = tuple(
         column
@@ -231,7 +233,7 @@ def _says(cell: Cell, unit: str) -> bool:
 
 
 def worst_first(table: Table) -> list[int]:
-    """Return the places of all rows: those that stand out first, then the others in order."""
+    """Return the indices of all rows: the outliers first, then the others in order."""
     odd = set(table.outliers)
     return [*table.outliers, *(place for place in range(len(table.rows)) if place not in odd)]
 
@@ -248,18 +250,18 @@ def explanations(table: Table) -> list[str]:
                 subjects = where.setdefault(why, [])
                 if subject not in subjects:
                     subjects.append(subject)
-    return [f"{words} ({', '.join(of)}): {why}" for (words, why), of in where.items()]
+    return [f"{words} ({', '.join(names)}): {why}" for (words, why), names in where.items()]
 
 
 def threshold_text(threshold: Threshold) -> str:
-    """Write a limit without where it comes from: `50 %`."""
+    """Write a threshold without its source: `50 %`."""
     return quantity(threshold.value, threshold.unit)
 
 
 def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
-    """Return a finding's figures, what it could save first; less than half a per cent is none.
+    """Return the evidence of a finding, with the time that it could save in front.
 
-    It may also be none if the findings before it could save all that there is.
+    A saving below 0.5 % is left out.
     """
     least, most = (f"{percent:.0f}" for percent in finding.regain_percent or (0.0, 0.0))
     if most == "0":
@@ -270,5 +272,5 @@ def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
 
 
 def severity_of(severity: Union[Severity, str]) -> str:
-    """Return the word that marks, colours and style sheets are keyed by."""
+    """Return the name of a severity, as marks, colours and style sheets use it."""
     return severity.value if isinstance(severity, Severity) else severity

@@ -1,4 +1,4 @@
-"""Jobs for a terminal: what each is doing, and in the end what it used and cost."""
+"""Submitted jobs as documents: their states, and what they used and cost."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from rich.text import Text
 
-from teho.model.document import Cell, Column, Table
+from teho.model.document import Document, Fact, VerdictSeverity
 from teho.model.job import Job, JobState, Submission
 from teho.model.plan import Cost
 from teho.schedulers.array import count_tasks
 from teho.schedulers.registry import scheduler_or_none
-from teho.show.cells import NOTHING, format_moment, plain
-from teho.show.text.flow import dotted, flow, printed, words
-from teho.show.text.table import table_lines
-from teho.units import format_bytes, format_count, format_duration, format_energy, plural
+from teho.show.build.layout import column, table
+from teho.show.cells import format_moment, plain
+from teho.show.text.document import render_text
+from teho.units import counted, format_bytes, format_count, format_duration, plural
+from teho.version import __version__
 
-__all__ = ["NO_NUMBER", "JobView", "render_job", "render_jobs", "state_sentence"]
+__all__ = [
+    "NO_NUMBER",
+    "JobView",
+    "elapsed_of",
+    "job_document",
+    "jobs_document",
+    "render_job",
+    "render_jobs",
+    "state_sentence",
+]
 
 _BAD = frozenset(
     {
@@ -35,24 +44,24 @@ _WORDS = {
     JobState.OUT_OF_MEMORY: "ended, out of memory",
     JobState.NODE_FAILED: "ended, its node failed",
     JobState.PREEMPTED: "preempted by another job",
-    JobState.HELD: "held: nothing happens until it is released",
+    JobState.HELD: "held until it is released",
     JobState.UNKNOWN: "not known",
 }
 NO_NUMBER = "?"
-"""What stands for the number of a job that may or may not be there."""
+"""Number of a job of which it is not known whether it exists."""
 _NAME_MOST = 18
 _NODES_MOST = 60
 _NO_REASON = frozenset({"", "None", "NONE"})
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """A submitted job with what the scheduler says of it."""
+    """A submitted job, as the scheduler reports it."""
 
     submission: Submission
     jobs: tuple[Job, ...]
-    """One entry, or of an array one for each task that the scheduler lists."""
+    """One entry; for an array, one for each task that the scheduler lists."""
     cost: Cost | None = None
-    """Of what has been used until now. None: not documented, or nothing known of it yet."""
+    """Cost until now. None: not documented, or not known yet."""
 
     @property
     def elapsed_s(self) -> float | None:
@@ -67,7 +76,7 @@ def elapsed_of(jobs: Sequence[Job]) -> float | None:
 
 
 def state_sentence(jobs: Sequence[Job]) -> str:
-    """Say in some words what a job is doing, such as `pending (Resources)`."""
+    """Return the state of a job in some words, such as `pending (Resources)`."""
     if len(jobs) == 1:
         return _one(jobs[0])
     counts = Counter[str]()
@@ -91,7 +100,7 @@ def _one(job: Job) -> str:
 
 
 def _nodes(job: Job) -> str:
-    """Write a job's nodes, or their number and the first of them."""
+    """Write the nodes of a job; if there are many, their number and the first ones."""
     names = plain(job.node_list)
     if len(names) <= _NODES_MOST:
         return names
@@ -116,109 +125,140 @@ def _word(job: Job) -> str:
     return word
 
 
+def render_job(view: JobView, *, width: int, color: bool) -> str:
+    """Render one job as text; ends in a line break."""
+    return render_text(job_document(view), width=width, color=color)
+
+
 def render_jobs(views: Sequence[JobView], *, width: int, color: bool) -> str:
-    """Render a line for each job; ends in a line break."""
+    """Render several jobs as text; ends in a line break."""
+    return render_text(jobs_document(views), width=width, color=color)
+
+
+def jobs_document(views: Sequence[JobView]) -> Document:
+    """Lay out jobs as a table with a row for each; a single job as by `job_document`."""
+    if len(views) == 1:
+        return job_document(views[0])
     units = {view.cost.unit for view in views if view.cost and view.cost.unit}
     unit = units.pop() if len(units) == 1 else ""
-    table = Table(
-        key="jobs",
-        title="Jobs",
-        columns=(
-            Column(key="job", label="Job"),
-            Column(key="name", label="Name"),
-            Column(key="cluster", label="Cluster"),
-            Column(key="time", label="Time"),
-            Column(key="cost", label=f"Cost, {plural(unit, 2)}" if unit else "Cost"),
-            Column(key="state", label="State"),
+    states = Counter(_state(view) for view in views)
+    counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
+    return Document(
+        title="teho status",
+        verdict=f"{counted(len(views), 'job')}: {counts}",
+        verdict_severity="remark",
+        tables=(
+            table(
+                "jobs",
+                "Jobs",
+                views,
+                (
+                    column("job", "Job", lambda view: view.submission.number or NO_NUMBER),
+                    column("name", "Name", lambda view: _name(view.submission)),
+                    column("cluster", "Cluster", _cluster),
+                    column(
+                        "time",
+                        "Time",
+                        lambda view: None if view.elapsed_s is None else _time(view.elapsed_s),
+                    ),
+                    column(
+                        "cost",
+                        f"Cost, {plural(unit, 2)}" if unit else "Cost",
+                        lambda view: _amount_of(view, unit),
+                    ),
+                    column(
+                        "state",
+                        "State",
+                        lambda view: state_sentence(view.jobs).removeprefix("tasks: "),
+                    ),
+                ),
+            ),
         ),
-        rows=tuple(_row(view, unit) for view in views),
+        teho_version=__version__,
     )
-    return printed([table_lines(table, width)], width=width, color=color)
 
 
-def _row(view: JobView, unit: str) -> dict[str, Cell]:
-    submission, cost = view.submission, view.cost
-    amount = NOTHING
-    here = scheduler_or_none(submission.scheduler).is_this_machine
-    if cost is not None and cost.unit and not here:
-        amount = _amount(cost.amount) if unit else _charged(cost)
-    return {
-        "job": _number(submission),
-        "name": _name(submission),
-        "cluster": "this machine" if here else submission.cluster,
-        "time": NOTHING if view.elapsed_s is None else _time(view.elapsed_s),
-        "cost": amount,
-        "state": state_sentence(view.jobs).removeprefix("tasks: "),
-    }
+def _state(view: JobView) -> str:
+    """Return the state of a job in a word or two; an array can have several."""
+    states = dict.fromkeys(job.state.value.replace("_", " ") for job in view.jobs)
+    return " and ".join(states)
 
 
-def _name(submission: Submission) -> str:
-    """Return a job's name, or what it runs, as far as a table has room for it."""
+def _is_here(view: JobView) -> bool:
+    return scheduler_or_none(view.submission.scheduler).is_this_machine
+
+
+def _cluster(view: JobView) -> str:
+    return "this machine" if _is_here(view) else view.submission.cluster
+
+
+def _amount_of(view: JobView, unit: str) -> str | None:
+    if view.cost is None or not view.cost.unit or _is_here(view):
+        return None
+    return _amount(view.cost.amount) if unit else _charged(view.cost)
+
+
+def _name(submission: Submission) -> str | None:
+    """Return the name of a job, or its command, cut to the width of a column."""
     name = submission.name
     if not name and submission.option is not None:
         name = shlex.join(submission.option.request.command)
-    name = plain(name) or NOTHING
-    return name if len(name) <= _NAME_MOST else name[: _NAME_MOST - 1].rstrip() + "…"
+    name = plain(name)
+    return (name if len(name) <= _NAME_MOST else name[: _NAME_MOST - 1].rstrip() + "…") or None
 
 
 def _time(elapsed_s: float) -> str:
-    """Write a wall time; schedulers count whole seconds, and a short job is not of 0 ms."""
+    """Write a wall time; schedulers count whole seconds, so 0 means less than 1 s."""
     return format_duration(elapsed_s) if elapsed_s else "< 1 s"
 
 
-def _number(submission: Submission) -> str:
-    return submission.number or NO_NUMBER
-
-
-def render_job(view: JobView, *, width: int, color: bool) -> str:
-    """Render one job: what it does or did, what it cost, what it used; ends in a line break."""
+def job_document(view: JobView) -> Document:
+    """Lay out one job: its state, then its cost and what it used."""
     jobs = view.jobs
-    bad = any(job.state in _BAD for job in jobs)
-    good = all(job.state is JobState.COMPLETED for job in jobs)
-    mark = ("✗", "bold red") if bad else ("✓", "bold green") if good else ("·", "bold")
-    head = f"Job {_number(view.submission)} {state_sentence(jobs)}"
+    severity: VerdictSeverity = "remark"
+    if any(job.state in _BAD for job in jobs):
+        severity = "critical"
+    elif all(job.state is JobState.COMPLETED for job in jobs):
+        severity = "good"
+    number = view.submission.number or NO_NUMBER
+    verdict = f"Job {number} {state_sentence(jobs)}"
     if view.elapsed_s is not None and any(map(_began, jobs)):
         time, limit_s = _time(view.elapsed_s), jobs[0].time_limit_s
         if len(jobs) > 1:
-            head += f", {time} in all"
+            verdict += f", {time} in all"
         else:
-            head += f" {'after' if jobs[0].state.ended else 'for'} {time}"
-            head += f" of {format_duration(limit_s)}" if limit_s else ""
-    lines = flow(words(head), width, Text.assemble((mark[0], mark[1]), " "), style="bold")
-    indent = Text("  ")
-    for sentence in _cost(view):
-        lines += flow(words(sentence), width, indent)
-    if used := list(_used(jobs)):
-        lines += flow(dotted([Text(phrase) for phrase in used]), width, indent, style="dim")
-    return printed([lines], width=width, color=color)
+            verdict += f" {'after' if jobs[0].state.ended else 'for'} {time}"
+            verdict += f" of {format_duration(limit_s)}" if limit_s else ""
+    return Document(
+        title=f"teho status {number}",
+        verdict=verdict,
+        verdict_severity=severity,
+        facts=(*_cost(view), *_used(jobs)),
+        teho_version=__version__,
+    )
 
 
-def _cost(view: JobView) -> Iterator[str]:
+def _cost(view: JobView) -> Iterator[Fact]:
     cost, option = view.cost, view.submission.option
     if cost is None or not any(map(_began, view.jobs)):
         return
     if not cost.unit:
-        yield "Nothing is charged here"
+        yield Fact("cost", "", "free of charge")
+        return
+    charged = f"{_charged(cost)}: {cost.sum}" if cost.amount else _charged(cost)
+    if _is_here(view):
+        note = f"on {view.submission.cluster} it would be {charged}"
+        yield Fact("cost", "", "free of charge here", note=note)
         return
     planned = option.cost if option is not None and not view.submission.array else None
-    if scheduler_or_none(view.submission.scheduler).is_this_machine:
-        yield (
-            f"Not charged here; on {view.submission.cluster} it would be "
-            f"{_charged(cost)}{_sum(cost)}"
-        )
-        return
-    of_plan = ""
+    note = ""
     if planned is not None and planned.unit == cost.unit:
-        of_plan = f" of at most {_amount(planned.amount)}"
-    yield f"Cost {_charged(cost)}{of_plan}{_sum(cost)}"
-
-
-def _sum(cost: Cost) -> str:
-    return f": {cost.sum}" if cost.amount else ""
+        note = f"planned: at most {_amount(planned.amount)}"
+    yield Fact("cost", "Cost", charged, note=note)
 
 
 def _amount(value: float) -> str:
-    """Write an amount that is not 0 so that it does not look like it."""
+    """Write an amount; a small one is not written as 0."""
     return f"{value:.2g}" if 0 < value < 0.01 else format_count(value)
 
 
@@ -226,18 +266,19 @@ def _charged(cost: Cost) -> str:
     return f"{_amount(cost.amount)} {plural(cost.unit, cost.amount)}"
 
 
-def _used(jobs: Sequence[Job]) -> Iterator[str]:
+def _used(jobs: Sequence[Job]) -> Iterator[Fact]:
     if len(jobs) != 1:
         return
     job = jobs[0]
     if job.node_list and job.state.ended:
-        yield f"on {_nodes(job)}"
+        yield Fact("nodes", "Nodes", _nodes(job))
     if job.cpu_s is not None and job.elapsed_s and job.cores:
-        yield f"CPU {job.cpu_s / job.elapsed_s:.1f} of {job.cores} cores on average"
+        used = f"{job.cpu_s / job.elapsed_s:.1f}"
+        yield Fact("cores_used", "Cores used", used, note=f"of {job.cores}, on average")
     if job.memory_peak_bytes:
-        # The peak is one task's, what was asked for the whole job's.
-        alone = job.nodes == 1 and (job.memory_bytes or 0) > 0
-        asked = f" of {format_bytes(job.memory_bytes or 0)}" if alone else ""
-        yield f"memory at most {format_bytes(job.memory_peak_bytes)}{asked or ' in one task'}"
+        # The peak is of one task, the request is of the whole job.
+        is_alone = job.nodes == 1 and (job.memory_bytes or 0) > 0
+        note = f"of {format_bytes(job.memory_bytes or 0)}" if is_alone else "of one task"
+        yield Fact("memory_peak_bytes", "Memory", job.memory_peak_bytes, "bytes", note)
     if job.energy_j:
-        yield f"energy {format_energy(job.energy_j)}, by the scheduler"
+        yield Fact("energy_j", "Energy", job.energy_j, "J", "by the scheduler")

@@ -1,4 +1,4 @@
-"""One recording in the user's hands: `teho.load("last")`."""
+"""A recording for users of the library: `teho.load("last")`."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ __all__ = ["LoadedRun"]
 
 
 class LoadedRun:
-    """A recording: its description at once, its figures when they are asked for."""
+    """A recording; its figures are computed when they are used first."""
 
     def __init__(self, directory: Path, settings: Settings, run: Run | None = None) -> None:
         """Read a run's description.
 
         Args:
             directory: the recording.
-            settings: for the user's own thresholds.
-            run: its description, where a full disk may have kept it from `run.json`.
+            settings: for the thresholds of the user.
+            run: the description, if `run.json` may lack it because the disk was full.
 
         Raises:
-            RecordingError: it does not read.
+            RecordingError: the recording cannot be read.
         """
         self.directory = directory
         self.run: Run = read_run(directory) if run is None else with_parts(run, directory)
-        """What the recording says of itself."""
+        """The description of the recording."""
         self.state: RunState = run_state(self.run, directory)
-        """Whether it ran, had finished, or was cut off when its description was read."""
+        """Whether the run was going on, finished or interrupted when the description was read."""
         self._settings = settings
         self.problems: list[str] = []
-        """What of its files did not read, known once the figures have been asked for."""
+        """Sentences about files that could not be read, known once figures were computed."""
 
     @classmethod
     def open(cls, reference: str) -> LoadedRun:
-        """Open by id, beginning of an id, name, `last` or directory.
+        """Open a recording by its id, the beginning of its id, name, `last` or directory.
 
         Raises:
-            RecordingError: nothing fits, or it does not read.
+            RecordingError: no recording fits, or it cannot be read.
         """
         settings = load_settings()
         return cls(find_run(reference, settings.home_directory), settings)
@@ -69,13 +69,13 @@ class LoadedRun:
             self.run, self.directory, self.problems, program=program, processes=self.processes
         )
         if self.state is RunState.RUNNING:
-            # A reader that comes in the middle of a write sees a torn end; the next one will not.
+            # The end of a file that is just being written cannot be read: no problem.
             self.problems.clear()
         return summary
 
     @cached_property
     def processes(self) -> tuple[WatchedProcess, ...]:
-        """What the probe saw of the program's Python processes; see `teho run --probe`."""
+        """What the probe recorded of the Python processes; see `teho run --probe`."""
         from teho.store.probe import watched_processes
 
         return tuple(watched_processes(self.directory, self.problems))
@@ -102,17 +102,17 @@ class LoadedRun:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong or worth knowing, most important first."""
+        """The findings of the rules, most important first."""
         return self._judged[0]
 
     @property
     def abstentions(self) -> tuple[Abstention, ...]:
-        """Rules that could not judge, and what they lacked."""
+        """The rules that could not judge, and what they lacked."""
         return self._judged[1]
 
     @cached_property
     def view(self) -> Report:
-        """The report, as every face renders it."""
+        """The report as a document, with plots."""
         return self.view_with(plots=True)
 
     def view_with(self, *, plots: bool) -> Report:
@@ -172,6 +172,6 @@ class LoadedRun:
 
         from teho.show.html.page import render_html
 
-        # A frame keeps the page's styles and scripts out of the notebook, and its out of ours.
+        # A frame separates the page from the styles and scripts of the notebook.
         page = html.escape(render_html(self.view))
         return f'<iframe srcdoc="{page}" style="width:100%;height:42rem;border:0"></iframe>'

@@ -1,1 +1,1 @@
-"""From the results of each command to the `Document` that all faces render."""
+"""One `Document` from the results of each command."""

@@ -1,4 +1,4 @@
-"""What `teho bench` measured as a document: the verdict, the figures, what to know of them."""
+"""The result of `teho bench` as a document: the verdict, the figures, and notes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import msgspec
 from teho.bench.examples import LIBRARIES, BenchExample
 from teho.bench.verdict import bench_verdict, severity_of
 from teho.model.bench import Bench, Measured
-from teho.model.document import Document, Fact, Item, Listing, Table
+from teho.model.document import Document, Fact, Item, Table
 from teho.show.build.bench_tables import tables_of
+from teho.show.build.layout import listing
 from teho.version import __version__
 
 __all__ = ["bench_document", "examples_document"]
@@ -20,11 +21,11 @@ def bench_document(bench: Bench) -> Document:
     """Lay out the results of one example or of several."""
     severity, verdict = bench_verdict(bench)
     several = len(bench.results) > 1
-    items = tuple(
+    items = [
         Item(lead=one.title, text=one.verdict, severity=severity_of(one))
         for one in bench.results
         if several
-    )
+    ]
     notes = [
         f"{measured.title}: {note}" if several else note
         for measured in bench.results
@@ -36,7 +37,7 @@ def bench_document(bench: Bench) -> Document:
         verdict_severity=severity,
         facts=tuple(_facts(bench)),
         tables=tuple(table for one in bench.results for table in _tables(one, several=several)),
-        lists=(Listing(key="examples", title="Examples", items=items, level="first"),),
+        lists=(listing("examples", "Examples", items, "first"),),
         notes=(*notes, *bench.notes),
         teho_version=bench.teho_version or __version__,
     )
@@ -44,19 +45,19 @@ def bench_document(bench: Bench) -> Document:
 
 def examples_document(examples: Iterable[BenchExample]) -> Document:
     """Lay out the list of examples."""
-    items = tuple(Item(lead=example.name, text=example.shows) for example in examples)
+    items = [Item(lead=example.name, text=example.shows) for example in examples]
     return Document(
         title="teho bench",
         verdict=f"{len(items)} examples compare a CPU with a GPU.",
         verdict_severity="remark",
-        lists=(Listing(key="examples", title="Examples", items=items),),
+        lists=(listing("examples", "Examples", items),),
         commands=("`teho bench NAME --quick` takes less than a minute for each.",),
         teho_version=__version__,
     )
 
 
 def _facts(bench: Bench) -> Iterator[Fact]:
-    """Yield who took part, in which Python, on what, and how long it took."""
+    """Yield the libraries, the versions of Python, the devices and the time."""
     there = [one for result in bench.results for one in result.participants if one.version]
     for name, values in (
         ("library", [f"{LIBRARIES[one.library]} {one.version}" for one in there]),

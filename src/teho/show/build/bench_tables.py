@@ -1,4 +1,4 @@
-"""What `teho bench` measured, as tables that text and HTML share."""
+"""The figures of `teho bench` as tables."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from teho.bench.verdict import (
 )
 from teho.model.bench import Crossover, Measured, PayOff, Point, Timing
 from teho.model.document import Cell, Column, Table
+from teho.show.build.layout import ColumnOf, column, table
 from teho.units import format_bytes, format_count, format_pace, format_rate, format_time
 
-__all__ = ["Scale", "scale_of", "tables_of", "told_phases"]
+__all__ = ["Scale", "scale_of", "shown_phases", "tables_of"]
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _AMORTISED = 100
-"""So many runs share a start and its copies, where an amortised time is shown."""
+"""Number of runs that share one start and its copies in an amortised time."""
 _RIGHT = "figure"
-"""A unit that no heading shows: it sets texts flush right, as figures are."""
+"""A unit that no heading shows; texts of the column are aligned to the right."""
 
 
 class Scale(NamedTuple):
-    """In what a table or a plot shows its figures."""
+    """The unit in which a table or a plot shows its figures."""
 
     unit: str
     """Empty if each figure has its own."""
@@ -40,7 +41,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(measured: Measured) -> Scale:
-    """Return what is shown of a timing: its median, or its rate in a unit that fits the highest."""
+    """Return the scale for times, or for rates with a prefix that fits the highest one."""
     if measured.figure == "time":
         return Scale("", lambda timing: timing.median_s)
     name, unit = f"{measured.figure}_per_s", UNITS[measured.figure]
@@ -57,15 +58,15 @@ def scale_of(measured: Measured) -> Scale:
 
 
 def tables_of(measured: Measured) -> list[Table]:
-    """Return the figures, a table for each phase or one of all, then the crossovers."""
-    told = told_phases(measured)
+    """Return tables of the figures (for each phase, or one for all), then of the crossovers."""
+    told = shown_phases(measured)
     of_phases = [[phase] for phase in told] if measured.figure in {"time", "flop"} else [told]
     found = [_figures(measured, phases) for phases in of_phases if phases]
     return [*found, *_crossovers(measured), *_pay_offs(measured)]
 
 
-def told_phases(measured: Measured) -> list[str]:
-    """Return the phases that are told and were timed, in order."""
+def shown_phases(measured: Measured) -> list[str]:
+    """Return the phases that are shown and were timed, in order."""
     timed = {one.phase for one in measured.timings}
     return [phase for phase in measured.phases if phase in timed]
 
@@ -114,13 +115,12 @@ def _figures(measured: Measured, phases: Sequence[str]) -> Table:
         title=f"{title}: {what}",
         columns=tuple(columns),
         rows=tuple(rows),
-        shown=tuple(range(len(rows))),
         note=_peaks(measured, phases),
     )
 
 
 def _peaks(measured: Measured, phases: Sequence[str]) -> str:
-    """Return what the devices can do at most: `Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s`."""
+    """Return the peaks of the devices: `Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s`."""
     said: dict[str, list[str]] = {}
     for (placement, group), peak in known_peaks(measured, phases).items():
         rate = format_rate(peak, UNITS[measured.figure])
@@ -149,10 +149,10 @@ def _cell(timing: Timing | None, scale: Scale) -> Cell:
 
 
 def _crossovers(measured: Measured) -> list[Table]:
-    """Return from where on who is faster: a table for each phase, a row for each pair and group."""
+    """Return from which size on a device is faster: a table for each phase."""
     pairs = list(dict.fromkeys((one.fast, one.slow) for one in measured.crossovers))
     found = []
-    for phase in told_phases(measured):
+    for phase in shown_phases(measured):
         own = [one for one in measured.crossovers if one.phase == phase]
         own.sort(key=lambda one: pairs.index((one.fast, one.slow)))
         if own:
@@ -161,36 +161,32 @@ def _crossovers(measured: Measured) -> list[Table]:
 
 
 def _crossover(axis: str, phase: str, own: Sequence[Crossover]) -> Table:
-    rows: list[dict[str, Cell]] = [
-        {
-            "pair": f"{of_placement(one.fast)} against {of_placement(one.slow)}",
-            "group": one.group,
-            "from": _place(axis, one.high) if one.outcome == "from" else one.outcome,
-            "equal": _place(axis, one.estimate),
-            "times": number_text(one.times),
-        }
-        for one in own
-    ]
     others = dict.fromkeys(
-        f"A CPU has nothing to copy: {one.slow_phase} is what counts of it"
+        f"A CPU has nothing to copy: it is compared by its {one.slow_phase}"
         for one in own
         if one.slow_phase
     )
-    columns = (
-        Column(key="pair", label=""),
-        *([Column(key="group", label="case")] if any(one.group for one in own) else []),
-        Column(key="from", label="faster from", unit=_RIGHT),
-        Column(key="equal", label="equal near", unit=_RIGHT),
-        Column(key="times", label="speed-up at largest", unit=_RIGHT),
-    )
-    return Table(
-        key=f"{phase} crossovers",
-        title=f"{phase.capitalize()}: which is faster, from which {AXES[axis]} on",
-        columns=columns,
-        rows=tuple(rows),
-        shown=tuple(range(len(rows))),
+    case: ColumnOf[Crossover] = column("group", "case", lambda one: one.group)
+    return table(
+        f"{phase} crossovers",
+        f"{phase.capitalize()}: which is faster, from which {AXES[axis]} on",
+        own,
+        (
+            column("pair", "",
+                   lambda one: _pair(one.fast, one.slow)),
+            *([case] if any(one.group for one in own) else []),
+            column("from", "faster from",
+                   lambda one: _place(axis, one.high) if one.outcome == "from" else one.outcome,
+                   unit=_RIGHT),
+            column("equal", "equal near", lambda one: _place(axis, one.estimate), unit=_RIGHT),
+            column("times", "speed-up at largest", lambda one: number_text(one.times), unit=_RIGHT),
+        ),
         note="; ".join(others),
-    )
+    )  # fmt: skip
+
+
+def _pair(one: str, other: str) -> str:
+    return f"{of_placement(one)} against {of_placement(other)}"
 
 
 def _place(axis: str, place: float | None) -> str | None:
@@ -200,64 +196,50 @@ def _place(axis: str, place: float | None) -> str | None:
 
 
 def _pay_offs(measured: Measured) -> list[Table]:
-    """Return after how many runs a GPU has paid off: a row for each pair and problem."""
+    """Return after how many runs a GPU is faster in total: a row for each pair and problem."""
     points: dict[tuple[str, str, str], list[PayOff]] = {}
     for one in measured.pay_offs:
         points.setdefault((one.group, one.placement, one.against), []).append(one)
-    told = list(map(_told_pay_off, points.values()))
+    told = list(map(_shown_pay_off, points.values()))
     if not told:
         return []
-    rows: list[dict[str, Cell]] = [
-        {
-            "pair": f"{of_placement(one.placement)} against {of_placement(one.against)}",
-            "phase": one.phase,
-            "group": one.group,
-            "at": place_text(measured.axis, one.point[measured.axis]),
-            "library": LIBRARIES[one.library],
-            "first": format_time(one.first_s),
-            "run": format_time(one.run_s),
-            "amortised": format_time(one.first_s / _AMORTISED + one.run_s),
-            "against": format_time(one.against_s),
-            "runs": number_text(math.ceil(one.runs)),
-        }
-        for one in told
-    ]
-    columns = (
-        Column(key="pair", label=""),
-        Column(key="phase", label="run"),
-        *([Column(key="group", label="case")] if any(one.group for one in told) else []),
-        Column(key="at", label="at"),
-        Column(key="library", label="library"),
-        Column(key="first", label="start and copies", unit=_RIGHT),
-        Column(key="run", label="a run", unit=_RIGHT),
-        Column(key="amortised", label=f"each of {_AMORTISED}", unit=_RIGHT),
-        Column(key="against", label="on the CPU", unit=_RIGHT),
-        Column(key="runs", label="runs to pay off", unit=_RIGHT),
-    )
-    return [
-        Table(
-            key="pay_offs",
-            title="Runs until a GPU has made up for its start and copies",
-            columns=columns,
-            rows=tuple(rows),
-            shown=tuple(range(len(rows))),
-            note="; ".join(
-                dict.fromkeys(
-                    f"A run is one pass over {format_count(one.point['images'])} images, at the "
-                    "batch at which the GPU takes the least time for it"
-                    for one in told
-                    if _is_feed(one)
-                )
-            ),
-        )
-    ]
+    case: ColumnOf[PayOff] = column("group", "case", lambda one: one.group)
+    figures = table(
+        "pay_offs",
+        "Runs until a GPU has made up for its start and copies",
+        told,
+        (
+            column("pair", "",
+                   lambda one: _pair(one.placement, one.against)),
+            column("phase", "run", lambda one: one.phase),
+            *([case] if any(one.group for one in told) else []),
+            column("at", "at", lambda one: place_text(measured.axis, one.point[measured.axis])),
+            column("library", "library", lambda one: LIBRARIES[one.library]),
+            column("first", "start and copies", lambda one: format_time(one.first_s), unit=_RIGHT),
+            column("run", "a run", lambda one: format_time(one.run_s), unit=_RIGHT),
+            column("amortised", f"each of {_AMORTISED}",
+                   lambda one: format_time(one.first_s / _AMORTISED + one.run_s), unit=_RIGHT),
+            column("against", "on the CPU", lambda one: format_time(one.against_s), unit=_RIGHT),
+            column("runs", "runs to gain", lambda one: number_text(math.ceil(one.runs)),
+                   unit=_RIGHT),
+        ),
+        note="; ".join(
+            dict.fromkeys(
+                f"A run is one pass over {format_count(one.point['images'])} images, at the "
+                "batch size with the shortest time on the GPU"
+                for one in told
+                if _is_feed(one)
+            )
+        ),
+    )  # fmt: skip
+    return [figures]
 
 
 def _is_feed(pay_off: PayOff) -> bool:
-    """Return whether a run goes over images, which is as much work at every point of the sweep."""
+    """Return whether a run goes over images: then every point of the sweep is the same work."""
     return "images" in pay_off.point
 
 
-def _told_pay_off(own: Sequence[PayOff]) -> PayOff:
-    """Return that of the largest problem; if all are as large, of the shortest run."""
+def _shown_pay_off(own: Sequence[PayOff]) -> PayOff:
+    """Return the entry of the largest problem; if all are equal, of the shortest run."""
     return min(own, key=lambda one: one.run_s) if _is_feed(own[-1]) else own[-1]

@@ -1,4 +1,4 @@
-"""The catalogue as documents: all clusters, one with its sources, and what differs from it."""
+"""The catalogue as documents: all clusters, one cluster, and differences from the live cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import msgspec
 
 from teho.clusters.differences import Difference
 from teho.model.cluster import Cluster, Dialect, Gpu, OtherGpus, ParallelEnvironment, Term
-from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table
+from teho.model.document import Document, Fact, Item
 from teho.schedulers.registry import scheduler_or_none
+from teho.show.build.layout import column, listing, table
 from teho.units import counted, format_mib, parse_mib
 from teho.version import __version__
 
@@ -31,7 +32,7 @@ _MEMORIES = frozenset(
         "default_memory_per_node",
     }
 )
-"""The dialect has a `memory` too, which is a word."""
+"""Fields with an amount of memory. The `memory` of the dialect is a word instead."""
 _TITLES = {
     "nodes": "Nodes",
     "partitions": "Partitions",
@@ -48,9 +49,9 @@ _TITLES = {
     "software": "Software",
     "environment": "Variables, by the containers' generation",
 }
-"""The file's tables, in the order in which a reader asks for them."""
+"""Keys of the file with their titles, the most wanted ones first."""
 _NAMES = {"Share": "gpu", "Software": "framework", "Container": "generation"}
-"""The field that tells one table from its neighbours, where that is not `name`."""
+"""The field with the name of a table, if this is not `name`."""
 _LIMITS = frozenset(
     {
         "limits",
@@ -65,31 +66,14 @@ _LIMITS = frozenset(
 """Fields that hold numbers by name."""
 _ABBREVIATION = re.compile(r"\b(?:[cg]pu|qos)")
 _REMARKS = frozenset({"source", "notes", "unknown", "lines"})
-"""Fields that stand below the facts, each in its own way."""
-_COLUMNS = (
-    Column(key="name", label="Name"),
-    Column(key="scheduler", label="Scheduler"),
-    Column(key="verified", label="Verified"),
-    Column(key="status", label="Status"),
-    Column(key="gpus", label="GPUs of a node"),
-)
+"""Fields that are not among the facts of a table."""
 _FIRST = frozenset({"nodes", "partitions", "shares", "account", "billing"})
-"""What is shown without --why."""
+"""Keys that are shown without --why."""
 
 
 def clusters_document(clusters: Iterable[Cluster]) -> Document:
     """Lay out the list of clusters, those that take jobs first."""
     ordered = sorted(clusters, key=lambda one: (one.status, one.site, one.name))
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "name": cluster.name,
-            "scheduler": scheduler_or_none(cluster.scheduler).title,
-            "verified": cluster.verified_on.isoformat(),
-            "status": _status(cluster),
-            "gpus": _gpus_of(cluster),
-        }
-        for cluster in ordered
-    )
     sites = [
         Item(lead=site, text=", ".join(f"{one.name} ({_gpus_of(one)})" for one in members))
         for site, members in groupby(
@@ -101,8 +85,23 @@ def clusters_document(clusters: Iterable[Cluster]) -> Document:
         title="teho clusters",
         verdict=f"{counted(len(ordered), 'cluster')}, {active} of them take jobs.",
         verdict_severity="good",
-        tables=(Table(key="clusters", title="Clusters", columns=_COLUMNS, rows=rows),),
-        lists=(Listing(key="sites", title="Sites", items=tuple(sites), level="why"),),
+        tables=(
+            table(
+                "clusters",
+                "Clusters",
+                ordered,
+                (
+                    column("name", "Name", lambda one: one.name),
+                    column(
+                        "scheduler", "Scheduler", lambda one: scheduler_or_none(one.scheduler).title
+                    ),
+                    column("verified", "Verified", lambda one: one.verified_on.isoformat()),
+                    column("status", "Status", _status),
+                    column("gpus", "GPUs of a node", _gpus_of),
+                ),
+            ),
+        ),
+        lists=(listing("sites", "Sites", sites, "why"),),
         commands=("One of them, with the source of every fact: `teho clusters show NAME`",),
         teho_version=__version__,
     )
@@ -113,7 +112,7 @@ def _status(cluster: Cluster) -> str:
 
 
 def _gpus_of(cluster: Cluster) -> str:
-    """Name the GPUs of each kind of node; slices (MIG) are left to `clusters show`."""
+    """Return the GPUs of each kind of node, without MIG slices."""
     kinds = [kind.gpu for kind in cluster.nodes if kind.gpu and not kind.gpu.part_of]
     return ", ".join(dict.fromkeys(f"{gpu.count or '?'} × {gpu.type}" for gpu in kinds)) or "none"
 
@@ -121,7 +120,7 @@ def _gpus_of(cluster: Cluster) -> str:
 def cluster_document(cluster: Cluster, path: Path) -> Document:
     """Lay out one cluster with the source of every fact.
 
-    Facts have the names of the file's own keys, so that a reader finds them there.
+    Facts have the names of the keys in the file.
     """
     when = f" on {cluster.retired_on.isoformat()}" if cluster.retired_on else ""
     status = "takes jobs" if cluster.status == "active" else f"retired{when}"
@@ -130,7 +129,7 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
         f"{cluster.title}, {scheduler_or_none(cluster.scheduler).title}, {cluster.site}: {status}"
     )
     internet = cluster.internet_on_compute_nodes
-    sources = tuple(
+    sources = [
         Item(
             lead=name,
             text=source.document
@@ -138,8 +137,9 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             + (f", read {source.read_on.isoformat()}" if source.read_on else ""),
         )
         for name, source in cluster.sources.items()
-    )
-    code = (Item(text="", code=cluster.script_lines),) if cluster.script_lines else ()
+    ]
+    code = [Item(text="", code=cluster.script_lines)] if cluster.script_lines else []
+    reach = None if internet is None else f"{'reach' if internet else 'do not reach'} the internet"
     return Document(
         title=cluster.title,
         verdict=verdict + successor,
@@ -148,53 +148,39 @@ def cluster_document(cluster: Cluster, path: Path) -> Document:
             Fact("name", "name", cluster.name),
             Fact("verified_on", "verified", cluster.verified_on.isoformat()),
             Fact("hosts", "hosts", ", ".join(cluster.hosts) or None),
-            Fact(
-                "internet",
-                "compute nodes",
-                None
-                if internet is None
-                else f"{'reach' if internet else 'do not reach'} the internet",
-            ),
+            Fact("internet", "compute nodes", reach),
         ),
         lists=(
             *(
-                Listing(
-                    key=key,
-                    title=title,
-                    items=tuple(
-                        _item(name, noun) for name, noun in _entries(getattr(cluster, key))
-                    ),
-                    level="default" if key in _FIRST else "why",
+                listing(
+                    key,
+                    title,
+                    [_item(name, entry) for name, entry in _entries(getattr(cluster, key))],
+                    "default" if key in _FIRST else "why",
                 )
                 for key, title in _TITLES.items()
             ),
-            Listing(key="script_lines", title="Lines of every job script", items=code, level="why"),
-            _remarks("conflicts", "Where sources disagree", cluster.conflicts),
-            _remarks("notes", "Notes", cluster.notes),
-            Listing(key="sources", title="Sources", items=sources, level="why"),
-            _remarks("file", "File", (str(path),)),
+            listing("script_lines", "Lines of every job script", code, "why"),
+            listing("conflicts", "Conflicts between sources", cluster.conflicts, "why"),
+            listing("notes", "Notes", cluster.notes, "why"),
+            listing("sources", "Sources", sources, "why"),
+            listing("file", "File", [str(path)], "why"),
         ),
         teho_version=__version__,
     )
 
 
-def _remarks(key: str, title: str, texts: Sequence[str]) -> Listing:
-    return Listing(
-        key=key, title=title, items=tuple(Item(text=text) for text in texts), level="why"
-    )
-
-
 def differences_document(known: Cluster, live: Cluster, items: Sequence[Difference]) -> Document:
-    """Lay out where the catalogue and the live cluster differ."""
+    """Lay out the differences between the catalogue and the live cluster."""
     asked = next(iter(live.sources.values())).document
-    found = tuple(
+    found = [
         Item(
             lead=f"{item.place}, {item.fact}",
             text=f"catalogue {item.catalogue}, here {item.live}",
             details=(f"Source: {item.source}",) if item.source else (),
         )
         for item in items
-    )
+    ]
     hint = (
         "Facts that the scheduler does not report are not compared. `teho clusters show "
         f"{known.name} --path` names the catalogue's file."
@@ -204,16 +190,16 @@ def differences_document(known: Cluster, live: Cluster, items: Sequence[Differen
         title=f"teho clusters discover · {known.title}",
         verdict=f"{known.title}: {count} between the catalogue and {asked}"
         if items
-        else f"{known.title}: all that {asked} reports is as the catalogue says.",
+        else f"{known.title}: everything that {asked} reports agrees with the catalogue.",
         verdict_severity="warning" if items else "good",
-        lists=(Listing(key="differences", title="Differences", items=found, level="first"),),
+        lists=(listing("differences", "Differences", found, "first"),),
         commands=(hint,) if items else (),
         teho_version=__version__,
     )
 
 
 def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
-    """Yield the tables of one key of the file, each with the name that tells it apart."""
+    """Yield the tables of one key of the file, each with its name."""
     if isinstance(value, msgspec.Struct):
         yield "", value
     elif isinstance(value, dict):
@@ -224,33 +210,33 @@ def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
             yield name or getattr(noun, "label", ""), noun
 
 
-def _item(name: str, noun: msgspec.Struct) -> Item:
-    unknown = ", ".join(_spoken(key) for key in getattr(noun, "unknown", ()))
+def _item(name: str, entry: msgspec.Struct) -> Item:
+    unknown = ", ".join(_spoken(key) for key in getattr(entry, "unknown", ()))
     remarks = (
-        getattr(noun, "notes", ""),
+        getattr(entry, "notes", ""),
         f"Not documented: {unknown}" if unknown else "",
-        f"Source: {getattr(noun, 'source', '')}",
+        f"Source: {getattr(entry, 'source', '')}",
     )
     return Item(
         lead=name,
-        text=" · ".join(_facts(noun)),
-        code=tuple(getattr(noun, "lines", ())),
+        text=" · ".join(_facts(entry)),
+        code=tuple(getattr(entry, "lines", ())),
         details=tuple(remark for remark in remarks if remark),
     )
 
 
-def _facts(noun: msgspec.Struct) -> Iterator[str]:
-    """Yield what a table says beside its name, a node's GPUs first.
+def _facts(entry: msgspec.Struct) -> Iterator[str]:
+    """Yield the facts of a table without its name, the GPUs of a node first.
 
-    What is not said, or is as it is nearly everywhere, is left out; but the dialect is
-    told in full, because a request is written by it.
+    Fields that are empty or have their default are left out. The fields of the dialect are never
+    left out, because requests are written with them.
     """
-    told = {_NAMES.get(type(noun).__name__, "name"), "label", *_REMARKS}
-    for field in sorted(msgspec.structs.fields(noun), key=lambda field: field.name != "gpu"):
-        value = getattr(noun, field.name)
-        if field.name in told or value is None or value in ("", (), {}):
+    skipped = {_NAMES.get(type(entry).__name__, "name"), "label", *_REMARKS}
+    for field in sorted(msgspec.structs.fields(entry), key=lambda field: field.name != "gpu"):
+        value = getattr(entry, field.name)
+        if field.name in skipped or value is None or value in ("", (), {}):
             continue
-        if field.required or value != field.default or isinstance(noun, Dialect):
+        if field.required or value != field.default or isinstance(entry, Dialect):
             yield from _fact(field.name, value)
 
 

@@ -1,4 +1,4 @@
-"""What `teho compare` found as a document: the verdict, the variants, from where on."""
+"""The result of `teho compare` as a document: the verdict, the variants, the break-even size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from teho.experiment.figures import (
     variant_figures,
 )
 from teho.model.compared import BreakEven, Compared, Outcome, Point, Variant
-from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table, VerdictSeverity
+from teho.model.document import Cell, Column, Document, Fact, Item, Table, VerdictSeverity
 from teho.model.missing import Missing
+from teho.show.build.layout import listing
 from teho.units import format_count, many
 from teho.version import __version__
 
@@ -27,7 +28,7 @@ _SEVERITIES: dict[Outcome, VerdictSeverity] = {
 
 
 def compare_document(compared: Compared) -> Document:
-    """Lay out what was found."""
+    """Lay out the verdict and the figures of all variants."""
     points = compared.points
     of_all = notes_of_all(compared)
     own = [note for point in points for note in point.notes if note not in of_all]
@@ -40,35 +41,26 @@ def compare_document(compared: Compared) -> Document:
         else tuple(Fact("ahead", "", said) for said in _ahead(points[0])),
         tables=tuple(table for point in points for table in _tables(compared, point)),
         lists=(
-            Listing(
-                key="points",
-                title=f"By {compared.swept}",
-                items=tuple(_points(compared)),
-                level="first",
-            ),
-            Listing(
-                key="out",
-                title="Not measured",
-                items=tuple(item for point in points for item in _out(compared, point)),
+            listing("points", f"By {compared.swept}", _points(compared), "first"),
+            listing(
+                "out",
+                "Not measured",
+                [item for point in points for item in _out(compared, point)],
             ),
         ),
-        notes=(
-            *([] if compared.swept else own),
-            *of_all,
-            *compared.notes,
-        ),
+        notes=(*([] if compared.swept else own), *of_all, *compared.notes),
         commands=tuple(_commands(compared)),
         teho_version=__version__,
     )
 
 
 def per_steps(unit: str) -> str:
-    """Return what a table's title says of energy and cost if they are those of a pace."""
+    """Return the end of a table's title: the number of steps that energy and cost are for."""
     return f", energy and cost of {STEPS:,} {many(unit)}"
 
 
 def _points(compared: Compared) -> Iterator[Item]:
-    """Yield the verdict at each value of what was swept."""
+    """Yield the verdict at each value of the swept option."""
     of_all = notes_of_all(compared)
     for point in compared.points if compared.swept else ():
         yield Item(
@@ -84,7 +76,7 @@ def _place(compared: Compared, point: Point) -> str:
 
 
 def _ahead(point: Point) -> Iterator[str]:
-    """Say when what is faster has made up for its longer start."""
+    """Yield from when on the faster variant is ahead, if it takes longer to start."""
     if point.break_even:
         larger = point.contest.larger if point.contest else ""
         ends = " or ".join(_end(one) for one in point.break_even)
@@ -145,7 +137,6 @@ def _tables(compared: Compared, point: Point) -> Iterator[Table]:
         title=f"Measured{f' at {place}' if place else ''}{per_steps(point.unit) * bool(is_dear)}",
         columns=kept,
         rows=rows,
-        shown=tuple(range(len(rows))),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a machine has and can measure as a document: the page that a user sends to support."""
+"""The devices and signals of a machine as a document, which a user can send to support."""
 
 from __future__ import annotations
 
@@ -14,31 +14,16 @@ from teho.explain.survey import (
     signal_ranges,
     survey_verdict,
 )
-from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table
+from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.metric import METRICS_BY_NAME
 from teho.model.survey import Answers, Signal, Survey
 from teho.schedulers.registry import scheduler_or_none
+from teho.show.build.layout import ColumnOf, column, listing, table
 from teho.show.cells import BUSY_MEANS, quantity
 from teho.version import __version__
 
 __all__ = ["devices_document"]
 
-_GPU_COLUMNS = (
-    Column(key="gpu", label="GPU"),
-    Column(key="name", label="Model"),
-    Column(key="memory", label="Memory", unit="bytes"),
-    Column(key="numa", label="NUMA"),
-    Column(key="pci", label="PCI"),
-    Column(key="limit", label="Limit", unit="W"),
-    Column(key="architecture", label="Arch"),
-    Column(key="used", label="Used"),
-    Column(key="id", label="Id"),
-)
-_SIGNAL_COLUMNS = (
-    Column(key="signal", label="Signal"),
-    Column(key="now", label="Now"),
-    Column(key="of", label="Only of"),
-)
 _Signals = Mapping[str, Mapping[str, Signal]]
 
 
@@ -55,25 +40,23 @@ def devices_document(survey: Survey) -> Document:
         facts=tuple(_facts(survey)),
         tables=(
             *(_gpus(vendor) for vendor in survey.gpus),
-            *(_had(title, signals) for title, signals in groups),
+            *(_signals(title, signals) for title, signals in groups),
         ),
         lists=(
-            Listing(key="next", title="Next", items=tuple(_next(survey)), level="first"),
+            listing("next", "Next", _next(survey), "first"),
             *(_lacking(title, signals, to_come=True) for title, signals in groups),
             *(_lacking(title, signals, to_come=False) for title, signals in groups),
-            Listing(
-                key="versions",
-                title="Versions",
-                items=tuple(Item(lead=name, text=text) for name, text in versions if text),
-                level="why",
+            listing(
+                "versions",
+                "Versions",
+                [Item(lead=name, text=text) for name, text in versions if text],
+                "why",
             ),
-            Listing(
-                key="notes",
-                title="Notes",
-                items=tuple(
-                    Item(text=note) for one in (*survey.gpus, survey.node) for note in one.notes
-                ),
-                level="why",
+            listing(
+                "notes",
+                "Notes",
+                [note for one in (*survey.gpus, survey.node) for note in one.notes],
+                "why",
             ),
         ),
         teho_version=__version__,
@@ -81,9 +64,10 @@ def devices_document(survey: Survey) -> Document:
 
 
 def _next(survey: Survey) -> Iterator[Item]:
-    hushed = has_used_gpus(survey) or any(one.state == "failed" for one in survey.gpus)
+    # A vendor without GPUs is of no interest beside GPUs that are used, or that failed.
+    is_enough = has_used_gpus(survey) or any(one.state == "failed" for one in survey.gpus)
     for vendor in survey.gpus:
-        if vendor.next_step and (vendor.state == "failed" or not hushed):
+        if vendor.next_step and (vendor.state == "failed" or not is_enough):
             yield Item(lead=vendor.of.upper(), text=vendor.next_step)
 
 
@@ -102,36 +86,34 @@ def _facts(survey: Survey) -> Iterator[Fact]:
 
 def _gpus(vendor: Answers) -> Table:
     names, hidden = names_of(vendor), hidden_of(vendor)
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "gpu": names[device.id],
-            "name": device.name.removeprefix(f"{vendor.of.upper()} "),
-            "memory": device.memory_bytes,
-            "numa": device.numa_node,
-            "pci": device.pci_bus_id,
-            "limit": device.power_limit_w,
-            "architecture": device.architecture or None,
-            "used": "no" if device in hidden else "yes",
-            "id": device.id,
-        }
-        for device in (*vendor.devices, *hidden)
-    )
+    devices = (*vendor.devices, *hidden)
+    brand = vendor.of.upper()
     notes = []
     if any(device.parent_id for device in vendor.devices):
         notes.append("0:1 is the second MIG instance of GPU 0.")
     if hidden and vendor.devices:
-        notes.append("A program started here does not use those that say no.")
-    return Table(
-        key="gpus",
-        title=f"{len(rows)} {vendor.of.upper()} {'GPU' if len(rows) == 1 else 'GPUs'}",
-        columns=_GPU_COLUMNS,
-        rows=rows,
+        notes.append("A program started here does not use the GPUs marked no.")
+    return table(
+        "gpus",
+        f"{len(devices)} {brand} {'GPU' if len(devices) == 1 else 'GPUs'}",
+        devices,
+        (
+            column("gpu", "GPU", lambda device: names[device.id]),
+            column("name", "Model", lambda device: device.name.removeprefix(f"{brand} ")),
+            column("memory", "Memory", lambda device: device.memory_bytes, unit="bytes"),
+            column("numa", "NUMA", lambda device: device.numa_node),
+            column("pci", "PCI", lambda device: device.pci_bus_id),
+            column("limit", "Limit", lambda device: device.power_limit_w, unit="W"),
+            column("architecture", "Arch", lambda device: device.architecture or None),
+            column("used", "Used", lambda device: "no" if device in hidden else "yes"),
+            column("id", "Id", lambda device: device.id),
+        ),
         note=" ".join(notes),
     )
 
 
 def _groups(survey: Survey) -> Iterator[tuple[str, _Signals]]:
-    """Yield the signals of all devices of a model, with their title; the node's come last."""
+    """Yield the signals of each GPU model with their title, then the signals of the node."""
     for vendor in survey.gpus:
         names = names_of(vendor)
         for model in dict.fromkeys(device.name for device in vendor.devices):
@@ -151,22 +133,22 @@ def _gpu_names(names: Collection[str]) -> str:
     return f"GPU{'' if len(names) == 1 else 's'} {', '.join(listed)}"
 
 
-def _had(title: str, signals: _Signals) -> Table:
+def _signals(title: str, signals: _Signals) -> Table:
     ranges = list(signal_ranges(signals))
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "signal": METRICS_BY_NAME[one.metric].label,
-            "now": _range(one),
-            "of": _gpu_names(one.devices) if len(one.devices) < len(signals) else "",
-        }
-        for one in ranges
+    some: ColumnOf[SignalRange] = column(
+        "of",
+        "Only of",
+        lambda one: _gpu_names(one.devices) if len(one.devices) < len(signals) else "",
     )
-    is_partial = any(row["of"] for row in rows)
-    return Table(
-        key="signals",
-        title=f"Signals of {title}",
-        columns=_SIGNAL_COLUMNS if is_partial else _SIGNAL_COLUMNS[:2],
-        rows=rows,
+    return table(
+        "signals",
+        f"Signals of {title}",
+        ranges,
+        (
+            column("signal", "Signal", lambda one: METRICS_BY_NAME[one.metric].label),
+            column("now", "Now", _range),
+            *([some] if any(len(one.devices) < len(signals) for one in ranges) else []),
+        ),
         note=BUSY_MEANS if any(one.metric == "gpu_busy_percent" for one in ranges) else "",
     )
 
@@ -179,7 +161,7 @@ def _range(one: SignalRange) -> str:
 
 
 def _lacking(title: str, signals: _Signals, *, to_come: bool) -> Listing:
-    items = tuple(
+    items = [
         Item(
             lead=", ".join(METRICS_BY_NAME[name].label for name in names)
             + (f" ({_gpu_names(devices)})" if len(devices) < len(signals) else ""),
@@ -187,6 +169,6 @@ def _lacking(title: str, signals: _Signals, *, to_come: bool) -> Listing:
         )
         for (why, devices), names in lacking_signals(signals).items()
         if is_to_come(why) is to_come
-    )
-    what = "still to come" if to_come else "that cannot be had"
-    return Listing(key="lacking", title=f"Signals of {title} {what}", items=items)
+    ]
+    what = "not measured yet" if to_come else "not available"
+    return listing("lacking", f"Signals of {title}, {what}", items)

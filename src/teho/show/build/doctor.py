@@ -1,4 +1,4 @@
-"""What `teho doctor` found as a document: problems first, then what could not be judged."""
+"""The result of `teho doctor` as a document: problems first, then what could not be judged."""
 
 from __future__ import annotations
 
@@ -6,25 +6,17 @@ from collections.abc import Iterator
 
 from teho.doctor.examine import symptoms_of, verdict_of
 from teho.model.doctor import Examination, SelfTest
-from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table
+from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.finding import Severity
+from teho.show.build.layout import column, listing, table
 from teho.show.cells import plain
 from teho.version import __version__
 
 __all__ = ["doctor_document", "problem_lines"]
 
-_COLUMNS = (
-    Column(key="library", label="Library"),
-    Column(key="precision", label="Precision"),
-    Column(key="size", label="Size"),
-    Column(key="rate", label="Rate", unit="FLOP/s"),
-    Column(key="peak", label="Of peak", unit="%"),
-    Column(key="error", label="Error"),
-)
-
 
 def doctor_document(examination: Examination) -> Document:
-    """Lay out what was found."""
+    """Lay out the problems that were found, and the other checks."""
     severity, verdict = verdict_of(examination)
     test = examination.self_test
     return Document(
@@ -40,18 +32,18 @@ def doctor_document(examination: Examination) -> Document:
             *([_self_test(test)] if test else []),
         ),
         findings=tuple(symptoms_of(examination)),
-        tables=_products(test) if test and test.products else (),
+        tables=(_products(test),) if test and test.products else (),
         lists=(
             _checks("abstained", "Not judged", examination),
             _checks("fine", "Fine", examination),
-            _moot(examination),
+            _not_applicable(examination),
         ),
         teho_version=__version__,
     )
 
 
 def problem_lines(examination: Examination) -> Iterator[str]:
-    """Yield one line for each problem, with what to do; a remark is not a problem."""
+    """Yield one line for each problem with its next step; a remark is not a problem."""
     for one in symptoms_of(examination):
         if one.severity is not Severity.REMARK:
             word = "this job is doomed" if one.dooms else one.severity.value
@@ -59,24 +51,18 @@ def problem_lines(examination: Examination) -> Iterator[str]:
 
 
 def _checks(state: str, title: str, examination: Examination) -> Listing:
-    return Listing(
-        key=state,
-        title=title,
-        items=tuple(
-            Item(lead=one.id, text=one.said) for one in examination.checks if one.state == state
-        ),
-        level="default" if state == "abstained" else "why",
-    )
+    items = [Item(lead=one.id, text=one.said) for one in examination.checks if one.state == state]
+    return listing(state, title, items, "default" if state == "abstained" else "why")
 
 
-def _moot(examination: Examination) -> Listing:
-    """Name the checks that do not apply, each reason once."""
+def _not_applicable(examination: Examination) -> Listing:
+    """List the checks that do not apply, by reason."""
     reasons: dict[str, list[str]] = {}
     for one in examination.checks:
         if one.state == "not_applicable":
             reasons.setdefault(one.said, []).append(one.id)
-    items = tuple(Item(lead=", ".join(ids), text=why) for why, ids in reasons.items())
-    return Listing(key="not_applicable", title="Does not apply", items=items, level="why")
+    items = [Item(lead=", ".join(ids), text=why) for why, ids in reasons.items()]
+    return listing("not_applicable", "Does not apply", items, "why")
 
 
 def _self_test(test: SelfTest) -> Fact:
@@ -88,24 +74,17 @@ def _self_test(test: SelfTest) -> Fact:
     return Fact("self_test", "Self-test", said, note=test.why)
 
 
-def _products(test: SelfTest) -> tuple[Table, ...]:
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "library": one.library,
-            "precision": one.precision,
-            "size": one.size,
-            "rate": one.flop_per_s,
-            "peak": one.peak_percent,
-            "error": None if one.error is None else f"{one.error:.0e}",
-        }
-        for one in test.products
-    )
-    return (
-        Table(
-            key="products",
-            title=f"Matrix products on {test.products[0].device}",
-            columns=_COLUMNS,
-            rows=rows,
-            shown=tuple(range(len(rows))),
+def _products(test: SelfTest) -> Table:
+    return table(
+        "products",
+        f"Matrix products on {test.products[0].device}",
+        test.products,
+        (
+            column("library", "Library", lambda one: one.library),
+            column("precision", "Precision", lambda one: one.precision),
+            column("size", "Size", lambda one: one.size),
+            column("rate", "Rate", lambda one: one.flop_per_s, unit="FLOP/s"),
+            column("peak", "Of peak", lambda one: one.peak_percent, unit="%"),
+            column("error", "Error", lambda one: None if one.error is None else f"{one.error:.0e}"),
         ),
     )

@@ -1,4 +1,4 @@
-"""What the scheduler's accounting says of a recorded job, as facts of its report."""
+"""The accounting of the scheduler as facts of the report on a job."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["job_facts"]
 
 
 def job_facts(jobs: Sequence[Job]) -> Iterator[Fact]:
-    """Yield how the scheduler saw the end of a job, or of the tasks of an array, and its figures.
+    """Yield the state of a job, or of the tasks of an array, and the scheduler's figures.
 
-    Those figures are the scheduler's own, and are not mixed with the recording's.
+    These figures are separate from the figures of the recording.
     """
     if not jobs:
         return

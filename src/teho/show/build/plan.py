@@ -1,11 +1,13 @@
-"""A plan as a document: the first way that fits, all ways in a table, each limit in the way."""
+"""A plan as a document: the first way that fits, a table of all ways, and the broken limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from teho.model.cluster import Cluster
-from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Table
+from teho.model.document import Document, Fact, Item, Listing, Table
 from teho.model.plan import Advice, Answer, Option, Unfit
 from teho.model.request import Request
 from teho.planner.nearest import (
@@ -19,6 +21,7 @@ from teho.planner.nearest import (
     purpose_of,
 )
 from teho.schedulers.script.quoting import bash_command
+from teho.show.build.layout import column, listing, table
 from teho.show.build.plan_words import (
     asked_words,
     bill_words,
@@ -36,11 +39,10 @@ from teho.version import __version__
 __all__ = ["plan_document"]
 
 _NEAREST = 4
-"""Places that do not fit are named with their limits, if nothing fits."""
+"""If nothing fits, as many partitions are named with their limits."""
 _NOT_DOCUMENTED = frozenset({"limit_not_documented", "cost_not_documented"})
 _MOST = 24
-"""Ways in the table of a terminal."""
-_MEMORY = Column(key="memory", label="Memory", unit="bytes", shown_in="GiB", decimals=0)
+"""Number of ways in the table on a terminal."""
 
 
 def plan_document(
@@ -52,10 +54,10 @@ def plan_document(
     """Lay out a plan.
 
     Args:
-        request: what was asked.
-        answer: what the planner says to it.
-        clusters: the clusters that it was compared with, by name.
-        typed: the words of the command line behind `teho plan`; None: there is no such line.
+        request: what was asked for.
+        answer: the answer of the planner.
+        clusters: the clusters that the planner looked at, by name.
+        typed: the words of the command line after `teho plan`; None: not called from one.
     """
     options = answer.options
     left = "; ".join(left_out(answer))
@@ -66,30 +68,19 @@ def plan_document(
         facts=tuple(_facts(request, options)),
         tables=(_ways(options, clusters),) if options else (),
         lists=(
-            Listing(
-                key="next", title="Next", items=tuple(_next(request, options, typed)), level="first"
-            ),
-            Listing(
-                key="nearest",
-                title="Next nearest",
-                items=() if options else tuple(_next_nearest(answer, clusters)),
-            ),
+            listing("next", "Next", _next(request, options, typed), "first"),
+            listing("nearest", "Next nearest", () if options else _next_nearest(answer, clusters)),
             *_by_cluster(options, clusters),
-            Listing(
-                key="unfit",
-                title="Does not fit",
-                items=tuple(_unfit(answer, clusters)),
-                level="why",
-            ),
-            Listing(
-                key="retired",
-                title="Retired",
-                items=tuple(
-                    Item(text=f"{one.refusals[0].sentence}{instead_words(one.refusals[0])}")
+            listing("unfit", "Does not fit", _unfit(answer, clusters), "why"),
+            listing(
+                "retired",
+                "Retired",
+                [
+                    f"{one.refusals[0].sentence}{instead_words(one.refusals[0])}"
                     for one in answer.unfit
                     if is_retired(one)
-                ),
-                level="why",
+                ],
+                "why",
             ),
         ),
         notes=(f"{left}.",) if left else (),
@@ -104,17 +95,17 @@ def _fits(first: Option, clusters: Mapping[str, Cluster]) -> str:
 
 
 def _nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> str:
-    """Return the verdict if nothing fits: the one limit to look at."""
+    """Return the verdict if nothing fits: the limit that is nearest to the request."""
     if not answer.unfit:
-        return "Nothing fits: the catalogue has no cluster"
+        return "No partition fits: the catalogue has no cluster"
     nearest = by_distance(answer.unfit)[0]
     refusal = nearest.refusals[0]
     if refusal.kind == "retired":
-        return f"Nothing fits: {refusal.sentence}{instead_words(refusal)}"
+        return f"No partition fits: {refusal.sentence}{instead_words(refusal)}"
     where = clusters[nearest.cluster].title
     if nearest.label or nearest.partition:
         where += f", {label_of(nearest)}"
-    return f"Nothing fits. Nearest is {where}: {refusal.sentence}{instead_words(refusal)}"
+    return f"No partition fits. The nearest is {where}: {refusal.sentence}{instead_words(refusal)}"
 
 
 def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
@@ -134,7 +125,7 @@ def _next(
         yield Item(text=advice.sentence, severity="warning")
     if options and typed is not None:
         command = _script_command(typed, request.command, options[0].cluster)
-        yield Item(text="", code=(f"→ {command}",))
+        yield Item(text="", code=(command,))
 
 
 def _script_command(typed: Sequence[str], command: Sequence[str], cluster: str) -> str:
@@ -158,64 +149,73 @@ def _ways(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Table:
     warn = [bool(loud_advice(option)) for option in options[:_MOST]]
     some_warn = any(warn) and not all(warn)
     has_start = any(option.expected_start_at for option in options)
-    columns = (
-        Column(key="cluster", label="Cluster"),
-        Column(key="partition", label="Partition"),
-        Column(key="nodes", label="Nodes"),
-        *([Column(key="gpus", label="GPUs a node")] if options[0].gpus_per_node else []),
-        Column(key="cores", label="Cores"),
-        *([_MEMORY] if any(option.memory_mib for option in options) else []),
-        Column(key="cost", label="Cost"),
-        *([Column(key="start", label="Starts")] if has_start else []),
-        *([Column(key="mark", label="!")] if some_warn else []),
+    shown = table(
+        "ways",
+        "All ways that fit",
+        options,
+        (
+            column("cluster", "Cluster", lambda one: clusters[one.cluster].title),
+            column("partition", "Partition", label_of),
+            column("nodes", "Nodes", lambda one: one.nodes),
+            *([column("gpus", "GPUs a node", _gpus)] if options[0].gpus_per_node else []),
+            column("cores", "Cores", lambda one: one.cpus_per_task * one.tasks_per_node),
+            *([_MEMORY] if any(option.memory_mib for option in options) else []),
+            column("cost", "Cost", _cost),
+            *([column("start", "Starts", _start)] if has_start else []),
+            *([column("mark", "!", _mark)] if some_warn else []),
+        ),
     )
-    rows = tuple(_row(option, clusters) for option in options)
     note = "Cores and memory are of each node."
-    if any(row.get("memory") is None for row in rows) and _MEMORY in columns:
+    if any(row.get("memory", 0) is None for row in shown.rows):
         note += " –: the site sets it."
     if some_warn:
         note += " !: has warnings."
     elif all(warn) and len(warn) > 1:
         note += " All have warnings."
     left = len(options) - _MOST
-    return Table(
-        key="ways",
-        title="All ways that fit",
-        columns=columns,
-        rows=rows,
+    return msgspec.structs.replace(
+        shown,
         note=note,
-        shown=tuple(range(min(len(rows), _MOST))),
+        shown=tuple(range(min(len(options), _MOST))),
         rest=f"and {counted(left, 'more way')}" if left > 0 else "",
     )
 
 
-def _row(option: Option, clusters: Mapping[str, Cluster]) -> dict[str, Cell]:
+def _gpus(option: Option) -> str:
     memory = f" {option.gpu_memory_gib:.4g} GiB" if option.gpu_memory_gib else ""
+    return f"{option.gpus_per_node} {option.gpu_type}{memory}"
+
+
+def _memory_bytes(option: Option) -> float | None:
+    return None if option.memory_mib is None else option.memory_mib * MIB
+
+
+_MEMORY = column(
+    "memory", "Memory", _memory_bytes, unit="bytes", shown_in="GiB", decimals=0
+)  # fmt: skip
+
+
+def _cost(option: Option) -> str:
     if option.cost is None:
-        cost = "not documented"
-    else:
-        cost = cost_words(option) if option.cost.unit else "free of charge"
-    start = option.expected_start_at
-    return {
-        "cluster": clusters[option.cluster].title,
-        "partition": label_of(option),
-        "nodes": option.nodes,
-        "gpus": f"{option.gpus_per_node} {option.gpu_type}{memory}",
-        "cores": option.cpus_per_task * option.tasks_per_node,
-        "memory": None if option.memory_mib is None else option.memory_mib * MIB,
-        "cost": cost,
-        "start": format_moment(start) if start else "",
-        "mark": "!" if loud_advice(option) else "",
-    }
+        return "not documented"
+    return cost_words(option) if option.cost.unit else "free of charge"
+
+
+def _start(option: Option) -> str:
+    return format_moment(option.expected_start_at) if option.expected_start_at else ""
+
+
+def _mark(option: Option) -> str:
+    return "!" if loud_advice(option) else ""
 
 
 def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> Iterator[Listing]:
-    """Yield a list for each cluster: its ways with their bills, then what holds for all."""
+    """Yield a list for each cluster: its ways with their bills, then the remarks on all of them."""
     names = dict.fromkeys(option.cluster for option in options)
     everywhere = common_advice(options) if len(names) > 1 else ()
     if everywhere:
-        items = tuple(item for advice in everywhere for item in _advice(advice))
-        yield Listing(key="everywhere", title="On all clusters", items=items, level="why")
+        items = [item for advice in everywhere for item in _advice(advice)]
+        yield listing("everywhere", "On all clusters", items, "why")
     for name in names:
         own = [option for option in options if option.cluster == name]
         cluster = clusters[name]
@@ -228,7 +228,7 @@ def _by_cluster(options: Sequence[Option], clusters: Mapping[str, Cluster]) -> I
             remarks.append(Item(text=f"bill: {'; '.join(bills)}"))
         ways = (_way(option, cluster, shared) for option in own)
         title = f"{_called(cluster)}, {cluster.site}"
-        yield Listing(key="cluster", title=title, items=(*ways, *remarks), level="why")
+        yield listing("cluster", title, (*ways, *remarks), "why")
 
 
 def _way(option: Option, cluster: Cluster, shared: Sequence[Advice]) -> Item:
@@ -245,7 +245,7 @@ def _way(option: Option, cluster: Cluster, shared: Sequence[Advice]) -> Item:
 
 
 def _advice(advice: Advice) -> Iterator[Item]:
-    """Yield a warning with its source; none if the head of a plan says it."""
+    """Yield a warning with its source, if the head of the plan does not have it."""
     if advice.kind in _NOT_DOCUMENTED:
         yield Item(text=advice.sentence)
     elif advice.kind != "time_not_said":
@@ -265,7 +265,7 @@ def _next_nearest(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[I
 
 
 def _unfit(answer: Answer, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
-    """Yield every limit that is in the way, the nearest cluster and partition first."""
+    """Yield every limit that the request breaks, the nearest cluster and partition first."""
     places = [one for one in by_distance(answer.unfit) if not is_retired(one)]
     for name in dict.fromkeys(one.cluster for one in places):
         own = [one for one in places if one.cluster == name]
@@ -285,6 +285,6 @@ def _limits(unfit: Unfit, clusters: Mapping[str, Cluster]) -> Iterator[Item]:
 
 
 def _called(cluster: Cluster) -> str:
-    """Return a cluster's title, and its name if `--cluster` takes another word."""
+    """Return the title of a cluster, and its name if this is another word."""
     same = cluster.title.lower() == cluster.name
     return cluster.title if same else f"{cluster.title} ({cluster.name})"

@@ -28,7 +28,7 @@ _AT_ONCE_S = 60.0
 
 
 def asked_words(request: Request) -> Iterator[str]:
-    """Yield what was asked, in phrases."""
+    """Yield the parts of the request as phrases."""
     gpus = (
         f"{request.gpus} × {request.gpu_type}" if request.gpu_type else counted(request.gpus, "GPU")
     )
@@ -69,7 +69,7 @@ def resource_words(option: Option) -> str:
 
 
 def option_sentence(option: Option) -> str:
-    """Write one option in a line: where, what is requested, and what it costs at most."""
+    """Return one option in a line: partition, request, and cost at most."""
     cost = f"; at most {cost_words(option)}" if option.cost and option.cost.unit else ""
     return f"{label_of(option)}: {resource_words(option)}{cost}"
 
@@ -86,22 +86,22 @@ def bill_words(option: Option) -> str:
     if cost is None:
         return "cost not documented"
     if not cost.unit:
-        return "nothing is charged"
+        return "free of charge"
     total, _, _ = cost.sum.rpartition(" = ")
     share = "" if cost.gpu_share is None else f" · GPUs {quantity(100 * cost.gpu_share, '%')}"
     return f"{cost_words(option)} = {total or cost.sum}{share}"
 
 
 def waiting_words(option: Option) -> str:
-    """Say when the scheduler would start it; empty if it was not asked."""
+    """Return when the scheduler would start an option; empty if it was not asked."""
     if option.expected_start_at is None:
         return ""
     now = datetime.now(timezone.utc)
     wait_s = max(0.0, (option.expected_start_at - now).total_seconds())
     if wait_s < _AT_ONCE_S:
-        return "would start at once, says the scheduler"
+        return "would start at once, the scheduler estimates"
     at = format_moment(option.expected_start_at)
-    return f"would start in {format_duration(wait_s)}, at {at}, says the scheduler"
+    return f"would start in {format_duration(wait_s)}, at {at}, the scheduler estimates"
 
 
 def label_of(place: Option | Unfit) -> str:
@@ -110,7 +110,7 @@ def label_of(place: Option | Unfit) -> str:
 
 
 def limits_of(unfit: Unfit) -> Iterator[tuple[str, str]]:
-    """Yield the limits in the way, those of one source together, each with the source."""
+    """Yield the limits that the request breaks, each source with all its limits."""
     for source, refusals in groupby(unfit.refusals, key=lambda refusal: refusal.source):
         yield (
             "; ".join(
@@ -122,14 +122,14 @@ def limits_of(unfit: Unfit) -> Iterator[tuple[str, str]]:
 
 
 def instead_words(refusal: Refusal) -> str:
-    """Return what would fit instead, behind an arrow; empty if that cannot be said."""
+    """Return what would fit instead, after an arrow; empty if it is not known."""
     if not refusal.instead:
         return ""
     return f" → `{refusal.instead}`" if refusal.instead[:2] == "--" else f" → {refusal.instead}"
 
 
 def _joined(sentences: list[str]) -> str:
-    """Join sentences; a subject that the sentence before has too is left out."""
+    """Join sentences; leave out a subject that the sentence before has too."""
     shared = [
         one.removeprefix(_SUBJECT) if before.startswith(_SUBJECT) else one
         for before, one in pairwise(sentences)

@@ -1,4 +1,4 @@
-"""What `teho scale` found as a document: the verdict, every size, what more workers bring."""
+"""The result of `teho scale` as a document: the verdict, every size, the gain of each step."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from collections.abc import Iterator, Sequence
 from math import floor, log10
 
 from teho.experiment.figures import size_figures
-from teho.model.document import (
-    Cell,
-    Column,
-    Document,
-    Fact,
-    Item,
-    Listing,
-    Table,
-    VerdictSeverity,
-)
+from teho.model.document import Cell, Column, Document, Fact, Item, Table, VerdictSeverity
 from teho.model.scaled import Estimate, Fit, Scaled, Size
 from teho.show.build.compare import per_steps
+from teho.show.build.layout import column, listing, table
 from teho.units import counted, many
 from teho.version import __version__
 
@@ -37,9 +29,9 @@ _INTERVAL = "95 % interval"
 
 
 def scale_document(scaled: Scaled) -> Document:
-    """Lay out what was found."""
-    fits = tuple(Item(text=fit_words(fit, scaled.worker)) for fit in scaled.fits)
-    out = tuple(item for size in scaled.sizes for item in _out(size, scaled.worker))
+    """Lay out the speed-up at every size, and the fitted laws."""
+    fits = [fit_words(fit, scaled.worker) for fit in scaled.fits]
+    out = [item for size in scaled.sizes for item in _out(size, scaled.worker)]
     return Document(
         title="teho scale",
         verdict=scaled.verdict,
@@ -50,9 +42,9 @@ def scale_document(scaled: Scaled) -> Document:
             *([_steps(scaled)] if scaled.steps else []),
         ),
         lists=(
-            Listing(key="fits", title="Fitted law", items=fits[:1]),
-            Listing(key="other_fits", title="Other fitted laws", items=fits[1:], level="why"),
-            Listing(key="out", title="Not measured", items=out),
+            listing("fits", "Fitted law", fits[:1]),
+            listing("other_fits", "Other fitted laws", fits[1:], "why"),
+            listing("out", "Not measured", out),
         ),
         notes=scaled.notes,
         teho_version=__version__,
@@ -78,7 +70,7 @@ def _figure(value: str, interval: str | None) -> str:
 
 
 def _interval(estimate: Estimate, form: str = ".2f", scale: float = 1.0) -> str | None:
-    """Return it in words; None if there is none, as of the base, which is 1 by definition."""
+    """Return a confidence interval; None if there is none, as for the base, which is 1."""
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return None
     return f"{scale * estimate.low:{form}} to {scale * estimate.high:{form}}"
@@ -112,12 +104,11 @@ def _sizes(scaled: Scaled) -> Table:
         title=f"Sizes{per_steps(scaled.unit) * bool(is_dear)}",
         columns=tuple(column for column in columns if column.key in known),
         rows=rows,
-        shown=tuple(range(len(rows))),
     )
 
 
 def _decimals(values: Sequence[float]) -> int:
-    """Return how many give the smallest of them three digits."""
+    """Return the number of decimals that gives the smallest value three digits."""
     return max(0, 2 - floor(log10(min(values, default=1.0))))
 
 
@@ -138,36 +129,23 @@ def _size(size: Size, *, is_pace: bool) -> dict[str, Cell]:
 
 
 def _steps(scaled: Scaled) -> Table:
-    columns = (
-        Column(key="step", label=f"{scaled.worker}s"),
-        Column(key="speed", label="speed", decimals=2),
-        Column(key="interval", label=_INTERVAL),
-        Column(key="needed", label="needed", decimals=2),
-        Column(key="bill", label="bill", decimals=2),
-        Column(key="pays", label="pays"),
-    )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "step": f"{step.from_n} → {step.to_n}",
-            "speed": step.speed.value,
-            "interval": _interval(step.speed),
-            "needed": step.needed,
-            "bill": step.bill_ratio,
-            "pays": _PAYS[step.pays],
-        }
-        for step in scaled.steps
-    )
-    return Table(
-        key="steps",
-        title="What more brings",
-        columns=columns,
-        rows=rows,
-        shown=tuple(range(len(rows))),
+    return table(
+        "steps",
+        "Gain of each step",
+        scaled.steps,
+        (
+            column("step", f"{scaled.worker}s", lambda step: f"{step.from_n} → {step.to_n}"),
+            column("speed", "speed", lambda step: step.speed.value, decimals=2),
+            column("interval", _INTERVAL, lambda step: _interval(step.speed)),
+            column("needed", "needed", lambda step: step.needed, decimals=2),
+            column("bill", "bill", lambda step: step.bill_ratio, decimals=2),
+            column("pays", "enough", lambda step: _PAYS[step.pays]),
+        ),
     )
 
 
 def _out(size: Size, worker: str) -> Iterator[Item]:
-    """Say of each reason, once, how many runs could not be measured for it."""
+    """Yield each reason why runs could not be measured, with their number."""
     whys = [run.why for run in size.runs if run.work_per_s is None]
     for why in dict.fromkeys(whys):
         count = f"{whys.count(why)} of {len(size.runs)} runs: " if len(size.runs) > 1 else ""

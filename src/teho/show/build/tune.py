@@ -1,4 +1,4 @@
-"""What `teho tune` found as a document: the verdict, what to change, what was tried."""
+"""The result of `teho tune` as a document: the verdict, the changes, and all trials."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from math import floor, log10
 from pathlib import Path
 
 from teho.experiment.figures import paces_of
-from teho.model.document import (
-    Cell,
-    Column,
-    Document,
-    Fact,
-    Item,
-    Listing,
-    Table,
-    VerdictSeverity,
-)
+from teho.model.document import Document, Fact, Item, Table, VerdictSeverity
 from teho.model.tuned import Change, Settings, Tuned
+from teho.show.build.layout import column, listing, table
 from teho.units import format_pace, many
 from teho.version import __version__
 
@@ -30,12 +22,12 @@ _SEVERITIES: dict[str, VerdictSeverity] = {
 
 
 def tune_document(tuned: Tuned) -> Document:
-    """Lay out what was found."""
-    out = tuple(
+    """Lay out the changes that help, and all trials."""
+    out = [
         Item(lead=_short(trial.settings), text=trial.why, severity="critical")
         for trial in tuned.trials
         if trial.why
-    )
+    ]
     return Document(
         title="teho tune",
         verdict=tuned.verdict,
@@ -43,13 +35,8 @@ def tune_document(tuned: Tuned) -> Document:
         facts=_paces(tuned),
         tables=(_tried(tuned),),
         lists=(
-            Listing(
-                key="changes",
-                title="Change",
-                items=tuple(map(_change, tuned.changes)),
-                level="first",
-            ),
-            Listing(key="out", title="Not measured", items=out),
+            listing("changes", "Change", map(_change, tuned.changes), "first"),
+            listing("out", "Not measured", out),
         ),
         notes=tuned.notes,
         teho_version=__version__,
@@ -70,13 +57,13 @@ def _change(change: Change) -> Item:
     return Item(
         lead=f"{_shown(change.file)}:{change.line}" if change.file else "",
         text=change.text if change.file else "",
-        code=(f"→ {change.set_to}",),
+        code=(change.set_to,),
         details=(change.remark,) if change.remark else (),
     )
 
 
 def _shown(file: str) -> str:
-    """Return a path as it can be typed here."""
+    """Return a path relative to the working directory, if it is inside it."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
@@ -85,25 +72,17 @@ def _tried(tuned: Tuned) -> Table:
     measured = [trial for trial in tuned.trials if trial.runs]
     least = min((trial.steps_per_s or 1.0 for trial in measured), default=1.0)
     decimals = max(0, 2 - floor(log10(least)))
-    columns = (
-        Column(key="pace", label=f"{many(tuned.unit)}/s", decimals=decimals),
-        Column(key="speed", label="speed", decimals=2),
-        Column(key="waited", label="waited %", decimals=0),
-        Column(key="runs", label="runs"),
-        Column(key="settings", label="settings"),
-    )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "pace": trial.steps_per_s,
-            "speed": trial.speed,
-            "waited": trial.waited_percent,
-            "runs": trial.runs,
-            "settings": _short(trial.settings),
-        }
-        for trial in measured
-    )
-    return Table(
-        key="tried", title="Tried", columns=columns, rows=rows, shown=tuple(range(len(rows)))
+    return table(
+        "tried",
+        "Tried",
+        measured,
+        (
+            column("pace", f"{many(tuned.unit)}/s", lambda one: one.steps_per_s, decimals=decimals),
+            column("speed", "speed", lambda one: one.speed, decimals=2),
+            column("waited", "waited %", lambda one: one.waited_percent, decimals=0),
+            column("runs", "runs", lambda one: one.runs),
+            column("settings", "settings", lambda one: _short(one.settings)),
+        ),
     )
 
 

@@ -1,1 +1,1 @@
-"""Documents as HTML, each in one file that needs nothing else."""
+"""Documents as HTML, each in one self-contained file."""

@@ -1,8 +1,7 @@
-"""The heat map of the page: one row a GPU, time from left to right, as plain SVG.
+"""The heat map of the page: one row per GPU, time from left to right, as plain SVG.
 
-Cells are filled by their class, so that they follow the colours of the page. What was not
-recorded is not drawn at all: the hatching of the page's ground shows through, which no
-colour of the scale is like.
+The class of a cell sets its colour, which follows the page (light or dark). Values that were not
+recorded are not drawn: the hatched background is visible there.
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from itertools import groupby
 from teho.explain.wording import capital
 from teho.model.document import Plot
 from teho.show.cells import plain, quantity
-from teho.show.html.markup import prose, text
+from teho.show.html.markup import drawn_text, prose, text
 from teho.show.html.plots import numbers_of
 
 __all__ = ["heat_section"]
 
 _LEVELS = 10
 _COLUMN = 100
-"""Width of a column in the drawing's own units; the last one may be narrower."""
+"""Width of a column in units of the drawing; the last one can be narrower."""
 _TALLEST_PX, _LOWEST_PX, _WHOLE_PX = 18.0, 1.5, 560.0
-"""Height of a row: as the whole needs it, between what is easily seen and what can be."""
+"""Largest and smallest height of a row, and the height of the whole map."""
 _BORDERED_PX = 4.0
-"""A line between two nodes would hide rows that are lower."""
+"""Least height of a row for lines between nodes, which would hide lower rows."""
 _LINE_PX = 12.0
-"""Least distance of two names."""
+"""Least distance between two names."""
 _NAME_LETTERS = 16
 _LETTER_PX = 6.6
 
 
 def heat_section(plot: Plot | None) -> str:
-    """Write the heat map with its scale, and its numbers as a table; empty without one."""
+    """Write the heat map with its scale and a table of its numbers; empty without a plot."""
     if plot is None:
         return ""
     rows = len(plot.series)
@@ -59,21 +58,21 @@ preserveAspectRatio="none" role="img" aria-label="{text(name)}; the numbers foll
 
 
 def _columns_s(plot: Plot) -> tuple[float, float]:
-    """Return how long a column is, and the last one, which may be shorter."""
+    """Return the duration of a column, and of the last one, which can be shorter."""
     column_s = max(2 * plot.elapsed_s[0], 1e-9)
     before = len(plot.elapsed_s) - 1
     return column_s, 2 * (plot.elapsed_s[-1] - column_s * before) if before else column_s
 
 
 def _edges(plot: Plot) -> list[int]:
-    """Return where the columns begin and the last one ends, in the drawing's units."""
+    """Return the left edges of the columns and the right edge of the last, in drawing units."""
     column_s, last_s = _columns_s(plot)
     begins = [_COLUMN * column for column in range(len(plot.elapsed_s))]
     return [*begins, begins[-1] + max(1, round(_COLUMN * last_s / column_s))]
 
 
 def _cells(plot: Plot, ends: Sequence[int]) -> str:
-    """Draw each level of the scale as one path; neighbours of one level are one rectangle."""
+    """Draw each level of the scale as one path; neighbours of a level are one rectangle."""
     paths: dict[int, list[str]] = {}
     for row, line in enumerate(plot.series):
         column = 0
@@ -100,39 +99,35 @@ def _borders(plot: Plot, width: int) -> str:
 
 
 def _nodes(plot: Plot) -> Iterator[tuple[str, list[int]]]:
-    """Yield each node's name, empty if there is one node, and the rows of its GPUs."""
+    """Yield the name of each node (empty if there is only one) and the rows of its GPUs."""
     numbered = enumerate(line.label.rpartition("GPU ")[0].strip() for line in plot.series)
     for node, rows in groupby(numbered, key=lambda pair: pair[1]):
         yield node, [row for row, _ in rows]
 
 
 def _names(plot: Plot, row_px: float, height: str) -> str:
-    """Write the names of nodes and GPUs beside the rows, as many as there is room for."""
+    """Write the names of nodes and GPUs beside the rows, if there is room."""
     nodes = list(_nodes(plot))
     letters = max(len(_cropped(node)) for node, _ in nodes)
     width = math.ceil(letters * _LETTER_PX) + (26 if row_px >= _LINE_PX else 8)
     words: list[str] = []
     last_px = -_LINE_PX
     for node, rows in nodes:
-        # Beside rows that have room for a name each, the node's is at its first one.
+        # If every row has room for a name, the name of the node is beside its first row.
         middle = rows[0] + 0.5 if row_px >= _LINE_PX else (rows[0] + rows[-1] + 1) / 2
         if node and middle * row_px - last_px >= _LINE_PX:
             last_px = middle * row_px
-            words.append(_word(_cropped(node), 0, last_px, "start"))
+            words.append(drawn_text(_cropped(node), "0", last_px, "start"))
     every = max(1, math.ceil(_LINE_PX / row_px))
     if row_px >= _LINE_PX or len(nodes) == 1:
         for row, line in enumerate(plot.series):
             if row % every == 0:
                 gpu = line.label.rpartition(" ")[2]
-                words.append(_word(gpu, width - 6, (row + 0.5) * row_px, "end"))
+                words.append(drawn_text(gpu, f"{width - 6}", (row + 0.5) * row_px, "end"))
     return (
         f'<svg class="names" width="{width}" height="{height}" aria-hidden="true">'
         f"{''.join(words)}</svg>"
     )
-
-
-def _word(word: str, x: float, y: float, anchor: str) -> str:
-    return f'<text x="{x:g}" y="{y:.4g}" dy=".34em" text-anchor="{anchor}">{text(word)}</text>'
 
 
 def _cropped(name: str) -> str:

@@ -3,62 +3,78 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
 
 from teho.show.cells import FIGURE, is_command, plain
 
-__all__ = ["advice", "folded", "inline", "prose", "scrolling", "text"]
+__all__ = [
+    "advice",
+    "copyable",
+    "drawn_text",
+    "folded",
+    "grid",
+    "prose",
+    "row",
+    "scrolling",
+    "text",
+]
 
-# Whoever copies a command wants its spaces as they are.
-_FIGURE = re.compile(rf"`[^`]*`|{FIGURE}")
+_FIGURE = re.compile(FIGURE)
 
 
-@lru_cache(4096)  # a page of many GPUs says the same tens of thousands of times
+@lru_cache(4096)  # a page of many GPUs repeats the same tens of thousands of times
 def text(content: str) -> str:
-    """Write a text so that it is nothing but text, in an element or an attribute."""
+    """Escape a text for an element or an attribute."""
     return escape(plain(content))
 
 
 def prose(content: str) -> str:
-    """Write running text, in which no line is broken between a number and its unit."""
-    return text(_FIGURE.sub(_held_together, content))
+    """Write running text: code in backquotes, no line break between a number and its unit."""
+    pieces = enumerate(content.split("`"))
+    return "".join(_code(piece) if at % 2 else _words(piece) for at, piece in pieces)
 
 
-def _held_together(found: re.Match[str]) -> str:
-    return found[0] if found[0][0] == "`" else found[0].replace(" ", "\N{NO-BREAK SPACE}")
+def _words(content: str) -> str:
+    return text(_FIGURE.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), content))
+
+
+def _code(content: str) -> str:
+    """Write code; a line is not broken at the hyphen of an option."""
+    words = (f"<span>{text(word)}</span>" if "-" in word else text(word) for word in
+             content.split(" "))  # fmt: skip
+    return f"<code>{' '.join(words)}</code>"
 
 
 def advice(sentence: str) -> str:
-    """Write what to do; each whole command is on a line of its own, to be copied."""
+    """Write what to do; each whole command is on its own line, with a button that copies it."""
     parts: list[str] = []
     running = ""
     for number, piece in enumerate(sentence.split("`")):
-        is_code = number % 2 == 1
-        if is_code and is_command(piece):
-            parts += _paragraph(running, more=bool(parts))
+        if number % 2 and is_command(piece):
+            parts += [*_paragraph(running, more=bool(parts)), copyable(piece)]
             running = ""
-            parts.append(
-                f'<div class="copyable"><code tabindex="0">{text(piece)}</code>'
-                '<button type="button" class="copy">copy</button></div>'
-            )
-        elif is_code:
-            running += f"<code>{text(piece)}</code>"
+        elif number % 2:
+            running += f"`{piece}`"
         else:
             # The line's end takes the place of the comma or the full stop behind the command.
-            said = piece.lstrip(" .,;:") if parts and not running else piece
-            running += prose(said)
+            running += piece.lstrip(" .,;:") if parts and not running else piece
     return "".join([*parts, *_paragraph(running, more=bool(parts))])
 
 
-def inline(sentence: str) -> str:
-    """Write running text; what is in backquotes is code."""
-    pieces = enumerate(sentence.split("`"))
-    return "".join(f"<code>{text(one)}</code>" if at % 2 else prose(one) for at, one in pieces)
+def copyable(command: str) -> str:
+    """Write a command with a button that copies it."""
+    return (
+        f'<div class="copyable"><code tabindex="0">{text(command)}</code>'
+        '<button type="button" class="copy">copy</button></div>'
+    )
 
 
-def _paragraph(inner: str, *, more: bool) -> list[str]:
-    return [f'<p class="action{" more" if more else ""}">{inner}</p>'] if inner.strip() else []
+def _paragraph(words: str, *, more: bool) -> list[str]:
+    if not words.strip():
+        return []
+    return [f'<p class="action{" more" if more else ""}">{prose(words)}</p>']
 
 
 def folded(title: str, inner: str) -> str:
@@ -67,8 +83,39 @@ def folded(title: str, inner: str) -> str:
 
 
 def scrolling(label: str, inner: str) -> str:
-    """Put the inside of a table into a box of its own, which scrolls where it is too small."""
+    """Put the inside of a table into a box that scrolls if the page is too narrow."""
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{text(label)}">'
         f"<table>{inner}</table></div>"
     )
+
+
+def drawn_text(words: str, x: str, y: float, anchor: str) -> str:
+    """Write a text of an SVG whose middle is at the height `y`."""
+    return f'<text x="{x}" y="{y:.4g}" dy=".34em" text-anchor="{anchor}">{text(words)}</text>'
+
+
+def grid(label: str, heads: Sequence[str], rows: Iterable[str], corner: str = "") -> str:
+    """Write a table of figures.
+
+    Args:
+        label: what the table shows, for screen readers.
+        heads: the headings of the columns of figures.
+        rows: as `row` writes them.
+        corner: the heading of the first column.
+    """
+    first = f'<th scope="col">{text(corner)}</th>' if corner else "<td></td>"
+    cells = "".join(f'<th scope="col" class="n">{text(head)}</th>' for head in heads)
+    head = f"<thead><tr>{first}{cells}</tr></thead>"
+    return scrolling(label, f"{head}<tbody>{''.join(rows)}</tbody>")
+
+
+def row(head: str, figures: Iterable[str | None]) -> str:
+    """Write a row of `grid`; a figure that is None was not recorded."""
+    cells = "".join(
+        '<td class="n missing">not recorded</td>'
+        if figure is None
+        else f'<td class="n">{text(figure)}</td>'
+        for figure in figures
+    )
+    return f'<tr><th scope="row">{text(head)}</th>{cells}</tr>'

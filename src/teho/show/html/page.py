@@ -1,4 +1,4 @@
-"""A document as one HTML file that needs nothing else: no server, no address, no font."""
+"""A document as one self-contained HTML file: no server, no outside address, no font."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from teho.show.cells import (
     SEVERITY_WORDS,
     cell_text,
     evidence_of,
+    is_command,
     is_number,
     not_judged,
     severity_of,
     threshold_text,
 )
 from teho.show.html.heat import heat_section
-from teho.show.html.markup import advice, folded, inline, prose, text
+from teho.show.html.markup import advice, copyable, folded, prose, text
 from teho.show.html.plots import plot_data, plots_section
 from teho.show.html.roofline import rooflines_section
 from teho.show.html.tables import html_tables
 
 __all__ = ["render_html"]
 
+_LONG_VERDICT = 120
+"""Letters of a verdict from which on it is written smaller."""
+
 
 def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
     """Render a document as one self-contained page.
 
-    Nothing is fetched, and a content security policy names the only scripts that may run by their
-    hashes. Without JavaScript the plots are tables.
+    The page loads no other file. Its content security policy allows only the scripts inside it,
+    by their hashes. Without JavaScript, plots are tables.
 
     Args:
         document: what to render.
-        pictures: SVG that was drawn of it.
+        pictures: drawings of the results, as SVG.
     """
     has_plots = bool(document.plots or document.heat_map)
     scripts = [_asset("templates/report.js")]
@@ -46,7 +50,7 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
     if has_plots:
         scripts.insert(0, _asset("vendor/uPlot.iife.min.js"))
         style = _asset("vendor/uPlot.min.css") + style
-    # A picture has its looks as attributes, which only 'unsafe-inline' allows; they run nothing.
+    # Pictures have style attributes, which only 'unsafe-inline' allows; they run no code.
     styles = "'unsafe-inline'" if pictures else _hash(style)
     policy = f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {styles}"
     return f"""<!DOCTYPE html>
@@ -74,8 +78,8 @@ def render_html(document: Document, pictures: Sequence[str] = ()) -> str:
 
 
 def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
-    said = _lead(document)
-    findings = [one for one in document.findings if one is not said]
+    lead = _lead(document)
+    findings = [one for one in document.findings if one is not lead]
     lists = [one for one in document.lists if one.items]
     hidden = [one for one in lists if one.level == "why"]
     yield from _section("Findings", "findings", _findings(findings))
@@ -104,7 +108,7 @@ def _sections(document: Document, pictures: Sequence[str]) -> Iterable[str]:
 @cache
 def _asset(path: str) -> str:
     content = files("teho.show").joinpath(path).read_text(encoding="utf-8")
-    # uPlot's first line is a link to its site; the page keeps the licence instead.
+    # The first line of uPlot is a link to its site; the page has the licence instead.
     return re.sub(r"\A/\*! https?://[^\n]*\*/\n", "", content)
 
 
@@ -119,7 +123,7 @@ def _section(title: str, key: str, inner: str) -> list[str]:
 
 
 def _lead(document: Document) -> Finding | None:
-    """Return the finding whose sentence is the headline: its advice stands below the headline."""
+    """Return the finding that is the headline: its advice is below the headline."""
     first = document.findings[0] if document.findings else None
     return first if first and first.sentence in document.verdict else None
 
@@ -143,7 +147,7 @@ def _header(document: Document) -> str:
     return f"""<header class="{document.verdict_severity}">
 <p class="of">{about}</p>
 <p class="mark">{SEVERITY_WORDS[document.verdict_severity]}</p>
-<h1>{prose(document.verdict)}</h1>
+<h1{' class="long"' * (len(document.verdict) > _LONG_VERDICT)}>{prose(document.verdict)}</h1>
 {inner}{command}
 {f'<dl class="facts">{facts}</dl>' if facts else ""}
 </header>"""
@@ -219,11 +223,11 @@ def _listing(listing: Listing) -> str:
 def _item(item: Item) -> str:
     mark = f'<span class="mark">{SEVERITY_WORDS[item.severity]}</span> ' if item.severity else ""
     lead = f"<b>{text(item.lead)}</b>{': ' if item.text else ''}" if item.lead else ""
-    code = (
-        f'<pre tabindex="0"><code>{chr(10).join(map(text, item.code))}</code></pre>'
-        if item.code
-        else ""
-    )
+    code = chr(10).join(map(text, item.code))
+    if len(item.code) == 1 and is_command(item.code[0]):
+        code = copyable(item.code[0])
+    elif item.code:
+        code = f'<pre tabindex="0"><code>{code}</code></pre>'
     details = "".join(f"<small>{prose(detail)}</small>" for detail in item.details)
     named = f' class="{item.severity}"' if item.severity else ""
-    return f"<li{named}>{mark}{lead}{inline(item.text)}{details}{code}</li>\n"
+    return f"<li{named}>{mark}{lead}{prose(item.text)}{details}{code}</li>\n"

@@ -1,18 +1,18 @@
 """The rooflines of the page, as plain SVG: arithmetic over arithmetic intensity, both logarithmic.
 
-Places across are per cent of the drawing's width and heights are pixels, so that the drawing
-follows the page's width and its words keep their size.
+Horizontal positions are per cent of the width, and heights are pixels. So the drawing fits the
+width of the page, and its text keeps its size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from teho.model.document import RooflinePlot, RooflinePoint
 from teho.show.cells import between, quantity
-from teho.show.html.markup import prose, scrolling, text
+from teho.show.html.markup import drawn_text, grid, prose, row, text
 
 __all__ = ["rooflines_section"]
 
@@ -21,22 +21,22 @@ _NAMES_PX = 76
 _ROOM_ABOVE = 0.3
 """Decades above the highest roof, for its label."""
 _LEAST_INTENSITY, _MOST_INTENSITY = 0, 4
-"""Powers of ten that every drawing covers, in FLOP/byte: a point further out widens it."""
+"""Powers of ten that every drawing covers, in FLOP/byte; a point outside widens it."""
 _LABEL_PX = 5.0
 _NAME_PX = 16.0
-"""Distance of a point and its name."""
+"""Distance between a point and its name."""
 _ABOVE_PX, _BELOW_PX = 22.0, 9.0
-"""How near the name may come to a roof, which has its own name above it."""
+"""Least distance of the name from a roof, which has a name above it."""
 _LEFT_ROOM = 0.4
-"""What the name of the memory's slope needs of a telephone's width."""
+"""Share of the width of a telephone that the name of the memory slope needs."""
 _EDGE = 18
-"""Nearer than this to the side or the slope, in per cent of the width, a name stands towards the
-middle: half of `mean of 128 GPUs` on a telephone."""
+"""Distance from the side or the slope, in per cent of the width, below which a name is moved
+to the middle: half of `mean of 128 GPUs` on a telephone."""
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 class _Frame(NamedTuple):
-    """What a drawing covers, in powers of ten."""
+    """The ranges of a drawing, in powers of ten."""
 
     left: float
     right: float
@@ -44,20 +44,20 @@ class _Frame(NamedTuple):
     top: float
 
     def x(self, flop_per_byte: float) -> float:
-        """Return the place of an intensity, in per cent of the width."""
+        """Return the position of an intensity, in per cent of the width."""
         return 100 * (math.log10(flop_per_byte) - self.left) / (self.right - self.left)
 
     def y(self, flop_per_s: float) -> float:
-        """Return the height of a rate, in pixels from above."""
+        """Return the position of a rate, in pixels from the top."""
         return _HEIGHT_PX * (self.top - math.log10(flop_per_s)) / (self.top - self.bottom)
 
     def flop_per_s(self, y: float) -> float:
-        """Return the rate at a height."""
+        """Return the rate at a position, the inverse of `y`."""
         return float(10 ** (self.top - y / _HEIGHT_PX * (self.top - self.bottom)))
 
 
 def rooflines_section(rooflines: Sequence[RooflinePlot]) -> str:
-    """Write a figure for each model of GPU; empty without one."""
+    """Write a figure for each GPU model; empty without rooflines."""
     return "".join(_figure(roofline) for roofline in rooflines)
 
 
@@ -107,7 +107,7 @@ def _floor(value: float) -> int:
 def _heights(frame: _Frame) -> str:
     """Write the scale of the rates, on the left."""
     words = "".join(
-        _word(_power(power, "FLOP/s"), f"{_NAMES_PX - 6}", frame.y(10.0**power), "end")
+        drawn_text(_power(power, "FLOP/s"), f"{_NAMES_PX - 6}", frame.y(10.0**power), "end")
         for power in range(math.ceil(frame.bottom), math.floor(frame.top) + 1)
     )
     return (
@@ -153,7 +153,7 @@ def _grid(frame: _Frame) -> str:
 
 
 def _roofs(frame: _Frame, roofline: RooflinePlot) -> str:
-    """Draw the slope of the memory, and each roof from where it meets the slope."""
+    """Draw the slope of the memory, and each roof from the slope to the right."""
     memory = roofline.memory_bytes_per_s
     parts = [_slope(frame, roofline)]
     for roof in roofline.roofs:
@@ -162,7 +162,7 @@ def _roofs(frame: _Frame, roofline: RooflinePlot) -> str:
         label = f"{roof.label} {quantity(roof.flop_per_s, 'FLOP/s')}"
         parts.append(
             f'<g class="{kind}">{_line(frame.x(roof.flop_per_s / memory), height, 100, height)}'
-            f"{_word(label, '99.5%', height - _LABEL_PX - 3, 'end')}</g>"
+            f"{drawn_text(label, '99.5%', height - _LABEL_PX - 3, 'end')}</g>"
         )
     return "\n".join(parts)
 
@@ -171,7 +171,7 @@ def _slope(frame: _Frame, roofline: RooflinePlot) -> str:
     memory = roofline.memory_bytes_per_s
     begin = max(frame.left, frame.bottom - math.log10(memory))
     end = math.log10(roofline.roofs[-1].flop_per_s / memory)
-    # Above the slope nothing else is; far enough to the right for a narrow page to hold the name.
+    # The name is above the slope, far enough to the right to fit on a narrow page.
     room = frame.left + _LEFT_ROOM * (frame.right - frame.left)
     named = 10 ** max(begin + 0.6 * (end - begin), room)
     height = frame.y(memory * min(named, 10**end))
@@ -181,11 +181,11 @@ def _slope(frame: _Frame, roofline: RooflinePlot) -> str:
     )  # fmt: skip
     label = f"memory {quantity(memory, 'B/s')}"
     where = f"{frame.x(named) - 2:.4g}%"
-    return f'<g class="roof active">{line}{_word(label, where, height - _LABEL_PX, "end")}</g>'
+    return f'<g class="roof active">{line}{drawn_text(label, where, height - _LABEL_PX, "end")}</g>'
 
 
 def _points(frame: _Frame, roofline: RooflinePlot) -> str:
-    """Draw every GPU small, and the mean, or the only one, large and named."""
+    """Draw every GPU as a small point, and the mean or the only GPU large with its name."""
     mean = roofline.mean
     dots = ""
     if len(roofline.points) > 1:
@@ -201,7 +201,7 @@ def _points(frame: _Frame, roofline: RooflinePlot) -> str:
         height = frame.y(roof.flop_per_s)
         if height - _ABOVE_PX < y < height + _BELOW_PX:
             y = height + _BELOW_PX
-    # What lies across the slope would be on the slope's own name as well.
+    # The name must not cross the slope, which has a name too.
     slope = frame.x(frame.flop_per_s(y) / roofline.memory_bytes_per_s)
     if x < max(slope, 0) + _EDGE and max(x, slope) < 100 - 2 * _EDGE:
         x, anchor = max(x, slope + 2), "start"
@@ -210,13 +210,13 @@ def _points(frame: _Frame, roofline: RooflinePlot) -> str:
     return (
         f'<g class="dots">{dots}</g>{_span(frame, mean) if spans else ""}{low}'
         f"{_circle(frame, mean.most_flop_per_byte, mean.most_flop_per_s, 'spot')}"
-        f'<g class="name">{_word(mean.label, f"{x:.4g}%", y, anchor)}</g>'
+        f'<g class="name">{drawn_text(mean.label, f"{x:.4g}%", y, anchor)}</g>'
     )
 
 
 def _dot(frame: _Frame, point: RooflinePoint) -> str:
     x, y = frame.x(point.most_flop_per_byte), frame.y(point.most_flop_per_s)
-    return f'<circle cx="{x:.4g}%" cy="{y:.4g}" r="3"><title>{text(_told(point))}</title></circle>'
+    return f'<circle cx="{x:.4g}%" cy="{y:.4g}" r="3"><title>{text(_title(point))}</title></circle>'
 
 
 def _circle(frame: _Frame, flop_per_byte: float, flop_per_s: float, kind: str) -> str:
@@ -232,7 +232,7 @@ def _span(frame: _Frame, point: RooflinePoint) -> str:
     return f'<g class="span">{line}</g>'
 
 
-def _told(point: RooflinePoint) -> str:
+def _title(point: RooflinePoint) -> str:
     return (
         f"{point.label}: at most {quantity(point.most_flop_per_s, 'FLOP/s')} at "
         f"{quantity(point.most_flop_per_byte, 'FLOP/byte')}"
@@ -241,10 +241,6 @@ def _told(point: RooflinePoint) -> str:
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line x1="{x1:.4g}%" y1="{y1:.4g}" x2="{x2:.4g}%" y2="{y2:.4g}"/>'
-
-
-def _word(word: str, x: str, y: float, anchor: str) -> str:
-    return f'<text x="{x}" y="{y:.4g}" dy=".34em" text-anchor="{anchor}">{text(word)}</text>'
 
 
 def _key(roofline: RooflinePlot) -> str:
@@ -267,38 +263,20 @@ def _key(roofline: RooflinePlot) -> str:
 
 def _numbers(roofline: RooflinePlot) -> str:
     several = [roofline.mean] if len(roofline.points) > 1 else []
-    rows = "".join(_row(point) for point in (*several, *roofline.points))
-    heads = _heads("memory traffic", "arithmetic, at most", "operations a byte, at most")
-    places = scrolling(
-        f"{roofline.model}, each GPU", f"<thead>{heads}</thead><tbody>{rows}</tbody>"
+    points = grid(
+        f"{roofline.model}, each GPU",
+        ("memory traffic", "arithmetic, at most", "operations a byte, at most"),
+        map(_row, (*several, *roofline.points)),
     )
-    roofs = "".join(
-        f'<tr><th scope="row">{text(roof.label)}</th>'
-        f"{_cells([quantity(roof.flop_per_s, 'FLOP/s')])}</tr>"
-        for roof in roofline.roofs
-    )
-    memory = _cells([quantity(roofline.memory_bytes_per_s, "B/s")])
-    peaks = scrolling(
-        f"{roofline.model}, its peaks",
-        f"<thead>{_heads('peak')}</thead>"
-        f'<tbody><tr><th scope="row">memory</th>{memory}</tr>{roofs}</tbody>',
-    )
-    return places + peaks
-
-
-def _heads(*words: str) -> str:
-    cells = "".join(f'<th scope="col" class="n">{word}</th>' for word in words)
-    return f"<tr><td></td>{cells}</tr>"
+    memory = row("memory", [quantity(roofline.memory_bytes_per_s, "B/s")])
+    roofs = [row(roof.label, [quantity(roof.flop_per_s, "FLOP/s")]) for roof in roofline.roofs]
+    return points + grid(f"{roofline.model}, its peaks", ["peak"], [memory, *roofs])
 
 
 def _row(point: RooflinePoint) -> str:
-    figures = [
+    figures = (
         quantity(point.bytes_per_s, "B/s"),
         between(point.least_flop_per_s, point.most_flop_per_s, "FLOP/s"),
         between(point.least_flop_per_byte, point.most_flop_per_byte, "FLOP/byte"),
-    ]
-    return f'<tr><th scope="row">{text(point.label)}</th>{_cells(figures)}</tr>'
-
-
-def _cells(figures: Iterable[str]) -> str:
-    return "".join(f'<td class="n">{text(figure)}</td>' for figure in figures)
+    )
+    return row(point.label, figures)

@@ -23,9 +23,9 @@ __all__ = ["html_tables"]
 
 
 def html_tables(tables: Sequence[Table]) -> str:
-    """Write tables: those for all readers, then the others, folded."""
+    """Write the tables of the default level, then the others folded."""
     shown = [
-        told for table in tables if table.rows and table.level != "why" and (told := telling(table))
+        kept for table in tables if table.rows and table.level != "why" and (kept := telling(table))
     ]
     others = [table for table in tables if table.rows and table not in shown]
     inner = "".join(map(_table, shown))
@@ -65,7 +65,7 @@ def _row(table: Table, place: int, columns: tuple[Column, ...], numeric: dict[st
 
 
 def _table_head(columns: tuple[Column, ...], numeric: dict[str, bool]) -> str:
-    """Write the headings: those of the bands above, a column's own unit behind its name."""
+    """Write the headings: bands above, then the columns with their units."""
     upper, lower = [], []
     for band, members in bands(columns):
         units = {heading_unit(column) for column in members}

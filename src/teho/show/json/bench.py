@@ -1,4 +1,4 @@
-"""Reading what `teho bench --format json` wrote."""
+"""Read the JSON that `teho bench --format json` wrote."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["read_bench_json"]
 
 
 def read_bench_json(path: Path) -> Bench:
-    """Return what `teho bench` wrote into a file.
+    """Read a result of `teho bench` from a file.
 
     Raises:
-        InputError: it does not read, or holds something else.
+        InputError: the file cannot be read, or has another content.
     """
     try:
         bench = msgspec.json.decode(path.read_bytes(), type=Bench)

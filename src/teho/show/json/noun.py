@@ -1,6 +1,6 @@
-"""What a command found, as JSON: a noun of the model that has the name and version of its form.
+"""Results of commands as JSON: structs of the model with the name and version of their schema.
 
-Each noun's schema is generated from its types (docs/generate.py); a test holds it in step.
+docs/generate.py makes each schema from the types; a test compares them.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ __all__ = ["legible", "render_noun", "schema_of"]
 
 
 def render_noun(noun: msgspec.Struct) -> str:
-    r"""Render what `schema_of` its type describes; ends in a line break.
+    r"""Render a result as `schema_of` its type describes; ends in a line break.
 
-    A byte of the command line that is not text is written out, as `\udcff`.
+    A byte of the command line that is not text is escaped, as `\udcff`.
     """
     encoded = msgspec.json.encode(legible(msgspec.to_builtins(noun)))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
 def legible(value: Any) -> Any:
-    """Return a value in which every byte that is not text is written out."""
+    """Return a value in which every byte that is not text is escaped."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
@@ -31,7 +31,7 @@ def legible(value: Any) -> Any:
 
 
 def schema_of(noun: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) of what `render_noun` writes of this type."""
+    """Return the JSON schema (draft 2020-12) of the output of `render_noun` for a type."""
     title = next(field.default for field in msgspec.structs.fields(noun) if field.name == "schema")
     draft = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": draft, "title": title, **msgspec.json.schema(noun)}

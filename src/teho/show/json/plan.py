@@ -1,6 +1,6 @@
-r"""A plan as JSON: the `Answer` with the name and version of its form.
+"""A plan as JSON: the `Answer` with the name and version of its schema.
 
-`plan.schema.json` is generated from the types; a test holds it in step.
+`plan.schema.json` is generated from the types; a test compares them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from teho.show.json.noun import schema_of
 __all__ = ["SCHEMA", "Plan", "schema"]
 
 SCHEMA = "teho.plan/2"
-"""Name and version of the form; a change that breaks readers raises the number."""
+"""Name and version of the schema; a change that breaks readers raises the number."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def schema() -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of a `Plan`."""
     found = schema_of(Plan)
-    # The type is any text, as the model does not know which files there are.
+    # In the model, the launcher is any text, because launchers are found by their files.
     fields = found["$defs"]["Request"]["properties"]
     fields["launcher"] = {"enum": sorted(launchers()), "default": fields["launcher"]["default"]}
     return found

@@ -1,7 +1,7 @@
 """The report as JSON, with its schema and the page that describes its fields.
 
 `report.schema.json` and docs/report-json.md are generated from the classes of
-`teho.model.document`; a test holds them in step.
+`teho.model.document`; a test compares them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["describe", "render_json", "schema"]
 
 _NOT_FINITE = msgspec.to_builtins(Missing(Reason.FAILED, "not a finite number"))
 _MOST_INDENTED = 4 * 1024**2
-"""Bytes: of a job of some hundred GPUs, indented it would be three times as large."""
+"""Size in bytes up to which the output is indented; indented output is three times as large."""
 _DESCRIBED = (
     Report,
     nouns.Item,
@@ -49,12 +49,11 @@ _DESCRIBED = (
 
 
 def render_json(document: Document) -> str:
-    r"""Render a document; `schema` describes that of a report; ends in a line break.
+    r"""Render a document as JSON; ends in a line break. `schema` describes a report.
 
-    JSON has no word for a number that is not finite: in a plot it becomes `null`, as
-    where nothing was recorded, and elsewhere a missing value. A byte of a command line
-    that is not text is written out, as `\udcff`.
-    It is indented, unless it is so large that nobody reads it: then it is on one line.
+    JSON has no numbers that are not finite: in a plot they become `null`, as values that were not
+    recorded, and elsewhere a missing value. A byte of a command line that is not text is escaped,
+    as `\udcff`. The output is indented, unless it is large.
     """
     encoded = msgspec.json.encode(_sound(msgspec.to_builtins(document)))
     if len(encoded) <= _MOST_INDENTED:
@@ -68,7 +67,7 @@ def _sound(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else _NOT_FINITE
     if isinstance(value, dict):
-        # Points are left as they are: there are millions, and null is right for them.
+        # The millions of points are finite already.
         return {
             key: inner
             if key in {"values", "elapsed_s"} and isinstance(inner, list)
@@ -107,7 +106,7 @@ A cell is one of these:
 
 - a number or a text;
 - `null`, if the question does not apply;
-- an object [`Missing`](#missing), which says why there is no value.
+- an object [`Missing`](#missing), which has the reason.
 
 A missing value is never written as zero.
 """
@@ -134,7 +133,7 @@ def _body(noun: type) -> list[ast.stmt]:
 
 
 def _doc_after(body: list[ast.stmt], index: int) -> str:
-    """Return the docstring below a field, on one line and fit for a cell of a table."""
+    """Return the docstring below a field on one line, escaped for a cell of a table."""
     follower = body[index + 1] if index + 1 < len(body) else None
     if not isinstance(follower, ast.Expr) or not isinstance(follower.value, ast.Constant):
         return ""
@@ -163,7 +162,7 @@ def _described_values(noun: type) -> list[tuple[str, str]]:
 
 
 def _kind(annotation: ast.expr) -> str:
-    """Write a type as JSON knows it: `list of Table`, `number or null`."""
+    """Write the JSON name of a type: `list of Table`, `number or null`."""
     words = {"str": "text", "float": "number", "int": "whole number", "Cell": "cell"}
     if isinstance(annotation, ast.Name):
         known = annotation.id in {noun.__name__ for noun in _DESCRIBED}

@@ -1,4 +1,4 @@
-"""Plots of `teho bench`: how the figures go along the axis, and where the lines cut."""
+"""Plots of `teho bench`: the figures by size, and the crossovers of the lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from teho.bench.examples import LIBRARIES
 from teho.bench.judge import key_of
 from teho.bench.verdict import known_peaks, of_placement, told_pair, whose_peak
 from teho.model.bench import Crossover, Measured, Timing
-from teho.show.build.bench_tables import Scale, scale_of, told_phases
+from teho.show.build.bench_tables import Scale, scale_of, shown_phases
 from teho.show.plot.drawn import COLORS, drawn
 from teho.units import format_bytes, format_time
 
@@ -27,10 +27,10 @@ _BAND = "#8a949a"
 
 
 def draw(measured: Measured, form: str) -> bytes:
-    """Draw an example: panels for each phase and each group of points.
+    """Draw an example: a panel for each phase and each group of points.
 
-    Groups of which nothing was measured are left out, and those of a single point, which have no
-    line, where others have one.
+    Groups without measurements are left out. Groups of one point are left out if another group
+    has several.
 
     Args:
         measured: with at least one timing.
@@ -39,7 +39,7 @@ def draw(measured: Measured, form: str) -> bytes:
     Raises:
         InputError: matplotlib is not installed.
     """
-    told = told_phases(measured)
+    told = shown_phases(measured)
     rows = [tuple(told)] if measured.figure == "bytes" else [(phase,) for phase in told]
     timed = {key_of(one.point) for one in measured.timings if one.phase in told}
     places = {
@@ -109,7 +109,7 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
     panel.set_yscale("log")
     panel.grid(visible=True, which="major", linewidth=0.5, alpha=0.25)
     low, high = panel.get_ylim()
-    # Where powers of ten are few or none within, what lies between them is told too.
+    # If the range has few powers of ten, values between them get a label too.
     panel.yaxis.set_major_locator(
         LogLocator(
             subs=range(1, 10) if high < 10 * low else (1, 2, 5) if high < 100 * low else (1,)
@@ -134,11 +134,11 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
 
 
 def _line(panel: Axes, timings: list[Timing], scale: Scale, axis: str, **looks: Any) -> None:
-    """Draw medians, and behind them the interval that each is sure to."""
+    """Draw medians with their confidence intervals."""
     places = [float(one.point[axis]) for one in timings]
     values = [scale.value(one) or 0.0 for one in timings]
     panel.plot(places, values, **looks)
-    # Of a rate, the lower end is that of the longer time: which one is above does not matter here.
+    # For a rate, the longer time gives the lower end; the order of the ends does not matter.
     power = -1 if scale.unit else 1
     least, most = (
         [
@@ -151,7 +151,7 @@ def _line(panel: Axes, timings: list[Timing], scale: Scale, axis: str, **looks: 
 
 
 def _crossing(panel: Axes, crossover: Crossover) -> None:
-    """Mark between which two points one placement begins to win."""
+    """Mark the two points between which a placement becomes faster."""
     if crossover.low is None or crossover.high is None or crossover.estimate is None:
         return
     panel.axvspan(crossover.low, crossover.high, color=_BAND, alpha=0.14, linewidth=0)

@@ -1,4 +1,4 @@
-"""The picture of `teho compare`: speeds with their intervals, or times by what is swept."""
+"""The picture of `teho compare`: speeds with their intervals, or times by the swept value."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SHADE = "#8a949a"
 
 
 def draw_compared(compared: Compared, form: str) -> bytes:
-    """Draw bars with their 95 % intervals; if something was swept, a line for each variant.
+    """Draw bars with their 95 % intervals; if a value was swept, a line for each variant.
 
     Args:
-        compared: with at least one variant that was measured.
+        compared: the result, with at least one measured variant.
         form: `svg` or `png`.
 
     Raises:
@@ -63,7 +63,7 @@ def _bars(panel: Axes, variants: list[Variant]) -> None:
 def _lines(panel: Axes, compared: Compared) -> None:
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    # Times of whole runs and times of steps are no line: what most points have is drawn.
+    # Times of runs and of steps cannot share a line: the kind with more points is drawn.
     measured = [one for one in compared.points if any(own.rates for own in one.variants)]
     kinds = [(one.measure, one.unit if one.measure == "pace" else "") for one in measured]
     measure, unit = kind = mode(kinds)

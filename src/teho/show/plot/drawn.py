@@ -1,4 +1,4 @@
-"""What all plots share: the house's style, PNG, and SVG that follows the reader's light or dark."""
+"""The common style of all plots, as PNG and as SVG for light and dark pages."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["COLORS", "drawn", "inlined", "need_matplotlib"]
 
 COLORS = ("#1793a0", "#d4622a", "#7a67dd", "#3b9a50", "#cf4179", "#3f86d8", "#a17a12", "#74828b")
-"""Each has a contrast of 3 or more to white and to the dark page's background."""
+"""Colours with a contrast of 3 or more on white and on the dark page."""
 _INK = "#010203"
-"""What becomes the reader's own colour of text in an SVG."""
+"""Placeholder for the text colour of the page in an SVG."""
 _ADAPTS = "<style>svg{color:#30383d}@media(prefers-color-scheme:dark){svg{color:#cfd6da}}</style>"
 
 
 def need_matplotlib(option: str) -> None:
-    """Make sure that plots can be drawn.
+    """Check that matplotlib is installed.
 
     Args:
-        option: that asks for one, for the message.
+        option: the option that needs it, for the message.
 
     Raises:
         InputError: matplotlib is not installed.
     """
-    # `teho` hides NumPy from pyarrow, which does not need it.
+    # `teho` hides NumPy from pyarrow, because pyarrow starts faster without it.
     if sys.modules.get("numpy", sys) is None:
         del sys.modules["numpy"]
     if find_spec("matplotlib") is None:
@@ -45,13 +45,13 @@ def need_matplotlib(option: str) -> None:
 def drawn(
     paint: Callable[[Figure], None], form: str, *, inches: tuple[float, float], salt: str
 ) -> bytes:
-    """Draw a figure in the house's style.
+    """Draw a figure in the common style.
 
     Args:
-        paint: fills the figure.
+        paint: the function that draws into the figure.
         form: `svg` or `png`.
         inches: width and height.
-        salt: what the names within an SVG are made from; the same gives the same file.
+        salt: text for the names in an SVG; the same salt gives the same file.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -90,14 +90,14 @@ def drawn(
 
 
 def _following_the_page(svg: str) -> str:
-    """Let an SVG take the reader's colours; without the drawer's own description."""
+    """Return an SVG with the colours of the page and without metadata."""
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = svg.replace(_INK, "currentColor")
     return re.sub(r"(<svg\b[^>]*>)", rf"\1{_ADAPTS}", svg, count=1)
 
 
 def inlined(svg: bytes) -> str:
-    """Return an SVG as it stands inside of a page: in the page's colour, without name spaces."""
+    """Return an SVG for use inside a page: in its colours, without name spaces."""
     text = svg.decode().replace(_ADAPTS, "")
     text = text[text.index("<svg") :]
     return re.sub(r'(<svg\b[^>]*?) xmlns="[^"]*"', r"\1", re.sub(r' xmlns:\w+="[^"]*"', "", text))

@@ -1,4 +1,4 @@
-"""The picture of `teho scale`: speed-up by the number of workers, with what chance leaves open."""
+"""The picture of `teho scale`: speed-up by the number of workers, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LAWS = {"amdahl": "Amdahl's law", "usl": "Universal Scalability Law"}
 def draw_scaled(scaled: Scaled, form: str, *, salt: str) -> bytes:
     """Draw measured speed-ups with their 95 % intervals, the ideal line, and the first fit.
 
-    Beyond the largest size that was measured the fit is dashed.
+    Beyond the largest measured size, the fit is dashed.
 
     Args:
-        scaled: what was measured.
+        scaled: the result.
         form: `svg` or `png`.
-        salt: tells its parts from those of other pictures on a page.
+        salt: makes the names in this SVG different from other pictures on a page.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -36,7 +36,7 @@ def draw_scaled(scaled: Scaled, form: str, *, salt: str) -> bytes:
 
 
 def paint_scaled(axes: Axes, scaled: Scaled) -> None:
-    """Draw it into axes."""
+    """Draw a scaling result into axes."""
     measured = [(size.n, size.speed_up) for size in scaled.sizes if size.speed_up]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)

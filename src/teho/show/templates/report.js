@@ -4,13 +4,13 @@
   const root = document.documentElement;
   root.classList.add("js");
 
-  /* ---- figures in words, as teho.units writes them ---- */
+  /* ---- figures as text, as teho.units writes them ---- */
   const toEven = (value) => {
     const down = Math.floor(value);
     return value - down === 0.5 ? down + Math.abs(down % 2) : Math.round(value);
   };
   const fixed = (value, digits) => {
-    /* toFixed rounds a half up, Python to even; halves are those that binary can hold. */
+    /* toFixed rounds a half up, Python rounds it to even; only exact binary halves count. */
     const isHalf = digits < 8 && Number.isInteger(value * 2 ** (digits + 1));
     return (isHalf ? toEven(value * 10 ** digits) / 10 ** digits : value).toFixed(digits);
   };
@@ -21,7 +21,7 @@
   const threeDigits = (value) => {
     const size = Math.abs(value);
     if (size > 0 && size < 0.005) {
-      /* As Python's format "1g": what is not zero does not read as zero. */
+      /* As Python's format "1g": a small value is not written as zero. */
       const [digit, power] = value.toExponential(0).split("e-");
       return power > 4 ? `${digit}e-${power.padStart(2, "0")}` : value.toFixed(power);
     }
@@ -62,7 +62,7 @@
     if (unit === "%") return `${fixed(value, Math.abs(value) < 9.95 ? 1 : 0)} %`;
     return `${count(value)} ${unit}`.trimEnd();
   };
-  /* On an axis, round figures lose the decimals that they do not need. */
+  /* On an axis, zeros after the decimal point are left out. */
   const tick = (value, unit) =>
     value === 0 ? "0" : quantity(value, unit).replace(/\.0+(?=\D|$)/, "");
 
@@ -124,13 +124,13 @@
     return [Math.min(low * 1.08, 0), top];
   };
 
-  /* A point stands in the middle of its bin: unzoomed, the first and the last bin show whole. */
+  /* A point is in the middle of its bin: without zoom, the first and last bins are shown whole. */
   const wholeBins = (elapsed) => (_, low, high) => {
     const half = elapsed[0], end = elapsed[elapsed.length - 1] + half;
     return [low <= half ? 0 : low, high >= end - half ? end : high];
   };
 
-  /* A value between two gaps has no line; it is drawn as a point. */
+  /* A value between two gaps has no line: it is drawn as a point. */
   const lonely = (values) => {
     const found = [];
     values.forEach((value, i) => {
@@ -195,7 +195,7 @@
   };
   const wholeLegend = (plot, chart) => plot.series.map((_, i) => legendButton(plot, chart, i));
 
-  /* Many lines: their legend is folded, and built when it is first opened. */
+  /* The legend of many lines is folded, and is built when it is first opened. */
   const foldedLegend = (plot, chart) => {
     const list = element("div", { class: "legend many" });
     const fold = element("details", {}, element("summary", {}, `${plot.series.length} lines`), list);
@@ -267,7 +267,7 @@
     charts.push(chart);
   };
 
-  /* ---- the heat map tells what lies under the pointer ---- */
+  /* ---- the heat map shows the value under the pointer ---- */
   const readHeat = ({ id, elapsed_s: middles, unit, series }) => {
     const map = document.getElementById(id);
     const readout = element("div", { class: "readout" });
@@ -286,7 +286,7 @@
     map.addEventListener("pointerleave", () => { readout.textContent = ""; });
   };
 
-  /* One plot a turn, so that a page with thousands of lines answers while it draws. */
+  /* One plot at a time: a page with thousands of lines stays responsive. */
   const { plots, heat } = JSON.parse(document.getElementById("data").textContent);
   const drawFrom = (index) => {
     if (index === plots.length) { root.classList.add("drawn"); return; }
@@ -300,6 +300,11 @@
   for (const query of ["(prefers-color-scheme: dark)", "print"]) {
     matchMedia(query).addEventListener("change", repaint);
   }
+
+  /* ---- tables that are wider than the page get a hint ---- */
+  const widths = new ResizeObserver((boxes) => boxes.forEach(({ target }) =>
+    target.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1)));
+  document.querySelectorAll(".scroll").forEach((box) => widths.observe(box));
 
   /* ---- commands ---- */
   const copied = async (code) => {

@@ -17,8 +17,8 @@ def header_lines(cluster: Cluster, today: date) -> list[str]:
     when = today.isoformat()
     sentences = (
         f"{cluster.title}, as its scheduler described it on {when} to `teho clusters discover`.",
-        "Complete it from the site's pages, with sources; `teho clusters check FILE` checks it.",
-        "Of each partition, `unknown` names what could not be learnt. Beyond that:",
+        "Complete it from the pages of the site, with sources. Then `teho clusters check FILE`.",
+        "In each partition, `unknown` names the facts that are not known. Also not known:",
     )
     lines = [line for text in sentences for line in textwrap.wrap(text, _WIDTH)]
     for note in cluster.notes:

@@ -1,9 +1,10 @@
-"""A document for a terminal, or for the file that a job's output goes to."""
+"""A document as text, for a terminal or the output file of a job."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -29,7 +30,7 @@ from teho.units import counted
 __all__ = ["Detail", "render_text"]
 
 Detail = Literal["short", "brief", "default", "why"]
-"""How much of a document is printed. `brief`: what `teho run` prints at its end."""
+"""How much of a document is printed. `teho run` prints `brief` at its end."""
 
 _STYLES = {
     "critical": "bold red",
@@ -41,12 +42,12 @@ _STYLES = {
 _BRIEF_FINDINGS = 3
 _BRIEF_GPUS = 8
 _FINDING_LINES = 5
-"""Lines of one finding at the default level."""
+"""Largest number of lines of one finding at the default level."""
 _SCREEN_LINES = 40
 _LAST_LINES = 4
-"""Lines of a screen for what is left out."""
+"""Lines of a screen for the names of parts that are left out."""
 _INDENT = Text("  ")
-_SENTENCE_END = re.compile(r"(?<=[.:;])\s+(?=[^`]*(?:`[^`]*`[^`]*)*$)")
+_DEEPER = Text("    ")
 
 
 class _Block(NamedTuple):
@@ -54,9 +55,11 @@ class _Block(NamedTuple):
 
     lines: list[Text]
     name: str
-    """What a line about the parts that are left out calls it."""
+    """Name in the line about parts that are left out."""
     keep: bool = False
     """Whether it is printed even if the screen is full."""
+    shorter: list[Text] | None = None
+    """Fewer lines for a screen that is nearly full."""
 
 
 def render_text(document: Document, *, width: int, color: bool, detail: Detail = "default") -> str:
@@ -83,17 +86,21 @@ def render_text(document: Document, *, width: int, color: bool, detail: Detail =
 
 
 def _default(document: Document, width: int) -> Iterator[list[Text]]:
-    """Yield the blocks that fit on a screen, then name the others."""
+    """Yield the blocks that fit on a screen, then the names of the others."""
     blocks = [block for block in _parts(document, width, is_full=False) if block.lines]
     left = _SCREEN_LINES - sum(len(block.lines) + 1 for block in blocks if block.keep) - _LAST_LINES
     dropped: list[str] = []
     for number, block in enumerate(blocks):
-        # What follows the verdict is what the reader asked for, however long it is.
-        if number > 1 and not block.keep and left < len(block.lines) + 1:
-            dropped.append(block.name)
-            continue
-        left -= 0 if block.keep else len(block.lines) + 1
-        yield block.lines
+        lines = block.lines
+        # The block below the verdict is the answer: it is printed even if it is long.
+        if number > 1 and not block.keep and left <= len(lines):
+            if not block.shorter or left <= len(block.shorter):
+                dropped.append(block.name)
+                continue
+            dropped.append(f"{block.name} (all columns)")
+            lines = block.shorter
+        left -= 0 if block.keep else len(lines) + 1
+        yield lines
     dropped += _folded(document)
     if dropped:
         names = [
@@ -104,7 +111,7 @@ def _default(document: Document, width: int) -> Iterator[list[Text]]:
 
 
 def _left_out(names: Sequence[str], width: int) -> list[Text]:
-    """Name as many parts as fit in the last lines of a screen."""
+    """Return the names of parts in the last lines of a screen; if too many, only the first."""
     for count in range(len(names), 0, -1):
         more = f" and {counted(len(names) - count, 'more part')}" if count < len(names) else ""
         said = f"{', '.join(names[:count])}{more}."
@@ -115,15 +122,18 @@ def _left_out(names: Sequence[str], width: int) -> list[Text]:
 
 
 def _folded(document: Document) -> Iterator[str]:
-    """Name what only `--why` shows."""
+    """Yield the names of parts that only `--why` shows."""
     if any(finding.thresholds for finding in document.findings):
         yield "thresholds"
     for table in document.tables:
         if table.rows and (table.level == "why" or not telling(table)):
             yield plain(table.title)
-    for listing in document.lists:
-        if listing.items and listing.level == "why":
-            yield plain(f"{listing.title} ({len(listing.items)})")
+    for _, same in groupby(document.lists, key=lambda listing: listing.key):
+        hidden = [one for one in same if one.items and one.level == "why"]
+        if len(hidden) > 1:
+            yield counted(len(hidden), plain(hidden[0].key))
+        elif hidden:
+            yield plain(f"{hidden[0].title} ({len(hidden[0].items)})")
     if any(i.details for one in document.lists if one.level == "default" for i in one.items):
         yield "remarks and sources"
     if isinstance(document, Report) and any(table.note for table in document.tables):
@@ -146,10 +156,12 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     for table in document.tables:
         shown = table if is_full else telling(table)
         if table.rows and shown and (is_full or table.level != "why"):
-            # In a report, notes say what the figures of every run mean: they are for --why.
+            # In a report, notes explain the figures, which is the same in every run.
             if isinstance(document, Report) and not is_full:
                 shown = msgspec.structs.replace(shown, note="")
-            yield _Block(_table(shown, width, is_full=is_full), plain(table.title))
+            lines = _table(shown, width, is_full=is_full)
+            shorter = None if is_full else _table(shown, width, is_full=False, is_short=True)
+            yield _Block(lines, plain(table.title), shorter=shorter)
     yield from _lists(document, width, ("default", *["why"] * is_full), is_full=is_full)
     for roofline in document.rooflines:
         yield _Block(_roofline(roofline, width, is_full=is_full), "roofline")
@@ -162,8 +174,12 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     commands = [line for one in document.commands for line in _command(one, width)]
     yield _Block(commands, "", keep=True)
     if isinstance(document, Report):
-        of_run = f"{plain(document.run_id)} · {plain(document.command)}"
-        yield _Block([_cropped(of_run, width)], "", keep=True)
+        run = f"{plain(document.run_id)} · {plain(document.command)}"
+        lines = [Text(run, "dim")]
+        if is_full:
+            lines = flow(words(run), width, Text(), style="dim", hang=2)
+        lines[0].truncate(width, overflow="ellipsis")
+        yield _Block(lines, "", keep=True)
 
 
 def _lists(
@@ -177,9 +193,9 @@ def _lists(
 def _brief(document: Document, width: int) -> Iterator[list[Text]]:
     yield _head(document, width)
     for finding in document.findings[:_BRIEF_FINDINGS]:
-        # The verdict has just said the first one's sentence.
-        said = finding.sentence in document.verdict
-        yield [*([] if said else _sentence(finding, width)), *_action(finding.action, width)]
+        # The verdict has the sentence of the first finding already.
+        is_said = finding.sentence in document.verdict
+        yield [*([] if is_said else _sentence(finding, width)), *_action(finding.action, width)]
     for table in document.tables:
         few = 0 < len(table.rows) <= _BRIEF_GPUS
         if table.key == "nodes" or (table.key == "gpus" and few):
@@ -209,16 +225,7 @@ def _verdict(document: Document, width: int) -> list[Text]:
 def _head(document: Document, width: int) -> list[Text]:
     lines = _verdict(document, width)
     facts = [_fact(fact) for fact in document.facts if fact.value is not None and not fact.aside]
-    return [*lines, *flow(_broken(facts), width, _INDENT)] if facts else lines
-
-
-def _broken(phrases: list[Text]) -> list[Text]:
-    """Put dots between phrases; a phrase that is longer than a line is broken between its words."""
-    return [
-        word
-        for phrase in dotted(phrases)
-        for word in (phrase.split(" ") if phrase.cell_len > 60 else [phrase])
-    ]
+    return [*lines, *flow(dotted(facts), width, _INDENT)] if facts else lines
 
 
 def _fact(fact: Fact) -> Text:
@@ -229,30 +236,28 @@ def _fact(fact: Fact) -> Text:
 
 
 def _finding(finding: Finding, document: Document, width: int, *, is_full: bool) -> list[Text]:
-    """Lay out a finding: sentence, evidence, advice; with `is_full` its thresholds and its kind.
+    """Lay out a finding: sentence, advice, evidence; with `is_full` also thresholds and kind.
 
-    Without, it has at most five lines, of which the advice has as many as it needs.
+    Without `is_full`, it has at most five lines: sentences of the advice, then lines of the
+    evidence are left out.
     """
+    # The verdict has the sentence of the first finding already.
+    is_said = finding is document.findings[0] and finding.sentence in document.verdict
+    head = [] if is_said else _sentence(finding, width)
     evidence = [
         Text.assemble((f"{plain(item.label)} ", "dim"), cell_text(item.value, item.unit))
         for item in evidence_of(finding)
     ]
-    # The verdict is the sentence of the first finding: it is not repeated below it.
-    first = finding is document.findings[0]
-    said = first and finding.sentence in document.verdict
-    head = [] if said else _sentence(finding, width)
-    figures = flow(_broken(evidence), width, _INDENT) if evidence else []
+    figures = flow(dotted(evidence), width, _DEEPER) if evidence else []
     if is_full:
-        limits = [line for limit in _limits(finding) for line in _dim(limit, width)]
-        return head + figures + limits + _action(finding.action, width)
+        limits = [line for limit in _limits(finding) for line in _dim(limit, width, _DEEPER)]
+        return head + _action(finding.action, width) + figures + limits
     action = _fitted_action(finding.action, width, _FINDING_LINES - min(len(head), 2))
     room = max(_FINDING_LINES - len(head) - len(action), 0)
-    if len(figures) > room:
-        figures = figures[:room]
-        if figures:
-            figures[-1].append(" …", "dim")
-            figures[-1].truncate(width, overflow="ellipsis")
-    return head + figures + action
+    if len(figures) > room > 0:
+        figures[room - 1].append(" …", "dim")
+        figures[room - 1].truncate(width, overflow="ellipsis")
+    return head + action + figures[:room]
 
 
 def _limits(finding: Finding) -> Iterator[str]:
@@ -262,11 +267,16 @@ def _limits(finding: Finding) -> Iterator[str]:
 
 
 def _fitted_action(action: str, width: int, most: int) -> list[Text]:
-    """Return as many sentences of an advice as fit; the first one is never cut."""
-    sentences = _SENTENCE_END.split(action)
-    while len(sentences) > 1 and len(_action(" ".join(sentences), width)) > most:
-        sentences.pop()
-    return _action(" ".join(sentences), width)
+    """Return the first parts of an advice that fit; the rest becomes `…`."""
+    lines = _action(action, width)
+    for ends in ("[.:;]", "[.,:;]"):
+        # A part does not end within a command or within brackets.
+        parts = re.split(rf"(?<={ends})\s+(?=[^`]*(?:`[^`]*`[^`]*)*$)(?![^(]*\))", action)
+        while len(lines) > most and len(parts) > 1:
+            parts.pop()
+            kept = " ".join(parts)
+            lines = _action(kept if kept[-1] == "." else f"{kept[:-1]} …", width)
+    return lines
 
 
 def _sentence(finding: Finding, width: int) -> list[Text]:
@@ -293,8 +303,8 @@ def _command(sentence: str, width: int) -> list[Text]:
     return flow(_whole(sentence), width, _INDENT, style="dim")
 
 
-def _table(table: Table, width: int, *, is_full: bool) -> list[Text]:
-    lines = table_lines(table, width, is_full=is_full)
+def _table(table: Table, width: int, *, is_full: bool, is_short: bool = False) -> list[Text]:
+    lines = table_lines(table, width, is_full=is_full, is_short=is_short)
     if table.rest:
         lines += flow(words(f"… {table.rest}"), width, Text(), style="dim", hang=2)
     below = [table.note] if table.note else []
@@ -306,11 +316,12 @@ def _table(table: Table, width: int, *, is_full: bool) -> list[Text]:
 def _listing(listing: Listing, width: int, *, is_full: bool) -> list[Text]:
     lines = [Text(plain(listing.title), "bold")] if listing.title else []
     for item in listing.items:
-        lines += _item(item, width, is_full=is_full or listing.level == "first")
+        is_first = listing.level == "first"
+        lines += _item(item, width, arrow="→ " * is_first, is_full=is_full or is_first)
     return lines
 
 
-def _item(item: Item, width: int, *, is_full: bool) -> list[Text]:
+def _item(item: Item, width: int, *, arrow: str, is_full: bool) -> list[Text]:
     lead = Text("  ")
     if item.severity:
         lead.append(MARKS[item.severity], _STYLES[item.severity]).append(" ")
@@ -322,7 +333,7 @@ def _item(item: Item, width: int, *, is_full: bool) -> list[Text]:
         lines = (
             flow(words(item.text), width, lead, hang=4) if item.text else [lead] * bool(item.lead)
         )
-    lines += [Text("    ").append(plain(line), "cyan") for line in item.code]
+    lines += [Text(f"    {arrow}").append(plain(line), "cyan") for line in item.code]
     for detail in item.details if is_full else ():
         lines += flow(words(detail), width, Text("    "), style="dim", hang=6)
     return lines
@@ -331,7 +342,7 @@ def _item(item: Item, width: int, *, is_full: bool) -> list[Text]:
 def _roofline(roofline: RooflinePlot, width: int, *, is_full: bool) -> list[Text]:
     said = f"{roofline.model} · {roofline.sentence}"
     lines = flow(words(said), width, Text("Roofline  ", "bold"))
-    # The first note is one that every reader needs.
+    # Every reader needs the first note.
     for note in roofline.notes if is_full else roofline.notes[:1]:
         lines += _dim(note, width)
     return lines
@@ -343,11 +354,5 @@ def _listed(title: str, sentences: Sequence[str], width: int) -> list[Text]:
     return [*head, *lines] if lines else []
 
 
-def _dim(sentence: str, width: int) -> list[Text]:
-    return flow(words(sentence), width, _INDENT, style="dim", hang=4)
-
-
-def _cropped(text: str, width: int) -> Text:
-    line = Text(text, "dim")
-    line.truncate(width, overflow="ellipsis")
-    return line
+def _dim(sentence: str, width: int, lead: Text = _INDENT) -> list[Text]:
+    return flow(words(sentence), width, lead, style="dim", hang=lead.cell_len + 2)

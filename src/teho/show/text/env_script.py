@@ -1,4 +1,4 @@
-"""A planned environment as a script of bash: its reasons are comments."""
+"""A planned environment as a bash script with its reasons as comments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 98
 
 
 def render_script(plan: EnvironmentPlan) -> str:
-    """Write a plan as a script of bash: its reasons are comments, its steps commands."""
+    """Write a plan as a bash script: the steps are commands, the reasons are comments."""
     lines = ["#!/bin/bash", *_comment(purpose_of(plan)), *_comment("Run it on a login node, once.")]
     lines += ["#", *_reasons(plan)] if plan.proposal else []
     lines += [line for text in plan.cautions for line in _comment(text, "! ")]
@@ -43,7 +43,7 @@ def _reasons(plan: EnvironmentPlan) -> Iterator[str]:
 
 
 def _comment(text: str, lead: str = "") -> list[str]:
-    """Return a text as lines of comment, which hang below their mark; commands stay whole."""
+    """Return a text as lines of a comment with a hanging indent; words are not broken."""
     indent = " " * len(lead)
     return textwrap.wrap(
         text, _WIDTH, initial_indent=f"# {lead}", subsequent_indent=f"# {indent}",

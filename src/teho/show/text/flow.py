@@ -1,4 +1,4 @@
-"""Running text for a terminal: words, lines that hang below their mark, printing."""
+"""Running text for a terminal: words, lines with a hanging indent, printing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from teho.show.cells import FIGURE, plain
 __all__ = ["dotted", "flow", "printed", "words"]
 
 _COMMAND = re.compile(r"(`[^`]*`)")
-# A command is one token, and so is a number with its unit.
+# A command is one token. A number with its unit is one token too.
 _TOKEN = re.compile(rf"{FIGURE}|(?:`[^`]*`|\S)+")
 
 
 def printed(blocks: Iterable[list[Text]], *, width: int, color: bool) -> str:
-    """Write blocks of lines, an empty line between two; ends in a line break."""
+    """Return blocks of lines as text, with an empty line between two blocks."""
     console = Console(
         file=StringIO(),
         width=width,
@@ -35,12 +35,12 @@ def printed(blocks: Iterable[list[Text]], *, width: int, color: bool) -> str:
 
 
 def dotted(phrases: list[Text]) -> list[Text]:
-    """Put a dot between phrases that are in one line."""
+    """Put a dot between phrases."""
     return [*(phrase.copy().append(" ·", "dim") for phrase in phrases[:-1]), *phrases[-1:]]
 
 
 def words(sentence: str) -> list[Text]:
-    """Cut a sentence into the pieces between which a line may be broken."""
+    """Cut a sentence into pieces; lines are broken only between them."""
     return [_word(token) for token in _TOKEN.findall(plain(sentence))]
 
 
@@ -52,7 +52,7 @@ def _word(token: str) -> Text:
 def flow(
     pieces: list[Text], width: int, lead: Text, *, style: str = "", hang: int | None = None
 ) -> list[Text]:
-    """Set pieces one after another, in lines that hang below the lead."""
+    """Fill lines with pieces; lines after the first are indented to the end of the lead."""
     hang = lead.cell_len if hang is None else hang
     room = max(width - hang, 8)
     beside_lead = min(width - lead.cell_len, room) if lead.cell_len > hang else room
@@ -71,7 +71,7 @@ def flow(
 
 
 def _fitting(pieces: list[Text], room: int) -> Iterator[Text]:
-    """Cut what is wider than a line, but for commands that are there to be copied."""
+    """Cut pieces that are wider than a line, except commands, which are there to be copied."""
     for piece in pieces:
         if piece.cell_len <= room or piece.no_wrap:
             yield piece

@@ -1,7 +1,7 @@
-"""The report in the layout of `seff`, so that scripts which read `seff` go on working.
+"""The report in the layout of `seff`, for scripts that read the output of `seff`.
 
-The GPU tables are those of CSC's `seff` (Puhti, Mahti); the head is that of the
-`seff` which Slurm ships in its contributions.
+The GPU tables have the layout of CSC's `seff` (Puhti, Mahti). The head has the layout of the `seff`
+in Slurm's contributions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _RULE = "-" * 72
 
 
 def render_seff(view: Report) -> str:
-    """Render the job's head and its GPU tables; ends in a line break.
+    """Render the head and the GPU tables of a job; ends in a line break.
 
-    A head line whose figure is not there is left out. A GPU's figure that is not
-    there is `N/A`, as wide as the figure would have been.
+    A line of the head without a figure is left out. A missing figure of a GPU is `N/A`, with the
+    same width.
     """
     facts = {
         fact.key: fact.value
@@ -77,7 +77,7 @@ def _number(facts: dict[str, str | float | int], key: str) -> float | None:
 
 
 def _size(amount_bytes: float) -> str:
-    """Write a size as `seff` does: powers of 1024 under the names KB, MB, GB, from KB up."""
+    """Write a size as `seff` does: powers of 1024 with the names KB, MB, GB."""
     value, units = amount_bytes / 1024, ("KB", "MB", "GB", "TB", "PB")
     index = 0
     while value >= 1024 and index < len(units) - 1:
@@ -101,7 +101,7 @@ def _gpu_sections(table: Table) -> Iterator[str]:
     yield _section(
         "GPU memory ", ("Mean (GiB)", "stdDev (GiB)", "Max (GiB)"), [*identity, *memory], "{:>13} "
     )
-    # Only the energy table of the original begins, not ends, each column with its space.
+    # In the energy table of the original, the space is before each column, not after it.
     yield _section("GPU energy", ("Energy (Wh)",), [*identity, *energy], " {:>13}")
 
 

@@ -1,19 +1,20 @@
-"""What the GPUs did while they were busy, where they tell: multiprocessors, pipes, memory."""
+"""What the GPUs did while they were busy: multiprocessors, pipes and memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from teho.explain.totals import mean_of
-from teho.model.document import Cell, Column, Fact, Table
-from teho.model.missing import Missing, Reason
-from teho.model.summary import Stat, Summary
+from teho.model.document import Cell, Fact, Table
+from teho.model.summary import GpuSummary, NodeSummary, Stat, Summary
+from teho.show.build.layout import column, table
+from teho.show.build.report.figures import figure_of, mean
 from teho.show.build.report.ranking import Judged
 
 __all__ = ["GPU_ACTIVITY", "activity_facts", "activity_tables"]
 
 GPU_ACTIVITY = ("gpu_activity", "GPU", (Judged("sm_active", "less active", "more active"),))
-"""How the table of many rows is sorted: key, what a row is, columns that are compared."""
+"""How a table of many rows is sorted: its key, what a row is, and the columns to compare."""
 
 _COLUMNS = {
     "sm_active": ("gpu_sm_active_percent", "SM"),
@@ -28,15 +29,15 @@ _COLUMNS = {
 _MEANINGS = {
     "sm_active": "SM is the share of the multiprocessors that had work: how much of the GPU was "
     "in use.",
-    "sm_occupancy": "Warps are those that were resident, of those that fit.",
+    "sm_occupancy": "Warps is the number of resident warps, as a share of those that fit.",
     "tensor": "Tensor, FP64 to FP16 and Integer are the share of time in which these pipes were "
     "active.",
-    "dram": "Memory is its traffic, of its bandwidth.",
+    "dram": "Memory is the memory traffic, as a share of the bandwidth.",
 }
 
 
 def activity_facts(summary: Summary) -> Iterable[Fact]:
-    """Yield how much of the GPUs was in use, where any of them tells."""
+    """Yield the mean SM activity, if any GPU reports it."""
     metric, _ = _COLUMNS["sm_active"]
     seen = sum(isinstance(gpu.stats.get(metric), Stat) for gpu in summary.gpus)
     if seen:
@@ -45,38 +46,28 @@ def activity_facts(summary: Summary) -> Iterable[Fact]:
 
 
 def activity_tables(summary: Summary) -> Iterable[Table]:
-    """Yield a table of the GPUs with a column for everything that any of them tells."""
-    told = {
+    """Yield a table of the GPUs with a column for each metric that any GPU reports."""
+    reported = {
         key: pair
         for key, pair in _COLUMNS.items()
         if any(isinstance(gpu.stats.get(pair[0]), Stat) for gpu in summary.gpus)
     }
-    if told:
-        yield Table(
-            key=GPU_ACTIVITY[0],
-            title="What the GPUs did",
-            columns=(
-                Column(key="node", label="Node"),
-                Column(key="gpu", label="GPU"),
+    if reported:
+        yield table(
+            GPU_ACTIVITY[0],
+            "What the GPUs did",
+            [(node, gpu) for node in summary.nodes for gpu in node.gpus],
+            (
+                column("node", "Node", lambda pair: pair[0].name),
+                column("gpu", "GPU", lambda pair: pair[1].position),
                 *(
-                    Column(key=key, label=label, band="Activity", unit="%", decimals=1)
-                    for key, (_, label) in told.items()
+                    column(key, label, _mean_of(metric), band="Activity", unit="%", decimals=1)
+                    for key, (metric, label) in reported.items()
                 ),
             ),
-            rows=tuple(
-                {
-                    "node": node.name,
-                    "gpu": gpu.position,
-                    **{key: _mean(gpu.stats.get(metric)) for key, (metric, _) in told.items()},
-                }
-                for node in summary.nodes
-                for gpu in node.gpus
-            ),
-            note=" ".join(words for key, words in _MEANINGS.items() if key in told),
+            note=" ".join(words for key, words in _MEANINGS.items() if key in reported),
         )
 
 
-def _mean(stat: Stat | Missing | None) -> Cell:
-    if isinstance(stat, Stat):
-        return stat.mean
-    return stat or Missing(Reason.UNRECORDED, "not among the metrics looked at")
+def _mean_of(metric: str) -> Callable[[tuple[NodeSummary, GpuSummary]], Cell]:
+    return lambda pair: mean(figure_of(pair[1].stats, metric))

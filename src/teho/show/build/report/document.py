@@ -47,19 +47,19 @@ def build_report(
     electricity: Electricity | None = None,
     processes: Sequence[WatchedProcess] = (),
 ) -> Report:
-    """Lay out a whole report.
+    """Lay out the report on a run.
 
     Args:
-        run: what the recording says of itself.
-        state: whether it goes on, has finished or was cut off.
+        run: the description of the recording.
+        state: whether the run goes on, has finished or was interrupted.
         summary: its figures.
-        findings: what the rules found, most important first.
-        abstentions: what the rules could not judge.
-        problems: sentences about rows that did not read.
-        plots: whether to draw every metric over time; text has no use for them.
-        policy: the thresholds by which rows of tables stand out; None: the shipped ones.
-        electricity: what a kWh costs and emits; None: nobody says.
-        processes: what the probe saw of Python processes.
+        findings: findings of the rules, most important first.
+        abstentions: rules that could not judge.
+        problems: sentences about rows that could not be read.
+        plots: whether to include every metric over time; text does not need them.
+        policy: the thresholds of outliers in tables; None: the shipped ones.
+        electricity: price and carbon emission of a kWh; None: not known.
+        processes: what the probe recorded of Python processes.
     """
     verdict, severity = _verdict(run, state, summary, findings)
     policy = policy or load_policy()
@@ -79,7 +79,7 @@ def build_report(
         ),
         findings=tuple(findings),
         abstentions=(*abstentions, *([unplaced] if unplaced else [])),
-        # Without the probe, the report does not say where the time went: this is never a detail.
+        # Without the probe, the report has no table of the time: the reader must know why.
         troubles=(
             *gaps(run, state, summary),
             *_troubles(run, problems),
@@ -94,9 +94,9 @@ def build_report(
 
 
 _IN_FACTS = frozenset({"cpus", "memory", "io"})
-"""Tables of which one row says little more than the facts."""
+"""Tables that say little more than the facts if they have one row."""
 _IN_DETAIL = frozenset({"gpu_energy", "node_energy"})
-"""Tables of which the facts have the sum."""
+"""Tables whose sum is among the facts."""
 
 
 def _leveled(table: Table) -> Table:
@@ -124,7 +124,7 @@ def _verdict(
         return grave[0][0] + also, grave[0][1].value
     used = _use(summary)
     if used is None:
-        reason = "too short to be sampled" if run.end and run.nodes else "nothing was recorded"
+        reason = "too short to be sampled" if run.end and run.nodes else "the recording has no data"
         return f"Not judged: {reason}.", "unknown"
     too_short = any(finding.kind == "job_too_short" for finding in findings)
     if too_short:
@@ -146,7 +146,7 @@ _STATE_WORDS = {
 
 
 def _use(summary: Summary) -> str | None:
-    """Say in one clause what the run used; None when nothing was sampled."""
+    """Return in one clause what the run used; None without samples."""
     time = f"in {format_duration(summary.elapsed_s)}"
     several = len(summary.gpus) > 1
     who = f"The {len(summary.gpus)} GPUs" if several else "The GPU"
@@ -154,7 +154,7 @@ def _use(summary: Summary) -> str | None:
     if isinstance(busy, float):
         return f"{who} {'were' if several else 'was'} busy {busy:.0f} % of the time {time}"
     active = mean_of(summary.gpus, "gpu_sm_active_percent")
-    if isinstance(active, float):  # of MIG instances that is all there is
+    if isinstance(active, float):  # MIG instances have only this metric
         its = "their" if several else "its"
         return f"{who} had work for {active:.0f} % of {its} multiprocessors {time}"
     nodes = [node for node in summary.nodes if not isinstance(node.cpu_cores_used, Missing)]
@@ -195,7 +195,7 @@ def _facts(run: Run, state: RunState, summary: Summary, electricity: Electricity
 
 
 def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure) -> Iterable[Fact]:
-    """Yield what `seff` tells and people can do without."""
+    """Yield facts that only `seff` and programs show."""
     cores = sum(node.cores for node in summary.nodes)
     yield Fact("state_words", "State", _accounting_state(run, state), aside=True)
     yield Fact("node_count", "Nodes", node_count(run), aside=True)
@@ -207,7 +207,7 @@ def _accounting_facts(run: Run, state: RunState, summary: Summary, limit: Figure
 
 
 def _pace_facts(summary: Summary) -> Iterable[Fact]:
-    """Yield how fast the longest of the program's processes made steps, where it is known to."""
+    """Yield the step rate of the process that ran longest, if it made steps."""
     progress = summary.program.mains[0].process.progress if summary.program else ()
     if progress and progress[-1].steps_per_s:
         note = f"over {progress[-1].steps:,} steps"
@@ -248,7 +248,7 @@ def _ending(run: Run, state: RunState) -> str:
 
 
 def _accounting_state(run: Run, state: RunState) -> str:
-    """Say the state in the words of Slurm's accounting."""
+    """Return the state in the words of Slurm's accounting."""
     end = run.end or first_failure(run)
     if end is None or state is RunState.RUNNING:
         return "RUNNING" if state is RunState.RUNNING else "UNKNOWN"
@@ -260,7 +260,7 @@ def _accounting_state(run: Run, state: RunState) -> str:
 
 
 def _memory(summary: Summary) -> tuple[Figure, Figure]:
-    """Return peak and limit of the node that came nearest to its limit."""
+    """Return the memory peak and limit of the node that came nearest to its limit."""
     nothing = Missing(Reason.UNRECORDED, "no sample was taken")
     nodes = [node for node in summary.nodes if not isinstance(node.memory_peak_bytes, Missing)]
     if not nodes:
@@ -282,7 +282,7 @@ def _share_of_memory(node: NodeSummary) -> float:
 
 def _troubles(run: Run, problems: Sequence[str]) -> Iterable[str]:
     offsets_s = {node.name: offset_s(run, node) for node in run.nodes}
-    told: dict[str, float] = {}
+    after: dict[str, float] = {}
     places: dict[str, list[str]] = {}
     parts = (
         *((node.name, node.troubles) for node in run.nodes),
@@ -291,10 +291,10 @@ def _troubles(run: Run, problems: Sequence[str]) -> Iterable[str]:
     )
     for name, troubles in parts:
         for trouble in troubles:
-            # The recorder tells its supervisor too, so that one of the two survives.
-            told.setdefault(trouble.what, max(0.0, trouble.elapsed_s + offsets_s.get(name, 0.0)))
+            # The recorder and the supervisor both report it, in case one of them is killed.
+            after.setdefault(trouble.what, max(0.0, trouble.elapsed_s + offsets_s.get(name, 0.0)))
             places.setdefault(trouble.what, []).extend([name] if name else [])
-    for what, after_s in told.items():
+    for what, after_s in after.items():
         yield f"{_prefix(run, places[what])}After {format_duration(after_s)}: {what}."
     yield from dict.fromkeys(problems)
 
@@ -310,6 +310,6 @@ def _notes(run: Run, *, about_probe: bool) -> Iterable[str]:
 
 
 def _prefix(run: Run, names: Sequence[str]) -> str:
-    """Name the nodes that a sentence is about, where it is not about all of them."""
+    """Return the names of the nodes that a sentence is about; empty if it is about all."""
     unique = list(dict.fromkeys(names))
     return f"{listed(unique)}: " if 0 < len(unique) < len(run.nodes) else ""

@@ -1,4 +1,4 @@
-"""Every metric over time, as the view holds it."""
+"""The plots of a report: every metric over time."""
 
 from __future__ import annotations
 
@@ -14,31 +14,21 @@ __all__ = ["heat_map_of", "plots_of"]
 
 Group = Literal["GPU", "CPU", "Memory", "I/O and network"]
 
-_GROUPS: tuple[tuple[str, Group], ...] = (
-    ("gpu_", "GPU"),
-    ("cpu_", "CPU"),
-    ("load_", "CPU"),
-    ("runnable_", "CPU"),
-    ("context_", "CPU"),
-    ("job_cpu", "CPU"),
-    ("job_processes", "CPU"),
-    ("job_threads", "CPU"),
-    ("job_runnable", "CPU"),
-    ("job_memory", "Memory"),
-    ("job_resident", "Memory"),
-    ("job_shared", "Memory"),
-    ("job_cache", "Memory"),
-    ("node_", "Memory"),
-    ("oom_", "Memory"),
-)
-
-
+_GROUPS: dict[Group, tuple[str, ...]] = {
+    "GPU": ("gpu_",),
+    "CPU": (
+        "cpu_", "load_", "runnable_", "context_", "job_cpu", "job_processes", "job_threads",
+        "job_runnable",
+    ),
+    "Memory": ("job_memory", "job_resident", "job_shared", "job_cache", "node_", "oom_"),
+}  # fmt: skip
+"""The beginnings of the names of the metrics in a group; the others are input and output."""
 _HEAT_BINS = 120
-"""Columns of a heat map: as many as are still wider than a hair on a telephone."""
+"""Largest number of columns of a heat map; more would be too narrow on a telephone."""
 
 
 def heat_map_of(summary: Summary) -> Plot | None:
-    """Return how busy each of several GPUs was, in few bins; None for one GPU, or none seen."""
+    """Return how busy each GPU was, in few bins; None if there is one GPU or no value."""
     metric = METRICS_BY_NAME["gpu_busy_percent"]
     series = tuple(_plot_series(summary, metric, every=True))
     if len(series) < 2 or not any(value is not None for one in series for value in one.values):
@@ -72,7 +62,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def plots_of(summary: Summary) -> tuple[Plot, ...]:
-    """Draw every metric that was recorded, a line for each device that has it."""
+    """Return a plot for every metric that was recorded, with a line for each device."""
     return tuple(_plots(summary))
 
 
@@ -88,17 +78,19 @@ def _plots(summary: Summary) -> Iterable[Plot]:
                 title=_plot_title(metric),
                 unit=_plot_unit(metric),
                 meaning=metric.meaning,
-                group=next(
-                    (group for start, group in _GROUPS if metric.name.startswith(start)),
-                    "I/O and network",
-                ),
+                group=_group(metric),
                 elapsed_s=middles,
                 series=series,
             )
 
 
+def _group(metric: Metric) -> Group:
+    groups = (group for group, starts in _GROUPS.items() if metric.name.startswith(starts))
+    return next(groups, "I/O and network")
+
+
 def _plot_title(metric: Metric) -> str:
-    """Name what is drawn: a counter is drawn as its rate, which may have a name of its own."""
+    """Return the title of a plot; a counter is drawn as its rate."""
     rates = {
         "gpu_energy_j": "GPU power, by the energy counter",
         "job_cpu_s": "Cores used by the program",
@@ -114,7 +106,7 @@ def _plot_unit(metric: Metric) -> str:
 
 
 def _plot_series(summary: Summary, metric: Metric, *, every: bool = False) -> Iterable[PlotSeries]:
-    """Yield a line for each device that recorded a metric, or for `every` one."""
+    """Yield a line for each device that recorded a metric; with `every`, for all devices."""
     nothing: list[float | None] = [None] * summary.bin_count
     several = len(summary.nodes) > 1
     for node in summary.nodes:

@@ -1,4 +1,4 @@
-"""What stands out in a table of many rows, and which of them stand for all."""
+"""Outliers in a table of many rows, and the rows to show if there is little room."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from teho.model.finding import Threshold
 __all__ = ["Judged", "ranked"]
 
 _FOLDED_FROM = 17
-"""Rows of a table from which on a few stand for all: two nodes of eight still show as a whole."""
+"""Number of rows from which on only some are shown; 16 GPUs on two nodes are all shown."""
 _SHOWN_LEAST, _SHOWN_MOST = 4, 12
 
 
 class Judged(NamedTuple):
-    """A column by which rows are compared, where the table has it."""
+    """A column by which rows are compared, if the table has it."""
 
     key: str
     less: str
-    """What is said of a row far below the others; empty: that is no news."""
+    """Words for a row far below the others; empty: not an outlier."""
     more: str
     unit: str = ""
-    """Unit that decides what is noise; empty: the column's own."""
+    """Unit that decides what is noise; empty: the unit of the column."""
 
 
 def ranked(
@@ -37,14 +37,14 @@ def ranked(
     limits: Mapping[str, Threshold],
     first: Sequence[int] = (),
 ) -> Table:
-    """Return a table that says which rows stand out, by how far the farthest cell is off.
+    """Return a table with its outliers, the row with the farthest cell first.
 
     Args:
-        table: its rows in their natural order, which they keep.
+        table: with the rows in their natural order, which does not change.
         noun: what one row is, such as `node`.
-        judged: columns to compare; the first two are told of rows that a short form leaves out.
-        limits: the policy's thresholds of outliers.
-        first: places of rows that come before all others, whatever their figures.
+        judged: columns to compare; the line about rows that are left out has the first two.
+        limits: the thresholds of outliers.
+        first: indices of rows that come before all others.
     """
     units = {column.key: column.unit for column in table.columns}
     judged = [column for column in judged if column.key in units]
@@ -95,17 +95,17 @@ def _shown(count: int, outliers: Sequence[int]) -> tuple[int, ...]:
 def _rest(
     table: Table,
     noun: str,
-    told: Sequence[Judged],
+    columns: Sequence[Judged],
     shown: Sequence[int],
     outliers: Sequence[int],
 ) -> str:
-    """Say how many rows are left out, and between which figures they lie."""
+    """Return the number of rows that are left out, and the ranges of their figures."""
     left = set(range(len(table.rows))).difference(shown)
     rows = [table.rows[place] for place in left]
     odd = len(left.intersection(outliers))
     labels = {column.key: (_label(column), column.unit) for column in table.columns}
     ranges = []
-    for column in told:
+    for column in columns:
         label, unit = labels[column.key]
         values = [value for row in rows if (value := _number(row.get(column.key))) is not None]
         lacking = len(rows) - len(values)
@@ -118,7 +118,7 @@ def _rest(
 
 def _label(column: Column) -> str:
     """Return a column's name within a sentence: `power`, `GPU busy`, `program read`."""
-    # Of a band of statistics it is the mean that is compared.
+    # In a band of statistics, the mean is compared.
     label = column.label if column.label.isupper() else column.label.lower()
     part = "" if column.label == "Mean" else f" {label}"
     name = f"{column.band}{part}" if column.band else column.label

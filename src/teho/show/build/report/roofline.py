@@ -1,4 +1,4 @@
-"""The rooflines of a run, as the view holds them: figures, labels and sentences."""
+"""The rooflines of a report: figures, labels and sentences."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _LABELS = {
     "tensor_16bit_tflops": "16-bit tensor",
 }
 _ALIKE = 1.08
-"""Roofs that differ by less would be one line: they share it, and its label."""
+"""Ratio of two roofs up to which they are drawn as one line with both labels."""
 _ACTIVE_PERCENT = 1.0
-"""From this share of the time on, a pipe counts as used, in the drawing."""
+"""Least share of the time for a pipe to count as used in the drawing."""
 
 
 def rooflines_view(
     rooflines: Sequence[Roofline], node_count: int
 ) -> tuple[document.RooflinePlot, ...]:
-    """Lay out rooflines, as `explain.roofline` found them, on this many nodes."""
+    """Lay out the rooflines that `explain.roofline` found, for a run on some nodes."""
     return tuple(_one(roofline, several_nodes=node_count > 1) for roofline in rooflines)
 
 
 def _one(roofline: Roofline, *, several_nodes: bool) -> document.RooflinePlot:
     many = f"mean of {len(roofline.places)} GPUs"
     points = tuple(
-        _point(_name(of, several_nodes=several_nodes), place) for of, place in roofline.places
+        _point(_name(at, several_nodes=several_nodes), place) for at, place in roofline.places
     )
     return document.RooflinePlot(
         model=roofline.model,
@@ -52,8 +52,8 @@ def _one(roofline: Roofline, *, several_nodes: bool) -> document.RooflinePlot:
     )
 
 
-def _name(of: NodeGpu, *, several_nodes: bool) -> str:
-    return f"{of.node.name} GPU {of.gpu.position}" if several_nodes else f"GPU {of.gpu.position}"
+def _name(at: NodeGpu, *, several_nodes: bool) -> str:
+    return f"{at.node.name} GPU {at.gpu.position}" if several_nodes else f"GPU {at.gpu.position}"
 
 
 def _point(label: str, place: Place) -> document.RooflinePoint:
@@ -68,7 +68,7 @@ def _point(label: str, place: Place) -> document.RooflinePoint:
 
 
 def _roofs(roofline: Roofline) -> tuple[document.Roof, ...]:
-    """Return the roofs from low to high; those that are nearly one are one."""
+    """Return the roofs from low to high; roofs that are nearly equal are joined."""
     peaks, active = roofline.peaks, set(_active_rates(roofline))
     rates = sorted(
         (flop_per_s, rate) for rate in RATES if (flop_per_s := peaks.flop_per_s(rate)) is not None
@@ -96,7 +96,7 @@ def _active_rates(roofline: Roofline) -> Iterable[str]:
 
 
 def _sentence(roofline: Roofline) -> str:
-    """Say which roof the run is at: `memory-bound: 71 % of 3.35 TB/s at 12 FLOP/byte`."""
+    """Return what limits the run: `memory-bound: 71 % of 3.35 TB/s at 12 FLOP/byte`."""
     mean = roofline.mean
     memory = (
         f"{format_quantity(mean.memory_percent, '%')} of "
@@ -121,19 +121,19 @@ def _notes(roofline: Roofline) -> Iterable[str]:
     )
     if mean.least_flop_per_s < mean.most_flop_per_s:
         yield (
-            "Which precision the tensor cores ran in is not recorded: the span is from TF32 to "
-            "16 bit; FP8 would be more, FP64 less."
+            "The precision of the tensor cores is not recorded: the range is from TF32 to 16 bit. "
+            "FP8 would be more, FP64 less."
         )
     elif mean.pipe_percent.get("gpu_tensor_percent") and "tensor_tf32_tflops" in peaks.unknown:
         yield "The tensor cores are counted as if they had run in 16 bit, which is not recorded."
     if roofline.bound == "neither":
         yield (
-            "Between the roofs and the run lie waiting, launches and latency, or phases of "
-            "different kinds, of which this is the mean."
+            "The run is below both roofs because of waiting, kernel launches or latency, or "
+            "because this is the mean of different phases."
         )
     unknown = uncounted(roofline)
     if unknown:
-        yield f"Not counted, for want of a peak: {joined(unknown)}."
+        yield f"Not counted, because their peak is not known: {joined(unknown)}."
     yield _source(peaks)
 
 

@@ -1,4 +1,4 @@
-"""What the view says of a step's tasks and nodes: how they ended, and what is missing."""
+"""Sentences about the tasks and nodes of a step: how they ended, and what is missing."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from teho.units import format_duration
 
 __all__ = ["clock_notes", "ended_words", "gaps", "killed_words", "node_count"]
 
-_CLOCKS_APART_S = 1.0
-"""From here on a clock's offset is worth a note: one sample's length."""
+_CLOCK_OFFSET_S = 1.0
+"""Least offset of a clock for a note: the length of one sample."""
 
 
 def node_count(run: Run) -> int:
-    """Return the number of nodes that the run had, recorded or not."""
-    told = max(len(run.step.hosts), run.step.node_count or 0) if run.step else 0
-    return max(told, len(run.nodes))
+    """Return the number of nodes of the run, with those that were not recorded."""
+    reported = max(len(run.step.hosts), run.step.node_count or 0) if run.step else 0
+    return max(reported, len(run.nodes))
 
 
 def ended_words(run: Run, step: Step, state: RunState) -> str:
-    """Say how the tasks of a step ended: `31 tasks with exit code 0, rank 7 by SIGKILL`."""
+    """Return how the tasks of a step ended: `31 tasks with exit code 0, rank 7 by SIGKILL`."""
     endings: dict[str, list[int]] = {}
     for task in run.tasks:
         if task.end is not None:
             how = ending(task.end)
-            # What ended it stands behind `by`, what it returned behind `with`.
+            # A signal follows `by`, an exit code follows `with`.
             endings.setdefault(how if task.end.signal else f"with {how}", []).append(task.rank)
     silent = sorted(rank for ranks in silent_ranks(run).values() for rank in ranks)
     groups = sorted(endings.items(), key=lambda group: -len(group[1]))
@@ -41,12 +41,12 @@ def ended_words(run: Run, step: Step, state: RunState) -> str:
     if silent and state is RunState.RUNNING:
         words.append(f"{len(silent)} still running")
     elif silent:
-        words.append(f"no word from {the_ranks(silent)}")
+        words.append(f"no report from {the_ranks(silent)}")
     return ", ".join(words)
 
 
 def killed_words(run: Run, state: RunState) -> str:
-    """Say that some tasks of several never told an end; empty if all did, or none."""
+    """Return that some tasks did not report their end; empty if all or none reported it."""
     silent = silent_ranks(run) if state is RunState.INTERRUPTED else {}
     ranks = [rank for some in silent.values() for rank in some]
     if run.step is None or not 0 < len(ranks) < run.step.task_count:
@@ -56,7 +56,7 @@ def killed_words(run: Run, state: RunState) -> str:
 
 
 def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
-    """Yield a sentence for everything that a recording of several nodes or tasks lacks."""
+    """Yield a sentence for each missing part of a recording of several nodes or tasks."""
     running = state is RunState.RUNNING
     if absent := absent_hosts(run):
         yield f"{listed(absent)} left no recording{' so far' if running else ''}."
@@ -67,7 +67,7 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
         yield (
             f"The rows of {names} stop after {span([node.last_s or 0.0 for node in stopped], 's')} "
             f"of {format_duration(summary.elapsed_s)}: the recorder or the node was killed"
-            f"{', or its files come late' if running else ''}."
+            f"{', or its files are late' if running else ''}."
         )
     if run.step and not running:
         yield from _silence(run.step, silent_ranks(run))
@@ -75,35 +75,35 @@ def gaps(run: Run, state: RunState, summary: Summary) -> Iterable[str]:
 
 def _silence(step: Step, silent: dict[str, tuple[int, ...]]) -> Iterable[str]:
     ranks = [rank for some in silent.values() for rank in some]
-    killed = "killed before they could report it"
+    killed = "killed before the end was reported"
     if step.task_count > 1 and len(ranks) == step.task_count:
-        yield f"No word from any of the {len(ranks)} tasks: {killed}."
+        yield f"No report from any of the {len(ranks)} tasks: {killed}."
     elif len(silent) > MOST_NAMED:
-        yield f"No word from {ranks_on(ranks, silent)}: {killed}."
+        yield f"No report from {ranks_on(ranks, silent)}: {killed}."
     else:
         for name, some in silent.items():
-            yield f"No word from {ranks_on(some, [name])}: {killed}."
+            yield f"No report from {ranks_on(some, [name])}: {killed}."
 
 
 def clock_notes(run: Run) -> Iterable[str]:
-    """Yield what is known of clocks that differ, and of those that nobody could compare."""
+    """Yield notes about clocks that differ, and about clocks that were not compared."""
     if run.step is None or len(run.nodes) < 2:
         return
     first = run.step.began_on
     for node in run.nodes:
         clock = node.clock
-        if clock and abs(clock.ahead_s) > _CLOCKS_APART_S:
+        if clock and abs(clock.ahead_s) > _CLOCK_OFFSET_S:
             side = "ahead of" if clock.ahead_s > 0 else "behind"
             yield (
-                f"The clock of {node.name} is {format_duration(abs(clock.ahead_s))} {side} that "
-                f"of {first} (to within {format_duration(clock.uncertainty_s)}); its rows are "
-                "moved by that."
+                f"The clock of {node.name} is {format_duration(abs(clock.ahead_s))} {side} "
+                f"the clock of {first} (± {format_duration(clock.uncertainty_s)}). The times of "
+                "its rows are corrected."
             )
     unknown = [node.name for node in run.nodes if node.clock is None and node.name != first]
     if unknown:
         yield (
             f"{capital(_clocks_of(unknown))} could not be compared with the clock of {first}: the "
-            "times of rows are by the node's own clock."
+            "times of the rows are not corrected."
         )
 
 

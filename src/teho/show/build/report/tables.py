@@ -1,9 +1,10 @@
-"""The tables of the view: nodes, GPUs, tasks, CPU, memory, input and output."""
+"""The tables of a report: nodes, GPUs, tasks, CPU, memory, input and output."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import TypeVar
 
 from teho.explain.step import absent_hosts, ending, silent_ranks
@@ -12,9 +13,11 @@ from teho.model.document import Cell, Column, Table
 from teho.model.finding import Threshold
 from teho.model.missing import Missing, Reason
 from teho.model.run import Run, RunState
-from teho.model.summary import Figure, NodeSummary, Stat, Summary
+from teho.model.summary import Figure, GpuSummary, NodeSummary, Stat, Summary
+from teho.show.build.layout import ColumnOf, column, table
 from teho.show.build.report.activity import GPU_ACTIVITY, activity_tables
 from teho.show.build.report.energy import GPU_ENERGY, NODE_ENERGY, energy_tables
+from teho.show.build.report.figures import figure_of, largest, mean
 from teho.show.build.report.ranking import Judged, ranked
 from teho.show.cells import BUSY_MEANS
 
@@ -25,28 +28,27 @@ Limits = Mapping[str, Threshold]
 
 
 def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tuple[Table, ...]:
-    """Lay out every table that has rows; those of several nodes begin with what stands out.
+    """Return every table that has rows; if there are several nodes, with their outliers.
 
     Args:
-        run: what the recording says of itself.
-        state: whether it goes on.
+        run: the description of the recording.
+        state: whether the run has ended.
         summary: its figures.
-        limits: the policy's thresholds of outliers.
+        limits: the thresholds of outliers.
     """
     tables = list(_of_devices(summary))
     if len(summary.nodes) + len(absent_hosts(run)) > 1:
         judged = (_NODES, _GPUS, GPU_ACTIVITY, GPU_ENERGY, _CPUS, _MEMORY, _IO, NODE_ENERGY)
         by_key = {key: (noun, columns) for key, noun, columns in judged}
         tables = [
-            ranked(table, *by_key[table.key], limits)
-            for table in (_node_table(run, summary), *tables)
+            ranked(one, *by_key[one.key], limits) for one in (_node_table(run, summary), *tables)
         ]
     if run.has_tasks and (tasks := _task_table(run, state)).rows:
         grave = [place for place, row in enumerate(tasks.rows) if row["ended"] != "exit code 0"]
         if all(row["ended"] == tasks.rows[0]["ended"] for row in tasks.rows):
-            grave = []  # where all were ended alike, as a cancelled job's are, none stands out
+            grave = []  # all ended alike, as in a cancelled job: no task is an outlier
         grave.sort(key=lambda place: _after_s(tasks.rows[place]))
-        place = sum(table.key in {"nodes", "gpus", "gpu_activity"} for table in tables)
+        place = sum(one.key in {"nodes", "gpus", "gpu_activity"} for one in tables)
         tables.insert(place, ranked(tasks, *_TASKS[1:], limits, first=grave))
     return tuple(tables)
 
@@ -85,8 +87,7 @@ def _node_table(run: Run, summary: Summary) -> Table:
         *([Column(key="tasks", label="Tasks")] if run.has_tasks else []),
         *([Column(key="gpus", label="GPUs")] if summary.gpus else []),
         *([Column(key="busy", label="GPU busy", unit="%", decimals=1)] if summary.gpus else []),
-        *([Column(key="energy", label="Energy", unit="J")]
-          if energy else []),
+        *([Column(key="energy", label="Energy", unit="J")] if energy else []),
         Column(key="used", label="Cores used", decimals=1),
         Column(key="memory", label="Memory", unit="bytes"),
         Column(key="recorded", label="Recorded", unit="s"),
@@ -133,7 +134,7 @@ _TASKS = (
 
 
 def _task_table(run: Run, state: RunState) -> Table:
-    """List the tasks that told their end and, once the run is over, those that did not."""
+    """Return the tasks that reported their end and, once the run is over, those that did not."""
     rows: dict[int, dict[str, Cell]] = {
         task.rank: {
             "rank": task.rank,
@@ -152,20 +153,21 @@ def _task_table(run: Run, state: RunState) -> Table:
         for node, ranks in silent_ranks(run).items():
             for rank in ranks:
                 rows[rank] = {"rank": rank, "node": node or None, **dict.fromkeys(keys, silent)}
-    return Table(
-        key="tasks",
-        title="Tasks",
-        columns=(
-            Column(key="rank", label="Rank"),
-            Column(key="node", label="Node"),
-            Column(key="ended", label="Ended"),
-            Column(key="elapsed", label="After", unit="s"),
-            Column(key="cpu", label="CPU time", unit="s"),
-            Column(key="process", label="Largest process", unit="bytes"),
-        ),
-        rows=tuple(rows[rank] for rank in sorted(rows)),
-        note="After: since the start of the run. CPU time and the largest process count what "
-        "the task started, too.",
+    labels = (
+        ("rank", "Rank", ""),
+        ("node", "Node", ""),
+        ("ended", "Ended", ""),
+        ("elapsed", "After", "s"),
+        ("cpu", "CPU time", "s"),
+        ("process", "Largest process", "bytes"),
+    )
+    return table(
+        "tasks",
+        "Tasks",
+        [rows[rank] for rank in sorted(rows)],
+        [column(key, label, itemgetter(key), unit=unit) for key, label, unit in labels],
+        note="After: since the start of the run. CPU time and largest process include the "
+        "processes that the task started.",
     )
 
 
@@ -189,38 +191,31 @@ _GPUS = (
 
 
 def _gpu_table(summary: Summary) -> Table:
-    # Beside the node's name and what stands out, a terminal has no room for all of them.
+    # A terminal has no room for all columns beside the names of nodes and the outliers.
     several = len(summary.nodes) > 1
-    return Table(
-        key="gpus",
-        title="GPUs",
-        columns=(
-            Column(key="node", label="Node"),
-            Column(key="gpu", label="GPU"),
-            *_statistics("load", "GPU busy", "%", decimals=2, aside=("std",) if several else ()),
-            *_statistics(
-                "memory", "GPU memory", "bytes", shown_in="GiB", decimals=2,
-                aside=("mean", "std") if several else (),
-            ),
-            Column(key="energy", label="Energy", unit="J", shown_in="Wh", decimals=2),
-            Column(key="power_mean", label="Power", unit="W", decimals=0),
-            Column(key="model", label="Model"),
-        ),
-        rows=tuple(
-            {
-                "node": node.name,
-                "gpu": gpu.position,
-                **_stat_cells("load", _of(gpu.stats, "gpu_busy_percent")),
-                **_stat_cells("memory", _of(gpu.stats, "gpu_memory_used_bytes")),
-                "energy": gpu.energy_j,
-                "power_mean": _mean(_of(gpu.stats, "gpu_power_w")),
-                "model": gpu.device.name,
-            }
-            for node in summary.nodes
-            for gpu in node.gpus
+    return table(
+        "gpus",
+        "GPUs",
+        [(node, gpu) for node in summary.nodes for gpu in node.gpus],
+        (
+            column("node", "Node", lambda pair: pair[0].name),
+            column("gpu", "GPU", lambda pair: pair[1].position),
+            *_statistics("load", "GPU busy", _of_gpu("gpu_busy_percent"), "%", 2,
+                         aside=("std",) if several else ()),
+            *_statistics("memory", "GPU memory", _of_gpu("gpu_memory_used_bytes"), "bytes", 2,
+                         shown_in="GiB", aside=("mean", "std") if several else ()),
+            column("energy", "Energy", lambda pair: pair[1].energy_j,
+                   unit="J", shown_in="Wh", decimals=2),
+            column("power_mean", "Power", lambda pair: mean(_of_gpu("gpu_power_w")(pair)),
+                   unit="W", decimals=0),
+            column("model", "Model", lambda pair: pair[1].device.name),
         ),
         note=BUSY_MEANS,
     )  # fmt: skip
+
+
+def _of_gpu(metric: str) -> Callable[[tuple[NodeSummary, GpuSummary]], Stat | Missing]:
+    return lambda pair: figure_of(pair[1].stats, metric)
 
 
 # CPU, memory, input and output
@@ -238,30 +233,31 @@ _CPUS = (
 
 
 def _cpu_table(summary: Summary) -> Table:
-    return Table(
-        key="cpus",
-        title="CPU",
-        columns=(
-            Column(key="node", label="Node"),
-            Column(key="cores", label="Cores"),
-            Column(key="used", label="Used by program", unit="", decimals=2),
-            *_statistics("busy", "Cores busy", "%", decimals=1),
-            Column(key="iowait", label="I/O wait", unit="%", decimals=1),
-            Column(key="threads", label="Threads", decimals=0),
+    return table(
+        "cpus",
+        "CPU",
+        summary.nodes,
+        (
+            column("node", "Node", _name),
+            column("cores", "Cores", lambda node: node.cores),
+            column("used", "Used by program", lambda node: node.cpu_cores_used, decimals=2),
+            *_statistics("busy", "Cores busy", _of_node("cpu_busy_percent"), "%", 1),
+            column("iowait", "I/O wait", lambda node: mean(_of_node("cpu_iowait_percent")(node)),
+                   unit="%", decimals=1),
+            column("threads", "Threads", lambda node: largest(_of_node("job_threads")(node)),
+                   decimals=0),
         ),
-        rows=tuple(
-            {
-                "node": node.name,
-                "cores": node.cores,
-                "used": node.cpu_cores_used,
-                **_stat_cells("busy", _of(node.stats, "cpu_busy_percent")),
-                "iowait": _mean(_of(node.stats, "cpu_iowait_percent")),
-                "threads": _largest(_of(node.stats, "job_threads")),
-            }
-            for node in summary.nodes
-        ),
-        note="Busy counts everybody's work on the job's cores; threads are the most at one time.",
-    )
+        note="Cores busy includes the work of other programs on these cores. Threads is the "
+        "largest number at one time.",
+    )  # fmt: skip
+
+
+def _name(node: NodeSummary) -> str:
+    return node.name
+
+
+def _of_node(metric: str) -> Callable[[NodeSummary], Stat | Missing]:
+    return lambda node: figure_of(node.stats, metric)
 
 
 _LIMIT_WORDS = {
@@ -280,30 +276,28 @@ _MEMORY = (
 
 
 def _memory_table(summary: Summary) -> Table:
-    return Table(
-        key="memory",
-        title="Memory",
-        columns=(
-            Column(key="node", label="Node"),
-            Column(key="peak", label="Peak", unit="bytes"),
-            Column(key="limit", label="Limit", unit="bytes"),
-            Column(key="share", label="Used", unit="%", decimals=1),
-            Column(key="source", label="Limit is"),
-            Column(key="cache", label="Page cache", unit="bytes"),
+    return table(
+        "memory",
+        "Memory",
+        summary.nodes,
+        (
+            column("node", "Node", _name),
+            column("peak", "Peak", lambda node: node.memory_peak_bytes, unit="bytes"),
+            column("limit", "Limit", lambda node: node.memory_limit_bytes, unit="bytes"),
+            column("share", "Used", _share_of_memory, unit="%", decimals=1),
+            column("source", "Limit is", lambda node: _LIMIT_WORDS.get(node.memory_limit_source)),
+            column("cache", "Page cache", lambda node: largest(_of_node("job_cache_bytes")(node)),
+                   unit="bytes"),
         ),
-        rows=tuple(
-            {
-                "node": node.name,
-                "peak": node.memory_peak_bytes,
-                "limit": node.memory_limit_bytes,
-                "share": _percent(node.memory_peak_bytes, node.memory_limit_bytes),
-                "source": _LIMIT_WORDS.get(node.memory_limit_source),
-                "cache": _largest(_of(node.stats, "job_cache_bytes")),
-            }
-            for node in summary.nodes
-        ),
-        note="Peak leaves page cache out: the kernel gives it back when memory is needed.",
-    )
+        note="Peak does not include the page cache, which the kernel frees if memory is needed.",
+    )  # fmt: skip
+
+
+def _share_of_memory(node: NodeSummary) -> Cell:
+    peak, limit = node.memory_peak_bytes, node.memory_limit_bytes
+    if isinstance(peak, Missing) or isinstance(limit, Missing):
+        return peak if isinstance(peak, Missing) else limit
+    return 100 * peak / limit if limit > 0 else None
 
 
 _IO_COLUMNS = (
@@ -327,74 +321,44 @@ _IO = (
 
 
 def _io_table(summary: Summary) -> Table:
-    return Table(
-        key="io",
-        title="Input and output",
-        columns=(
-            Column(key="node", label="Node"),
+    def total(metric: str) -> Callable[[NodeSummary], Figure]:
+        return lambda node: figure_of(node.totals, metric)
+
+    return table(
+        "io",
+        "Input and output",
+        summary.nodes,
+        (
+            column("node", "Node", _name),
             *(
-                Column(key=key, label=label, band=band, unit="bytes")
-                for key, _, label, band in _IO_COLUMNS
+                column(key, label, total(metric), band=band, unit="bytes")
+                for key, metric, label, band in _IO_COLUMNS
             ),
         ),
-        rows=tuple(
-            {
-                "node": node.name,
-                **{key: _of(node.totals, metric) for key, metric, _, _ in _IO_COLUMNS},
-            }
-            for node in summary.nodes
-        ),
-        note="Program: only storage; what the page cache served is left out. The others are the "
-        "whole node's.",
+        note="Program: from and to storage, without what the page cache served. The other columns "
+        "are of the whole node.",
     )
-
-
-# Cells
 
 
 def _statistics(
     prefix: str,
     band: str,
+    stat: Callable[[T], Stat | Missing],
     unit: str,
+    decimals: int,
     *,
     shown_in: str = "",
-    decimals: int,
     aside: tuple[str, ...] = (),
-) -> Iterable[Column]:
-    for key, label in (("mean", "Mean"), ("std", "stdDev"), ("max", "Max")):
-        yield Column(
-            key=f"{prefix}_{key}",
-            label=label,
-            band=band,
-            unit=unit,
-            shown_in=shown_in,
-            decimals=decimals,
-            aside=key in aside,
-        )
+) -> Iterable[ColumnOf[T]]:
+    def part(name: str) -> Callable[[T], Cell]:
+        def cell(one: T) -> Cell:
+            known = stat(one)
+            return known if isinstance(known, Missing) else getattr(known, name)
 
+        return cell
 
-def _stat_cells(prefix: str, stat: Stat | Missing) -> dict[str, Cell]:
-    if isinstance(stat, Missing):
-        return {f"{prefix}_{key}": stat for key in ("mean", "std", "max")}
-    return {f"{prefix}_mean": stat.mean, f"{prefix}_std": stat.std, f"{prefix}_max": stat.max}
-
-
-def _mean(stat: Stat | Missing) -> Cell:
-    return stat.mean if isinstance(stat, Stat) else stat
-
-
-def _largest(stat: Stat | Missing) -> Cell:
-    return stat.max if isinstance(stat, Stat) else stat
-
-
-def _percent(part: Figure, whole: Figure) -> Cell:
-    if isinstance(part, Missing):
-        return part
-    if isinstance(whole, Missing) or whole <= 0:
-        return whole if isinstance(whole, Missing) else None
-    return 100 * part / whole
-
-
-def _of(figures: Mapping[str, T], name: str) -> T | Missing:
-    """Return a figure, or that nobody took it down."""
-    return figures.get(name, Missing(Reason.UNRECORDED, "not among the metrics looked at"))
+    for name, label in (("mean", "Mean"), ("std", "stdDev"), ("max", "Max")):
+        yield column(
+            f"{prefix}_{name}", label, part(name), band=band, unit=unit, shown_in=shown_in,
+            decimals=decimals, aside=name in aside,
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where a Python program's time went, as tables."""
+"""Tables of a Python program's time: activities, lines and phases."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from teho.model.watched import Frame, WatchedProcess
 __all__ = ["time_tables"]
 
 _LEAST_PERCENT = 1.0
-"""What takes less of the time is left out."""
+"""Smaller shares of the time are left out."""
 _MOST_LINES = 12
 _CHANGED_POINTS = 15.0
-"""By how much a line's share of a quarter of the run differs before that is told."""
+"""Least change of a line's share from the first to the last quarter that is shown."""
 
 
 def time_tables(program: Program | None, processes: int) -> Iterable[Table]:
-    """Yield what the main thread of a program's longest process did, and in which lines.
+    """Yield tables of the main thread of the process that ran longest.
 
     Args:
-        program: None if no Python was looked into.
-        processes: how many were, workers and launchers included.
+        program: None if no Python process was sampled.
+        processes: the number of sampled processes, with workers and launchers.
     """
     if program is None:
         return
@@ -67,7 +67,7 @@ _SHARE_COLUMNS = (
 
 
 def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
-    """Return a share of a process's time with its interval, if its looks have one."""
+    """Return a share of the time of a process, with its interval if it is known."""
     share = 100 * wall_s / process.seen_s
     cells: dict[str, Cell] = {"share_percent": share}
     interval = share_interval(share, process.independent_looks) if process.from_outside else None
@@ -78,41 +78,41 @@ def _share(process: WatchedProcess, wall_s: float) -> dict[str, Cell]:
 
 
 def _how(process: WatchedProcess, processes: int) -> str:
-    of = f"Python {process.python}, process {process.pid}"
-    of += f" (one of {processes})" if processes > 1 else ""
+    source = f"Python {process.python}, process {process.pid}"
+    source += f" (one of {processes})" if processes > 1 else ""
     if process.from_outside:
         looks = round(sum(seen.looks for seen in process.stacks))
         return (
-            f"{of}: {looks} samples of its main thread. The 95 % confidence intervals (CI) follow "
-            "from the number of samples."
+            f"{source}: {looks} samples of its main thread. The 95 % confidence intervals (CI) "
+            "follow from the number of samples."
         )
     why = f": {process.why_inside}" if process.why_inside else ""
     return (
-        f"{of}, sampled by a thread of its own{why}. Lines less than 5 ms apart cannot be "
+        f"{source}, sampled by a thread inside it{why}. Lines that take less than 5 ms cannot be "
         "separated: their time may be counted for the line after them."
     )
 
 
 def _line_table(process: WatchedProcess) -> Table | None:
-    """Return the program's own lines, section by section."""
+    """Return the lines of the program itself, by section."""
     lines = [
         line for line in own_lines(process) if 100 * line.total_s / process.seen_s >= _LEAST_PERCENT
     ]
-    # What leads to several sections, such as `main()`, says nothing of any of them.
+    # A line that calls several sections, such as `main()`, belongs to none of them.
     places = [(line.frame.file, line.frame.line) for line in lines]
     lines = [
         line
         for line, place in zip(lines, places, strict=True)
         if 100 * line.own_s / process.seen_s >= _LEAST_PERCENT or places.count(place) == 1
     ]
-    told = sorted(lines, key=lambda line: -line.total_s)[:_MOST_LINES]
+    longest = sorted(lines, key=lambda line: -line.total_s)[:_MOST_LINES]
     rows: list[dict[str, Cell]] = []
     for section, wall_s in sections_s(process).items():
-        of = [line for line in told if line.section is section]
-        if of:
+        own = [line for line in longest if line.section is section]
+        if own:
             share = 100 * wall_s / process.seen_s
             rows.append(_EMPTY | {"line": section.value, "total_percent": share})
-            rows += [_line_row(process, line) for line in of]
+            rows += [_line_row(process, line) for line in own]
     if not rows:
         return None
     changes = any(row["change"] for row in rows)
@@ -160,7 +160,7 @@ def _line_row(process: WatchedProcess, line: OwnLine) -> dict[str, Cell]:
 
 
 def _phase_table(process: WatchedProcess) -> Table:
-    """Tell how much time went into what the program calls its phases."""
+    """Return the time of each phase that the program marks."""
     return Table(
         key="phases",
         title="Phases",
