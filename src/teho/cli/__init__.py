@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("Record", "run", "Run a program unchanged and record what it uses."),
     "energy": ("Record", "energy", "What the GPUs drew, beside a program or between two calls."),
     "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
+    "diff": ("Understand", "diff", "Two runs side by side: figures, findings, what differed."),
     "compare": (
         "Understand",
         "compare",
@@ -34,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "bench": ("Understand", "bench", "Worked examples: from what size on is a GPU faster?"),
     "list": ("Keep", "list", "The runs that are recorded."),
     "show": ("Keep", "show", "What is known of one run, and where its files lie."),
+    "tag": ("Keep", "tag", "Add tags to a recording, or remove them."),
     "merge": ("Keep", "merge", "One recording out of parts, where nodes share no files."),
     "rm": ("Keep", "rm", "Delete recordings."),
     "doctor": ("Set up", "doctor", "What can make a job fail or slow: builds, drivers, files."),

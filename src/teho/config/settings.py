@@ -34,6 +34,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time between two samples, at least 0.1s. Variable: TEHO_EVERY."""
     report: ReportLevel = "short"
     """How much `teho run` prints at the end: none, short or full. Variable: TEHO_REPORT."""
+    cluster: str = ""
+    """Cluster of commands without `--cluster` on a machine that Teho does not recognise, such as
+    `roihu`. Variable: TEHO_CLUSTER."""
+    account: str = ""
+    """Project that pays for jobs without `--account`. Variable: TEHO_ACCOUNT."""
     my_clusters: str = ""
     """Names of the clusters that you use, such as `roihu, lumi`: plans show them first. Variable:
     TEHO_MY_CLUSTERS."""

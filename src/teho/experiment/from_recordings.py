@@ -76,7 +76,7 @@ def compare_recorded(
 
     Raises:
         RecordingError: one of them does not read.
-        InputError: nothing is left of them.
+        InputError: no recording came to its end, or one variant has several commands.
     """
     # What somebody broke off says nothing.
     runs = sorted(
@@ -86,6 +86,7 @@ def compare_recorded(
     if not runs:
         raise InputError("no recording that came to an end", "one of each variant, or more")
     swept = _swept([run for _, run in runs])
+    _refuse_unlike_commands([run for _, run in runs], swept)
     found: dict[float | None, dict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     went: dict[float | None, list[tuple[str, Run]]] = defaultdict(list)
     told: dict[float | None, dict[str, list[Printed]]] = defaultdict(lambda: defaultdict(list))
@@ -132,6 +133,24 @@ def compare_recorded(
         cost_unit=unit,
         notes=(*notes, *([_not_kept(unknown, len(runs))] if unknown else ())),
     )
+
+
+def _refuse_unlike_commands(runs: Sequence[Run], swept: str) -> None:
+    """Refuse recordings of several commands that would count as repetitions of one variant.
+
+    Raises:
+        InputError: two recordings of one variant have different commands and no common tag.
+    """
+    commands: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for run in runs:
+        commands[_placement(run).name, run.tags.get(swept, "")].add(run.command)
+    for (place, _), several in commands.items():
+        if len(several) > 1 and not all("compare" in run.tags for run in runs):
+            raise InputError(
+                f"--recorded: {len(several)} different commands ran on {place}",
+                "the same command in all recordings of a variant",
+                f"`teho diff {runs[0].id} {runs[-1].id}` compares two runs",
+            )
 
 
 def _not_kept(unknown: int, count: int) -> str:

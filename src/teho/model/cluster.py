@@ -206,7 +206,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     """Empty if the site's jobs name none."""
     label: str = ""
-    """What Teho calls it where the name is empty, such as `GPU nodes`."""
+    """What Teho calls it if the name is empty, such as `GPU nodes`. Added to the name if not."""
     kinds: tuple[str, ...]
     """Names of its node kinds."""
     node_counts: dict[str, int] = {}
@@ -288,8 +288,9 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def title(self) -> str:
-        """What it is called on screen: its name, or its label where it has none."""
-        return self.name or self.label
+        """What it is called on screen: its name, its label, or `name (label)` if it has both."""
+        both = self.name and self.label
+        return f"{self.name} ({self.label})" if both else self.name or self.label
 
 
 class LocalDisk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
