@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -230,7 +231,7 @@ def log_of(submission: Submission, home: Path) -> Path:
     return backend_for(submission.scheduler, home).log_path(submission, job)
 
 
-def files_of(submission: Submission, home: Path) -> dict[str, object]:
+def files_of(submission: Submission, home: Path) -> dict[str, Any]:
     """Return the log of a job, and the ids of its recordings, oldest first."""
     known = submission.job is not None
     runs = runs_of_job(home, submission) if known and submission.recorded else []
