@@ -52,7 +52,7 @@ def test_without_slurm(teho, programs: Path) -> None:
     assert nothing.returncode == 2
     assert "no squeue here; expected a machine with Slurm's commands" in nothing.stderr
     stand_in(programs, "qstat", "exit 0")
-    assert "Grid Engine starts nothing beside a job" in teho("run", "--job", "7", env=path).stderr
+    assert "cannot record a running job of Grid Engine" in teho("run", "--job", "7", env=path).stderr
 
 
 @pytest.mark.parametrize(

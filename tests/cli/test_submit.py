@@ -114,7 +114,7 @@ def test_status_and_cancel(teho: Teho) -> None:
     _until(lambda: "cancelled" in teho("status", "long").stdout)
     again = teho("cancel", "long")
     assert again.returncode == 0, "cancelling twice is no error"
-    assert again.stderr == "teho: job 1 had ended before: cancelled\n"
+    assert again.stderr == "teho: job 1 has already ended: cancelled\n"
     followed = teho("status", "long", "--follow")
     assert followed.returncode == 1
     assert "Job 1 cancelled" in followed.stderr

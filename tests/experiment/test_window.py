@@ -119,7 +119,7 @@ def test_a_task_of_several_runs_to_its_end_and_its_recording_says_why(
         said
         == [
             (
-                "--window had no effect: it is only for a single program, and this is one of "
+                "--window had no effect: it needs a single program, and this is one of "
                 "several tasks"
             )
         ]

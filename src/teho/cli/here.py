@@ -37,7 +37,7 @@ def cluster_here(
 
 
 def chosen_cluster(name: str | None) -> Cluster:
-    """Return the cluster with this name, else that of this machine, else the setting `cluster`.
+    """Return the cluster with this name, else the one of this machine, else the setting `cluster`.
 
     Raises:
         InputError: the cluster is not in the catalogue, or no cluster is chosen.

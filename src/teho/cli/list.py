@@ -53,7 +53,7 @@ Examples:
 @click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
               help="Show only runs with this tag; may be repeated.  [default: all]")  # fmt: skip
 @click.option("--all", "show_all", is_flag=True,
-              help="Show all runs, also those of `teho compare` and `teho scale`.")  # fmt: skip
+              help="Show all runs, also the runs of `teho compare` and `teho scale`.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text",
               show_default=True, help="Print text or JSON.")  # fmt: skip
 def command(
@@ -224,7 +224,7 @@ def _verdicts(runs: list[tuple[Path, Run | None]]) -> list[str]:
     settings = load_settings()
 
     def verdict(path: Path, run: Run | None) -> str:
-        """Return the kind of the first finding in words, `good`, or "" if there is no verdict."""
+        """Return the kind of the first finding in words, `good`, or "" without a verdict."""
         from teho.show.loaded import LoadedRun
 
         if run is None or run.end is None or _size_bytes(path) > _MOST_BYTES:

@@ -57,12 +57,12 @@ def command(
 ) -> None:
     """Print what to request so that COMMAND fits, on every cluster.
 
-    The order: the cluster of this machine, those of the settings `cluster` and `my_clusters`, then
-    the others, with the smallest GPU memory that fits first. Within a cluster, the cheapest option
-    is first, and partitions for tests and interactive work are last. With --why: every bill,
-    warning and limit, and why the rest does not fit. --record and the options below it change only
-    the script. Reads the catalogue; on a cluster it also runs the commands of the scheduler, which
-    submit nothing. Exit code: 0 an option fits, 1 none fits.
+    The order: the cluster of this machine, the clusters of the settings `cluster` and
+    `my_clusters`, then the others, with the smallest GPU memory that fits first. Within a cluster,
+    the cheapest option is first, and partitions for tests and interactive work are last. With
+    --why: every bill, warning and limit, and why the rest does not fit. --record and the options
+    below it change only the script. Reads the catalogue; on a cluster it also runs the commands of
+    the scheduler, which submit nothing. Exit code: 0 an option fits, 1 none fits.
     """
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and output.form != "text":
@@ -152,7 +152,7 @@ def _print_script(
 
 
 def _clusters(given: tuple[str, ...]) -> dict[str, Cluster]:
-    """Read the clusters with these names, or all clusters if there are no names."""
+    """Read the clusters with these names, or all clusters without names."""
     from teho.clusters.catalogue import load_catalogue, load_cluster
 
     names = _names(*given)

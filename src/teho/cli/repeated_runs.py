@@ -41,7 +41,7 @@ def time_options(for_: str, window: str) -> Callable[[_Command], _Command]:
             click.option("--window", metavar="TIME", default=window, show_default=True,
                          help="Measure each run for this long once its step rate is steady."),
             click.option("--for", "for_", metavar="TIME", default=for_, show_default=True,
-                         help="Stop after this time at the latest."),
+                         help="Stop after at most this time."),
         ):  # fmt: skip
             command = option(command)
         return command
@@ -54,7 +54,7 @@ def measuring_options(command: _Command) -> _Command:
     for option in (
         click.option("--plot", metavar="FILE", help=PLOT_HELP),
         click.option("--site", metavar="CLUSTER",
-                     help="Use the prices of this cluster.  [default: that of this machine]"),
+                     help="Use the prices of this cluster.  [default: the one of this machine]"),
         click.option("--full", is_flag=True,
                      help="Let every run end by itself, and compare whole run times."),
         time_options("10min", "10s"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from teho.cli import say
+from teho.cli.progress import hint_if_slow
 from teho.config.settings import load_settings
 from teho.errors import InputError
 from teho.store.submissions import find_submission, submissions
@@ -69,15 +69,10 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
             print_job(view)
             raise click.exceptions.Exit(1)
         raise click.exceptions.Exit(follow_to_end(view.submission, settings))
-    waiting = threading.Timer(_SILENCE_S, say, ("waiting for the scheduler's answer",))
-    waiting.daemon = True
-    waiting.start()
-    try:
+    with hint_if_slow("waiting for the scheduler's answer", after_s=_SILENCE_S, always=True):
         views, problems = look_up(found, home)
         if form == "json" or len(views) == 1:
             views = all_with_account(views, home)
-    finally:
-        waiting.cancel()
     for problem in problems:
         say(problem)
     if form == "json":

@@ -136,7 +136,7 @@ def _cluster(name: str | None, *, is_local: bool, elsewhere: bool) -> Cluster:
     Args:
         name: as the user gave it.
         is_local: whether the job runs on this machine, which need not belong to a cluster.
-        elsewhere: whether the cluster may be another one than that of this machine.
+        elsewhere: whether the cluster may be another one than this machine's.
     """
     known = tuple(load_catalogue().values()) if name is None or not elsewhere else ()
     found = cluster_here(known, ask_network=True)
@@ -189,7 +189,7 @@ def _check_place(cluster: Cluster, option: Option) -> None:
     if account.required and not named:
         raise InputError(
             f"no account, and {cluster.title} asks for one ({account.source})",
-            "the project that pays",
+            "the project to charge",
             f"`--account {account.example}` with your own project, or the setting `account`",
         )
     for place, must_be in ((dialect.submit_from, True), (dialect.never_submit_from, False)):
