@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "energy": (
         "Record",
         "energy",
-        "Measure the energy of the GPUs, for a program or between calls.",
+        "Measure the energy of the GPUs during a program or a period.",
     ),
     "report": (
         "Understand",

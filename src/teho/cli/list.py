@@ -25,7 +25,7 @@ _NEWEST = 30
 _ORDER_ERROR = timedelta(days=1)
 """Recordings are in the order of their ids, and the clocks of nodes differ."""
 _HEADS = (
-    "Run", "Began", "Time", "Ended", "Verdict", "Nodes", "Tasks", "GPUs", "Host", "User",
+    "Run", "Began", "Time", "Ended", "Nodes", "Tasks", "GPUs", "Verdict", "Host", "User",
     "Command",
 )  # fmt: skip
 _RIGHT = frozenset({"Time", "Nodes", "Tasks", "GPUs"})
@@ -201,10 +201,10 @@ def _cells(row: dict[str, Any], run: Run | None, verdict: str) -> list[str]:
         run.started_at.astimezone().strftime("%Y-%m-%d %H:%M"),
         "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"]),
         _ending(row, run.end),
-        verdict,
         # 1 is the usual number, and not shown.
         *(str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks")),
         str(row["gpus"] or ""),
+        verdict,
         row["host"],
         row["user"],
         shlex.join(run.command).replace("\n", " "),
