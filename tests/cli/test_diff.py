@@ -87,7 +87,10 @@ def test_a_report_says_when_where_and_by_whom(teho, two: Path) -> None:
     assert found["user"]
     assert found["began"].startswith(json.loads(teho("show", "short").stdout)["id"][:4])
     text = " ".join(teho("report", "short").stdout.split())
-    assert f"Began {found['began']} · Host {found['host']} · User {found['user']}" in text
+    assert f"Began {found['began']} · Host {found['host']}" in text
+    assert "· User" not in text, "it is this user's own"
+    page = teho("report", "short", "--format", "html").stdout
+    assert found["user"] in page[page.index("User") :][:200]
 
 
 def test_list_has_verdicts_and_tells_newer_from_damaged(teho, two: Path) -> None:

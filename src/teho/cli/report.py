@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import sys
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -54,7 +55,8 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
         )
     gc.disable()  # a report of many nodes has millions of objects, and all of them are needed
     loaded = LoadedRun.open(run)
-    report = _with_origin(loaded, loaded.view_with(plots=output.form in {"html", "json"}))
+    report = loaded.view_with(plots=output.form in {"html", "json"})
+    report = _with_origin(loaded, report, is_text=output.form == "text")
     if run in _job_ids(loaded.run):
         report = _with_account(report, loaded.run, run)
     if output.form == "seff":
@@ -71,17 +73,20 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
         raise click.exceptions.Exit(2)
 
 
-def _with_origin(loaded: LoadedRun, report: Report) -> Report:
-    """Add when and where the run began, and whose it is."""
+def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
+    """Add when and where the run began, and by whom; text omits this user's own name."""
     import msgspec
 
     from teho.model.document import Fact
 
+    owner = owner_of(loaded.directory)
     began = loaded.run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
     facts = (
         Fact("began", "Began", began),
         Fact("host", "Host", loaded.run.host),
-        Fact("user", "User", owner_of(loaded.directory) or None),
+        Fact(
+            "user", "User", owner or None, aside=is_text and owner == owner_of(Path("/proc/self"))
+        ),
     )
     return msgspec.structs.replace(report, facts=(*report.facts, *facts))
 
