@@ -18,6 +18,8 @@ def shape(text: str) -> list[str]:
     """Reduce figures, ids and line breaks to their shape: two runs differ in nothing else."""
     text = re.sub(r"\d{8}-\d{6}-first-\w{4}", "ID", text)
     text = re.sub(r"\d+(?:\.\d+)?", "N", text)
+    # A busy machine gets another verdict.
+    text = re.sub(r"(?<=  ok  ).*(?=  python examples)", "", text)
     # A busy machine takes longer, and what is longer is folded elsewhere.
     return text.replace("N min N s", "N s").split()
 

@@ -1,21 +1,22 @@
-"""One exception tree for everything that Teho says to its user.
+"""All exceptions that Teho reports to its user.
 
-TehoError                   any problem that the user can mend; exit code 2
+TehoError                   any problem that the user can solve; exit code 2
 ├── InputError              an option, a value or a settings file is not as expected
-│   └── UnitError           a quantity whose number or unit suffix is not one
-├── RecordingError          something is wrong with one recording
-│   ├── RunNotFoundError    no recording of that name, or more than one
-│   ├── DamagedError        a file of the recording does not read
-│   └── NewerFormatError    written by a newer Teho than this one
+│   └── UnitError           a quantity has no valid number or unit
+├── RecordingError          one recording has a problem
+│   ├── RunNotFoundError    no recording has this name, or several do
+│   ├── DamagedError        a file of the recording cannot be decoded
+│   ├── UnreadableError     this user has no permission to read the recording
+│   └── NewerFormatError    a newer Teho wrote the recording
 ├── DeviceError             a device or its library cannot be asked
-└── SchedulerError          a scheduler does not do, or does not answer, what it was asked
-    ├── MissingCommandError   its command is not on this machine
-    ├── NoAnswerError         it did not answer in time, cannot be reached, or cannot be understood
-    ├── RefusedError          it answered no
-    ├── NotSubmittedError     the answer was lost, and the job is certainly not there
-    └── LostSubmissionError   the answer was lost, and nobody can tell whether the job is there
+└── SchedulerError          a scheduler does not do what Teho asked, or does not answer
+    ├── MissingCommandError   the scheduler's command is not on this machine
+    ├── NoAnswerError         no answer in time, or one that Teho does not understand
+    ├── RefusedError          the scheduler refused
+    ├── NotSubmittedError     the answer was lost, and the job does not exist
+    └── LostSubmissionError   the answer was lost, and it is unknown if the job exists
 
-Every message names what was found, what was expected, and the next step.
+Every message says what Teho found, what it expected, and the next step.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ __all__ = [
     "SchedulerError",
     "TehoError",
     "UnitError",
+    "UnreadableError",
 ]
 
 
 class TehoError(Exception):
-    """A problem that the user can mend, with the step that mends it.
+    """A problem that the user can solve, with the next step.
 
     Args:
-        found: what was found and where (names the file, option or command).
-        expected: what would have been right; may be empty if it is plain.
-        next_step: what to do now; a command where one exists.
+        found: what is wrong; names the file, option or command.
+        expected: what is allowed; empty if it is obvious.
+        next_step: what to do now, if possible a command.
     """
 
     exit_code = 2
@@ -69,23 +71,27 @@ class InputError(TehoError):
 
 
 class UnitError(InputError):
-    """A quantity whose number or unit suffix is not one."""
+    """A quantity has no valid number or unit."""
 
 
 class RecordingError(TehoError):
-    """Something is wrong with one recording."""
+    """One recording has a problem."""
 
 
 class RunNotFoundError(RecordingError):
-    """No recording of that name exists, or more than one does."""
+    """No recording has this name, or several do."""
 
 
 class DamagedError(RecordingError):
-    """A file of the recording does not read."""
+    """A file of the recording cannot be decoded."""
+
+
+class UnreadableError(RecordingError):
+    """This user has no permission to read the recording."""
 
 
 class NewerFormatError(RecordingError):
-    """The recording was written by a newer Teho than this one."""
+    """A newer Teho wrote the recording."""
 
 
 class DeviceError(TehoError):
@@ -93,7 +99,7 @@ class DeviceError(TehoError):
 
 
 class SchedulerError(TehoError):
-    """A scheduler does not do, or does not answer, what it was asked."""
+    """A scheduler does not do what Teho asked, or does not answer."""
 
 
 class MissingCommandError(SchedulerError):
@@ -101,16 +107,16 @@ class MissingCommandError(SchedulerError):
 
 
 class NoAnswerError(SchedulerError):
-    """The scheduler did not answer in time, cannot be reached, or cannot be understood."""
+    """The scheduler did not answer in time, or Teho does not understand the answer."""
 
 
 class RefusedError(SchedulerError):
-    """The scheduler answered no; its own words are in `found`."""
+    """The scheduler refused; its message is in `found`."""
 
 
 class NotSubmittedError(SchedulerError):
-    """The answer to a submission was lost, and the job is certainly not there: submit again."""
+    """The answer to a submission was lost, and the job does not exist: submit again."""
 
 
 class LostSubmissionError(SchedulerError):
-    """The answer to a submission was lost, and nobody can tell whether the job is there."""
+    """The answer to a submission was lost, and it is unknown if the job exists."""

@@ -1,8 +1,7 @@
-"""The one place where quantities are read from text and written as text.
+"""Read quantities from text, and write them as text.
 
-Numbers inside Teho are plain floats and ints whose name ends in their unit
-(`elapsed_s`, `memory_bytes`, `energy_j`). This file turns what people type into
-them, and them into what people read.
+Numbers inside Teho are floats and ints whose name ends in their unit (`elapsed_s`, `memory_bytes`,
+`energy_j`).
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _SECONDS = {
     "d": 86400.0,
     "w": 604800.0,
 }
-# Slurm, Grid Engine and most users mean powers of 1024 by a bare K, M, G, T.
+# For Slurm, Grid Engine and most users, K, M, G and T are powers of 1024.
 _BYTES: dict[str, int] = {
     "": 1,
     "b": 1,
@@ -69,7 +68,7 @@ _SHOWN = {
     ("J", "Wh"): J_PER_WH,
     ("s", "h"): 3600.0,
 }
-# No quantity has more digits, and Python's numbers end somewhere.
+# No quantity has more digits, and Python limits the number of digits.
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d{1,30}(?:\.\d*)?|\.\d+)(?!\d)\s*([A-Za-z]*)\s*", re.ASCII)
 _CLOCK = re.compile(r"(?:(\d{1,15})-)?(\d{1,15}):(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
 
@@ -82,12 +81,12 @@ def parse_duration(text: str, what: str = "duration", *, bare_is_s: bool = False
 
     Args:
         text: what the user typed.
-        what: the option or key it was typed for, named in the error.
-        bare_is_s: whether a number without a unit is seconds, as in what schedulers print. If it
-            is not, such a number is refused: to a person it may be minutes or days.
+        what: the name of the option or key, for the error.
+        bare_is_s: whether a number without a unit means seconds, as in the output of schedulers.
+            If not, a number without a unit is refused: a user may mean minutes or days.
 
     Raises:
-        UnitError: not a length of time, or one without a unit.
+        UnitError: the text is not a length of time, or has no unit.
     """
     expected = "a length of time such as 500ms, 1s, 10min, 1h30m, 30d or 1:30:00"
     clock = _CLOCK.fullmatch(text.strip())
@@ -96,35 +95,34 @@ def parse_duration(text: str, what: str = "duration", *, bare_is_s: bool = False
         if third is None and days is None:
             return int(first) * 60.0 + int(second)
         return int(days or 0) * 86400.0 + int(first) * 3600.0 + int(second) * 60.0 + int(third or 0)
+    stripped = text.strip()
+    if not stripped:
+        raise UnitError(f"{what}: empty", expected)
     total, position = 0.0, 0
-    bare_allowed = True
-    while position < len(text.strip()):
-        match = _NUMBER_AND_UNIT.match(text.strip(), position)
-        unit = match.group(2).lower() if match else None
-        if match is None or (unit == "" and not bare_allowed) or unit not in {"", *_SECONDS}:
+    while position < len(stripped):
+        match = _NUMBER_AND_UNIT.match(stripped, position)
+        unit = match.group(2).lower() if match else ""
+        is_bare = match is not None and unit == "" and match.span() == (0, len(stripped))
+        if match is None or not (is_bare or unit in _SECONDS):
             raise UnitError(f"{what}: {text!r} is not a length of time", expected)
-        if unit == "" and match.end() != len(text.strip()):
-            raise UnitError(f"{what}: {text!r} is not a length of time", expected)
-        if unit == "" and not bare_is_s:
-            number = text.strip()
+        if is_bare and not bare_is_s:
             raise UnitError(
-                f"{what}: {text!r} has no unit", f"one, such as {number}s, {number}min or {number}d"
+                f"{what}: {text!r} has no unit",
+                f"one, such as {stripped}s, {stripped}min or {stripped}d",
             )
-        total += float(match.group(1)) * (_SECONDS[unit] if unit else 1.0)
-        position, bare_allowed = match.end(), False
-    if position == 0:
-        raise UnitError(f"{what}: nothing was given", expected)
+        total += float(match.group(1)) * _SECONDS.get(unit, 1.0)
+        position = match.end()
     return total
 
 
 def parse_bytes(text: str, what: str = "size") -> int:
     """Read an amount of memory and return bytes.
 
-    `K`, `M`, `G`, `T` and their `iB` forms are powers of 1024, as the schedulers
-    count; `kB`, `MB`, `GB`, `TB` are powers of 1000.
+    `K`, `M`, `G`, `T` and their `iB` forms are powers of 1024, as for schedulers; `kB`, `MB`, `GB`
+    and `TB` are powers of 1000.
 
     Raises:
-        UnitError: not an amount of memory.
+        UnitError: the text is not an amount of memory.
     """
     match = _NUMBER_AND_UNIT.fullmatch(text)
     factor = _BYTES.get(match.group(2).lower()) if match else None
@@ -136,10 +134,10 @@ def parse_bytes(text: str, what: str = "size") -> int:
 
 
 def parse_mib(text: str, what: str = "memory") -> int:
-    """Read an amount of memory and return MiB, in which schedulers count, rounded up.
+    """Read an amount of memory and return MiB, the unit of schedulers, rounded up.
 
     Raises:
-        UnitError: not an amount of memory.
+        UnitError: the text is not an amount of memory.
     """
     return -(-parse_bytes(text, what) // MIB)
 
@@ -150,13 +148,13 @@ def mib_text(mib: int) -> str:
 
 
 def format_mib(mib: int) -> str:
-    """Write MiB so that they read at a glance and nothing is lost: `64 GiB`, `61500 MiB`."""
+    """Write MiB for people, without rounding: `64 GiB`, `61500 MiB`."""
     text = mib_text(mib)
     return f"{text[:-3]} {text[-3:]}"
 
 
 def format_duration(seconds: float) -> str:
-    """Write a length of time so that it reads at a glance: `3.2 s`, `4 min 10 s`, `2 d 3 h`."""
+    """Write a length of time for people: `3.2 s`, `4 min 10 s`, `2 d 3 h`."""
     if seconds < 0:
         return "-" + format_duration(-seconds)
     if seconds < 0.9995:
@@ -168,7 +166,7 @@ def format_duration(seconds: float) -> str:
         (3600, "h", 60, "min"),
         (60, "min", 1, "s"),
     ):
-        # Rounded before it is split, so that 59 min 59.7 s is written "1 h", not "59 min 60 s".
+        # Rounded first: 59 min 59.7 s is written "1 h", not "59 min 60 s".
         rounded = round(seconds / step) * step
         if rounded >= size:
             first, rest = divmod(rounded, size)
@@ -205,7 +203,7 @@ def format_energy(joules: float) -> str:
 
 
 def format_rate(value: float, unit: str) -> str:
-    """Write a rate as makers of hardware do, in powers of 1000: `3.35 TB/s`, `989 TFLOP/s`."""
+    """Write a rate in powers of 1000, as on datasheets: `3.35 TB/s`, `989 TFLOP/s`."""
     prefixes = ("", "k", "M", "G", "T", "P", "E")
     index = 0
     while abs(value) >= 999.5 and index < len(prefixes) - 1:
@@ -215,21 +213,21 @@ def format_rate(value: float, unit: str) -> str:
 
 
 def format_count(value: float) -> str:
-    """Write a plain number: whole numbers whole, others with three significant digits."""
+    """Write a number: whole numbers without decimals, others with three significant digits."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return _three_digits(value)
 
 
 def format_pace(per_s: float) -> str:
-    """Write how much is done in a second with three digits, never as a power: `0.0123`, `1,234`."""
+    """Write a number per second with three digits, without an exponent: `0.0123`, `1,234`."""
     if 0 < per_s < 1e-4:
         return _one_digit(per_s)
     return f"{per_s:,.0f}" if per_s >= 999.5 else f"{per_s:.3g}"
 
 
 def plural(unit: str, amount: float) -> str:
-    """Return a unit as it stands behind an amount: `1 GPU-hour`, `2 GPU-hours`, `2 BU`."""
+    """Return a unit in singular or plural: `1 GPU-hour`, `2 GPU-hours`, `2 BU`."""
     return f"{unit}s" if unit.endswith("hour") and amount != 1 else unit
 
 
@@ -239,38 +237,38 @@ def counted(number: int, noun: str) -> str:
 
 
 def many(noun: str) -> str:
-    """Return the plural of a plain noun: `steps`, `batches`."""
+    """Return the plural of a noun: `steps`, `batches`."""
     return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
 
 
 def _three_digits(value: float) -> str:
     size = abs(value)
     if 0 < size < 0.005:
-        return _one_digit(value)  # what is not zero does not read as zero
+        return _one_digit(value)  # a value above zero must not look like zero
     return f"{value:,.{0 if size >= 99.95 else 1 if size >= 9.995 else 2}f}"
 
 
 def _one_digit(value: float) -> str:
-    """Write a number below 1 that is not 0 with one digit, never as a power."""
+    """Write a number between 0 and 1 with one digit, without an exponent."""
     return f"{value:.{-math.floor(math.log10(abs(value)))}f}"
 
 
 def convert(value: float, unit: str, shown_in: str) -> float:
-    """Convert a number from a base unit to the one that it is shown in.
+    """Convert a number from a base unit to the unit in which it is shown.
 
     Raises:
-        KeyError: Teho knows no such pair (a mistake in the code, not in the input).
+        KeyError: the pair of units is unknown, which is a mistake in the code.
     """
     return value if shown_in in {"", unit} else value / _SHOWN[unit, shown_in]
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Write a number with its unit, as the unit is customarily read.
+    """Write a number with its unit, as is usual for this unit.
 
     Args:
         value: the number, in `unit`.
         unit: `s`, `bytes`, `bytes/s`, `J`, `%`, `B/s` and `FLOP/s` (decimal, as on a datasheet), or
-            any other unit, which is put behind.
+            any other unit, which follows the number.
     """
     if math.isnan(value):
         return "not a number"
@@ -290,7 +288,7 @@ def format_quantity(value: float, unit: str) -> str:
 
 
 def format_time(seconds: float) -> str:
-    """Write the time of one thing with three digits: `12.3 µs`, `4.05 ms`, `2.10 s`."""
+    """Write a short time with three digits: `12.3 µs`, `4.05 ms`, `2.10 s`."""
     for factor, unit in ((1e9, "ns"), (1e6, "µs"), (1e3, "ms")):
         if seconds * factor < 999.5:
             return f"{_three_digits(seconds * factor)} {unit}"

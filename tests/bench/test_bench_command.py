@@ -94,8 +94,8 @@ def test_without_a_name_it_lists_the_examples() -> None:
         (["solve", "--on", "cpu:99999"], "--on cpu:99999: this job has"),
         (["solve", "--for", "1s"], "--for 1s; expected 5.0 s or more"),
         (["solve", "--plot", "x.pdf"], "--plot x.pdf; expected a name that ends in .svg or .png"),
-        (["solve", "--plot", "nowhere/x.svg"], "there is no folder nowhere"),
-        (["solve", "--python", "/nowhere/python"], "/nowhere/python: there is no such program"),
+        (["solve", "--plot", "nowhere/x.svg"], "the folder nowhere does not exist"),
+        (["solve", "--python", "/nowhere/python"], "/nowhere/python: no such program"),
         (["solve", "--python", "/bin/false"], "--python /bin/false; expected a Python with NumPy"),
     ],
 )

@@ -43,22 +43,23 @@ def test_with_a_command_too(teho) -> None:
 def test_no_jobs_number(teho, job: str) -> None:
     refused = teho("run", f"--job={job}")
     assert refused.returncode == 2
-    assert "a job's number" in refused.stderr
+    assert "the number of a job" in refused.stderr
 
 
 def test_without_slurm(teho, programs: Path) -> None:
     path = {"PATH": str(programs)}
     nothing = teho("run", "--job", "7", env=path)
     assert nothing.returncode == 2
-    assert "no squeue here; expected a machine with Slurm's commands" in nothing.stderr
+    assert "no squeue here; expected a machine with the commands of Slurm" in nothing.stderr
     stand_in(programs, "qstat", "exit 0")
-    assert "Grid Engine starts nothing beside a job" in teho("run", "--job", "7", env=path).stderr
+    said = teho("run", "--job", "7", env=path).stderr
+    assert "cannot record a running job of Grid Engine" in said
 
 
 @pytest.mark.parametrize(
     ("state", "nodes", "words"),
     [
-        ("PENDING", "", "job 7 waits; expected a job that runs"),
+        ("PENDING", "", "job 7 has not started; expected a running job"),
         ("COMPLETED", "n1", "job 7 has ended (completed)"),
         ("TIMEOUT", "n1", "job 7 has ended (timed out)"),
     ],

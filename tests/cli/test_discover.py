@@ -81,7 +81,7 @@ def test_it_is_found_where_it_is_put(teho: Teho, slurm: Path, tmp_path: Path) ->
     refused = teho("clusters", "discover", "--output", file)
     assert refused.returncode == 2
     assert refused.stderr.splitlines() == [
-        f"teho: {file} is there already. Next: --force overwrites it"
+        f"teho: {file} already exists. Next: `--force` overwrites it"
     ]
     assert teho("clusters", "discover", "--output", file, "--force").returncode == 0
 

@@ -18,7 +18,7 @@ def test_a_step_is_listed_shown_and_deleted(teho, home: Path) -> None:
     heads, *rows = (line.split() for line in teho("list").stdout.splitlines())
     (row,) = (row for row in rows if "true" not in row)
     assert heads[:2] == ["Run", "Began"]
-    assert heads[3:] == ["Time", "Ended", "Nodes", "Tasks", "GPUs", "Command"]
+    assert heads[3:] == ["Time", "Ended", "Nodes", "Tasks", "GPUs", "Verdict", "Command"]
     assert "ok" in row
     assert row[row.index("ok") + 1 :][:2] == ["2", "4"]
     listed = json.loads(teho("list", "--format", "json").stdout)

@@ -263,3 +263,33 @@ def test_a_limit_keeps_its_subject_after_a_sentence_with_another(teho: Teho) -> 
     done = teho("plan", "--why", "--cluster", "lumi", "--gpus", "3", "--time", "20d")
     text = " ".join(done.stdout.split())
     assert "only invited users can use partition bench; the job requests 20 d, more than" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--partition", "gpumedum", "--cluster", "roihu"], "did you mean 'gpumedium'?"),
+        (["--cluster", "Lumi"], "did you mean 'lumi'?"),
+        (["--gpus", "a100:2"], "`--gpus 2 --gpu-type a100`"),
+        (["--time", "90"], "expected a unit, such as 90min"),
+        (["--time", "12:00", "--cluster", "roihu"], "--time 12:00 is minutes and seconds: 12 min"),
+    ],
+)
+def test_a_slip_names_what_was_meant(teho, arguments: list[str], words: str) -> None:
+    result = teho("plan", *arguments, env={"COLUMNS": "200"})
+    assert words in " ".join((result.stdout + result.stderr).split())
+
+
+def test_slices_are_offered_before_a_whole_gpu(teho) -> None:
+    result = teho("plan", "--gpu-memory", "5GiB", "--cluster", "narval", "--format", "json")
+    options = json.loads(result.stdout)["options"]
+    assert options[0]["gpu_type"] == "a100_1g.5gb"
+    assert options[-1]["gpu_type"] == "a100"
+    costs = [option["cost"]["amount"] for option in options]
+    assert costs == sorted(costs)
+
+
+def test_debug_of_each_subcluster_of_trillium_has_a_name(teho) -> None:
+    shown = teho("clusters", "show", "trillium").stdout
+    for name in ("debug (one GPU):", "debug (GPU nodes):", "debug (CPU nodes):"):
+        assert shown.count(name) == 1

@@ -64,8 +64,40 @@ def test_a_recorded_job_brings_its_report(teho: Teho) -> None:
     result = teho("submit", *PLAN, "--record", "--follow", "--", "sleep", "0.5")
     assert result.returncode == 0
     assert "✓ Job 1 completed" in result.stderr
-    assert "Full report" in result.stderr
+    assert (result.stdout + result.stderr).count("Full report") == 1
     assert "no recording" not in result.stderr
+
+
+def test_submit_and_status_name_the_log_and_the_recording(
+    teho: Teho, home: Path, tmp_path: Path
+) -> None:
+    submitted = teho("submit", *PLAN, "--record", "--", "sleep", "0.5")
+    assert f"teho: log: {tmp_path}/local-1.out\n" in submitted.stderr
+    assert "`teho report 1`" in submitted.stderr
+    _until(lambda: "completed" in teho("status", "1").stdout)
+    (run,) = (path.name for path in (home / "runs").iterdir())
+    shown = teho("status", "1").stdout
+    assert f"  log {tmp_path}/local-1.out\n" in shown
+    assert f"  recording {run}: `teho report {run}`\n" in shown
+    (row,) = json.loads(teho("status", "1", "--format", "json").stdout)
+    assert (row["log"], row["recordings"]) == (f"{tmp_path}/local-1.out", [run])
+
+
+def test_a_local_job_needs_no_cluster(teho: Teho) -> None:
+    result = teho("submit", "--local", "--gpus", "0", "--cpus", "1", "--follow", "--", "echo", "up")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "up\n"
+    assert "submitted job 1 to this machine, " in result.stderr
+    assert "as planned for" not in result.stderr
+
+
+def test_cluster_and_account_can_be_set_once(teho: Teho) -> None:
+    set_once = {"TEHO_CLUSTER": "birch", "TEHO_ACCOUNT": "tree_1"}
+    result = teho("submit", "--gpus", "1", "--dry-run", "--", "true", env=set_once)
+    assert result.returncode == 0, result.stderr
+    assert "#SBATCH --account=tree_1\n" in result.stdout
+    other = teho("submit", "--account", "b", "--dry-run", "--", "true", env=set_once)
+    assert "#SBATCH --account=b\n" in other.stdout
 
 
 def test_status_and_cancel(teho: Teho) -> None:
@@ -82,7 +114,7 @@ def test_status_and_cancel(teho: Teho) -> None:
     _until(lambda: "cancelled" in teho("status", "long").stdout)
     again = teho("cancel", "long")
     assert again.returncode == 0, "cancelling twice is no error"
-    assert again.stderr == "teho: job 1 had ended before: cancelled\n"
+    assert again.stderr == "teho: job 1 has already ended: cancelled\n"
     followed = teho("status", "long", "--follow")
     assert followed.returncode == 1
     assert "Job 1 cancelled" in followed.stderr
@@ -103,7 +135,7 @@ def test_an_interrupted_follower_leaves_the_job_alone(teho: Teho) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert b"job 1 goes on. Next: `teho status 1 --follow`" in said
+    assert b"job 1 continues. Next: `teho status 1 --follow`" in said
     assert "running" in teho("status", "1").stdout
 
 
@@ -173,14 +205,14 @@ def test_a_job_waits_for_one_that_is_named(teho: Teho) -> None:
         assert "#SBATCH --dependency=afterok:1\n" in script
     refused = teho("submit", *PLAN, "--after", "77", "--", "true")
     assert refused.returncode == 2
-    assert "there is no job 77" in refused.stderr
+    assert "job 77 is not known" in refused.stderr
 
 
 def test_nothing_is_submitted_that_cannot_be_written_down(teho: Teho, home: Path) -> None:
     home.write_text("no directory")
     result = teho("submit", *PLAN, "--", "true")
     assert result.returncode == 2
-    assert "nothing is submitted" in result.stderr
+    assert "the job is not submitted" in result.stderr
     assert "export TEHO_HOME=" in result.stderr
     home.unlink()
 
@@ -210,7 +242,7 @@ def test_a_job_whose_number_cannot_be_written_down_is_told_all_the_same(
     result = teho("submit", *SLURM)
     assert result.returncode == 0
     assert result.stdout == "4711\n"
-    assert "job 4711 is submitted, but its number cannot be kept" in result.stderr
+    assert "job 4711 is submitted, but its number cannot be written" in result.stderr
 
 
 def test_an_interrupt_while_the_scheduler_is_asked_leaves_a_trace(
@@ -222,7 +254,7 @@ def test_an_interrupt_while_the_scheduler_is_asked_leaves_a_trace(
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert b"the scheduler may have the job, or not. Next: `teho status` looks for it" in said
+    assert b"it is unknown if the job was submitted. Next: run `teho status`" in said
     assert list((home / "jobs").glob("*/submission.json"))
 
 

@@ -37,9 +37,9 @@ def test_nothing_has_a_default_that_is_a_guess(file: Path) -> None:
     [
         ("carbon_per_kwh = 70", ["carbon_per_kwh", "did you mean 'carbon_g_per_kwh'?"]),
         ("carbon_g_per_kwh = '70 g'", ["carbon_g_per_kwh"]),
-        ("carbon_g_per_kwh = -1", ["carbon_g_per_kwh = -1", "from 0 on"]),
+        ("carbon_g_per_kwh = -1", ["carbon_g_per_kwh = -1", "0 or more"]),
         ("carbon_g_per_kwh = nan", ["carbon_g_per_kwh"]),
-        ("pue = 0.9", ["pue = 0.9", "from 1 on"]),
+        ("pue = 0.9", ["pue = 0.9", "1 or more"]),
         ("price_per_kwh = 0.1", ["currency"]),
         ("price_per_kwh = ", ["TOML"]),
     ],

@@ -134,13 +134,13 @@ def test_what_would_fit_is_said():
             ("roihu", "gpumedium", {"gpus": 8}),
             ("puhti", "gpu", {"gpus": 8, "nodes": 1}),
             ("trillium", "compute", {"gpus": 3, "nodes": 1}),
-            ("trillium", "debug", {"gpus": 1, "partition": "debug", "time_s": 5 * H}),
+            ("trillium", "debug (one GPU)", {"gpus": 1, "partition": "debug", "time_s": 5 * H}),
         ]
     }
     assert instead["roihu", "gpumedium"] == ["--partition gpularge"]
     assert instead["puhti", "gpu"][0] == "--nodes 2"
     assert instead["trillium", "compute"][0] == "4 GPUs"
-    assert "leave --partition out" in instead["trillium", "debug"]
+    assert "leave --partition out" in instead["trillium", "debug (one GPU)"]
 
 
 def changed(share: dict[str, Any], partition: dict[str, Any]) -> Cluster:

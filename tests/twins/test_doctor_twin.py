@@ -55,7 +55,9 @@ def test_a_job_whose_gpus_are_not_there_ends_at_once(twin: SlurmTwin, tmp_path: 
     (tmp_path / "libnvidia-ml.so.1").write_text("no library")
     state, said = run(twin, tmp_path, f"export LD_LIBRARY_PATH={tmp_path}", gpus=1)
     assert state == "FAILED|1:0", said
-    assert "this job is doomed: The job was allocated 1 GPU on this node, but none can be used" in said
+    assert (
+        "this job is doomed: The job was allocated 1 GPU on this node, but none can be used" in said
+    )
     assert "trained" not in said
 
 

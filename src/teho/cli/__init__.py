@@ -1,11 +1,11 @@
-"""The command `teho`: one thin file a command, loaded when it is called."""
+"""The command `teho`: one file per command, which is imported when the command is called."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-TYPE_CHECKING = False  # type checkers take it for true; `teho launch` has no time for `typing`
+TYPE_CHECKING = False  # True for type checkers; `typing` would slow down `teho launch`
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,43 +14,57 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "main", "say"]
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    # name: (group, module, one line). Here, so that `teho --help` loads no command.
-    "clusters": ("Choose", "clusters", "The clusters that Teho knows, with every limit's source."),
-    "plan": ("Choose", "plan", "What to ask for, where, at what cost; and why the rest fails."),
+    # name: (group, module, one line). `teho --help` imports no command for this list.
+    "clusters": ("Choose", "clusters", "List the known clusters, and the source of each limit."),
+    "plan": ("Choose", "plan", "Find out what to request, on which cluster, at what cost."),
     "submit": ("Submit", "submit", "Plan a job, write its script, submit it, follow it."),
-    "status": ("Submit", "status", "What the submitted jobs are doing, and what they cost."),
+    "status": ("Submit", "status", "Show the states of submitted jobs, and their cost."),
     "cancel": ("Submit", "cancel", "End jobs."),
-    "launch": ("Record", "launch", "Once per task of a job: rank, binding, threads; then COMMAND."),
+    "launch": ("Record", "launch", "Set rank, binding and threads of a task, then run COMMAND."),
     "run": ("Record", "run", "Run a program unchanged and record what it uses."),
-    "energy": ("Record", "energy", "What the GPUs drew, beside a program or between two calls."),
-    "report": ("Understand", "report", "What a run used, what it wasted, and what to change."),
+    "energy": (
+        "Record",
+        "energy",
+        "Measure the energy of the GPUs during a program or a period.",
+    ),
+    "report": (
+        "Understand",
+        "report",
+        "Report what a run used, what it wasted, and what to change.",
+    ),
+    "diff": ("Understand", "diff", "Compare two runs: figures, findings, what differed."),
     "compare": (
         "Understand",
         "compare",
-        "Run a program on cores and on GPUs: is the GPU worth it?",
+        "Run a program on cores and on GPUs, and say which is faster.",
     ),
     "scale": ("Understand", "scale", "Measure one program on more and more GPUs or cores."),
     "tune": ("Understand", "tune", "Try settings on the unchanged program, and prove the gain."),
-    "bench": ("Understand", "bench", "Worked examples: from what size on is a GPU faster?"),
-    "list": ("Keep", "list", "The runs that are recorded."),
-    "show": ("Keep", "show", "What is known of one run, and where its files lie."),
-    "merge": ("Keep", "merge", "One recording out of parts, where nodes share no files."),
+    "bench": ("Understand", "bench", "Run worked examples: from which size is a GPU faster?"),
+    "list": ("Keep", "list", "List the recorded runs."),
+    "show": ("Keep", "show", "Print the description of a run, or its directory."),
+    "tag": ("Keep", "tag", "Add tags to a recording, or remove them."),
+    "merge": ("Keep", "merge", "Join the parts of a recording if nodes share no files."),
     "rm": ("Keep", "rm", "Delete recordings."),
-    "doctor": ("Set up", "doctor", "What can make a job fail or slow: builds, drivers, files."),
-    "env": ("Set up", "env", "GPU builds: planned for a cluster, and checked before the job."),
-    "devices": ("Set up", "devices", "What this machine can measure, and what it cannot."),
-    "completion": ("Set up", "completion", "Tab completion for your shell."),
+    "doctor": (
+        "Set up",
+        "doctor",
+        "Find what can make a job fail or slow: builds, drivers, files.",
+    ),
+    "env": ("Set up", "env", "Plan GPU builds for a cluster, and check them before the job."),
+    "devices": ("Set up", "devices", "Show what this machine can measure, and what it cannot."),
+    "completion": ("Set up", "completion", "Print the tab completion for your shell."),
 }
-"""Every command, in the order of the journey."""
+"""Every command, in the order of `teho --help`."""
 
 
 def say(text: str) -> None:
-    """Write one line of Teho's own to stderr, where there is one."""
+    """Write one line with the name of Teho to stderr, if stderr is open."""
     if sys.stderr:
         try:
             sys.stderr.write(f"teho: {text}\n")
             sys.stderr.flush()
-        except OSError:  # a terminal that is gone or full is nothing to end a program's run for
+        except OSError:  # a closed or full terminal must not end the run of a program
             return
 
 
@@ -69,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _launch(options: Options) -> int:
-    """Become the program of `teho launch`, without loading any of what other commands need."""
+    """Become the program of `teho launch`, without the imports of other commands."""
     from teho.errors import TehoError
     from teho.launch.launch import launch
 

@@ -1,4 +1,4 @@
-"""`teho run --job JOB`: record a job that runs already."""
+"""`teho run --job JOB`: record a job that already runs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
     """Record a job until it ends, or until Ctrl-C, and report.
 
     Args:
-        asked: the job, as the user names it.
-        wanted: what is to be recorded; its command is the job's script.
-        shown: `none`, `short` or `full`.
+        asked: the number of the job.
+        wanted: what to record; the job's script becomes its command.
+        shown: how much to print: `none`, `short` or `full`.
 
     Raises:
-        InputError: there is no such job of this user's, or it does not run.
-        SchedulerError: Slurm does not let it be recorded.
+        InputError: this user has no such job, or the job does not run.
+        SchedulerError: Slurm does not allow the recording.
     """
     job = _running(asked)
     command = (job.script or job.name or f"job {asked}",)
@@ -44,7 +44,7 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
         nodes = f"{len(job.hosts)} node{'s' if len(job.hosts) > 1 else ''}"
         say(
             f"recording {attached.recording.run.id}: job {asked} on {nodes}; Ctrl-C ends the "
-            "recording, and the job goes on"
+            "recording, and the job continues"
         )
     is_asked = attached.wait()
     run = attached.finish(ProgressLine(quiet=quiet), is_asked=is_asked)
@@ -55,31 +55,33 @@ def attach(asked: str, wanted: Wanted, shown: str) -> None:
 
 
 def _running(asked: str) -> RunningJob:
-    """Return a job that runs.
+    """Return a running job.
 
     Raises:
-        InputError: there is no such job of this user's, or it does not run.
-        MissingCommandError: there is no Slurm here.
-        SchedulerError: Slurm cannot be asked.
+        InputError: this user has no such job, or the job does not run.
+        MissingCommandError: this machine has no commands of Slurm.
+        SchedulerError: Slurm does not answer.
     """
     if _JOB.fullmatch(asked) is None:
         raise InputError(
-            f"--job {asked!r}", "a job's number, or a task's such as 123_4", "`squeue --me`"
+            f"--job {asked!r}", "the number of a job, or of a task such as 123_4", "`squeue --me`"
         )
     if shutil.which("squeue") is None:
-        grid_engine = "; Grid Engine starts nothing beside a job that runs"
+        grid_engine = "; Teho cannot record a running job of Grid Engine"
         raise MissingCommandError(
             f"no squeue here{grid_engine if shutil.which('qstat') else ''}",
-            "a machine with Slurm's commands, such as a login node",
+            "a machine with the commands of Slurm, such as a login node",
             "log in there, or start `teho run` in the job's script",
         )
     job, state = look_up(asked)
     if state in _NOT_YET:
-        raise InputError(f"job {asked} waits", "a job that runs", "put `teho run` into its script")
+        raise InputError(
+            f"job {asked} has not started", "a running job", "put `teho run` into its script"
+        )
     if state.ended or state is JobState.COMPLETING or not job.hosts:
         raise InputError(
             f"job {asked} has ended ({state.value.replace('_', ' ')})",
-            "a job that runs",
-            "`teho list` shows what was recorded of it",
+            "a running job",
+            "`teho list` shows its recordings",
         )
     return job

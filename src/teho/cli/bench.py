@@ -1,4 +1,4 @@
-"""`teho bench`: the worked examples, CPU against GPU, on this machine."""
+"""`teho bench`: worked examples that compare CPU and GPU on this machine."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from teho.cli import say
 from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
-from teho.cli.plot_file import plot_file
+from teho.cli.plot_file import PLOT_HELP, plot_file, show_and_draw
+from teho.cli.progress import StatusLine
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from teho.bench.examples import BenchExample
     from teho.experiment.placement import Machine, Placement
-    from teho.model.bench import Bench, Measured
+    from teho.model.bench import Bench
 
 __all__ = ["command"]
 
@@ -40,20 +41,24 @@ Examples:
   teho bench regression cnn --for 20min -o bench.html
   teho bench --from solve.json --plot solve.svg""",
 )
-@click.option("--quick", is_flag=True, help="Fewer and smaller points: less than a minute each.")
+@click.option("--quick", is_flag=True,
+              help="Measure fewer and smaller points, in less than a minute each.")  # fmt: skip
 @click.option("--library", "libraries", metavar="NAME,…", default="",
-              help="Of numpy, cupy, jax, torch; all that are there otherwise.")  # fmt: skip
+              help="Compare these of numpy, cupy, jax and torch.  "
+              "[default: all that are installed]")  # fmt: skip
 @click.option("--on", "on", metavar="PLACE,…", default="",
-              help="What to compare: cpu:N, cpu:all, gpu:1.  "
+              help="Compare these of cpu:N, cpu:all and gpu:1.  "
               "[default: cpu:1,cpu:all,gpu:1]")  # fmt: skip
 @click.option("--python", "python", metavar="PATH", default="",
-              help="Python with the libraries.  [default: `python`, else Teho's own]")  # fmt: skip
+              help="Use the libraries of this Python.  "
+              "[default: `python`, else Teho's]")  # fmt: skip
 @click.option("--for", "for_", metavar="TIME", default="",
-              help="How long each may take.  [default: 10min, or 50s with --quick]")  # fmt: skip
-@click.option("--plot", "plot", metavar="FILE", default="",
-              help="Draw it too, as .svg or .png.")  # fmt: skip
+              help="Stop each example after this time.  "
+              "[default: 10min, or 50s with --quick]")  # fmt: skip
+@click.option("--plot", "plot", metavar="FILE", default="", help=PLOT_HELP)
 @click.option("--from", "stored", metavar="FILE", default="",
-              help="Show what `--format json` wrote; time nothing.")  # fmt: skip
+              help="Show this output of --format json, without measuring.  "
+              "[default: measure]")  # fmt: skip
 @output_options()
 @click.argument("names", metavar="[NAME…]", nargs=-1)
 def command(
@@ -67,12 +72,13 @@ def command(
     stored: str,
     names: tuple[str, ...],
 ) -> None:
-    """Time worked examples on one core, on all, and on a GPU; say from where on which is faster.
+    """Time worked examples on one core, all cores and a GPU, and say from which size one is faster.
 
-    Without NAME, lists them. All libraries must agree on the results before any is timed. Exit
-    code: 0 they do; 1 they do not, or no case could be timed.
+    Without NAME, lists the examples. The results of all libraries are compared before they are
+    timed. Writes only the files of -o and --plot, and asks nothing of the network. Exit code: 0
+    the results agree; 1 they do not, or nothing could be timed.
     """
-    from teho.bench.examples import EXAMPLES
+    from teho.bench.examples import EXAMPLES, LIBRARIES
     from teho.bench.verdict import is_sound
 
     if stored:
@@ -85,9 +91,7 @@ def command(
         from teho.show.json.bench import read_bench_json
 
         drawn = plot_file(plot)
-        _show(bench := read_bench_json(Path(stored)), output)
-        if drawn is not None:
-            _draw(bench.results, drawn)
+        _show(read_bench_json(Path(stored)), output, drawn)
         return
     if not names:
         from teho.show.build.bench import examples_document
@@ -99,11 +103,15 @@ def command(
     if for_s < _SHORTEST_S:
         raise InputError(f"--for {for_}", f"{format_duration(_SHORTEST_S)} or more")
     drawn = plot_file(plot)
+    words = [
+        _one_of(word.strip(), LIBRARIES, "libraries")
+        for word in libraries.split(",")
+        if word.strip()
+    ]
     with EndedEarly() as ended:
-        bench = _measured(examples, _libraries(libraries), on, _python(python), for_s, quick, ended)
-    _show(bench, output)
-    if drawn is not None:
-        _draw(bench.results, drawn)
+        chosen = words or list(LIBRARIES)
+        bench = _measured(examples, chosen, on, _python(python), for_s, quick, ended)
+    _show(bench, output, drawn)
     ended.leave(well=all(map(is_sound, bench.results)))
 
 
@@ -115,22 +123,15 @@ def _one_of(name: str, known: Mapping[str, object], what: str) -> str:
     return name
 
 
-def _libraries(text: str) -> list[str]:
-    from teho.bench.examples import LIBRARIES
-
-    names = [name for word in text.split(",") if (name := word.strip())]
-    return [_one_of(name, LIBRARIES, "libraries") for name in names] or list(LIBRARIES)
-
-
 def _python(path: str) -> tuple[str, str]:
-    """Return the Python to run programs in, which must have NumPy, and why it is this one.
+    """Return the Python for the programs, which needs NumPy, and why it was chosen.
 
     Raises:
-        InputError: it has none, or there is no such Python.
+        InputError: no Python with NumPy is found.
     """
     if path:
         if shutil.which(path) is None:
-            raise InputError(f"--python {path}: there is no such program", "a Python with NumPy")
+            raise InputError(f"--python {path}: no such program", "a Python with NumPy")
         if not _has_numpy(path):
             raise InputError(
                 f"--python {path}", "a Python with NumPy", f"`{path} -m pip install numpy`"
@@ -181,7 +182,7 @@ def _measured(
     if on:
         _refuse_several(read_placements(on, machine, "--on")[0], on)
     sources = open_gpus(os.environ)[0]
-    results, tell = [], _progress()
+    results, tell = [], StatusLine()
     try:
         for example in examples:
             wanted = on or _default_places(machine, all_cores=example.sweeps_cores and not quick)
@@ -219,16 +220,16 @@ def _measured(
 
 
 def _refuse_several(placements: Iterable[Placement], on: str) -> None:
-    """Refuse what would be told as the work of several GPUs, and is one's."""
+    """Refuse several GPUs: the examples would use only one of them."""
     if any(len(place.gpus) > 1 for place in placements):
         raise InputError(
             f"--on {on}: every example computes on one GPU", "gpu:1",
-            "`teho scale -- COMMAND` tells what more of them do for your own program",
+            "`teho scale -- COMMAND` measures your own program on several GPUs",
         )  # fmt: skip
 
 
 def _default_places(machine: Machine, *, all_cores: bool) -> str:
-    """Return what is compared unless somebody says otherwise."""
+    """Return the placements that are compared without `--on`."""
     between = []
     count = 2
     while all_cores and count < len(machine.logical_cores):
@@ -238,7 +239,7 @@ def _default_places(machine: Machine, *, all_cores: bool) -> str:
 
 
 def _memory_bytes() -> int | None:
-    """Return four fifths of the memory that is free here: so far a sweep on the CPU may go."""
+    """Return four fifths of the free memory: the limit of a sweep on the CPU."""
     from teho.devices.host.source import HostSource, describe_host
 
     source = HostSource(None, (), os.environ)
@@ -256,39 +257,9 @@ def _memory_bytes() -> int | None:
     return min(left) * 4 // 5 if left else None
 
 
-class _Progress:
-    """One line of a terminal that is written over; nothing in a pipe."""
-
-    def __init__(self) -> None:
-        self._room = shutil.get_terminal_size((80, 24)).columns - 1
-
-    def __call__(self, text: str) -> None:
-        sys.stderr.write(f"\r\033[K{text[: self._room]}")
-        sys.stderr.flush()
-
-
-def _progress() -> Callable[[str], None]:
-    return _Progress() if sys.stderr.isatty() else lambda _: None
-
-
-def _show(bench: Bench, output: Output) -> None:
+def _show(bench: Bench, output: Output, path: Path | None) -> None:
     from teho.show.build.bench import bench_document
-
-    output.show(bench_document(bench), bench, pictures=lambda: _pictures(bench.results))
-
-
-def _pictures(results: Iterable[Measured]) -> Iterator[bytes]:
     from teho.show.plot.bench import draw
 
-    return (draw(measured, "svg") for measured in results if measured.timings)
-
-
-def _draw(results: Iterable[Measured], path: Path) -> None:
-    """Draw one file, or one for each example with its name in it."""
-    from teho.show.plot.bench import draw
-
-    results = list(results)
-    for measured in results:
-        own = path if len(results) == 1 else path.with_stem(f"{path.stem}-{measured.name}")
-        own.write_bytes(draw(measured, path.suffix[1:]))
-        say(f"drawn: {own}")
+    drawings = {one.name: partial(draw, one) for one in bench.results if one.timings}
+    show_and_draw(output, bench_document(bench), bench, drawings, path)

@@ -1,4 +1,4 @@
-"""`teho cancel`: end jobs that were submitted."""
+"""`teho cancel`: end submitted jobs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Examples:
 )
 @click.argument("references", metavar="JOB…", nargs=-1, required=True)
 def command(references: tuple[str, ...]) -> None:
-    """End jobs, waiting or running: by number, by name, or last.
+    """End jobs that wait or run. JOB is a number, a name, or last.
 
-    A task of an array is named as the scheduler does, such as 123_4. A job that has
-    ended already is not an error.
+    The number of one task of an array is written as 123_4. A job that has already ended is not an
+    error. Reads TEHO_HOME/jobs, and runs the commands of the scheduler, such as scancel.
     """
     from teho.cli.jobs import look_up
     from teho.errors import InputError
@@ -41,19 +41,19 @@ def command(references: tuple[str, ...]) -> None:
         submission = view.submission
         if submission.job is None:
             raise InputError(
-                f"job {reference!r} cannot be ended: its number is not known; "
+                f"job {reference!r} cannot be ended, because its number is not known; "
                 f"{view.jobs[0].reason}",
                 next_step="`teho status` looks for it again",
             )
         number = submission.number
         if ended(view.jobs):
-            say(f"job {number} had ended before: {state_sentence(view.jobs)}")
+            say(f"job {number} has already ended: {state_sentence(view.jobs)}")
             continue
         (state,) = {(job.state, job.state_as_written) for job in view.jobs[:1]}
         if state == (JobState.UNKNOWN, ""):
             raise InputError(
                 f"job {number} cannot be ended from here: {view.jobs[0].reason}",
-                next_step="try it where it was submitted",
+                next_step="try again on the machine that submitted the job",
             )
         task = re.fullmatch(re.escape(number) + r"([_.+]\d+)", reference)
         job = number + (task.group(1) if task else "")

@@ -1,4 +1,4 @@
-"""`teho clusters`: the catalogue, listed, explained, checked, and compared with what is there."""
+"""`teho clusters`: list, show, check and discover the clusters of the catalogue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ Examples:
 @output_options()
 @click.pass_context
 def command(context: click.Context, output: Output) -> None:
-    """List the clusters of the catalogue: what each has, and when that was last verified."""
+    """List the clusters of the catalogue: what each has, and when this was last verified.
+
+    Reads the files of Teho, of TEHO_CLUSTERS and of ~/.config/teho/clusters. Writes only the file
+    of -o, and asks nothing of the network.
+    """
     if context.invoked_subcommand is not None:
         return
     from teho.clusters.catalogue import load_catalogue
@@ -36,17 +40,19 @@ def command(context: click.Context, output: Output) -> None:
 
 
 @command.command(
-    short_help="Explain a cluster: every fact with its source.",
+    short_help="Show a cluster: every fact with its source.",
     epilog="""\b
 Examples:
   teho clusters show lumi --why
   cp "$(teho clusters show lumi --path)" ~/.config/teho/clusters/""",
 )
 @click.argument("name")
-@click.option("--path", "only_path", is_flag=True, help="Print only the path of its file.")
+@click.option(
+    "--path", "only_path", is_flag=True, help="Print only the path of the cluster's file."
+)
 @output_options()
 def show(name: str, only_path: bool, output: Output) -> None:
-    """Explain the cluster NAME; with --why: every fact with its source, what is not documented."""
+    """Show the cluster NAME; with --why: the source of every fact, and what is not documented."""
     from teho.clusters.catalogue import cluster_files, load_cluster
 
     cluster = load_cluster(name)
@@ -60,7 +66,7 @@ def show(name: str, only_path: bool, output: Output) -> None:
 
 
 @command.command(
-    short_help="Check files of clusters, a line for each mistake.",
+    short_help="Check cluster files, and print a line for each mistake.",
     epilog="""\b
 Examples:
   teho clusters check
@@ -68,7 +74,10 @@ Examples:
 )
 @click.argument("files", metavar="[FILE]…", nargs=-1, type=click.Path(path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
-    """Check every FILE, or the whole catalogue; a line for each mistake."""
+    """Check every FILE, or the whole catalogue, and print a line for each mistake.
+
+    Reads the files, writes nothing, and asks nothing of the network.
+    """
     from teho.clusters.catalogue import cluster_files
     from teho.clusters.check import mistakes_in
 

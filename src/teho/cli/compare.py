@@ -1,4 +1,4 @@
-"""`teho compare`: the same program on other cores and GPUs, and which of them are worth it."""
+"""`teho compare`: one program on several numbers of cores and GPUs, and which is faster."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from teho.cli import say
 from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
-from teho.cli.plot_file import plot_file
-from teho.cli.repeated_runs import RepeatedRuns, prices_of, read_times
+from teho.cli.plot_file import plot_file, show_and_draw
+from teho.cli.repeated_runs import RepeatedRuns, measuring_options, prices_of, read_times
 from teho.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from teho.experiment.compare import CompareRequest
     from teho.experiment.prices import Prices
     from teho.model.compared import Compared
@@ -43,27 +40,27 @@ Examples:
   teho compare --cluster narval --on cpu:16,gpu:1 --submit '--account def-ada' -- python fit.py
   teho compare --recorded compare=1f0c2a9b""",
 )
-@click.option("--on", "on", metavar="WHERE,…",
-              help=f"On how many cores and GPUs of this job.  [default: {_ON}; with --cluster: "
-              "one core, the cores that come with a GPU, one GPU]")  # fmt: skip
-@click.option("--for", "for_", metavar="TIME", default="10min", show_default=True,
-              help="How long it may take.")  # fmt: skip
-@click.option("--window", metavar="TIME", default="10s", show_default=True,
-              help="How long a run is measured that shows its steps.")  # fmt: skip
-@click.option("--full", is_flag=True, help="Let every run come to its end.")
+@click.option("--on", "on", metavar="PLACE,…",
+              help=f"Compare these numbers of cores and GPUs of this job.  [default: {_ON}; with "
+              "--cluster: one core, the cores that come with a GPU, one GPU]")  # fmt: skip
+@measuring_options
 @click.option("--sweep", metavar="NAME=N,…",
-              help="For each of these numbers; {NAME} in COMMAND stands for it.")  # fmt: skip
-@click.option("--site", metavar="CLUSTER", help="Whose prices count.  [default: where this runs]")
+              help="Compare at each of these numbers, which replace {NAME} in COMMAND.  "
+              "[default: as COMMAND is]")  # fmt: skip
 @click.option("--gpu-cost", type=click.IntRange(min=1), metavar="CORES",
-              help="How many core-hours a GPU-hour is worth.")  # fmt: skip
+              help="Set how many core-hours a GPU-hour costs.  "
+              "[default: the site's prices]")  # fmt: skip
 @click.option("--recorded", metavar="TAG=VALUE|RUN,…",
-              help="Compare recordings that are there; no COMMAND.")  # fmt: skip
-@click.option("--cluster", metavar="NAME", help="Submit each variant as an array of jobs.")
+              help="Compare these recordings, without running COMMAND.  "
+              "[default: run COMMAND]")  # fmt: skip
+@click.option("--cluster", metavar="NAME",
+              help="Submit each variant as an array of jobs to this cluster.  "
+              "[default: run in this job]")  # fmt: skip
 @click.option("--submit", metavar="OPTIONS", default="",
-              help="With --cluster: more options of `teho submit`.")  # fmt: skip
-@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True,
-              help="With --cluster: jobs of each variant.")  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw it: .svg or .png.")
+              help="Pass these options to `teho submit`; with --cluster.  "
+              "[default: none]")  # fmt: skip
+@click.option("--repeats", type=click.IntRange(min=1), metavar="N", default=3, show_default=True,
+              help="Submit N jobs for each variant; with --cluster.")  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -82,12 +79,13 @@ def command(
     output: Output,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND on few cores, all cores and the GPUs in turns, and say which is worth it.
+    """Run COMMAND on few cores, all cores and the GPUs in turns, and say which is faster.
 
-    Each run is a recording. One that shows its steps is ended once its pace is known, any other
-    runs to its end; if all come to their end, whole times are compared. COMMAND is started
-    several times on each, and each time writes what it writes. Exit code: 0 there is a verdict,
-    1 the time or the evidence did not suffice.
+    If Teho can count the steps of COMMAND, it ends each run when the step rate is known, and
+    compares step rates. Otherwise each run ends by itself. COMMAND runs several times on each
+    placement, and writes its files each time. Each run is a recording in TEHO_HOME. Asks nothing
+    of the network, unless --cluster submits jobs. Exit code: 0 there is a verdict, 1 more time or
+    more runs are needed.
     """
     if bool(argv) == (recorded is not None):
         raise click.UsageError("Either '-- COMMAND…' or --recorded: one of the two.")
@@ -99,34 +97,25 @@ def command(
 
         submit_variants(cluster, on, repeats, None if full else window, submit, argv)
         return
-    ended, picture = EndedEarly(), plot_file(plot)
+    picture, ended = plot_file(plot), EndedEarly()
     if recorded is not None:
         compared = _recorded(recorded, prices_of(site), gpu_cost)
     else:
         for_s, window_s = read_times(for_, window)
         wish = _wish(on, for_s, sweep, argv, prices_of(site), gpu_cost)
-        compared = _compare(wish, None if full else window_s, ended)
+        runs = RepeatedRuns(wish.command[0], [place.name for place in wish.placements], for_s)
+        ended, compared = runs.ended, _compare(wish, None if full else window_s, runs)
     from teho.show.build.compare import compare_document
+    from teho.show.plot.compare import draw_compared
 
-    output.show(compare_document(compared), compared, pictures=lambda: _pictures(compared))
-    if picture is not None and any(one.rates for at in compared.points for one in at.variants):
-        from teho.show.plot.compare import draw_compared
-
-        picture.write_bytes(draw_compared(compared, picture.suffix[1:]))
-    elif picture is not None:
-        say(f"--plot {plot}: nothing was measured, and nothing is drawn")
+    is_measured = any(one.rates for at in compared.points for one in at.variants)
+    drawings = {"compare": lambda form: draw_compared(compared, form)} if is_measured else {}
+    show_and_draw(output, compare_document(compared), compared, drawings, picture)
     ended.leave(well=compared.outcome != "not_enough_evidence")
 
 
-def _pictures(compared: Compared) -> Iterator[bytes]:
-    from teho.show.plot.compare import draw_compared
-
-    if any(one.rates for at in compared.points for one in at.variants):
-        yield draw_compared(compared, "svg")
-
-
 def _refuse(how: str) -> None:
-    """Refuse options that somebody gave and that have no effect so."""
+    """Refuse options of the command line that have no effect in this mode."""
     context = click.get_current_context()
     for one in context.command.params:
         source = context.get_parameter_source(str(one.name))
@@ -159,7 +148,7 @@ def _wish(
     terms, unit, remarks = terms_of(placements, prices, gpu_cost)
     equal = min(terms.same_cost_cores.values(), default=None)
     if on is None and equal is not None and equal <= len(machine.logical_cores):
-        # As many cores as a GPU costs, unless they are among these already.
+        # Add the number of cores that costs the same as a GPU.
         placements, _ = read_placements(f"cpu:1,cpu:{equal},{_ON}", machine, "--on")
         terms, unit, remarks = terms_of(placements, prices, gpu_cost)
     return CompareRequest(
@@ -175,18 +164,16 @@ def _wish(
     )
 
 
-def _compare(wish: CompareRequest, window_s: float | None, ended: EndedEarly) -> Compared:
+def _compare(wish: CompareRequest, window_s: float | None, runs: RepeatedRuns) -> Compared:
     from teho.experiment.compare import compare
     from teho.experiment.recorded import Runner
-
-    runs = RepeatedRuns(wish.command[0], [place.name for place in wish.placements], wish.for_s)
 
     def run_at(value: float | None) -> Runner:
         tags = {"compare": runs.id} | ({wish.swept: f"{value:.15g}"} if value is not None else {})
         argv = [_filled(word, wish.swept, value) for word in wish.command]
         return Runner(lambda _: argv, os.environ, runs.home, tags, window_s)
 
-    with ended:
+    with runs.running():
         return compare(wish, runs.id, run_at, runs.tell)
 
 

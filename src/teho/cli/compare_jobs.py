@@ -1,4 +1,4 @@
-"""`teho compare --cluster`: each variant as an array of jobs, through `teho submit`."""
+"""`teho compare --cluster`: submit each variant as an array of jobs."""
 
 from __future__ import annotations
 
@@ -34,83 +34,78 @@ def submit_variants(
     options: str,
     argv: Sequence[str],
 ) -> None:
-    """Submit every variant, and say how to compare what comes of them.
+    """Submit every variant, and print how to compare the recordings.
 
     Args:
-        cluster: its name.
-        on: `cpu:16,gpu:1`; `all` has no meaning here. None: one core, one GPU, and as many cores
-            as come with it.
-        repeats: tasks of each array.
-        window: `--window`; None: each job lets the program come to its end.
-        options: more options of `teho submit`, as one would type them.
+        cluster: name of the cluster.
+        on: such as `cpu:16,gpu:1`, without `all`. None: one core, one GPU, and the number of
+            cores that comes with this GPU.
+        repeats: number of tasks in each array.
+        window: `--window`; None: each program runs to its end.
+        options: more options of `teho submit`, as typed in a shell.
         argv: the program.
 
     Raises:
-        InputError: a variant has not this form, the window is none, or the cluster lacks what is
-            compared where nobody says it; nothing is submitted then.
+        InputError: a variant has another form, the window is not a time, or the cluster has no
+            default variants. No job is submitted then.
     """
     given = _usual(load_cluster(cluster)) if on is None else on.split(",")
     words = list(dict.fromkeys(filter(None, map(str.strip, given))))
     if strange := next((word for word in words if not _FORM.fullmatch(word)), None):
         raise InputError(
             f"--on {strange} with --cluster", "cpu:N or gpu:N, such as cpu:16,gpu:1",
-            "say numbers: a job has what it asks for",
+            "use numbers: a job gets what it requests",
         )  # fmt: skip
     if window is not None:
         read_window(window)
     try:
         more = shlex.split(options)
     except ValueError as error:
-        raise InputError(f"--submit {options}: {error}", "options as a shell takes them") from None
+        raise InputError(f"--submit {options}: {error}", "options as in a shell") from None
     id_ = secrets.token_hex(4)
     done: list[str] = []
     for word in words:
         kind, _, count = word.partition(":")
         wanted = ["--gpus", count] if kind == "gpu" else ["--gpus", "0", "--cpus", count]
-        told = ["--tag", f"compare={id_}", "--tag", f"variant={word}"]
-        told += ["--window", window] if window is not None else []
+        tags = ["--tag", f"compare={id_}", "--tag", f"variant={word}"]
+        tags += ["--window", window] if window is not None else []
         name = f"compare-{id_}-{word.replace(':', '')}"
         ended = subprocess.run(
             [
                 *own_path(), "submit", "--cluster", cluster, *wanted, "--name", name,
                 *(["--array", f"1-{repeats}"] if repeats > 1 else []), *more, "--",
                 "env", "TEHO_PROBE_STEPS=1", *own_path(), "run", "--quiet", "--keep-output",
-                *told, "--", *argv,
+                *tags, "--", *argv,
             ],
             stdout=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
         if ended.returncode:
-            said = f"{word} was not submitted"
-            say(
-                f"{said}, {', '.join(done)} {'was' if len(done) == 1 else 'were'}" if done else said
-            )
+            submitted = f"; submitted: {', '.join(done)}" if done else ""
+            say(f"{word} was not submitted{submitted}")
             raise click.exceptions.Exit(ended.returncode)
         done.append(f"{word} (job {ended.stdout.strip()})")
         sys.stdout.write(ended.stdout)
-    say(f"when they have ended: `teho compare --recorded compare={id_}`")
+    say(f"after the jobs have ended: `teho compare --recorded compare={id_}`")
 
 
 def _usual(cluster: Cluster) -> list[str]:
-    """Return what is compared where nobody says it, by the job that the catalogue has for a GPU.
-
-    Its cores are on both sides then, with the GPU and without.
-    """
+    """Return the default variants: one core, the cores that come with one GPU, and this GPU."""
     with_gpu = _jobs(cluster, Request(gpus=1))
     if not with_gpu:
         raise InputError(
-            f"no --on, and the catalogue knows of no job with a GPU on {cluster.title}",
-            "what to compare, such as `--on cpu:1,cpu:16`",
+            f"no --on, and the catalogue has no job with a GPU for {cluster.title}",
+            "variants, such as `--on cpu:1,cpu:16`",
         )
     cores = with_gpu[0].tasks_per_node * with_gpu[0].cpus_per_task
     if not _jobs(cluster, Request(gpus=0, cpus=cores)):
         raise InputError(
-            f"no --on, and the catalogue knows of no job of {cores} cores without a GPU on "
+            f"no --on, and the catalogue has no job with {cores} cores and no GPU for "
             f"{cluster.title}",
-            "what to compare, such as `--on gpu:1,gpu:2`",
+            "variants, such as `--on gpu:1,gpu:2`",
         )
     return ["cpu:1", f"cpu:{cores}", "gpu:1"]
 
 
 def _jobs(cluster: Cluster, request: Request) -> tuple[Option, ...]:
-    # Whether a retired cluster takes jobs is for `teho submit` to say.
+    # `teho submit` says whether a retired cluster accepts jobs.
     return answer(request, [cluster], even_if_retired=True).options

@@ -1,4 +1,4 @@
-"""Completion of run ids at the shell's prompt."""
+"""Completion of run ids in the shell."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def complete_run(
     param: click.Parameter,  # noqa: ARG001
     incomplete: str,
 ) -> list[str]:
-    """Return the ids that begin as typed, newest first; nothing if they cannot be read."""
+    """Return the ids that begin with the typed text, newest first; none if they cannot be read."""
     from teho.config.settings import load_settings
     from teho.errors import TehoError
     from teho.store.layout import runs_directory
 
     try:
         runs = runs_directory(load_settings().home_directory)
-        # One that begins with a dot is being created, or was when it was killed.
+        # A name with a dot at its start is a recording that was never completely created.
         names = (path.name for path in runs.iterdir())
         ids = sorted((name for name in names if name[0] != "."), reverse=True)
     except (OSError, TehoError):

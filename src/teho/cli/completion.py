@@ -1,4 +1,4 @@
-"""`teho completion`: tab completion for the user's shell."""
+"""`teho completion`: tab completion for a shell."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ Examples:
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options and runs."""
+    """Print the script with which SHELL completes commands, options and runs.
+
+    Reads nothing, writes nothing but this output, and asks nothing of the network.
+    """
     from click.shell_completion import get_completion_class
 
     root = click.get_current_context().find_root().command
     maker = get_completion_class(shell)
-    if maker is None:  # click knows the three that are offered
+    if maker is None:  # click has these three
         raise click.UsageError(f"no completion for {shell}")
     click.echo(maker(root, {}, "teho", "_TEHO_COMPLETE").source(), nl=False)

@@ -1,18 +1,13 @@
-"""`teho devices`: what this machine has, and which signals can be had here."""
+"""`teho devices`: the devices of this machine, and the signals that Teho can read."""
 
 from __future__ import annotations
 
-import sys
-from threading import Timer
-
 import click
 
-from teho.cli import say
 from teho.cli.output import Output, output_options
+from teho.cli.progress import hint_if_slow
 
 __all__ = ["command"]
-
-_PATIENCE_S = 2.0
 
 
 @click.command(
@@ -25,19 +20,16 @@ Examples:
 )
 @output_options()
 def command(output: Output) -> None:
-    """Show the GPUs of this machine, each signal's present value, or why it cannot be had.
+    """Show the GPUs of this machine, the value of each signal now, or why it is missing.
 
-    This is the page to send to support. It needs no GPU and no root, and holds no secrets.
-    A driver that hangs is given up after half a minute.
+    Send this output to your support team. It needs no GPU and no root, and contains no secrets.
+    Reads the drivers and the kernel, with a limit of half a minute for a driver that hangs. Writes
+    only the file of -o, and asks nothing of the network.
     """
     from teho.observe.survey import take_survey
 
-    hint = Timer(_PATIENCE_S, say, ["asking the drivers…"])
-    hint.daemon = True
-    if sys.stderr.isatty():
-        hint.start()
-    survey = take_survey()
-    hint.cancel()
+    with hint_if_slow("asking the drivers…"):
+        survey = take_survey()
     from teho.show.build.devices import devices_document
 
     output.show(devices_document(survey), survey)

@@ -1,4 +1,4 @@
-"""`teho clusters discover`: a cluster's file from its live scheduler."""
+"""`teho clusters discover`: describe a cluster from the answers of its scheduler."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teho.cli import say
+from teho.cli.here import cluster_here
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
 
@@ -24,34 +25,37 @@ _STANDARD_OUTPUT = Path("-")
 
 
 @click.command(
-    short_help="Ask the scheduler here; write a file, or show where the catalogue differs.",
+    short_help="Describe the cluster of this machine, or show where the catalogue differs.",
     epilog="""\b
 Examples:
   teho clusters discover
   teho clusters discover --output ~/.config/teho/clusters/birch.toml
   teho clusters discover --name lumi""",
 )
-@click.option("--name", metavar="NAME", help="Name of the cluster.  [default: the scheduler's]")
+@click.option(
+    "--name", metavar="NAME", help="Set the name of the cluster.  [default: the scheduler's]"
+)
 @click.option(
     "--output",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Write the file here; - for standard output. Its name is the cluster's.",
+    help="Write the cluster's file, such as birch.toml; - for standard output.  "
+    "[default: standard output]",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @output_options(file=False)
 def discover(name: str | None, output: Path | None, force: bool, result: Output) -> None:
-    """Learn what this machine's cluster has and allows from its Slurm or Grid Engine.
+    """Ask Slurm or Grid Engine what the cluster of this machine has and allows.
 
-    A cluster that the catalogue does not know is written as a file of the catalogue, to
-    standard output or to FILE, with what could not be learnt named in it. For one that
-    it knows, a table shows where the catalogue and the live scheduler differ.
+    If the cluster is not in the catalogue, writes a cluster file to standard output or to FILE,
+    which names what is missing. If it is, a table shows where the catalogue and the scheduler
+    differ. Runs commands of the scheduler, which change nothing.
     """
     from teho.clusters.catalogue import load_catalogue
 
     name = _name(name, output)
     if output and output.exists() and not force and output != _STANDARD_OUTPUT:
-        raise InputError(f"{output} is there already", next_step="--force overwrites it")
+        raise InputError(f"{output} already exists", next_step="`--force` overwrites it")
     today = datetime.now().astimezone().date()
     live = _ask(name, today)
     known = _known(name, live, load_catalogue())
@@ -66,7 +70,7 @@ def discover(name: str | None, output: Path | None, force: bool, result: Output)
 
 
 def _name(name: str | None, output: Path | None) -> str:
-    """Return the name that was given, by itself or as the file's."""
+    """Return the name from `--name`, or from the name of the file."""
     stem = output.stem if output and output != _STANDARD_OUTPUT else ""
     if name and stem and name != stem:
         raise InputError(
@@ -76,7 +80,7 @@ def _name(name: str | None, output: Path | None) -> str:
 
 
 def _ask(name: str, today: date) -> Cluster:
-    """Ask the scheduler that answers here."""
+    """Ask the scheduler of this machine."""
     import os
     import platform
     import shutil
@@ -96,21 +100,15 @@ def _ask(name: str, today: date) -> Cluster:
     named = " nor ".join(f"{one.title}'s `{one.inventory_command}`" for one in able)
     raise failure or InputError(
         f"no scheduler on this machine: neither {named}",
-        next_step="log in to the cluster and ask there; `teho clusters` lists those that are known",
+        next_step="log in to the cluster, and run it there; `teho clusters` lists the known ones",
     )
 
 
 def _known(name: str, live: Cluster, clusters: dict[str, Cluster]) -> Cluster | None:
-    """Return the catalogue's cluster that this is."""
-    import os
-    import platform
-
-    from teho.clusters.current import current_cluster
-
+    """Return the cluster of the catalogue that this machine belongs to, if any."""
     if name:
         return clusters.get(name)
-    here = current_cluster(os.environ, platform.node(), clusters.values())
-    return here or clusters.get(live.name)
+    return cluster_here(clusters.values()) or clusters.get(live.name)
 
 
 def _write(live: Cluster, output: Path | None, today: date) -> None:
@@ -121,7 +119,7 @@ def _write(live: Cluster, output: Path | None, today: date) -> None:
     place = f"~/.config/teho/clusters/{live.name}.toml"
     if output is None or output == _STANDARD_OUTPUT:
         click.echo(text, nl=False)
-        say(f"`teho clusters discover --output {place}` keeps it where Teho finds it.")
+        say(f"`teho clusters discover --output {place}` writes it to a directory that Teho reads.")
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`teho doctor`: is this environment, this allocation, this binding sane?"""
+"""`teho doctor`: what can make a job fail or slow on this machine."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import os
 import shutil
 import sys
 import time
-from threading import Timer
 from typing import TYPE_CHECKING
 
 import click
 
 from teho.cli import say
 from teho.cli.output import Output, output_options
+from teho.cli.progress import hint_if_slow
 from teho.errors import InputError, TehoError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from teho.doctor.snapshot import Snapshot
+    from teho.model.doctor import Examination
+
 __all__ = ["command"]
 
-_PATIENCE_S = 2.0
 _DOOMED = 3
 
 
@@ -33,17 +35,19 @@ Examples:
   srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""",
 )
 @click.option("--python", "python", metavar="PATH", default="",
-              help="The Python of your programs; - where a container has it.  "
+              help="Check this Python, which your programs use; -: it is in a container.  "
                    "[default: the first on PATH]")  # fmt: skip
 @click.option("--data", "data", metavar="DIR", default="",
-              help="Look at a sample of the files below DIR, too.")  # fmt: skip
+              help="Check a sample of the files in DIR too.  [default: no files]")  # fmt: skip
 @click.option("--cluster", metavar="NAME", default="",
-              help="Judge by this cluster of the catalogue.  [default: as recognised]")  # fmt: skip
-@click.option("--only", "only", metavar="ID,…", default="", help="Only these checks.")
+              help="Use the limits of this cluster.  "
+              "[default: the one of this machine]")  # fmt: skip
+@click.option("--only", "only", metavar="ID,…", default="",
+              help="Run only these checks.  [default: all]")  # fmt: skip
 @click.option("--self-test", is_flag=True,
-              help="Multiply matrices too, and check and time them: up to 90 s.")  # fmt: skip
+              help="Multiply matrices on the first GPU or the CPU, for up to 90 s.")  # fmt: skip
 @click.option("--in-job", is_flag=True,
-              help="At the top of a job's script: one line a problem, on stderr.")  # fmt: skip
+              help="Print one line per problem to stderr, for the start of a script.")  # fmt: skip
 @output_options()
 def command(
     python: str,
@@ -57,13 +61,14 @@ def command(
 ) -> None:
     """Find what can make a job fail or slow: builds, drivers, binding, limits, file systems.
 
-    Works on a login node, in a job and on a laptop, without root. Each driver, file system and
-    framework is asked in a process of its own, with a time limit of 2 s to 30 s.
+    Runs on a login node, in a job and on a laptop, without root. A separate process asks each
+    driver, file system and framework, with a time limit of 2 s to 30 s. Reads the environment, and
+    writes only the file of -o. On the network, asks only the proxy that the environment names.
 
     Exit code: 1 if a warning or a critical problem was found, or the self-test failed; else 2 if a
-    check that can find critical problems could not judge, the self-test could not run, or an option
-    is wrong; else 0. Remarks do not change the exit code. With --in-job: 3 if the job cannot do
-    what it was started for, 2 if an option is wrong, else 0.
+    check of critical problems could not judge, the self-test could not run, or an option is wrong;
+    else 0. Remarks do not change the exit code. With --in-job: 3 if the job cannot work, 2 if an
+    option is wrong, else 0.
     """
     ids = [word for part in only.split(",") if (word := part.strip())]
     if in_job:
@@ -72,30 +77,22 @@ def command(
                 f"--in-job with --self-test or --format {output.form}", "one without the other"
             )
         raise click.exceptions.Exit(_in_job(ids, python, data, cluster))
-    # os.path.expanduser: no error where `~name` is nobody's home.
+    # os.path.expanduser: no error if no user has the name after `~`.
     if python not in {"", "-"} and shutil.which(os.path.expanduser(python)) is None:  # noqa: PTH111
         raise InputError(f"--python {python}: no such program", "the path of a Python")
-    from teho.doctor.collect import collect_snapshot
-    from teho.doctor.examine import chosen, examine, exit_code
+    from teho.doctor.examine import exit_code
 
-    checks = chosen(ids)
-
-    hint = Timer(_PATIENCE_S, say, ["asking drivers, file systems and frameworks…"])
-    hint.daemon = True
-    if sys.stderr.isatty():
-        hint.start()
-    began_s = time.monotonic()
-    snapshot = collect_snapshot(os.environ, python=python, data=data, cluster=cluster)
-    wall_s = time.monotonic() - began_s
-    hint.cancel()
-    test = None
+    with hint_if_slow("asking drivers, file systems and frameworks…"):
+        snapshot, examination = _examined(ids, python, data, cluster)
     if self_test:
+        import msgspec
+
         from teho.doctor.self_test import self_test as run_self_test
 
         if sys.stderr.isatty():
             say("multiplying matrices…")
         test = run_self_test(snapshot, os.environ)
-    examination = examine(snapshot, checks, wall_s, test)
+        examination = msgspec.structs.replace(examination, self_test=test)
     from teho.show.build.doctor import doctor_document
 
     output.show(doctor_document(examination), examination)
@@ -103,23 +100,32 @@ def command(
         raise click.exceptions.Exit(code)
 
 
+def _examined(
+    ids: Sequence[str], python: str, data: str, cluster: str
+) -> tuple[Snapshot, Examination]:
+    """Return the facts about this machine, and what the checks say."""
+    from teho.doctor.collect import collect_snapshot
+    from teho.doctor.examine import chosen, examine
+
+    checks = chosen(ids)
+    began_s = time.monotonic()
+    snapshot = collect_snapshot(os.environ, python=python, data=data, cluster=cluster)
+    return snapshot, examine(snapshot, checks, time.monotonic() - began_s)
+
+
 def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
-    """Say what is wrong; return the exit code, 3 where the job is doomed."""
+    """Print the problems; return the exit code, which is 3 if the job cannot work."""
     try:
-        from teho.doctor.collect import collect_snapshot
-        from teho.doctor.examine import chosen, doomed, examine
+        from teho.doctor.examine import doomed
         from teho.show.build.doctor import problem_lines
 
-        checks = chosen(ids)
-        began_s = time.monotonic()
-        snapshot = collect_snapshot(os.environ, python=python, data=data, cluster=cluster)
-        examination = examine(snapshot, checks, time.monotonic() - began_s)
+        _, examination = _examined(ids, python, data, cluster)
         for line in problem_lines(examination):
             say(line)
     except TehoError:
         raise
-    except Exception as error:  # noqa: BLE001 - it must not end somebody's job
+    except Exception as error:  # noqa: BLE001 - an error of Teho must not end a job
         say(f"doctor could not look: {error!r}")
         return 0
-    # Python itself ends with 1 where it cannot so much as start Teho: that must end no job.
+    # 1 is the exit code of a Python that cannot start Teho, which must not end a job.
     return _DOOMED if doomed(examination) else 0

@@ -1,4 +1,4 @@
-"""A signal that asks a long command to end: it says what it knows by then, and exits so."""
+"""How a long command ends early: a signal, after which it prints what it knows."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 __all__ = ["EndedEarly"]
 
-_ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class EndedEarly:
-    """Within it, a signal that asks to end is a KeyboardInterrupt.
+    """A context in which SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt.
 
-    Whatever runs there returns what it knows when that comes; if it comes before there is
-    anything to tell, the command exits.
+    The code inside catches it and returns what it knows. If it has no result yet, it lets the
+    exception through, and the command exits.
     """
 
     def __init__(self) -> None:
         self.by = 0
-        """The signal; 0: none came."""
+        """Number of the signal; 0: no signal came."""
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._end) for number in _ASKING}
+        self._before = {number: signal.signal(number, self._end) for number in _SIGNALS}
         return self
 
     def _end(self, number: int, _: FrameType | None) -> NoReturn:
@@ -44,10 +44,10 @@ class EndedEarly:
             raise click.exceptions.Exit(128 + self.by) from None
 
     def leave(self, *, well: bool) -> None:
-        """End the command, after its last word: as a signal wanted, or with 1 if all is not well.
+        """End the command after its result is printed: 128 + signal, or 1 if not `well`.
 
         Raises:
-            click.exceptions.Exit: with the code, where it is not 0.
+            click.exceptions.Exit: with the exit code, unless it is 0.
         """
         if self.by or not well:
             raise click.exceptions.Exit(128 + self.by if self.by else 1)

@@ -1,4 +1,4 @@
-"""`teho energy`: what the GPUs drew, by their own counters."""
+"""`teho energy`: the energy of the GPUs, from their own counters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which look all the time"
+_NEXT = "`teho energy -- COMMAND` or `teho run -- COMMAND`, which measure all the time"
 
 
 @click.command(
@@ -38,15 +38,18 @@ Examples:
   teho energy -o energy.json -- python train.py
   srun teho energy -- python train.py""",
 )
-@click.option("--save", is_flag=True, help="Keep where the counters of this node's GPUs stand.")
-@click.option("--diff", is_flag=True, help="Print what was drawn since the last --save.")
+@click.option(
+    "--save", is_flag=True, help="Save the values of the energy counters of this node's GPUs."
+)
+@click.option("--diff", is_flag=True, help="Print the energy since the last --save.")
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> None:
     """Print the energy of the job's GPUs on this node: while COMMAND runs, or between two calls.
 
-    All that the GPUs draw counts, idling included. COMMAND keeps its input, output, signals and
-    exit code; the result goes to stderr, or to the file of -o. --why prints a table.
+    The energy of idle GPUs is included. COMMAND keeps its input, output, signals and exit code; the
+    result goes to stderr, or to the file of -o. --why prints a table. Reads the drivers, writes the
+    values of --save to TEHO_HOME, and asks nothing of the network.
     """
     if save + diff + bool(argv) != 1:
         raise click.UsageError("One of --save, --diff and -- COMMAND… is needed.")
@@ -54,14 +57,15 @@ def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> No
         _run(argv, output)
     elif save:
         _save()
-    elif _speaks(os.environ):
+    elif _prints(os.environ):
         _diff(output)
 
 
-def _speaks(environment: Mapping[str, str]) -> bool:
-    """Return whether this task says what its GPUs drew, or another one of its node does.
+def _prints(environment: Mapping[str, str]) -> bool:
+    """Return whether this task prints the energy of its GPUs.
 
-    Of tasks that see the same GPUs the first one speaks; tasks with GPUs of their own all do.
+    If several tasks of a node see the same GPUs, only the first one prints. Tasks that see
+    different GPUs all print.
     """
     from teho.devices.sources import visible_variables
     from teho.schedulers.task import read_task
@@ -105,10 +109,10 @@ def _diff(output: Output) -> None:
 
 
 def _counters() -> tuple[Meter, list[tuple[int, Device, SavedCounter]]]:
-    """Read all counters: each GPU's place and where its counter stands.
+    """Read the energy counters of all GPUs, with the position of each GPU.
 
     Raises:
-        DeviceError: no GPU of the job is here, or one has no counter.
+        DeviceError: the job has no GPU on this node, or a GPU has no counter.
     """
     from teho.devices.meter import Meter, without_counter
     from teho.store.energy import SavedCounter
@@ -120,7 +124,7 @@ def _counters() -> tuple[Meter, list[tuple[int, Device, SavedCounter]]]:
         raise _refusal(meter, lacking)
     boot = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
     job = os.environ.get("SLURM_JOB_ID") or os.environ.get("JOB_ID") or ""
-    # One without a number has its energy in the figure of the other die of its card.
+    # A reading that is not a number is included in the other die of the card.
     return meter, [
         (place, device, SavedCounter(boot, job, at_s, float(reading)))
         for place, (device, reading) in enumerate(zip(meter.devices, readings, strict=True))
@@ -139,21 +143,21 @@ def _run(argv: tuple[str, ...], output: Output) -> None:
     from teho.process.exec_program import CannotStart, exec_program
 
     try:
-        if not _speaks(os.environ):
+        if not _prints(os.environ):
             exec_program(argv, os.environ)
         outcome, measured = run_metered(argv)
     except CannotStart as error:
         say(str(error))
         sys.exit(error.exit_code)
     try:
-        _tell(measured, output)
+        _show(measured, output)
     except OSError as error:
         say(f"the energy could not be printed: {error}")
     die_like(outcome)
 
 
-def _tell(measured: MeteredRun, output: Output) -> None:
-    """Print what was measured, and of which GPUs nothing is known."""
+def _show(measured: MeteredRun, output: Output) -> None:
+    """Print the energy that was measured, and which GPUs are missing."""
     if measured.refusal:
         say(f"no energy: {measured.refusal}")
         return
@@ -165,7 +169,7 @@ def _tell(measured: MeteredRun, output: Output) -> None:
             continue
         gpus.append(Drawn(gpu.position, gpu.energy_j, measured.elapsed_s))
         if gpu.is_integrated:
-            notes.append(f"GPU {gpu.position} has no energy counter: its power was added up")
+            notes.append(f"GPU {gpu.position} has no energy counter: computed from its power")
     if lacking:
         notes.append(lacking_words(lacking))
     energy = Energy(tuple(gpus), is_whole=len(gpus) == len(measured.gpus))
@@ -179,7 +183,7 @@ def _print(energy: Energy, notes: Sequence[str], output: Output, stream: IO[str]
     percent = tick_error_percent(energy.gpus)
     if percent is not None:
         notes.append(
-            f"counters advance about every 100 ms: over so short a time that is ± {percent:.0f} %"
+            f"counters advance about every 100 ms: for this short time, that is ± {percent:.0f} %"
         )
     lines = "".join(f"{line}\n" for line in energy_lines(energy))
     output.show(energy_document(energy, notes), script=lines, stream=stream)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from teho.cli.here import chosen_cluster, cluster_here
 from teho.cli.output import Output, output_options
 from teho.errors import InputError
 from teho.model.cluster import EnvironmentKind
 from teho.model.software import Framework
 
 if TYPE_CHECKING:
-    from teho.model.cluster import Cluster
     from teho.model.software import Checked
     from teho.software.check import Target
 
@@ -25,11 +25,17 @@ __all__ = ["command"]
 
 _DRIVER_S = 10.0
 _PYTHON_S = 30.0
-"""A Python on a network file system that has just been mounted may take so long."""
+"""Time limit for a Python, which may be on a network file system that was just mounted."""
+
+
+_gpu_type_option = click.option(
+    "--gpu-type", metavar="TYPE", default="",
+    help="Choose a GPU type, if the cluster has several.  [default: the first that fits]",
+)  # fmt: skip
 
 
 @click.group(
-    no_args_is_help=False,  # what is missing is told in a line
+    no_args_is_help=False,  # one line says what is missing
     epilog="""\b
 Examples:
   teho env plan --help
@@ -37,11 +43,11 @@ Examples:
   teho env check pytorch-gpu.lock.txt""",
 )
 def command() -> None:
-    """Get software that uses the GPU, and tell whether what is there does."""
+    """Plan software that uses the GPU, and check software that is installed."""
 
 
 @command.command(
-    short_help="The commands that install a GPU build on a cluster.",
+    short_help="Print the commands that install a GPU build on a cluster.",
     epilog="""\b
 Examples:
   teho env plan --cluster arc4 --framework pytorch --python 3.13
@@ -49,26 +55,42 @@ Examples:
   teho env plan --cluster aire --framework pytorch --driver 570.124.06
   teho env plan --cluster narval --framework pytorch --format json > torch.json""",
 )
-@click.option("--cluster", "name", metavar="NAME", help="Where.  [default: where this runs]")
+@click.option(
+    "--cluster",
+    "name",
+    metavar="NAME",
+    help="Plan for this cluster.  [default: the one of this machine]",
+)
 @click.argument("framework", metavar="[FRAMEWORK]", required=False,
                 type=click.Choice(get_args(Framework)))  # fmt: skip
 @click.option("--framework", "option", type=click.Choice(get_args(Framework)),
-              help="The same as FRAMEWORK.")  # fmt: skip
-@click.option("--version", metavar="VERSION", default="", help="Of the framework, such as 2.12.")
-@click.option("--python", metavar="VERSION", default="", help="Of Python, such as 3.12.")
+              help="Plan this framework; the same as FRAMEWORK.")  # fmt: skip
+@click.option(
+    "--version",
+    metavar="VERSION",
+    default="",
+    help="Use this version of the framework, such as 2.12.  [default: the newest that fits]",
+)
+@click.option(
+    "--python",
+    metavar="VERSION",
+    default="",
+    help="Use this version of Python, such as 3.12.  [default: the newest that fits]",
+)
 @click.option("--with", "extra", metavar="PACKAGE", multiple=True,
-              help="One more package; may be given again.")  # fmt: skip
+              help="Install this package too; may be repeated.  [default: none]")  # fmt: skip
 @click.option("--kind", type=click.Choice(get_args(EnvironmentKind)),
-              help="[default: as the site advises]")  # fmt: skip
+              help="Make this kind of environment.  [default: as the site advises]")  # fmt: skip
 @click.option("--name", "env_name", metavar="NAME", default="",
-              help="Of the environment.  [default: such as pytorch-gpu]")  # fmt: skip
+              help="Name the environment.  [default: such as pytorch-gpu]")  # fmt: skip
 @click.option("--place", metavar="DIR", default="",
-              help="Directory for it.  [default: the site's]")  # fmt: skip
-@click.option("--gpu-type", metavar="TYPE", default="", help="Where the cluster has several.")
+              help="Make the environment in this directory.  [default: the site's]")  # fmt: skip
+@_gpu_type_option
 @click.option("--driver", metavar="VERSION", default="",
-              help="NVIDIA's on the compute nodes, as nvidia-smi shows it.")  # fmt: skip
+              help="Plan for this NVIDIA driver, as nvidia-smi shows it.  "
+              "[default: the cluster's]")  # fmt: skip
 @click.option("--tool", type=click.Choice(["conda", "mamba", "micromamba"]),
-              help="Your own.  [default: the site's conda]")  # fmt: skip
+              help="Use this tool.  [default: the site's conda]")  # fmt: skip
 @output_options()
 def plan(
     name: str | None,
@@ -78,15 +100,15 @@ def plan(
     output: Output,
     **given: Any,
 ) -> None:
-    """Write a script that installs a GPU build of a framework, the newest that fits, and say why.
+    """Print a script that installs the newest GPU build of a framework that fits, and say why.
 
-    It fits the cluster's GPUs, their driver and the site's rules; nothing is run. With `teho plan
-    --env FILE`, what --format json writes goes into a job's script. Exit code: 0 something fits,
-    1 nothing does.
+    The build fits the cluster's GPUs, their driver and the site's rules. `teho plan --env FILE`
+    puts the output of --format json into the script of a job. Reads the catalogue, runs no
+    command, and asks nothing of the network. Exit code: 0 a build fits, 1 none fits.
     """
     from teho.software.recipe import Asked, NothingFits, plan_environment
 
-    cluster = _cluster(name)
+    cluster = chosen_cluster(name)
     kind, tool = given.pop("kind"), given.pop("tool")
     if framework and option and framework != option:
         raise InputError(f"{framework} and --framework {option}", "one of them")
@@ -98,7 +120,7 @@ def plan(
     if isinstance(found, NothingFits):
         from teho.show.build.env import refused_document
 
-        # In a script that standard output makes, reasons are out of place.
+        # Standard output may go into a script, which must not contain reasons.
         output.show(refused_document(found.what, found.refused), stream=sys.stderr)
         raise click.exceptions.Exit(1)
     from teho.show.build.env import env_plan_document
@@ -108,7 +130,7 @@ def plan(
 
 
 @command.command(
-    short_help="Is it a GPU build, and does the driver run it?",
+    short_help="Check whether builds are for GPUs, and fit the driver.",
     epilog="""\b
 Examples:
   teho env check
@@ -118,10 +140,22 @@ Examples:
 )
 @click.argument("file", metavar="[FILE]", required=False,
                 type=click.Path(path_type=Path, allow_dash=True))  # fmt: skip
-@click.option("--python", metavar="PATH", help="This interpreter's environment.  [default: python]")
-@click.option("--cluster", "name", metavar="NAME", help="Against the driver and GPUs of its nodes.")
-@click.option("--gpu-type", metavar="TYPE", default="", help="Where the cluster has several.")
-@click.option("--driver", metavar="VERSION", default="", help="Against this driver of NVIDIA.")
+@click.option(
+    "--python", metavar="PATH", help="Check the environment of this Python.  [default: python]"
+)
+@click.option(
+    "--cluster",
+    "name",
+    metavar="NAME",
+    help="Use the driver and GPUs of this cluster's nodes.  [default: those found here]",
+)
+@_gpu_type_option
+@click.option(
+    "--driver",
+    metavar="VERSION",
+    default="",
+    help="Use this NVIDIA driver.  [default: the one found here]",
+)
 @output_options()
 def check(
     file: Path | None,
@@ -131,16 +165,17 @@ def check(
     driver: str,
     output: Output,
 ) -> None:
-    """Tell GPU builds from CPU-only builds, in FILE or in an environment, and what to do.
+    """Say which packages in FILE or an environment are GPU or CPU-only builds, and what to do.
 
     FILE is the output of `conda list`, `conda create`, `pip freeze` or similar, or a lock file; -
-    is standard input. Without FILE, a Python lists its packages; none is imported. Exit code: 0 no
-    critical problem was found, 1 at least one was, 2 FILE or the environment cannot be read.
+    is standard input. Without FILE, a Python lists its packages, and imports none. Asks the driver
+    of this node, and nothing of the network. Exit code: 0 no critical problem was found, 1 at
+    least one was, 2 FILE or the environment cannot be read.
     """
     if file is not None and python is not None:
         raise InputError("a FILE and --python together", "one of them")
     target = _target(name, gpu_type, driver)
-    found = _of_python(python, target) if file is None else _of_file(file, target)
+    found = _check_python(python, target) if file is None else _check_file(file, target)
     from teho.show.build.env import checked_document
 
     output.show(checked_document(found), found)
@@ -148,33 +183,10 @@ def check(
         raise click.exceptions.Exit(1)
 
 
-def _cluster(name: str | None) -> Cluster:
-    """Return the cluster of that name, or the one that this machine belongs to."""
-    from teho.clusters.catalogue import load_cluster
-
-    if name is not None:
-        return load_cluster(name)
-    here = _here()
-    if here is None:
-        raise InputError(
-            f"this machine, {os.uname().nodename}, belongs to no cluster that Teho knows",
-            "`--cluster NAME`",
-            "`teho clusters` lists them",
-        )
-    return here
-
-
-def _here() -> Cluster | None:
-    from teho.clusters.catalogue import load_catalogue
-    from teho.clusters.current import current_cluster
-
-    return current_cluster(os.environ, os.uname().nodename, load_catalogue().values())
-
-
 def _target(name: str | None, gpu_type: str, driver: str) -> Target:
-    """Return what the environment is compared with: a cluster's nodes, else this node.
+    """Return the driver and GPUs that the environment needs to fit: of a cluster, or of this node.
 
-    On a node without a driver, as login nodes are, it is the nodes of the cluster around it.
+    On a node without a driver, such as a login node, they are the ones of its cluster.
     """
     from teho.model.software import Driver
     from teho.software.check import Target
@@ -182,21 +194,21 @@ def _target(name: str | None, gpu_type: str, driver: str) -> Target:
     from teho.software.recipe import target_of
 
     if name is not None:
-        return target_of(_cluster(name), gpu_type, driver)
+        return target_of(chosen_cluster(name), gpu_type, driver)
     if gpu_type:
         raise InputError("--gpu-type without --cluster", "a cluster that has it")
     if driver:
         cuda = newest_cuda(driver) or ""
         return Target(driver=Driver(version=driver, cuda=cuda, where="--driver"))
     target = _this_node()
-    if target.driver is None and (here := _here()) is not None:
-        with contextlib.suppress(InputError):  # it has no GPUs
+    if target.driver is None and (here := cluster_here()) is not None:
+        with contextlib.suppress(InputError):  # the cluster has no GPUs
             return target_of(here)
     return target
 
 
 def _this_node() -> Target:
-    """Ask this node's driver, in a process of its own; what does not answer is not known."""
+    """Ask the driver of this node in another process; without an answer, the target is empty."""
     from teho.model.device import Device
     from teho.model.software import Driver
     from teho.process.isolated_call import IsolatedCall, NoAnswer, answering
@@ -207,12 +219,12 @@ def _this_node() -> Target:
 
         return versions_of("nvidia", Path("/")), other_devices("nvidia", Path("/"), ())
 
-    told = IsolatedCall("the NVIDIA driver", answering(ask), _DRIVER_S).answer(
+    answer = IsolatedCall("the NVIDIA driver", answering(ask), _DRIVER_S).answer(
         tuple[dict[str, str], tuple[Device, ...]]
     )
-    if isinstance(told, NoAnswer):
+    if isinstance(answer, NoAnswer):
         return Target()
-    versions, gpus = told
+    versions, gpus = answer
     version = versions.get("driver by NVML", "")
     if not version:
         return Target()
@@ -225,7 +237,7 @@ def _this_node() -> Target:
     )
 
 
-def _of_file(file: Path, target: Target) -> Checked:
+def _check_file(file: Path, target: Target) -> Checked:
     from teho.software.check import check as check_packages
     from teho.software.listing import read_listing
 
@@ -238,11 +250,11 @@ def _of_file(file: Path, target: Target) -> Checked:
     return check_packages(listing.packages, source=source, form=listing.form, target=target)
 
 
-def _of_python(python: str | None, target: Target) -> Checked:
-    """Ask an interpreter, or the first on the PATH, what is beside it, in a process of its own.
+def _check_python(python: str | None, target: Target) -> Checked:
+    """Let a Python, or the first on the PATH, list its packages in another process.
 
     Raises:
-        InputError: it does not run, or does not answer.
+        InputError: the Python does not run, or does not answer.
     """
     import msgspec
 
@@ -250,7 +262,7 @@ def _of_python(python: str | None, target: Target) -> Checked:
     from teho.software.check import check as check_packages
     from teho.software.live import PROGRAM, read_answer
 
-    # Where the program lies is no place to import from.
+    # The program must not import from the directory that it is in.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
     path = str(Path(python).expanduser()) if python else shutil.which("python") or "python3"
     answer = IsolatedCall(path, executing([path, str(PROGRAM)], environment), _PYTHON_S).output()

@@ -1,4 +1,4 @@
-"""The command line in full: options, help, and what becomes of mistakes."""
+"""The group of all commands: options, help, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from teho.version import __version__
 
 __all__ = ["run", "teho"]
 
-# pyarrow imports these where they are installed: 170 ms and 60 MB that no command uses. In a
-# user's own Python, `import teho` leaves them alone.
+# pyarrow imports these if they are installed, which costs 170 ms and 60 MB, and no command uses
+# them. `import teho` in a user's Python does not block them.
 _UNUSED = ("numpy", "pandas")
 _HIDDEN = {"record-node": "record_node"}
-"""What Teho itself starts: command and module."""
+"""Commands that only Teho starts, and their modules."""
 
 
 class _Commands(click.Group):
-    """Loads a command's module only when that command is called."""
+    """Imports the module of a command only when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -75,9 +75,7 @@ def run(arguments: Sequence[str]) -> None:
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal of ASCII gets ? for ✗, not a traceback
+            stream.reconfigure(errors="replace")  # an ASCII terminal gets ? instead of ✗
     for name in _UNUSED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type] # None: "cannot be imported"
     words = list(arguments) or ["--help"]
@@ -85,7 +83,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _open_streams() -> None:
-    """Give what was closed (`>&-`) to /dev/null: no file of ours may take its number."""
+    """Open /dev/null for closed streams (`>&-`), so no other file gets their numbers."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, False)
     os.close(descriptor)
@@ -95,12 +93,12 @@ def _open_streams() -> None:
 
 
 def _discard_output() -> None:
-    """Let what is still buffered go nowhere: Python would complain of it once more at exit."""
+    """Discard the buffered output: Python would report the error again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _guarded(call: Callable[[], object]) -> int:
-    """Turn every expected failure into one line and an exit code."""
+    """Return the exit code; an expected error is printed as one line."""
     try:
         result = call()
         sys.stdout.flush()
@@ -117,7 +115,7 @@ def _guarded(call: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has seen enough.
+        # The reader, such as `head`, has closed the pipe.
         _discard_output()
         return 141
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What `teho submit`, `status` and `cancel` share: jobs that were submitted, and following one."""
+"""Jobs that were submitted: their states, their files, and how to follow one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -30,18 +31,29 @@ from teho.store.index import runs_of_job
 from teho.store.submissions import forget, keep
 from teho.units import MIB
 
-__all__ = ["all_with_account", "follow_to_end", "look_up", "print_job", "view_of"]
+__all__ = [
+    "all_with_account",
+    "file_lines",
+    "files_of",
+    "follow_to_end",
+    "log_of",
+    "look_up",
+    "print_job",
+    "view_of",
+]
 
 _MOST_ASKED = 4
-"""Questions to a scheduler at the same time."""
-# Grid Engine writes a job's account some seconds after its end.
+"""Number of questions to a scheduler at the same time."""
+_TAIL_BYTES = 64_000
+"""The end of a log in which the report of a recorded job is looked for."""
+# Grid Engine writes the accounting of a job some seconds after its end.
 _ACCOUNT_TRIES, _ACCOUNT_PAUSE_S = 8, 1.0
 
 
 def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView], list[str]]:
-    """Ask each scheduler for its jobs, in one question: `(jobs, what could not be asked)`.
+    """Ask each scheduler for all its jobs at once. Return the jobs, and a sentence per problem.
 
-    A scheduler that cannot be asked leaves its jobs UNKNOWN.
+    If a scheduler does not answer, its jobs are UNKNOWN.
     """
     found: dict[tuple[str, str], tuple[Job, ...]] = {}
     problems: list[str] = []
@@ -60,10 +72,10 @@ def look_up(submissions: Sequence[Submission], home: Path) -> tuple[list[JobView
             which = f"job {submission.name!r}" if submission.name else "the job"
             problems.append(f"{which} of {submission.submitted_at.astimezone():%H:%M}: {trouble}")
         number = submission.job or NO_NUMBER
-        reason = trouble or "the scheduler cannot be asked for now"
+        reason = trouble or "the scheduler does not answer now"
         jobs = found.get((submission.scheduler, number), (_unknown(number, reason),))
         if any(_is_of_another(job, submission) for job in jobs):
-            jobs = (_unknown(number, "here this number is another job's"),)
+            jobs = (_unknown(number, "this number belongs to another job here"),)
         views.append(view_of(submission, with_missing(submission, jobs)))
     return views, problems
 
@@ -73,9 +85,9 @@ def _since(submissions: Sequence[Submission]) -> dict[str, datetime]:
 
 
 def _is_of_another(job: Job, submission: Submission) -> bool:
-    """Return whether a job with this number is not the one that was submitted: it lacks the mark.
+    """Return whether a job with this number is another one: it lacks the mark of the submission.
 
-    Slurm's queue shows every job's comment; an accounting may keep none.
+    The mark is in the comment of the job. The accounting may have no comments.
     """
     if job.state is JobState.UNKNOWN or submission.mark in job.comment:
         return False
@@ -85,9 +97,9 @@ def _is_of_another(job: Job, submission: Submission) -> bool:
 
 
 def _numbered(submission: Submission, home: Path) -> tuple[Submission, str]:
-    """Return a submission with its number, looked for where the answer was lost, or what is wrong.
+    """Return a submission and its problem. If its number was lost, ask the scheduler for it.
 
-    Raises nothing: what cannot be found out now may be the next time.
+    Raises no error: the scheduler may answer the next time.
     """
     if submission.job is not None:
         return submission, ""
@@ -95,7 +107,7 @@ def _numbered(submission: Submission, home: Path) -> tuple[Submission, str]:
         known = ask.find(backend_for(submission.scheduler, home), submission)
     except SchedulerError as error:
         if isinstance(error, NotSubmittedError):
-            forget(home, submission.mark)  # it is certain by now
+            forget(home, submission.mark)  # the scheduler certainly has no such job
         return submission, error.found
     with contextlib.suppress(OSError):
         keep(home, known)
@@ -107,7 +119,7 @@ def _unknown(number: str, reason: str) -> Job:
 
 
 def view_of(submission: Submission, jobs: Sequence[Job]) -> JobView:
-    """Return a job with what it has cost until now."""
+    """Return a job with its cost until now."""
     return JobView(submission=submission, jobs=tuple(jobs), cost=_cost(submission, jobs))
 
 
@@ -119,34 +131,36 @@ def _cost(submission: Submission, jobs: Sequence[Job]) -> Cost | None:
     try:
         cluster = read_cluster(path)
     except InputError:
-        return None  # `teho clusters check` says what is wrong with it
+        return None  # `teho clusters check` names the mistake
     memory_mib = None if memory_bytes is None else memory_bytes // MIB
     return cost_of_use(submission.option, cluster, elapsed_s, memory_mib)
 
 
 def print_job(view: JobView) -> None:
-    """Print one job on standard error."""
+    """Print one job to standard error."""
     text = render_job(view, width=width(), color=wants_color(sys.stderr))
     click.echo(text, nl=False, err=True)
 
 
 def follow_to_end(submission: Submission, settings: Settings) -> int:
-    """Follow a job: its log on standard output, its states on standard error.
+    """Follow a job: write its log to standard output, and its states to standard error.
 
-    Then print what it used and cost, and its report if it was recorded. Returns the
-    job's own exit code; 1 where it has none and did not end well.
+    Then print what the job used and cost, and the report of its recording if the log has none.
+    Return the exit code of the job; 1 if it failed without one.
 
     Raises:
-        SchedulerError: the scheduler says no, or its command is not here.
+        SchedulerError: the scheduler refuses, or its command is not on this machine.
     """
     backend = backend_for(submission.scheduler, settings.home_directory)
     number = submission.number
     jobs: tuple[Job, ...] = ()
+    tail = b""
     try:
         for event in follow(backend, submission):
             if isinstance(event, bytes):
                 sys.stdout.buffer.write(event)
                 sys.stdout.buffer.flush()
+                tail = (tail + event)[-_TAIL_BYTES:]
             else:
                 jobs = event
                 say(f"{datetime.now(timezone.utc).astimezone():%H:%M:%S} job {number} "
@@ -157,24 +171,23 @@ def follow_to_end(submission: Submission, settings: Settings) -> int:
         if sys.stderr.isatty():
             click.echo(err=True)  # the terminal has written ^C
         say(
-            f"job {number} goes on. Next: `teho status {number} --follow` follows it again, "
+            f"job {number} continues. Next: `teho status {number} --follow` follows it again, "
             f"`teho cancel {number}` ends it"
         )
         raise click.exceptions.Exit(130) from None
     print_job(view_of(submission, jobs))
     if submission.recorded:
-        _print_reports(submission, settings)
+        _print_report(submission, settings, tail)
     return _exit_code(jobs)
 
 
 def all_with_account(views: Sequence[JobView], home: Path) -> list[JobView]:
-    """Return jobs, the ended ones with what the accounting has of them by now."""
+    """Return jobs; those that have ended with the figures of the accounting."""
     with ThreadPoolExecutor(_MOST_ASKED) as pool:
         return list(pool.map(lambda view: _with_account(view, home), views))
 
 
 def _with_account(view: JobView, home: Path) -> JobView:
-    """Return an ended job with what the accounting has of it by now."""
     submission = view.submission
     if submission.job is None or not ended(view.jobs):
         return view
@@ -185,41 +198,69 @@ def _with_account(view: JobView, home: Path) -> JobView:
 def _accounted(
     backend: Backend, submission: Submission, jobs: tuple[Job, ...], tries: int
 ) -> tuple[Job, ...]:
-    """Return ended jobs as the accounting has them, which learns of one task after another.
+    """Return ended jobs with the figures of the accounting, which lists one task after another.
 
-    What it does not have in time stays as the queue had it.
+    A task that the accounting does not list in time stays as the queue showed it.
     """
     jobs, found = _own(jobs, submission), dict[str, Job]()
     for attempt in range(tries):
         if attempt:
             time.sleep(_ACCOUNT_PAUSE_S)
         try:
-            told = ask.accounting(backend, submission.job or "", submission.submitted_at)
+            answer = ask.accounting(backend, submission.job or "", submission.submitted_at)
         except NoAnswerError:
-            break  # it has been asked more than once already
+            break  # it was asked several times already
         except SchedulerError:
-            told = ()
-        found = {job.id: job for job in _own(told, submission) if job.state.ended}
+            answer = ()
+        found = {job.id: job for job in _own(answer, submission) if job.state.ended}
         if all(job.id in found for job in jobs):
             break
     return (*found.values(), *(job for job in jobs if job.id not in found))
 
 
 def _own(jobs: Sequence[Job], submission: Submission) -> tuple[Job, ...]:
-    """Leave out the job of its own that a task is to Slurm's accounting for a moment."""
+    """Leave out the entry without a task number that Slurm's accounting lists for a moment."""
     return tuple(job for job in jobs if job.task is not None or not submission.array)
 
 
-def _print_reports(submission: Submission, settings: Settings) -> None:
+def log_of(submission: Submission, home: Path) -> Path:
+    """Return the path of a job's log; of an array, with `*` for the number of the task."""
+    number = submission.number
+    task = "*" if submission.array else None
+    job = Job(id=number, number=number, task=task, state=JobState.UNKNOWN)
+    return backend_for(submission.scheduler, home).log_path(submission, job)
+
+
+def files_of(submission: Submission, home: Path) -> dict[str, Any]:
+    """Return the log of a job, and the ids of its recordings, oldest first."""
+    known = submission.job is not None
+    runs = runs_of_job(home, submission) if known and submission.recorded else []
+    return {
+        "log": str(log_of(submission, home)) if known else "",
+        "recordings": [path.name for path in runs],
+    }
+
+
+def file_lines(submission: Submission, home: Path) -> str:
+    """Return the lines of a job's screen that name its log and its recordings."""
+    files = files_of(submission, home)
+    lines = [f"  log {files['log']}\n"] if files["log"] else []
+    lines += [f"  recording {run}: `teho report {run}`\n" for run in files["recordings"]]
+    return "".join(lines)
+
+
+def _print_report(submission: Submission, settings: Settings, log: bytes) -> None:
+    """Print the newest report of a recorded job, unless the log ends with it."""
     from teho.cli.report import print_text
     from teho.show.loaded import LoadedRun
 
     runs = runs_of_job(settings.home_directory, submission)
     if not runs:
         say(f"no recording of job {submission.number} in {settings.home_directory}")
-    for path in runs[-1:]:
+        return
+    if f"teho report {runs[-1].name}".encode() not in log:
         click.echo(err=True)
-        loaded = LoadedRun(path, settings)
+        loaded = LoadedRun(runs[-1], settings)
         print_text(loaded.view_with(plots=False), sys.stderr, "brief")
     if len(runs) > 1:
         say(f"the newest of {len(runs)} recordings of this job; `teho list` shows the others")

@@ -1,4 +1,4 @@
-"""`teho launch`: its help, and what is said of its mistakes; see `teho.launch.options`."""
+"""`teho launch`: its help and its error messages; see `teho.launch.options`."""
 
 from __future__ import annotations
 
@@ -29,34 +29,49 @@ Examples:
     "--bind",
     metavar="auto|none|FILE",
     default="auto",
-    help="Cores of each rank: those nearest its GPU; as they are; or of a file, a line for each "
-    "local rank, such as 0-6 or 0x7f.",
+    help="Bind each rank: to the cores nearest its GPU, to none, or to those of a file with a line "
+    "for each local rank, such as 0-6 or 0x7f.  [default: auto]",
 )
 @click.option(
     "--gpus",
     type=click.Choice(["auto", "all", "own"]),
     default="auto",
-    help="GPUs that a rank sees: as the cluster needs it, all of its node's, or only its own.",
+    help="Show each rank these GPUs: as the cluster needs it, all of the node, or only its own.  "
+    "[default: auto]",
 )
 @click.option(
-    "--env", "pairs", metavar="NAME=VALUE", multiple=True, help="Set a variable; may be repeated."
+    "--env",
+    "pairs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Set a variable; may be repeated.  [default: none]",
 )
 @click.option(
     "--generation",
     metavar="NAME|none",
     default="",
-    help="Which of the cluster's variables for containers (`teho clusters show` lists them).",
+    help="Set the cluster's variables for this generation of its containers.  "
+    "[default: the current one]",
 )
-@click.option("--dry-run", is_flag=True, help="Print what every rank would get; start nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print what each rank would get, without starting COMMAND."
+)
 @click.option(
     "--check",
     is_flag=True,
-    help="Instead of a program, see who reaches whom, how fast, and which rank is slowest.",
+    help="Measure the connections between ranks, and find the slowest rank, without COMMAND.",
 )
-@click.option("--timeout", metavar="TIME", help="With --check: how long to wait for all ranks.")
-@click.option("--for", "length", metavar="TIME", help="With --check: length of a measurement.")
-@click.option("--json", "as_json", is_flag=True, help="With --check: print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was left as it is.")
+@click.option(
+    "--timeout", metavar="TIME", help="Wait this long for all ranks; with --check.  [default: 1min]"
+)
+@click.option(
+    "--for",
+    "length",
+    metavar="TIME",
+    help="Measure each connection this long; with --check.  [default: 1s]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --check.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print what Teho leaves unchanged.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
     bind: str,
@@ -71,9 +86,11 @@ def command(
     quiet: bool,
     argv: tuple[str, ...],
 ) -> None:
-    """Give this task of a job its rank, cores, threads and caches, and become COMMAND.
+    """Set the rank, cores, threads and caches of this task of a job, and become COMMAND.
 
-    Once per task: under srun, mpirun or torchrun, or alone. Nothing of Teho stays in between.
+    Runs once per task: with srun, mpirun or torchrun, or without. COMMAND replaces the process of
+    Teho. Reads the environment and the catalogue, creates cache folders on the node, and asks
+    nothing of the network, except with --check, which connects the ranks.
     """
     for pair in pairs:
         if "=" not in pair[1:]:
@@ -98,5 +115,5 @@ def command(
 def _positive(text: str, option: str) -> float:
     length_s = parse_duration(text, option)
     if length_s <= 0:
-        raise click.BadParameter(f"{text!r} is no time.", param_hint=f"'{option}'")
+        raise click.BadParameter(f"{text!r} is not above 0.", param_hint=f"'{option}'")
     return length_s

@@ -1,4 +1,4 @@
-"""`teho list`: the runs that are recorded."""
+"""`teho list`: the recordings of this user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from teho.cli import say
 from teho.cli.tag import read_tags
-from teho.errors import InputError, UnitError
+from teho.errors import InputError, NewerFormatError, RecordingError, UnitError, UnreadableError
 from teho.units import counted, parse_duration
 
 if TYPE_CHECKING:
@@ -21,15 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-
 _NEWEST = 30
 _ORDER_ERROR = timedelta(days=1)
-"""Runs come in the order of their ids, and clocks of nodes differ."""
-_HEADS = ("Run", "Began", "Time", "Ended", "Nodes", "Tasks", "GPUs", "Host", "User", "Command")
+"""Recordings are in the order of their ids, and the clocks of nodes differ."""
+_HEADS = (
+    "Run", "Began", "Time", "Ended", "Nodes", "Tasks", "GPUs", "Verdict", "Host", "User",
+    "Command",
+)  # fmt: skip
 _RIGHT = frozenset({"Time", "Nodes", "Tasks", "GPUs"})
 """Columns that are aligned to the right."""
-_OF_EXPERIMENTS = "compare"
+_EXPERIMENT_TAG = "compare"
 """Tag of the runs that `teho compare` and `teho scale` made."""
+_MOST_BYTES = 4_000_000
+"""A verdict needs all samples; of a larger recording, `teho list` shows none."""
 
 
 @click.command(
@@ -42,29 +46,32 @@ Examples:
   teho list --format json | jq -r '.[].id'""",
 )
 @click.option("--last", type=click.IntRange(min=1), metavar="N",
-              help="The newest N.  [default: 30]")  # fmt: skip
-@click.option("--since", metavar="TIME", help="Begun since: a date, or so long ago, such as 7d.")
+              help="Show at most the newest N runs.  [default: 30]")  # fmt: skip
+@click.option("--since", metavar="TIME",
+              help="Show only runs that began at this date or later, or in the last 7d.  "
+              "[default: all]")  # fmt: skip
 @click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
-              help="Only with this tag.")  # fmt: skip
+              help="Show only runs with this tag; may be repeated.  [default: all]")  # fmt: skip
 @click.option("--all", "show_all", is_flag=True,
-              help="All runs, also those that compare and scale made.")  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+              help="Show all runs, also the runs of `teho compare` and `teho scale`.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text",
+              show_default=True, help="Print text or JSON.")  # fmt: skip
 def command(
     last: int | None, since: str | None, tags: dict[str, str], *, show_all: bool, form: str
 ) -> None:
     """List the recorded runs, newest last.
 
-    Text shows the newest 30, without the runs that `teho compare` and `teho scale` made. JSON has
-    all, unless --last, --since or --tag limits it.
+    Text shows the newest 30, without the runs of `teho compare` and `teho scale`. JSON has all
+    runs, unless --last, --since or --tag limits them. The verdict is the first finding of the
+    report; a list of more than 30 runs has no verdicts. Reads the recordings in TEHO_HOME, and
+    writes only its cache. Asks nothing of the network.
     """
     from teho.config.settings import load_settings
     from teho.store.index import newest_runs
     from teho.store.layout import runs_directory
 
     home = load_settings().home_directory
-    limit = None if since is None else _time_of(since)
+    limit = None if since is None else _time(since)
     hides = form == "text" and not (show_all or tags)
     most = last or (_NEWEST if form == "text" and not show_all else None)
     runs: list[tuple[Path, Run | None]] = []
@@ -75,9 +82,9 @@ def command(
             if run.started_at < limit - _ORDER_ERROR:
                 break
             continue
-        if tags and not (run and all(run.tags.get(key) == value for key, value in tags.items())):
+        if tags and not (run and tags.items() <= run.tags.items()):
             continue
-        if hides and run is not None and _OF_EXPERIMENTS in run.tags:
+        if hides and run is not None and _EXPERIMENT_TAG in run.tags:
             hidden += 1
             continue
         if most is not None and len(runs) == most:
@@ -85,38 +92,34 @@ def command(
             break
         runs.append((path, run))
     runs.reverse()
+    rows = [_row(path, run) for path, run in runs]
     if form == "json":
         import msgspec
 
-        rows = [_row(path, run) for path, run in runs]
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return
+    place = runs_directory(home)
     if runs:
-        _print(runs)
+        _print(runs, rows)
     elif tags:
         wanted = " and ".join(f"{key}={value}" for key, value in tags.items())
-        click.echo(
-            f"No run in {runs_directory(home)} has {wanted}. `teho list` shows all.", err=True
-        )
+        click.echo(f"No run in {place} has {wanted}. `teho list` shows all.", err=True)
     elif limit is not None:
-        click.echo(f"No run in {runs_directory(home)} began since {since}.", err=True)
+        click.echo(f"No run in {place} began since {since}.", err=True)
     elif not hidden:
-        click.echo(
-            f"No runs in {runs_directory(home)}. Record one with `teho run -- COMMAND`.", err=True
-        )
-    left_out = [
-        *(["older runs"] if is_more and last is None else []),
-        *([f"{counted(hidden, 'run')} that compare or scale made"] if hidden else []),
-    ]
+        click.echo(f"No runs in {place}. Record one with `teho run -- COMMAND`.", err=True)
+    left_out = ["older runs"] * (is_more and last is None)
+    if hidden:
+        left_out.append(f"{counted(hidden, 'run')} that compare or scale made")
     if left_out:
         say(f"not shown: {' and '.join(left_out)}; `teho list --all` shows all")
 
 
-def _time_of(text: str) -> datetime:
-    """Return the time from which on runs are wanted.
+def _time(text: str) -> datetime:
+    """Return the earliest start of the runs to show.
 
     Raises:
-        InputError: it is neither a date nor a length of time.
+        InputError: the text is neither a date nor a length of time.
     """
     with contextlib.suppress(ValueError):
         return datetime.fromisoformat(text).astimezone()
@@ -129,10 +132,11 @@ def _time_of(text: str) -> datetime:
 
 
 def _row(path: Path, run: Run | None) -> dict[str, Any]:
+    from teho.cli.owner import owner_of
     from teho.store.read import run_state
 
     if run is None:
-        return {"id": path.name, "state": "damaged", "path": str(path)}
+        return {"id": path.name, "state": _why_unread(path), "path": str(path)}
     end = run.end
     return {
         "id": run.id,
@@ -147,62 +151,101 @@ def _row(path: Path, run: Run | None) -> dict[str, Any]:
         "gpus": sum(len(node.devices) for node in run.nodes),
         "tags": run.tags,
         "host": run.host,
-        "user": _owner(path),
+        "user": owner_of(path),
         "command": list(run.command),
         "path": str(path),
     }
 
 
-def _print(runs: list[tuple[Path, Run | None]]) -> None:
-    import shlex
+def _why_unread(path: Path) -> str:
+    """Return `newer`, `unreadable` or `damaged`."""
+    from teho.store.read import read_run
 
-    from teho.units import format_duration
+    try:
+        read_run(path)
+    except NewerFormatError:
+        return "newer"
+    except UnreadableError:
+        return "unreadable"
+    except RecordingError:
+        pass
+    return "damaged"
 
-    rows = []
-    for path, run in runs:
-        row = _row(path, run)
-        if run is None:
-            rows.append((row["id"], "", "", "damaged", "", "", "", "", "", ""))
-            continue
-        began = run.started_at.astimezone().strftime("%Y-%m-%d %H:%M")
-        elapsed = "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"])
-        # One is the rule, and says nothing.
-        counts = (str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks"))
-        gpus, words = str(row["gpus"] or ""), shlex.join(run.command).replace("\n", " ")
-        where = (row["host"], row["user"])
-        rows.append(
-            (row["id"], began, elapsed, _ending(row, run.end), *counts, gpus, *where, words)
-        )
+
+def _print(runs: list[tuple[Path, Run | None]], rows: list[dict[str, Any]]) -> None:
+    verdicts = _verdicts(runs) if len(runs) <= _NEWEST else [""] * len(runs)
+    table = [
+        _cells(row, run, verdict)
+        for row, (_, run), verdict in zip(rows, runs, verdicts, strict=True)
+    ]
     zone = datetime.now().astimezone().tzname() or "local time"
     titles = [f"{head} ({zone})" if head == "Began" else head for head in _HEADS]
-    shown = [i for i, head in enumerate(_HEADS) if _is_shown(head, [row[i] for row in rows])]
-    widths = [max(len(title), *(len(row[i]) for row in rows)) for i, title in enumerate(titles)]
+    shown = [i for i, head in enumerate(_HEADS) if _is_shown(head, [row[i] for row in table])]
+    widths = [max(len(title), *(len(row[i]) for row in table)) for i, title in enumerate(titles)]
     room = shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
-    for cells in (titles, *rows):
+    for cells in (titles, *table):
         sides = [f"{cells[i]:{'>' if _HEADS[i] in _RIGHT else '<'}{widths[i]}}" for i in shown]
         line = "  ".join(sides).rstrip()
         click.echo(line if len(line) <= room else line[: room - 1] + "…")
 
 
+def _cells(row: dict[str, Any], run: Run | None, verdict: str) -> list[str]:
+    import shlex
+
+    from teho.units import format_duration
+
+    if run is None:
+        return [row["id"], "", "", row["state"], *[""] * (len(_HEADS) - 4)]
+    return [
+        row["id"],
+        run.started_at.astimezone().strftime("%Y-%m-%d %H:%M"),
+        "" if row["elapsed_s"] is None else format_duration(row["elapsed_s"]),
+        _ending(row, run.end),
+        # 1 is the usual number, and not shown.
+        *(str(row[key]) if row[key] > 1 else "" for key in ("nodes", "tasks")),
+        str(row["gpus"] or ""),
+        verdict,
+        row["host"],
+        row["user"],
+        shlex.join(run.command).replace("\n", " "),
+    ]
+
+
 def _is_shown(head: str, cells: list[str]) -> bool:
-    """Return whether a column is needed: a count above 1, more than one host or user."""
-    if head in {"Nodes", "Tasks"}:
+    """Return whether a column is needed: a count above 1, or several hosts or users."""
+    if head in {"Verdict", "Nodes", "Tasks"}:
         return any(cells)
     return head not in {"Host", "User"} or len(set(cells) - {""}) > 1
 
 
-def _owner(path: Path) -> str:
-    """Return whose recording it is: a name, or a number if the system knows none."""
-    import pwd
+def _verdicts(runs: list[tuple[Path, Run | None]]) -> list[str]:
+    from teho.config.settings import load_settings
 
-    try:
-        number = path.stat().st_uid
-    except OSError:
-        return ""
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
+    settings = load_settings()
+
+    def verdict(path: Path, run: Run | None) -> str:
+        """Return the kind of the first finding in words, `good`, or "" without a verdict."""
+        from teho.show.loaded import LoadedRun
+
+        if run is None or run.end is None or _size_bytes(path) > _MOST_BYTES:
+            return ""
+        try:
+            report = LoadedRun(path, settings, run).view_with(plots=False)
+        except RecordingError:
+            return ""
+        if report.verdict_severity in {"good", "unknown"}:
+            return "good" if report.verdict_severity == "good" else "not judged"
+        return report.findings[0].kind.replace("_", " ") if report.findings else "failed"
+
+    return [verdict(path, run) for path, run in runs]
+
+
+def _size_bytes(path: Path) -> int:
+    """Return the size of all samples of a recording."""
+    files = (file for folder in ("samples", "live", "probe") for file in path.glob(f"{folder}/*"))
+    with contextlib.suppress(OSError):
+        return sum(file.stat().st_size for file in files)
+    return _MOST_BYTES + 1
 
 
 def _ending(row: dict[str, Any], end: End | None) -> str:

@@ -1,4 +1,4 @@
-"""`teho merge`: one recording out of the parts that nodes kept for themselves."""
+"""`teho merge`: join the parts of a recording that nodes wrote to their own disks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Examples:
 )
 @click.argument("parts", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
 def command(parts: tuple[str, ...]) -> None:
-    """Join the parts of one job step, where its nodes share no files; print the new run's id.
+    """Join the parts of one job step whose nodes share no files, and print the id of the new run.
 
-    Each RUN is a run or its directory, copied here from the node that kept it. They stay as
-    they are.
+    Each RUN is a run or its directory, copied from a node to this machine. Reads the parts without
+    changing them, and writes a new recording to TEHO_HOME. Asks nothing of the network.
     """
     from teho.config.settings import load_settings
     from teho.explain.step import absent_hosts
@@ -33,7 +33,7 @@ def command(parts: tuple[str, ...]) -> None:
     home = load_settings().home_directory
     directories = list(dict.fromkeys(find_run(part, home) for part in parts))
     if len(directories) < 2:
-        raise InputError("teho merge: one part", "two or more", "name the runs, or directories")
+        raise InputError("teho merge: one part", "two or more", "name the runs or directories")
     merged = merge_parts(directories, home)
     run = read_run(merged)
     if absent := absent_hosts(run):

@@ -1,4 +1,4 @@
-"""Where this very Teho lies, for what it has others start."""
+"""The command of this Teho, for processes that others start."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ __all__ = ["own_path"]
 
 
 def own_path() -> tuple[str, ...]:
-    """Return the path of this very Teho: a job's modules may put another one first, or none."""
+    """Return the command of this Teho, because the PATH of a job may have another one or none."""
     beside = Path(sys.executable).with_name("teho")
     return (str(beside),) if beside.exists() else (sys.executable, "-m", "teho")

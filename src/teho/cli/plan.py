@@ -1,15 +1,14 @@
-"""`teho plan`: from what a program needs to what to ask for, where, at what cost."""
+"""`teho plan`: what to request so that a program fits, on which cluster, and at what cost."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from teho.cli import say
-from teho.cli.live import live_of
+from teho.cli.here import cluster_here, live_of
 from teho.cli.output import Output, output_options
 from teho.cli.request import (
     check_gpu_type,
@@ -44,9 +43,9 @@ Examples:
 )
 @request_options
 @click.option("--cluster", "names", metavar="NAME", multiple=True,
-              help="Only these, such as lumi,roihu.  [default: all]")  # fmt: skip
+              help="Plan only for these clusters, such as lumi,roihu.  [default: all]")  # fmt: skip
 @output_options()
-@click.option("--script", is_flag=True, help="Print only the first way's batch script.")
+@click.option("--script", is_flag=True, help="Print only the batch script of the first option.")
 @script_options
 @click.argument("argv", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -56,13 +55,14 @@ def command(
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Say what to request so that COMMAND fits, on every cluster.
+    """Print what to request so that COMMAND fits, on every cluster.
 
-    Order: the cluster that you are on, then those of the setting `my_clusters`, then the others by
-    the memory of their GPUs, the least that is enough first. Within a cluster, the cheapest way
-    comes first, and partitions for tests and interactive work come last. With --why: every bill,
-    warning and limit, also of what does not fit. --record, --framework and the options below them
-    are for the script only. Exit code: 0 something fits, 1 nothing does.
+    The order: the cluster of this machine, the clusters of the settings `cluster` and
+    `my_clusters`, then the others, with the smallest GPU memory that fits first. Within a cluster,
+    the cheapest option is first, and partitions for tests and interactive work are last. With
+    --why: every bill, warning and limit, and why the rest does not fit. --record and the options
+    below it change only the script. Reads the catalogue; on a cluster it also runs the commands of
+    the scheduler, which submit nothing. Exit code: 0 an option fits, 1 none fits.
     """
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and output.form != "text":
@@ -72,17 +72,17 @@ def command(
     from teho.planner.answer import answer
 
     clusters = _clusters(names)
-    here = _here(clusters)
+    here = cluster_here(clusters.values())
     live = live_of(here) if here else {}
     even_if_retired = given["even_if_retired"]
-    preferred = [*([here.name] if here else []), *_own_clusters()]
+    preferred = [*([here.name] if here else []), *_preferred()]
     found = answer(
         request, clusters.values(), even_if_retired=even_if_retired, live=live, preferred=preferred
     )
     if request.gpu_type is not None and not found.options:
         check_gpu_type(request.gpu_type)
-    if here and found.options:
-        found = _as_the_scheduler_says(found, here)
+    if here and any(option.cluster == here.name for option in found.options):
+        found = _confirmed(found, here)
     if script and found.options:
         _print_script(found, clusters, wishes, given["env"], output.path)
     else:
@@ -90,7 +90,7 @@ def command(
         from teho.show.json.plan import Plan
 
         typed = sys.argv[2:] if sys.argv[1:2] == ["plan"] and not script else None
-        # An answer that is not a script must not end up in the script's file.
+        # If no script can be written, the explanation must not go into the script's file.
         result = Output("text", None, output.detail) if script else output
         result.show(
             plan_document(request, found, clusters, typed),
@@ -101,30 +101,21 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _own_clusters() -> list[str]:
-    """Return the names of the clusters that the user has set as hers.
+def _preferred() -> list[str]:
+    """Return the names of the clusters in the user's settings.
 
     Raises:
-        InputError: there is no such cluster.
+        InputError: a name is not in the catalogue.
     """
     from teho.clusters.catalogue import load_cluster
     from teho.config.settings import load_settings
 
-    names = load_settings().my_clusters.replace(",", " ").split()
-    return [load_cluster(name).name for name in names]
+    settings = load_settings()
+    return [load_cluster(name).name for name in _names(settings.cluster, settings.my_clusters)]
 
 
-def _here(clusters: dict[str, Cluster]) -> Cluster | None:
-    """Return the cluster that this machine belongs to, if it is one of these."""
-    from teho.clusters.current import current_cluster
-
-    return current_cluster(os.environ, os.uname().nodename, clusters.values())
-
-
-def _as_the_scheduler_says(found: Answer, here: Cluster) -> Answer:
-    """Ask the scheduler about its own cluster's options."""
-    if all(option.cluster != here.name for option in found.options):
-        return found
+def _confirmed(found: Answer, here: Cluster) -> Answer:
+    """Ask the scheduler of this cluster about its options."""
     from teho.config.settings import load_settings
     from teho.schedulers.registry import backend_for
     from teho.schedulers.waiting import as_the_scheduler_says
@@ -136,7 +127,7 @@ def _as_the_scheduler_says(found: Answer, here: Cluster) -> Answer:
 def _print_script(
     found: Answer, clusters: dict[str, Cluster], wishes: ScriptOptions, env: str, path: Path | None
 ) -> None:
-    """Print the script of the first way, and on standard error what is to be said about it."""
+    """Print the script of the first option, and remarks about it to standard error."""
     from teho.schedulers.script.write import write_script
 
     names = list(dict.fromkeys(option.cluster for option in found.options))
@@ -160,9 +151,13 @@ def _print_script(
         say(f"wrote {path}")
 
 
-def _clusters(names: tuple[str, ...]) -> dict[str, Cluster]:
-    """Read the clusters of these names, or all; of those that are named, only their files."""
+def _clusters(given: tuple[str, ...]) -> dict[str, Cluster]:
+    """Read the clusters with these names, or all clusters without names."""
     from teho.clusters.catalogue import load_catalogue, load_cluster
 
-    named = [one for name in names for one in name.replace(",", " ").split()]
-    return {name: load_cluster(name) for name in named} if named else load_catalogue()
+    names = _names(*given)
+    return {name: load_cluster(name) for name in names} if names else load_catalogue()
+
+
+def _names(*texts: str) -> list[str]:
+    return [name for text in texts for name in text.replace(",", " ").split()]

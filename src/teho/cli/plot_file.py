@@ -1,21 +1,40 @@
-"""The file that `--plot` names."""
+"""The file of `--plot`, and the pictures of an HTML page."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from teho.cli import say
 from teho.errors import InputError
 
-__all__ = ["plot_file"]
+if TYPE_CHECKING:
+    import msgspec
 
+    from teho.cli.output import Output
+    from teho.model.document import Document
+
+__all__ = ["PLOT_HELP", "Draw", "plot_file", "show_and_draw"]
+
+PLOT_HELP = "Draw the result to this file, .svg or .png; needs matplotlib.  [default: no plot]"
 _FORMS = (".svg", ".png")
 
 
+class Draw(Protocol):
+    """Draws one picture."""
+
+    def __call__(self, form: str) -> bytes:
+        """Return the picture as `svg` or `png`."""
+        ...
+
+
 def plot_file(text: str | None) -> Path | None:
-    """Return where to draw, None: nowhere; what would fail in ten minutes fails now.
+    """Return the file to draw to, or None. Mistakes are found before the measurement.
 
     Raises:
-        InputError: the name has another ending, there is no such folder, or matplotlib is missing.
+        InputError: the name has another ending, its folder does not exist, or matplotlib is
+            missing.
     """
     if not text:
         return None
@@ -23,8 +42,35 @@ def plot_file(text: str | None) -> Path | None:
     if path.suffix not in _FORMS:
         raise InputError(f"--plot {text}", f"a name that ends in {' or '.join(_FORMS)}")
     if not path.parent.is_dir():
-        raise InputError(f"--plot {text}: there is no folder {path.parent}")
+        raise InputError(f"--plot {text}: the folder {path.parent} does not exist")
     from teho.show.plot.drawn import need_matplotlib
 
     need_matplotlib("--plot")
     return path
+
+
+def show_and_draw(
+    output: Output,
+    document: Document,
+    noun: msgspec.Struct,
+    drawings: Mapping[str, Draw],
+    path: Path | None,
+) -> None:
+    """Print a result, and draw it to the file of `--plot`.
+
+    Args:
+        output: the format and file of the result.
+        document: the result for people.
+        noun: the result for programs.
+        drawings: by name; several are several files with their names.
+        path: the file to draw to; None: none.
+    """
+    output.show(document, noun, pictures=lambda: (draw("svg") for draw in drawings.values()))
+    if path is None:
+        return
+    for name, draw in drawings.items():
+        own = path if len(drawings) == 1 else path.with_stem(f"{path.stem}-{name}")
+        own.write_bytes(draw(form=path.suffix[1:]))
+        say(f"wrote {own}")
+    if not drawings:
+        say(f"--plot {path}: not written, because nothing could be measured")

@@ -1,4 +1,4 @@
-"""`teho record-node`: what `teho run` starts on the other nodes of a job; nothing for people."""
+"""`teho record-node`: started by `teho run` on the other nodes of a job; not for users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["command"]
 
 @click.command()
 def command() -> None:
-    """Record this node for the `teho run` at the other end of standard input and output."""
+    """Record this node for a `teho run` that is connected to standard input and output."""
     from teho.observe.node import record_node
 
     record_node(0, 1)

@@ -1,54 +1,111 @@
-"""What commands share that run a program again and again: its times, prices, and recordings."""
+"""What `teho compare`, `scale` and `tune` share: times, prices, and the lines about their runs."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from teho.cli import say
+from teho.cli.ended_early import EndedEarly
+from teho.cli.here import cluster_here
+from teho.cli.plot_file import PLOT_HELP
+from teho.cli.progress import StatusLine, elapsed_line
 from teho.errors import InputError
 from teho.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from teho.experiment.prices import Prices
 
-__all__ = ["RepeatedRuns", "prices_of", "read_times", "read_window"]
+__all__ = [
+    "RepeatedRuns",
+    "measuring_options",
+    "prices_of",
+    "read_times",
+    "read_window",
+    "time_options",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def time_options(for_: str, window: str) -> Callable[[_Command], _Command]:
+    """Add the options `--for` and `--window`, with these defaults."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in (
+            click.option("--window", metavar="TIME", default=window, show_default=True,
+                         help="Measure each run for this long once its step rate is steady."),
+            click.option("--for", "for_", metavar="TIME", default=for_, show_default=True,
+                         help="Stop after at most this time."),
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def measuring_options(command: _Command) -> _Command:
+    """Add the options that `teho compare` and `teho scale` share."""
+    for option in (
+        click.option("--plot", metavar="FILE", help=PLOT_HELP),
+        click.option("--site", metavar="CLUSTER",
+                     help="Use the prices of this cluster.  [default: the one of this machine]"),
+        click.option("--full", is_flag=True,
+                     help="Let every run end by itself, and compare whole run times."),
+        time_options("10min", "10s"),
+    ):  # fmt: skip
+        command = option(command)
+    return command
 
 
 class RepeatedRuns:
-    """Runs of one program that belong together.
+    """Several runs of one program.
 
     Args:
-        program: its first word.
-        where: the names of the placements, if it has any.
-        for_s: how long all may take.
+        program: the first word of its command.
+        placements: the names of the placements, if there are any.
+        for_s: the longest time of all runs together, in s.
     """
 
-    def __init__(self, program: str, where: Iterable[str], for_s: float) -> None:
+    def __init__(self, program: str, placements: Iterable[str], for_s: float) -> None:
         from teho.config.settings import load_settings
 
-        self.home: Path = load_settings().home_directory
+        self.home = load_settings().home_directory
         self.id = secrets.token_hex(4)
-        """Tag `compare` of all their recordings."""
-        self.tell: Callable[[str], None] = say if sys.stderr.isatty() else lambda _: None
-        """Takes a line for each run."""
-        names = ", ".join(where)
+        """Value of the tag `compare` of all recordings."""
+        self.ended = EndedEarly()
+        """The signal that ended the runs early, if any."""
+        self._for_s = for_s
+        self._line = StatusLine()
+        self.tell: Callable[[str], None] = self._tell if sys.stderr.isatty() else lambda _: None
+        """Prints a line about one run, on a terminal."""
+        names = ", ".join(placements)
         say(
-            f"{program} is run again and again{names and f' on {names}'}, for "
-            f"{format_duration(for_s)} or less; each run writes what it writes, where it always "
-            "does"
+            f"runs {program} several times{names and f' on {names}'}, for "
+            f"{format_duration(for_s)} or less; each run writes its files as always"
         )
+
+    def _tell(self, text: str) -> None:
+        self._line("")
+        say(text)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Show the time that has passed; a signal ends the runs early."""
+        with self.ended, elapsed_line("measuring", self._for_s):
+            yield
 
 
 def read_times(for_: str, window: str) -> tuple[float, float]:
     """Return the values of `--for` and `--window` in seconds.
 
     Raises:
-        InputError: one of them is not a time, or the window is not the shorter one.
+        InputError: a value is not a time, or the window is not the shorter one.
     """
     for_s, window_s = parse_duration(for_, "--for"), read_window(window)
     if not window_s < for_s:
@@ -60,7 +117,7 @@ def read_window(window: str) -> float:
     """Return the value of `--window` in seconds.
 
     Raises:
-        InputError: it is not a time, or none at all.
+        InputError: the value is not a time above 0.
     """
     window_s = parse_duration(window, "--window")
     if not window_s > 0:
@@ -69,16 +126,13 @@ def read_window(window: str) -> float:
 
 
 def prices_of(site: str | None) -> Prices | None:
-    """Return the prices of a cluster; None if none is named and this is none of them.
+    """Return the prices of a cluster, or of the one that this machine belongs to, if any.
 
     Raises:
-        InputError: there is no such cluster.
+        InputError: the cluster is not in the catalogue.
     """
-    from teho.clusters.catalogue import load_catalogue, load_cluster
-    from teho.clusters.current import current_cluster
+    from teho.clusters.catalogue import load_cluster
     from teho.experiment.prices import Prices
 
-    if site is not None:
-        return Prices(load_cluster(site))
-    found = current_cluster(os.environ, os.uname().nodename, load_catalogue().values())
+    found = load_cluster(site) if site is not None else cluster_here()
     return Prices(found) if found else None

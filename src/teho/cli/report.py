@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import sys
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -12,12 +13,14 @@ import click
 from teho.cli import say
 from teho.cli.complete import complete_run
 from teho.cli.output import Output, output_options
+from teho.cli.owner import owner_of
 from teho.cli.terminal import wants_color, width
 from teho.errors import InputError, SchedulerError
 
 if TYPE_CHECKING:
     from teho.model.document import Report
     from teho.model.run import Run
+    from teho.show.loaded import LoadedRun
     from teho.show.text.document import Detail
 
 __all__ = ["command", "print_text"]
@@ -35,18 +38,25 @@ Examples:
   teho report 4711""",
 )
 @click.argument("run", default="last", shell_complete=complete_run)
+@click.argument("others", metavar="", nargs=-1)
 @output_options("seff")
-def command(run: str, output: Output) -> None:
-    """Report on RUN: an id, the beginning of one, a name, a directory, or last.
+def command(run: str, others: tuple[str, ...], output: Output) -> None:
+    """Report on RUN: an id, its beginning, a job's id, a name, a directory, or last.
 
-    A job's id stands for the newest recording of that job; the report then includes the
-    scheduler's accounting. --format seff prints what CSC's seff prints.
+    Reads the recording, and writes only the file of -o. The id of a job means the newest recording
+    of this job; the report then includes the accounting of the scheduler, which Teho asks for it.
+    Otherwise it asks nothing of the network. --format seff prints what CSC's seff prints.
     """
     from teho.show.loaded import LoadedRun
 
-    gc.disable()  # a report of many nodes is millions of objects, none of which is garbage
+    if others:
+        raise InputError(
+            f"{len(others) + 1} runs", "one run", f"`teho diff {run} {others[0]}` compares two runs"
+        )
+    gc.disable()  # a report of many nodes has millions of objects, and all of them are needed
     loaded = LoadedRun.open(run)
     report = loaded.view_with(plots=output.form in {"html", "json"})
+    report = _with_origin(loaded, report, is_text=output.form == "text")
     if run in _job_ids(loaded.run):
         report = _with_account(report, loaded.run, run)
     if output.form == "seff":
@@ -56,21 +66,39 @@ def command(run: str, output: Output) -> None:
     else:
         output.show(report)
     if loaded.problems:
-        # What could be read has been reported; that it is not all must not go unnoticed.
+        # The exit code says that the report is incomplete.
         sys.stdout.flush()
         for problem in loaded.problems:
             say(f"{problem}. Next: `teho show {loaded.run.id} --path` leads to the other files")
         raise click.exceptions.Exit(2)
 
 
+def _with_origin(loaded: LoadedRun, report: Report, *, is_text: bool) -> Report:
+    """Add when and where the run began, and by whom; text omits this user's own name."""
+    import msgspec
+
+    from teho.model.document import Fact
+
+    owner = owner_of(loaded.directory)
+    began = loaded.run.started_at.astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    facts = (
+        Fact("began", "Began", began),
+        Fact("host", "Host", loaded.run.host),
+        Fact(
+            "user", "User", owner or None, aside=is_text and owner == owner_of(Path("/proc/self"))
+        ),
+    )
+    return msgspec.structs.replace(report, facts=(*report.facts, *facts))
+
+
 def _job_ids(run: Run) -> set[str]:
-    """Return the ids by which a run's job is known; an array's task also by the array's."""
+    """Return the ids of a run's job; for a task of an array, the array's id too."""
     known = {node.allocation.job_id for node in run.nodes if node.allocation.job_id}
     return known | {re.split("[_.]", job_id)[0] for job_id in known}
 
 
 def _with_account(report: Report, run: Run, job_id: str) -> Report:
-    """Add the scheduler's accounting of a job; if it cannot be asked, a line says so."""
+    """Add the scheduler's accounting of a job, or a note that it is not available."""
     import msgspec
 
     from teho.config.settings import load_settings
@@ -81,26 +109,26 @@ def _with_account(report: Report, run: Run, job_id: str) -> Report:
 
     home = load_settings().home_directory
     scheduler = next(n.allocation.scheduler for n in run.nodes if n.allocation.scheduler)
-    others = len(runs_of_job_id(home, job_id)) - 1
+    count = len(runs_of_job_id(home, job_id))
     notes = report.notes
-    if others > 0:
+    if count > 1:
         notes += (
-            f"The newest of {others + 1} recordings of job {job_id}; `teho list` shows the others.",
+            f"The newest of {count} recordings of job {job_id}; `teho list` shows the others.",
         )
     number = re.split("[_.]", job_id)[0]
     try:
         jobs = ask.states(backend_for(scheduler, home), [number])[number]
     except (SchedulerError, InputError) as error:
         jobs = ()
-        notes += (f"What the scheduler says of job {job_id} is not known: {error.found}.",)
-    # Numbers come again: a job that had ended before the recording began is another one.
+        notes += (f"The scheduler's accounting of job {job_id} is not available: {error.found}.",)
+    # Schedulers use numbers again: a job that ended before the recording began is another one.
     jobs = tuple(job for job in jobs if job.ended_at is None or job.ended_at >= run.started_at)
     own = [job for job in jobs if job.id == job_id] or jobs
     return msgspec.structs.replace(report, facts=(*report.facts, *job_facts(own)), notes=notes)
 
 
 def print_text(report: Report, stream: IO[str], detail: Detail) -> None:
-    """Write the text form to a stream, in colour if it is a terminal that wants it."""
+    """Write the text of a report to a stream, in colour if the terminal supports it."""
     from teho.show.text.document import render_text
 
     text = render_text(report, width=width(), color=wants_color(stream), detail=detail)

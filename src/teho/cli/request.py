@@ -12,6 +12,7 @@ import msgspec
 from click.core import ParameterSource
 
 from teho.cli import say
+from teho.config.settings import load_settings
 from teho.errors import InputError, UnitError
 from teho.launchers.registry import launchers
 from teho.model.cluster import Cluster
@@ -45,67 +46,81 @@ class _GpuCount(click.IntRange):
 
 _REQUEST = (
     click.option("--gpus", type=_GpuCount(min=0), default=1, show_default=True, metavar="N",
-                 help="GPUs of the whole job; 0: none."),
+                 help="Request N GPUs for the whole job; 0 for a job without GPUs."),
     click.option("--gpu-memory", metavar="SIZE",
-                 help="Memory of each GPU, at least, such as 30GiB."),
+                 help="Request GPUs with at least this memory, such as 30GiB.  [default: any]"),
     click.option("--gpu-type", metavar="TYPE",
-                 help="Such as a100 or h100; a slice by its own name."),
+                 help="Request GPUs of this type, such as a100, or of a MIG slice.  "
+                 "[default: any]"),
     click.option("--nodes", type=click.IntRange(min=1), metavar="N",
-                 help="Number of nodes.  [default: the fewest]"),
+                 help="Spread the job over N nodes.  [default: the fewest that fit]"),
     click.option("--cpus-per-gpu", type=click.IntRange(min=1), metavar="N",
-                 help="Cores for each GPU.  [default: the site's fair share]"),
+                 help="Request N cores for each GPU.  [default: the site's fair share]"),
     click.option("--cpus", type=click.IntRange(min=1), metavar="N",
-                 help="Cores of the whole job."),
-    click.option("--mem", metavar="SIZE", help="Memory of each node, such as 64GiB."),
+                 help="Request N cores for the whole job.  [default: as --cpus-per-gpu]"),
+    click.option("--mem", metavar="SIZE",
+                 help="Request this memory on each node, such as 64GiB.  "
+                 "[default: the site's fair share]"),
     click.option("--time", metavar="TIME",
-                 help="Time limit, such as 90min, 2d or 1-12:00:00.  [default: 1h]"),
-    click.option("--local-disk", metavar="SIZE", help="Disk of the job's own on each node."),
-    click.option("--partition", metavar="NAME", help="Only this partition or queue."),
-    click.option("--account", metavar="NAME", help="The project that is billed."),
-    click.option("--qos", metavar="NAME", help="Quality of service (Slurm)."),
-    click.option("--reservation", metavar="NAME", help="Reservation to run in (Slurm)."),
-    click.option("--licenses", metavar="NAMES", help="Licenses, such as matlab:2 (Slurm)."),
+                 help="Limit the run time, such as 90min, 2d or 1-12:00:00.  [default: 1h]"),
+    click.option("--local-disk", metavar="SIZE",
+                 help="Request this disk of each node for the job.  [default: none]"),
+    click.option("--partition", metavar="NAME",
+                 help="Use only this partition or queue.  [default: any]"),
+    click.option("--account", metavar="NAME",
+                 help="Charge this project.  [default: the setting account]"),
+    click.option("--qos", metavar="NAME",
+                 help="Set this quality of service (Slurm).  [default: the site's]"),
+    click.option("--reservation", metavar="NAME",
+                 help="Run in this reservation (Slurm).  [default: none]"),
+    click.option("--licenses", metavar="NAMES",
+                 help="Request licenses, such as matlab:2 (Slurm).  [default: none]"),
     click.option("--exclusive", is_flag=True,
-                 help="Whole nodes, which are billed whole, without other jobs on them."),
+                 help="Request whole nodes, without other jobs; the site charges whole nodes."),
     click.option("--launcher", type=click.Choice(list(launchers())), default="plain",
-                 show_default=True, help="What starts the processes; launch: `teho launch`."),
-    click.option("--name", metavar="NAME", default="", help="Name of the job."),
-    click.option("--even-if-retired", is_flag=True,
-                 help="Plan for retired clusters too, for study."),
+                 show_default=True, help="Start the processes with this launcher."),
+    click.option("--name", metavar="NAME", default="",
+                 help="Name the job.  [default: after the command]"),
+    click.option("--even-if-retired", is_flag=True, help="Plan for retired clusters too."),
 )  # fmt: skip
 _SCRIPT = (
-    click.option("--record", is_flag=True, help="In the script, record the program: `teho run`."),
+    click.option("--record", is_flag=True, help="Record the program with `teho run`."),
     click.option("--check", is_flag=True,
-                 help="In the script, look first, and end a job that cannot work: `teho doctor`."),
+                 help="Run `teho doctor` first, and end the job if it cannot work."),
     click.option("--framework", metavar="NAME", default="",
-                 help="Software to load; none: nothing.  [default: by the command]"),
+                 help="Load the site's software for this framework; none: load nothing.  "
+                 "[default: from the command]"),
     click.option("--env", metavar="ENV", default="",
-                 help="Your own environment: a plan of `teho env plan` in JSON, a directory, a "
-                 ".sif, or a name of conda's."),
+                 help="Activate your environment: a plan of `teho env plan` in JSON, a directory, "
+                 "a .sif file, or the name of a conda environment.  [default: none]"),
     click.option("--line", "lines", metavar="LINE", multiple=True,
-                 help="Line of the script before the command; may be given again."),
+                 help="Add this line before the command; may be repeated.  [default: none]"),
     click.option("--stage", metavar="FILE", multiple=True,
-                 help="Bring FILE to each node's own disk; may be given again."),
+                 help="Copy FILE to the local disk of each node; may be repeated.  "
+                 "[default: none]"),
     click.option("--array", metavar="RANGE", default="",
-                 help="Job array, such as 1-10 or 1-100%8."),
+                 help="Submit a job array, such as 1-10 or 1-100%8.  [default: one job]"),
     click.option("--after", metavar="JOB", multiple=True,
-                 help="Start when JOB has ended well; may be given again."),
+                 help="Start after JOB has ended without error; may be repeated.  "
+                 "[default: at once]"),
     click.option("--signal", metavar="TIME",
-                 help="Send the program SIGUSR1 so long before the time limit."),
+                 help="Send SIGUSR1 to the program this long before the time limit.  "
+                 "[default: no signal]"),
     click.option("--requeue", is_flag=True,
-                 help="Run the job again after a node's failure, and after --signal."),
-    click.option("--log", metavar="FILE", default="", help="File for the job's output."),
+                 help="Queue the job again after a failed node, and after --signal."),
+    click.option("--log", metavar="FILE", default="",
+                 help="Write the output of the job to FILE.  [default: the scheduler's file]"),
 )  # fmt: skip
-_OF_SCRIPT = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
+_SCRIPT_NAMES = (*ScriptOptions.__struct_fields__, "env", "lines", "signal")
 
 
 def request_options(command: _Command) -> _Command:
-    """Give a command the options that say what a program needs."""
+    """Add the options that say what a program needs."""
     return _with(_REQUEST, command)
 
 
 def script_options(command: _Command) -> _Command:
-    """Give a command the options that say what a job's script is to hold beside the request."""
+    """Add the options that change only the script of a job."""
     return _with(_SCRIPT, command)
 
 
@@ -116,10 +131,10 @@ def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command
 
 
 def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
-    """Turn the options of the command line into a request.
+    """Return the request that the options of the command line describe.
 
     Raises:
-        InputError: a value is not as expected, or two contradict each other.
+        InputError: a value is not valid, or two options contradict each other.
     """
     gpus, cpus, cpus_per_gpu = given["gpus"], given["cpus"], given["cpus_per_gpu"]
     if cpus is not None and cpus_per_gpu is not None:
@@ -129,34 +144,24 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
     if gpus == 0 and (given["gpu_type"] or given["gpu_memory"]):
         what = "--gpu-type" if given["gpu_type"] else "--gpu-memory"
         raise InputError(f"{what} with --gpus 0", "one or more GPUs")
-    return Request(
-        command=argv,
-        gpus=gpus,
-        gpu_memory_gib=_gib(given["gpu_memory"], "--gpu-memory"),
-        gpu_type=given["gpu_type"],
-        nodes=given["nodes"],
-        cpus_per_gpu=cpus_per_gpu,
-        cpus=cpus,
-        memory_mib=_mib(given["mem"], "--mem"),
-        time_s=_seconds(given["time"]),
-        local_disk_gib=_gib(given["local_disk"], "--local-disk"),
-        partition=given["partition"],
-        account=given["account"],
-        qos=given["qos"],
-        reservation=given["reservation"],
-        licenses=given["licenses"],
-        exclusive=given["exclusive"],
-        launcher=given["launcher"],
-        name=given["name"],
-        lines=given["lines"],
-    )
+    memory_gib = _gib(given["mem"], "--mem")
+    read = {
+        "command": argv,
+        "account": given["account"] or load_settings().account or None,
+        "gpu_memory_gib": _gib(given["gpu_memory"], "--gpu-memory"),
+        "local_disk_gib": _gib(given["local_disk"], "--local-disk"),
+        "memory_mib": None if memory_gib is None else math.ceil(memory_gib * GIB / MIB),
+        "time_s": _seconds(given["time"]),
+    }
+    same = {name: given[name] for name in Request.__struct_fields__ if name in given}
+    return Request(**{**same, **read})
 
 
 def read_script_options(given: Mapping[str, Any]) -> ScriptOptions:
-    """Turn the options of the command line into wishes for the script.
+    """Return the options for the script.
 
     Raises:
-        UnitError: a time is none.
+        UnitError: a time is not valid.
     """
     signal = given["signal"]
     wishes = {name: given[name] for name in ScriptOptions.__struct_fields__ if name in given}
@@ -165,10 +170,11 @@ def read_script_options(given: Mapping[str, Any]) -> ScriptOptions:
 
 
 def with_environment(wishes: ScriptOptions, env: str, cluster: Cluster) -> ScriptOptions:
-    """Return the wishes with what activates `--env` on this cluster.
+    """Return the options for the script with the lines that activate `--env` on this cluster.
 
     Raises:
-        InputError: it is no environment, one for another cluster, or contradicts --framework.
+        InputError: `--env` is not an environment, is for another cluster, or is used with
+            `--framework`.
     """
     if not env:
         return wishes
@@ -180,13 +186,13 @@ def with_environment(wishes: ScriptOptions, env: str, cluster: Cluster) -> Scrip
 
 
 def first_given() -> str:
-    """Return the first option of the command line that is for the script alone; "": none is."""
+    """Return the first option of the command line that changes only the script, or ""."""
     context = click.get_current_context()
     return next(
         (
             parameter.opts[0]
             for parameter in context.command.params
-            if parameter.name in _OF_SCRIPT
+            if parameter.name in _SCRIPT_NAMES
             and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
         ),
         "",
@@ -194,10 +200,10 @@ def first_given() -> str:
 
 
 def check_gpu_type(gpu_type: str) -> None:
-    """Refuse a type of GPU that no cluster of the catalogue has: it is a slip of the pen.
+    """Refuse a type of GPU that no cluster of the catalogue has.
 
     Raises:
-        InputError: no cluster has it.
+        InputError: the type is probably misspelt.
     """
     from teho.clusters.catalogue import load_catalogue
     from teho.config.toml import did_you_mean
@@ -208,17 +214,12 @@ def check_gpu_type(gpu_type: str) -> None:
         raise InputError(f"--gpu-type: no cluster has {gpu_type!r}{did_you_mean(gpu_type, known)}")
 
 
-def _mib(text: str | None, what: str) -> int | None:
-    gib = _gib(text, what)
-    return None if gib is None else math.ceil(gib * GIB / MIB)
-
-
 def _gib(text: str | None, what: str) -> float | None:
     if text is None:
         return None
     amount = parse_bytes(text, what)
     if amount < MIB:
-        # A bare 30 is 30 bytes here, and 30 MB to Slurm: neither is what was meant.
+        # A number without a unit means bytes to Teho and MB to Slurm.
         raise UnitError(f"{what}: {text!r} is {amount} bytes", "a size such as 512MiB or 64GiB")
     return amount / GIB
 
@@ -235,5 +236,5 @@ def _seconds(text: str | None) -> float | None:
     if text.count(":") == 1 and "-" not in text:
         say(f"--time {text} is minutes and seconds: {format_duration(seconds)}")
     if seconds <= 0:
-        raise UnitError(f"--time: {text!r} is no time at all", "a length such as 30min or 2h")
+        raise UnitError(f"--time: {text!r} is not above 0", "a length such as 30min or 2h")
     return seconds

@@ -22,10 +22,17 @@ Examples:
   teho rm --older-than 30d --yes""",
 )
 @click.argument("runs", nargs=-1, shell_complete=complete_run)
-@click.option("--older-than", metavar="TIME", help="All runs that began longer ago, such as 30d.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--older-than",
+    metavar="TIME",
+    help="Delete all runs that began before this time, such as 30d.  [default: only RUNS]",
+)
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
-    """Delete RUNS, or all that are older; runs that still go on are kept."""
+    """Delete RUNS, or all runs that are older than --older-than. Running runs are kept.
+
+    Deletes only files that Teho wrote in TEHO_HOME. Asks nothing of the network.
+    """
     from teho.config.settings import load_settings
     from teho.store.index import find_run, remove_run
     from teho.store.steps import forget_steps_of
@@ -76,7 +83,7 @@ def _older(home: Path, older_than: str) -> list[Path]:
 
 
 def _about(path: Path) -> str:
-    """Return when a run began, in local time, and what ran."""
+    """Return when a run began, in local time, and its command."""
     import shlex
 
     from teho.store.read import read_run

@@ -1,4 +1,4 @@
-"""`teho run`: run a program unchanged and record what it uses."""
+"""`teho run`: run a program without changes, and record what it uses."""
 
 from __future__ import annotations
 
@@ -50,30 +50,35 @@ Examples:
   srun teho run -- python train.py
   teho run --job 4711""",
 )
-@click.option("--every", metavar="TIME", help="Time between two samples, such as 1s or 200ms.")
-@click.option("--name", default="", help="A name to find the run by; need not be unique.")
+@click.option(
+    "--every", metavar="TIME", help="Take a sample this often, such as 1s or 200ms.  [default: 1s]"
+)
+@click.option(
+    "--name", default="", help="Name the run; several runs may have the same name.  [default: none]"
+)
 @click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
-              help="Kept with the run.")  # fmt: skip
+              help="Store this tag with the run; may be repeated.  [default: none]")  # fmt: skip
 @click.option(
     "--report",
     "level",
     type=click.Choice(["none", "short", "full"]),
-    help="How much to print at the end, on stderr.  [default: short]",
+    help="Print this much on stderr at the end.  [default: short]",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing at all; still record.")
+@click.option("-q", "--quiet", is_flag=True, help="Record without printing anything.")
 @click.option("--window", metavar="TIME",
-              help="End it, with exit code 0, once its pace was steady for so long.")  # fmt: skip
+              help="Stop COMMAND after a steady window of this length, with exit code 0.  "
+              "[default: run to the end]")  # fmt: skip
 @click.option("--keep-output", is_flag=True,
-              help="Keep the first MiB that it prints on stdout with the recording; stdout is a "
-              "pipe then, no terminal.")  # fmt: skip
-@click.option("--alone", is_flag=True, help="In a job: record this program, and no more of it.")
-@click.option("--job", metavar="JOB", help="Record a job of Slurm's that runs already; no COMMAND.")
+              help="Store the first MiB of its standard output with the recording; stdout is then "
+              "a pipe, not a terminal.")  # fmt: skip
+@click.option("--alone", is_flag=True, help="Record only this program, not the whole job.")
+@click.option("--job", metavar="JOB", help="Record this running Slurm job instead of COMMAND.")
 @click.option(
     "--probe",
     type=click.Choice(["auto", "off"]),
     default="auto",
     show_default=True,
-    help="Look into Python programs: where their time goes, and why.",
+    help="Measure inside Python programs where the time goes.",
 )
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -89,17 +94,18 @@ def command(
     probe: str,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND unchanged, record every device of this node, and report at the end.
+    """Run COMMAND without changes, record every device of this node, and report at the end.
 
-    COMMAND keeps its input, output, terminal, signals and exit code; what goes wrong
-    with the recording is a line in the report. In a Slurm job's script all nodes of the job
-    are recorded; under srun or mpirun, all tasks make one recording. With --window, COMMAND
-    is ended when its pace is known; one that shows no steps runs to its end.
+    COMMAND keeps its input, output, terminal, signals and exit code. A problem with the recording
+    is a line in the report. In the script of a Slurm job, all nodes of the job are recorded; with
+    srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its step
+    rate is known; if it cannot count steps, COMMAND runs to its end. Writes a recording to
+    TEHO_HOME. On the network, only the nodes of one job exchange their clocks.
     """
     if job is None and not argv:
         raise click.UsageError("Missing argument '-- COMMAND…'.")
     if job is not None and argv:
-        raise click.UsageError("--job records what runs already: leave out COMMAND.")
+        raise click.UsageError("--job records a running job: leave out COMMAND.")
     if window is not None and (job is not None or probe == "off"):
         given = "--probe off" if job is None else "--job"
         raise click.UsageError(f"--window has no effect with {given}.")
@@ -112,7 +118,7 @@ def command(
         window_s = read_window(window)
     settings = load_settings()
     if name == "last":
-        raise InputError("--name last", "another name: `last` is the newest run")
+        raise InputError("--name last", "another name, because `last` is the newest run")
     wanted = Wanted(
         settings,
         argv,
@@ -131,18 +137,18 @@ def command(
 
 
 class _Manner(NamedTuple):
-    """How the program is run."""
+    """How to run the program."""
 
     probe: bool
-    """Whether it is looked into."""
+    """Whether to load the probe."""
     alone: bool
     keep: bool
-    """Whether its output is kept."""
+    """Whether to store its output."""
     window_s: float | None
 
 
 def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
-    """Run the program, report, and end as it ended."""
+    """Run the program, report, and end with its exit code or signal."""
     window_s = manner.window_s
     try:
         supervisor, task, mark, spool = _start(wanted.command, manner)
@@ -151,16 +157,16 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
         sys.exit(error.exit_code)
     wanted = wanted._replace(spool=spool)
     recording, remote = _record_it(supervisor, wanted, task, mark)
-    tells = recording is not None and recording.began
-    if recording and tells and not quiet and sys.stderr.isatty():
+    is_first = recording is not None and recording.began
+    if recording and is_first and not quiet and sys.stderr.isatty():
         say(f"recording {recording.run.id}, a sample every {wanted.period_s:g} s")
-    look = None
+    window = None
     if recording and window_s is not None:
         opening = partial(_open_window, spool, window_s, task)
-        look = _protected(supervisor, _NO_WINDOW, opening)
+        window = _protected(supervisor, _NO_WINDOW, opening)
     outcome = supervisor.wait(remote)
-    if look:
-        outcome.on_purpose = _protected(supervisor, _NO_WINDOW, look.leave) or ""
+    if window:
+        outcome.on_purpose = _protected(supervisor, _NO_WINDOW, window.leave) or ""
     supervisor.finish_recording(ProgressLine(quiet=quiet), remote)
     kept = supervisor.kept_output()
     outcome.troubles.extend(remote.troubles if remote else ())
@@ -169,7 +175,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
         "the end could not be recorded",
         lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
-    if shown == "none" or (is_step(task) and not tells):
+    if shown == "none" or (is_step(task) and not is_first):
         die_like(outcome)
     shown_whole = _protected(
         supervisor,
@@ -184,23 +190,23 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
 
 
 def _protected(supervisor: Supervisor, what: str, action: Callable[[], T]) -> T | None:
-    """Do something that must never hurt the program; a failure is a line of the report."""
+    """Do something that must not harm the program; an error is a line in the report."""
     try:
         return action()
-    except Exception as error:  # noqa: BLE001 - the program comes first, whatever it is
+    except Exception as error:  # noqa: BLE001 - the program comes first
         supervisor.trouble(f"{what}: {error}")
         return None
 
 
 def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, str | None, str]:
-    """Start the program; return its supervisor and task, the mark of a whole job, and the spool.
+    """Start the program. Return its supervisor and task, the mark of a whole job, and the spool.
 
     Raises:
-        CannotStart: there is no such program.
+        CannotStart: the program does not exist or cannot be executed.
     """
     recorded, in_script = is_recorded(os.environ), is_batch_script(os.environ)
     if recorded and not in_script and not manner.alone:
-        # Who records the job counts this task among its own.
+        # The recording of the job includes this task.
         exec_program(argv, os.environ)
     supervisor = Supervisor()
     task = Task(started_by="")
@@ -231,14 +237,14 @@ def _read_task() -> Task:
 def _record_it(
     supervisor: Supervisor, wanted: Wanted, task: Task, mark: str | None
 ) -> tuple[Recording | None, RemoteRecorders | None]:
-    """Have the program recorded; return what is known of that."""
+    """Start to record the program; return the recording, and the recorders of other nodes."""
     leader = None
     if is_step(task) and task.local_size > 1:
         leader = _protected(
             supervisor, "this task records for itself", lambda: _find_leader(task, wanted)
         )
     supervisor.start_recorder(
-        partial(_record, leader=leader, apart=supervisor.own_pids),
+        partial(_record, leader=leader, own=supervisor.own_pids),
         keep=(leader.descriptor,) if leader else (),
         shared=leader is not None,
     )
@@ -258,7 +264,7 @@ def _find_leader(task: Task, wanted: Wanted) -> NodeLeader:
     from teho.observe.node_leader import NodeLeader
     from teho.observe.recording import node_name
 
-    # Tasks that record into different homes make recordings of their own.
+    # Tasks with different directories of recordings make separate recordings.
     key = f"{task.key} {node_name(task)} {wanted.home.absolute()}"
     return NodeLeader(key, task.rank, task.local_size)
 
@@ -266,7 +272,7 @@ def _find_leader(task: Task, wanted: Wanted) -> NodeLeader:
 def _begin(
     supervisor: Supervisor, wanted: Wanted, task: Task, mark: str | None
 ) -> tuple[Recording, RemoteRecorders | None]:
-    """Write down what runs, and tell the recorders."""
+    """Create the recording, and send the plan to the recorders."""
     from msgspec import to_builtins
     from msgspec.structs import replace
 
@@ -281,8 +287,8 @@ def _begin(
     else:
         recording, remote = begin_recording(wanted, supervisor.started_s, task), None
     if recording.plan:
-        apart = (*recording.plan.apart, *supervisor.own_pids)
-        plan = replace(recording.plan, apart=apart, cores=supervisor.program_cores)
+        own = (*recording.plan.apart, *supervisor.own_pids)
+        plan = replace(recording.plan, apart=own, cores=supervisor.program_cores)
         supervisor.send_plan(to_builtins(plan))
     return recording, remote
 
@@ -294,13 +300,13 @@ def _job_of_script() -> RunningJob | None:
 
 
 def _record(
-    control: int, back: int, program: int, leader: NodeLeader | None, apart: Sequence[int]
+    control: int, back: int, program: int, leader: NodeLeader | None, own: Sequence[int]
 ) -> None:
-    """In the recorder's process: what it needs is loaded there alone."""
+    """Record, in the process of the recorder, which alone imports what it needs."""
     if leader and not leader.records:
         from teho.observe.node_leader import stand_by
 
-        stand_by(control, program, leader, apart)
+        stand_by(control, program, leader, own)
         return
     from teho.observe.recorder import record
 
@@ -308,10 +314,10 @@ def _record(
 
 
 def _open_window(spool: str, window_s: float, task: Task) -> Window:
-    """Have the program ended once its pace is known."""
+    """Return the window that ends the program when its step rate is known."""
     if is_step(task):
-        # Each would end what the others of its node run, and none knows of the other nodes.
-        raise InputError("it is only for a single program, and this is one of several tasks")
+        # Each task would end the other tasks of its node, and would not know of other nodes.
+        raise InputError("it needs a single program, and this is one of several tasks")
     from teho.experiment.window import Window
 
     return Window(spool, window_s)
@@ -335,7 +341,7 @@ def _end(
         run = recording.run if recording else None
         keep(end_task(wanted.home, task, run, supervisor, outcome))
     elif recording:
-        # First, so that the end tells where it could not be kept; it takes no room then.
+        # First the output, then the end, which names a failure to store the output.
         keep(recording.directory)
         end_recording(recording.directory, ended(recording.run, outcome))
 
@@ -343,7 +349,7 @@ def _end(
 def _print_report(
     recording: Recording | None, wanted: Wanted, task: Task, outcome: Outcome, *, is_full: bool
 ) -> bool:
-    """Print the report; return whether there was a recording to report on."""
+    """Print the report; return False without a recording."""
     if recording is None:
         return False
     from teho.cli.report import print_text
@@ -363,6 +369,6 @@ def _print_report(
     if is_part:
         say(
             f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}; "
-            "if nodes share no files, each keeps its own part, and `teho merge` joins them"
+            "if nodes share no files, each has its own part, and `teho merge` joins them"
         )
     return True

@@ -1,22 +1,15 @@
-"""`teho scale`: how far more cores or GPUs pay."""
+"""`teho scale`: how much faster a program gets with more cores or GPUs."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
-from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
-from teho.cli.plot_file import plot_file
-from teho.cli.repeated_runs import RepeatedRuns, prices_of, read_times
+from teho.cli.plot_file import plot_file, show_and_draw
+from teho.cli.repeated_runs import RepeatedRuns, measuring_options, prices_of, read_times
 from teho.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from teho.model.scaled import Scaled
 
 __all__ = ["command"]
 
@@ -30,17 +23,13 @@ Examples:
   teho scale --on cpu:1,cpu:8,cpu:64 --weak -- ./solver --cells {n}00000
   teho scale --for 30min --site mahti --plot scaling.svg -- python train.py""",
 )
-@click.option("--on", metavar="WHERE,…",
-              help="On how many cores or GPUs.  [default: 1, 2, 4 … all]")  # fmt: skip
+@click.option("--on", metavar="PLACE,…",
+              help="Measure on these numbers of cores or GPUs.  "
+              "[default: 1, 2, 4 … all]")  # fmt: skip
 @click.option("--weak", is_flag=True,
-              help="Each of N does the work of one; else all together do.")  # fmt: skip
-@click.option("--for", "for_", metavar="TIME", default="10min", show_default=True,
-              help="How long it may take.")  # fmt: skip
-@click.option("--window", metavar="TIME", default="10s", show_default=True,
-              help="How long a run is measured that shows its steps.")  # fmt: skip
-@click.option("--full", is_flag=True, help="Let every run come to its end.")
-@click.option("--site", metavar="CLUSTER", help="Whose prices count.  [default: where this runs]")
-@click.option("--plot", metavar="FILE", help="Draw it: .svg or .png.")
+              help="Measure weak scaling: the work grows with the number.  "
+              "[default: strong scaling]")  # fmt: skip
+@measuring_options
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(
@@ -54,11 +43,11 @@ def command(
     output: Output,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND on 1, 2, 4 … GPUs or cores in turns, and say how far more of them pay.
+    """Run COMMAND on 1, 2, 4 … GPUs or cores in turns, and say up to which number it gets faster.
 
-    {n} in COMMAND stands for the number. Each run is a recording. One that shows its steps is
-    ended once its pace is known, any other runs to its end. Exit code: 0 there is a verdict, 1
-    the time or the evidence did not suffice.
+    The number replaces {n} in COMMAND. If Teho can count the steps of COMMAND, it ends each run
+    when the step rate is known. Each run is a recording in TEHO_HOME. Asks nothing of the network.
+    Exit code: 0 there is a verdict, 1 more time or more runs are needed.
     """
     from teho.experiment.compare import terms_of
     from teho.experiment.placement import Placement, needed_placements, this_machine
@@ -70,7 +59,7 @@ def command(
     machine = this_machine()
     placements, notes = needed_placements(on or doublings(machine), machine, "--on")
     if len({bool(place.gpus) for place in placements}) != 1:
-        raise InputError(f"--on {on}", "all of them cores, or all of them GPUs")
+        raise InputError(f"--on {on}", "only cores, or only GPUs")
     placements.sort(key=size_of)
     terms, unit, remarks = terms_of(placements, prices_of(site), None)
     wish = ScaleRequest(argv, placements, terms, for_s, weak, unit, (*notes, *remarks))
@@ -82,19 +71,11 @@ def command(
 
     tags = {"compare": runs.id}
     runner = Runner(argv_at, os.environ, runs.home, tags, None if full else window_s)
-    with EndedEarly() as ended:
+    with runs.running():
         scaled = scale(wish, runner, runs.tell)
     from teho.show.build.scale import scale_document
-
-    output.show(scale_document(scaled), scaled, pictures=lambda: _pictures(scaled))
-    if picture is not None:
-        from teho.show.plot.scale import draw_scaled
-
-        picture.write_bytes(draw_scaled(scaled, picture.suffix[1:], salt=runs.id))
-    ended.leave(well=scaled.outcome != "not_enough_evidence")
-
-
-def _pictures(scaled: Scaled) -> Iterator[bytes]:
     from teho.show.plot.scale import draw_scaled
 
-    yield draw_scaled(scaled, "svg", salt="scale")
+    drawings = {"scale": lambda form: draw_scaled(scaled, form, salt="scale")}
+    show_and_draw(output, scale_document(scaled), scaled, drawings, picture)
+    runs.ended.leave(well=scaled.outcome != "not_enough_evidence")

@@ -1,4 +1,4 @@
-"""`teho show`: what is known of one run, and where its files lie."""
+"""`teho show`: the description of a recording, or its directory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ Examples:
   duckdb -c "select * from '$(teho show last --path)/samples/*.parquet'" """,
 )
 @click.argument("run", default="last", shell_complete=complete_run)
-@click.option("--path", "only_path", is_flag=True, help="Print only the directory.")
+@click.option(
+    "--path", "only_path", is_flag=True, help="Print only the directory of the recording."
+)
 def command(run: str, only_path: bool) -> None:
-    """Print what was kept of RUN, as JSON: command, job, nodes, devices, what was missing."""
+    """Print the description of RUN as JSON: command, job, nodes, devices, what was missing.
+
+    Reads the recording, writes nothing, and asks nothing of the network.
+    """
     import msgspec
 
     from teho.config.settings import load_settings

@@ -1,16 +1,17 @@
-"""`teho status`: what the submitted jobs are doing."""
+"""`teho status`: the states of the submitted jobs."""
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from teho.cli import say
+from teho.cli.progress import hint_if_slow
 from teho.config.settings import load_settings
 from teho.errors import InputError
 from teho.store.submissions import find_submission, submissions
@@ -22,7 +23,7 @@ __all__ = ["command"]
 
 _RECENT = timedelta(days=7)
 _SILENCE_S = 3.0
-"""After so long a user is told what the command waits for."""
+"""After this time, a line says what the command waits for."""
 
 
 @click.command(
@@ -35,19 +36,18 @@ Examples:
 )
 @click.argument("references", metavar="[JOB…]", nargs=-1)
 @click.option("-f", "--follow", is_flag=True, help="Follow one job to its end: state, log, cost.")
-@click.option("--all", "every", is_flag=True, help="Those of more than a week ago too.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
-    show_default=True,
-)  # fmt: skip
+@click.option("--all", "every", is_flag=True,
+              help="Show jobs that were submitted more than a week ago too.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
+              show_default=True, help="Print text, JSON or HTML.")  # fmt: skip
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
-    """Say what jobs are doing, and what they have cost until now.
+    """Show the states of jobs, their cost until now, and their log and recordings.
 
-    JOB is a job's number, its name, or last; without one, all of the last week that
-    `teho submit` has submitted.
-    Exit code: 0, or 1 if a scheduler could not be asked.
+    JOB is the number or name of a job, or last. Without JOB: all jobs that `teho submit` submitted
+    in the last week. Reads TEHO_HOME/jobs, and runs the commands of the scheduler, such as squeue.
+    Exit code: 0, or 1 if a scheduler did not answer.
     """
-    from teho.cli.jobs import all_with_account, follow_to_end, look_up, print_job
+    from teho.cli.jobs import all_with_account, files_of, follow_to_end, look_up, print_job
 
     settings = load_settings()
     home = settings.home_directory
@@ -69,15 +69,10 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
             print_job(view)
             raise click.exceptions.Exit(1)
         raise click.exceptions.Exit(follow_to_end(view.submission, settings))
-    waiting = threading.Timer(_SILENCE_S, say, ("waiting for the scheduler's answer",))
-    waiting.daemon = True
-    waiting.start()
-    try:
+    with hint_if_slow("waiting for the scheduler's answer", after_s=_SILENCE_S, always=True):
         views, problems = look_up(found, home)
         if form != "text" or len(views) == 1:
             views = all_with_account(views, home)
-    finally:
-        waiting.cancel()
     for problem in problems:
         say(problem)
     if form == "json":
@@ -85,7 +80,9 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
 
         from teho.show.json.noun import legible
 
-        rows: list[dict[str, Any]] = [legible(msgspec.to_builtins(view)) for view in views]
+        rows: list[dict[str, Any]] = [
+            legible(msgspec.to_builtins(view)) | files_of(view.submission, home) for view in views
+        ]
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
     elif form == "html":
         from teho.cli.output import Output
@@ -93,16 +90,17 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
 
         Output("html", None, "default").show(jobs_document(views))
     else:
-        _print(views, every=every)
+        _print(views, home, every=every)
     if problems:
         raise click.exceptions.Exit(1)
 
 
-def _print(views: Sequence[JobView], *, every: bool) -> None:
+def _print(views: Sequence[JobView], home: Path, *, every: bool) -> None:
     if not views:
         which = "submitted" if every else "submitted in the last week"
         say(f"no jobs {which}. Next: `teho submit -- COMMAND`")
         return
+    from teho.cli.jobs import file_lines
     from teho.cli.terminal import wants_color, width
     from teho.show.job_text import render_job, render_jobs
 
@@ -111,4 +109,5 @@ def _print(views: Sequence[JobView], *, every: bool) -> None:
         text = render_jobs(views, width=width(), color=color)
     else:
         text = render_job(views[0], width=width(), color=color)
+        text += file_lines(views[0].submission, home)
     click.echo(text, nl=False)

@@ -1,4 +1,4 @@
-"""What a command knows of the terminal that it writes to."""
+"""The width and colours of the terminal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["wants_color", "width"]
 
 
 def width() -> int:
-    """Return the columns to fill: the terminal's, within what reads well; 80 in a pipe."""
+    """Return the number of columns: the width of the terminal, from 40 to 120; 80 in a pipe."""
     return max(40, min(120, shutil.get_terminal_size((80, 24)).columns))
 
 
 def wants_color(stream: IO[str]) -> bool:
-    """Return whether a stream is a terminal that takes escape codes for colour."""
+    """Return whether a stream is a terminal that supports colour."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from teho.cli.ended_early import EndedEarly
 from teho.cli.output import Output, output_options
-from teho.cli.repeated_runs import RepeatedRuns, read_times
+from teho.cli.repeated_runs import RepeatedRuns, read_times, time_options
 from teho.errors import InputError
 from teho.units import format_duration
 
@@ -30,21 +29,19 @@ Examples:
   teho tune --allow batch-size,autocast -- python train.py
   teho tune --format json -- python train.py | jq .settings""",
 )
-@click.option("--for", "for_", metavar="TIME", default="5min", show_default=True,
-              help="How long it may take.")  # fmt: skip
-@click.option("--window", metavar="TIME", default="5s", show_default=True,
-              help="How long each run is measured, once it goes steadily.")  # fmt: skip
+@time_options("5min", "5s")
 @click.option("--allow", metavar="WHAT,…", default="",
-              help="What may change the results too: batch-size, tf32, autocast, "
-              "channels-last.")  # fmt: skip
+              help="Try settings that can change the results too: batch-size, tf32, autocast, "
+              "channels-last.  [default: none]")  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str, ...]) -> None:
-    """Run COMMAND again and again with other settings, and say which make it faster.
+    """Run COMMAND several times with other settings, and say which make it faster.
 
-    COMMAND is not touched: loader settings and threads are imposed from outside, and each run is
-    ended once its pace is known. It is started some twenty times, and each time writes what it
-    writes. Exit code: 0 a gain is proved, or there is none; 1 the time did not suffice.
+    Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
+    are. Each run ends when its step rate is known. COMMAND runs some twenty times, and writes its
+    files each time. Teho itself writes no recordings, and asks nothing of the network. Exit code:
+    0 a gain is proved, or there is none; 1 more time is needed.
     """
     for_s, window_s = read_times(for_, window)
     if window_s < _SHORTEST_WINDOW_S:
@@ -54,13 +51,13 @@ def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str,
     from teho.experiment.tune import tune
 
     runs = RepeatedRuns(argv[0], (), for_s)
-    with EndedEarly() as ended:
+    with runs.running():
         run = TunedProgram(argv, os.environ, window_s).run
         tuned = tune(run, argv, _room(), allowed, for_s, tell=runs.tell)
     from teho.show.build.tune import tune_document
 
     output.show(tune_document(tuned), tuned)
-    ended.leave(well=tuned.outcome != "unproved")
+    runs.ended.leave(well=tuned.outcome != "unproved")
 
 
 def _allowed(text: str) -> frozenset[str]:

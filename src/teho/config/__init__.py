@@ -1,1 +1,1 @@
-"""Settings and TOML files, turned into nouns; unknown keys get a "did you mean"."""
+"""Settings and TOML files as typed structs; an unknown key gets a "did you mean"."""

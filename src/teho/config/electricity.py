@@ -1,4 +1,4 @@
-"""What a kilowatt-hour costs and emits, from a file of the user's or the site's."""
+"""Price and carbon intensity of a kilowatt-hour, from a file of the user or the site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Electricity", "load_electricity"]
 
 
 class Electricity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The site's electricity. What is not given is not guessed, and has no line in the report."""
+    """The site's electricity. A value that is not given has no line in the report."""
 
     carbon_g_per_kwh: Union[float, None] = None
     """Carbon intensity: grams of CO2 equivalents for each kWh."""
@@ -23,22 +23,22 @@ class Electricity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     currency: str = ""
     """Such as `EUR`; needed with a price."""
     pue: float = 1.0
-    """Power usage effectiveness: what the whole building draws for each kWh of its computers."""
+    """Power usage effectiveness: kWh of the whole building for each kWh of its computers."""
     source: str = ""
-    """Who says so, and for when."""
+    """Who publishes the values, and for which time."""
 
 
 def load_electricity(path: Path) -> Electricity:
-    """Read such a file.
+    """Read the file.
 
     Raises:
-        InputError: it cannot be read, has a key that is not known, or a figure that cannot be.
+        InputError: the file cannot be read, or has an unknown key or an impossible value.
     """
     found = to_noun(read_toml(path), Electricity, path)
     for key, least in (("carbon_g_per_kwh", 0.0), ("price_per_kwh", 0.0), ("pue", 1.0)):
         value = getattr(found, key)
         if value is not None and not value >= least:
-            raise InputError(f"{path}: {key} = {value}", f"a number from {least:g} on")
+            raise InputError(f"{path}: {key} = {value}", f"{least:g} or more")
     if found.price_per_kwh is not None and not found.currency:
         raise InputError(f"{path}: a price without a currency", 'currency = "EUR"')
     return found

@@ -1,4 +1,4 @@
-"""What of the user's command and environment may be kept: an allow-list, and masks."""
+"""Which parts of the user's command and environment are stored: an allow-list, and masks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = [
 
 MASK = "•••"
 
-# A word in an option's or variable's name that says that its value is a secret. Whole
-# words only: `--tokenizer` and `--keyframes` are none, and `--max-tokens` is a count.
+# A word in the name of an option or variable whose value is a secret. Only whole words:
+# `--tokenizer` and `--keyframes` are not secrets, and `--max-tokens` is a count.
 _SECRET_WORD = (  # a pattern, not a secret
     r"(?:api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key|ssh[-_]?key|"
     r"passwords?|passwd|passphrase|pwd|secrets?|token|credentials?|auth|authorization|"
@@ -25,7 +25,7 @@ _SECRET_WORD = (  # a pattern, not a secret
 )
 _SECRET_NAME = re.compile(rf"(?:.*[-_.])?{_SECRET_WORD}(?:[-_.]?\d+)?", re.IGNORECASE | re.DOTALL)
 _URL_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s:@]*):[^/\s]+@")
-# `sig` is the signature of a shared link of Azure's storage.
+# `sig` is the signature in a shared link of Azure storage.
 _URL_QUERY = re.compile(
     rf"(?P<name>[?&](?:[\w.-]*[-_.])?(?:{_SECRET_WORD}|sig)=)[^&\s#'\"]+", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ _HEADER = re.compile(
     r"(?P<name>(?:authorization|x-api-key|private-token)\s*:\s*(?:(?:bearer|basic|token)\s+)?)\S+",
     re.IGNORECASE,
 )
-# Keys whose very form gives them away, wherever they stand.
+# Keys that are recognised by their form.
 _KNOWN_FORM = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|"
     r"sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|"
@@ -64,7 +64,7 @@ _KEPT = re.compile(
 
 
 def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that may be kept, sorted by name, with secrets masked."""
+    """Return the variables that may be stored, sorted by name, with secrets masked."""
     return {
         name: masked_text(value)
         for name, value in sorted(environment.items())
@@ -73,17 +73,16 @@ def kept_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def readable(text: str) -> str:
-    r"""Write out what is not text: stray bytes and control characters, as `\udcff` and `\x1b`.
+    r"""Escape bytes that are not UTF-8, and control characters, as `\udcff` and `\x1b`.
 
-    A command line may hold any byte; whoever reads a report must not have her terminal
-    steered by it.
+    A command line may contain any byte, and must not control the terminal of a reader.
     """
     text = text.encode("utf-8", "backslashreplace").decode()
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def masked_text(text: str) -> str:
-    """Mask what looks like a secret inside a text: keys in URLs, headers, known key forms."""
+    """Mask probable secrets in a text: keys in URLs, in headers, and of known forms."""
     text = _URL_USER.sub(rf"\g<scheme>\g<user>:{MASK}@", readable(text))
     text = _URL_QUERY.sub(rf"\g<name>{MASK}", text)
     text = _HEADER.sub(rf"\g<name>{MASK}", text)
@@ -91,7 +90,7 @@ def masked_text(text: str) -> str:
 
 
 def masked_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return tags with the values of secret-looking keys masked."""
+    """Return tags; the values of keys that name a secret are masked."""
     return {
         readable(key): MASK if _names_a_secret(key) else masked_text(value)
         for key, value in tags.items()
@@ -99,10 +98,10 @@ def masked_tags(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def masked_command(command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command with the values of secret-looking options and assignments masked.
+    """Return a command; the values of options and assignments that name a secret are masked.
 
-    `--token X`, `--token=X`, `PASSWORD=X`, `token:X` and the like lose X; a whole
-    script in one argument (`bash -c '…'`) is searched for such assignments too.
+    Examples are `--token X`, `--token=X`, `PASSWORD=X` and `token:X`, also inside a script in one
+    argument (`bash -c '…'`).
     """
     masked: list[str] = []
     value_is_secret = False

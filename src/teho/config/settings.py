@@ -1,4 +1,4 @@
-"""What a user can set once: in a file, or in the environment, which wins."""
+"""The user's settings, from a file or from the environment, which overrides the file."""
 
 from __future__ import annotations
 
@@ -29,11 +29,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of `teho`, as in `~/.config/teho/config.toml`."""
 
     home: str = ""
-    """Where recordings are kept; it must be visible to all nodes of a job. Variable: TEHO_HOME."""
+    """Directory of the recordings, which all nodes of a job must see. Variable: TEHO_HOME."""
     every: str = "1s"
     """Time between two samples, at least 0.1s. Variable: TEHO_EVERY."""
     report: ReportLevel = "short"
     """How much `teho run` prints at the end: none, short or full. Variable: TEHO_REPORT."""
+    cluster: str = ""
+    """Cluster of commands without `--cluster` on a machine that Teho does not recognise, such as
+    `roihu`. Variable: TEHO_CLUSTER."""
+    account: str = ""
+    """Project that pays for jobs without `--account`. Variable: TEHO_ACCOUNT."""
     my_clusters: str = ""
     """Names of the clusters that you use, such as `roihu, lumi`: plans show them first. Variable:
     TEHO_MY_CLUSTERS."""
@@ -55,8 +60,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Time between two samples in seconds.
 
         Raises:
-            UnitError: not a length of time.
-            InputError: shorter than 0.1 s.
+            UnitError: the setting is not a length of time.
+            InputError: the period is shorter than 0.1 s or longer than 1 h.
         """
         return parse_period(self.every, "every")
 
@@ -71,8 +76,8 @@ def parse_period(text: str, what: str) -> float:
     """Read a sampling period and return seconds.
 
     Raises:
-        UnitError: not a length of time.
-        InputError: shorter than 0.1 s, which would cost the program too much, or over an hour.
+        UnitError: the text is not a length of time.
+        InputError: the period is shorter than 0.1 s, which would slow the program, or over 1 h.
     """
     period_s = parse_duration(text, what)
     if not 0.1 <= period_s <= 3600:
@@ -81,23 +86,23 @@ def parse_period(text: str, what: str) -> float:
 
 
 def settings_file(environment: Mapping[str, str]) -> Path:
-    """Return where the settings file lies, whether it exists or not."""
+    """Return the path of the settings file, which may not exist."""
     config = environment.get("XDG_CONFIG_HOME") or "~/.config"
     return expanded(config) / "teho" / "config.toml"
 
 
 def in_utf8(path: Path) -> Path:
-    """Return a path of a recording, whose rows Arrow opens by names in UTF-8 alone.
+    """Return a path of a recording after a check: Arrow opens only files with names in UTF-8.
 
     Raises:
-        InputError: it has bytes that are none.
+        InputError: the path is not UTF-8.
     """
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise InputError(
             f"{path}: the path has bytes that are not UTF-8",
-            next_step="move it, or link to it, under another name; TEHO_HOME names the recordings",
+            next_step="move or link the directory to another name, and set TEHO_HOME to it",
         ) from error
     return path
 
@@ -106,14 +111,14 @@ def expanded(text: str) -> Path:
     """Return a path with `~` replaced by the home directory.
 
     Raises:
-        InputError: this user has no home directory.
+        InputError: the home directory is not known.
     """
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
         raise InputError(
             f"{text}: this user's home directory is not known",
-            next_step="give the path in full (TEHO_HOME is that of the recordings)",
+            next_step="write the full path; TEHO_HOME is the directory of the recordings",
         ) from error
 
 
@@ -121,14 +126,14 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings.
 
     Raises:
-        InputError: the file or a variable holds something else than expected.
+        InputError: a value in the file or the environment is not valid.
     """
     settings = Settings()
     try:
         path = settings_file(environment)
     except InputError:
-        path = None  # without a home there is no file either
-    # os.path.exists: no error where another user's home may not be looked into.
+        path = None  # a user without a home directory has no settings file
+    # os.path.exists: no error if another user's home cannot be read.
     if path is not None and os.path.exists(path):  # noqa: PTH110
         settings = _read(path)
     changes = {

@@ -1,4 +1,4 @@
-"""Reading TOML files into typed nouns, with errors that name the file and the key."""
+"""Read TOML files into typed structs, with errors that name the file and the key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        InputError: it cannot be opened, or it is not TOML.
+        InputError: the file cannot be opened, or is not TOML.
     """
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -39,11 +39,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def to_noun(content: dict[str, Any], noun: type[T], path: Path) -> T:
-    """Turn a TOML table into a noun (a msgspec struct that forbids unknown fields).
+    """Turn a TOML table into a msgspec struct that forbids unknown fields.
 
     Raises:
-        InputError: a key that the noun, or a noun inside it, does not have (with the
-            nearest one that it has), or a value of the wrong type.
+        InputError: a key is unknown, and the message has the nearest known key; or a value has
+            the wrong type.
     """
     try:
         return msgspec.convert(content, noun)
@@ -53,9 +53,9 @@ def to_noun(content: dict[str, Any], noun: type[T], path: Path) -> T:
 
 
 def mistakes(content: dict[str, Any], noun: type[msgspec.Struct]) -> Iterator[str]:
-    """Yield a sentence for each key that a noun does not have, that lacks, or whose value is wrong.
+    """Yield a sentence for each key that is unknown, missing, or has a wrong value.
 
-    Each names its place, such as `nodes[0] (gpu)`, and for an unknown key the nearest known.
+    Each names its place, such as `nodes[0] (gpu)`, and the nearest known key for an unknown one.
     """
     yield from _of_struct(content, noun, "")
 
@@ -76,7 +76,7 @@ def _of_struct(table: dict[str, Any], noun: type[msgspec.Struct], where: str) ->
 def _of_value(value: Any, kind: Any, where: str) -> Iterator[str]:
     arguments = get_args(kind)
     if get_origin(kind) in {Union, types.UnionType}:
-        kind = arguments[0]  # the other is None, which TOML has no word for
+        kind = arguments[0]  # the other type is None, which TOML does not have
         arguments = get_args(kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
         yield from _of_struct(value, kind, where)
@@ -99,7 +99,7 @@ def _called(item: Any) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Continue a sentence about an unknown word: with the nearest known one, or with all."""
+    """Return the end of a sentence about an unknown word: the nearest known word, or all."""
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1)
     return f", did you mean {near[0]!r}?" if near else "; known are " + ", ".join(known)

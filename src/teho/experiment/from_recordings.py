@@ -86,7 +86,7 @@ def compare_recorded(
 
     Raises:
         RecordingError: a recording cannot be read.
-        InputError: no recording is left.
+        InputError: no recording is left, or one variant has several commands.
     """
     # A run that was stopped with its comparison has no complete figures.
     runs = sorted(
@@ -96,6 +96,7 @@ def compare_recorded(
     if not runs:
         raise InputError("no recording came to its end", "one of each variant, or more")
     swept = _swept([run for _, run in runs])
+    _refuse_unlike_commands([run for _, run in runs], swept)
     rows = [_row(path, run, swept) for path, run in runs]
     # In the order of running: few cores first, GPUs last.
     places = sorted({row.place.name: row.place for row in reversed(rows)}.values(), key=_order)
@@ -144,6 +145,24 @@ def _point(
         return point
     turns = _turns(point.contest, [(row.place.name, row.run) for row in rows])
     return replace(point, notes=(*point.notes, turns))
+
+
+def _refuse_unlike_commands(runs: Sequence[Run], swept: str) -> None:
+    """Refuse recordings of several commands that would count as repetitions of one variant.
+
+    Raises:
+        InputError: two recordings of one variant have different commands and no common tag.
+    """
+    commands: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for run in runs:
+        commands[_placement(run).name, run.tags.get(swept, "")].add(run.command)
+    for (place, _), several in commands.items():
+        if len(several) > 1 and not all("compare" in run.tags for run in runs):
+            raise InputError(
+                f"--recorded: {len(several)} different commands ran on {place}",
+                "the same command in all recordings of a variant",
+                f"`teho diff {runs[0].id} {runs[-1].id}` compares two runs",
+            )
 
 
 def _not_kept(unknown: int, count: int) -> str:

@@ -61,7 +61,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     """Empty if jobs of this site do not name it."""
     label: str = ""
-    """Teho's name for it if `name` is empty, such as `GPU nodes`."""
+    """Teho's name for it, such as `GPU nodes`, if `name` is empty; else an addition to the name."""
     kinds: tuple[str, ...]
     """Names of its node kinds."""
     node_counts: dict[str, int] = {}
@@ -143,8 +143,9 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def title(self) -> str:
-        """Name on screen: `name`, or `label` if `name` is empty."""
-        return self.name or self.label
+        """Name on screen: `name`, `label`, or `name (label)` if it has both."""
+        both = self.name and self.label
+        return f"{self.name} ({self.label})" if both else self.name or self.label
 
 
 class Qos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

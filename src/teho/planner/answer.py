@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from teho.config.toml import did_you_mean
 from teho.errors import InputError
 from teho.model.cluster import Cluster, Gpu, NodeKind, Partition
 from teho.model.member import Live
@@ -154,7 +155,7 @@ def _misnamed(named: str | None, cluster: Cluster) -> Refusal | None:
         )
     return Refusal(
         kind="no_such_partition",
-        sentence=f"{cluster.title} has no partition {named!r}; it has {', '.join(names)}",
+        sentence=f"{cluster.title} has no partition {named!r}{did_you_mean(named, names)}",
         source=cluster.dialect.source,
     )
 

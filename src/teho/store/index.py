@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from typing import Any
 import msgspec
 
 from teho.config.settings import expanded, in_utf8
-from teho.errors import InputError, RecordingError, RunNotFoundError
+from teho.errors import InputError, RecordingError, RunNotFoundError, UnreadableError
 from teho.model.job import Submission
-from teho.model.run import Node, Run
-from teho.store.layout import is_ours, run_file, runs_directory
-from teho.store.read import read_run
+from teho.model.run import Node, Run, RunState
+from teho.store.layout import is_ours, replace_file, run_file, runs_directory
+from teho.store.read import how_to_share, read_run, run_state
 
 __all__ = [
+    "change_tags",
     "find_run",
     "list_runs",
     "newest_runs",
@@ -51,7 +52,7 @@ def find_run(reference: str, home: Path) -> Path:
     Raises:
         RunNotFoundError: no run matches, or more than one does.
     """
-    if reference in {".", ".."} or ("/" in reference and os.path.lexists(reference)):
+    if reference in {".", ".."} or ("/" in reference and _may_exist(reference)):
         return _directory_of_run(Path(reference))
     runs = runs_directory(home)
     ids = _ids(runs)
@@ -88,6 +89,17 @@ def find_run(reference: str, home: Path) -> Path:
     )
 
 
+def _may_exist(path: str) -> bool:
+    """Return whether a path exists, or is in a directory that this user cannot enter."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _newest(runs: Path, ids: list[str]) -> Path:
     """Return the run that began last. Ids contain the time only to the second."""
     second = ids[-1][:_STAMP_LENGTH]
@@ -112,10 +124,8 @@ def _directory_of_run(path: Path) -> Path:
             )
         return in_utf8(path.resolve())
     except OSError as error:
-        raise RunNotFoundError(
-            f"{path}: {error.strerror}",
-            "a run's directory that you can read",
-            "ask its owner for access",
+        raise UnreadableError(
+            f"{path}: {error.strerror}", "a run that you can read", how_to_share(path)
         ) from error
 
 
@@ -125,6 +135,10 @@ def _ids(runs: Path) -> list[str]:
             return sorted(entry.name for entry in entries if _RUN_ID.fullmatch(entry.name))
     except FileNotFoundError:
         return []
+    except PermissionError as error:
+        raise UnreadableError(
+            f"{runs}: {error.strerror}", "a directory that you can read", how_to_share(runs)
+        ) from error
     except OSError as error:
         raise RunNotFoundError(
             f"{runs}: {error.strerror}",
@@ -312,3 +326,32 @@ def remove_run(directory: Path) -> None:
         raise RecordingError(
             f"{error.filename}: {error.strerror}", "a directory that you own"
         ) from error
+
+
+def change_tags(
+    directory: Path, added: Mapping[str, str], removed: Iterable[str] = ()
+) -> dict[str, str]:
+    """Change the tags of one recording, and return all its tags.
+
+    Raises:
+        RecordingError: the recording cannot be read or written, or the run still goes on.
+    """
+    run = read_run(directory)
+    if run_state(run, directory) is RunState.RUNNING:
+        raise RecordingError(
+            f"{run.id} still runs, and its end would overwrite the tags",
+            "a run that has ended",
+            "`teho run --tag KEY=VALUE` tags a run at its start",
+        )
+    tags = {**run.tags, **added}
+    for key in removed:
+        tags.pop(key, None)
+    path = run_file(directory)
+    try:
+        # Only `run.json`: the parts of nodes and tasks stay in their own files.
+        content = msgspec.json.decode(path.read_bytes())
+        content.pop("tags", None)
+        replace_file(path, msgspec.json.encode(content | ({"tags": tags} if tags else {})))
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}", "a recording of your own") from error
+    return tags

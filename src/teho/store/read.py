@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from teho.errors import DamagedError, NewerFormatError
+from teho.errors import DamagedError, NewerFormatError, UnreadableError
 from teho.model.run import FORMAT_VERSION, End, Node, Run, RunState, Task
 from teho.store.layout import NODES, TASKS, live_parts, run_file, sealed_file
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NodeRows",
+    "how_to_share",
     "in_order",
     "read_part",
     "read_run",
@@ -50,10 +52,15 @@ def read_run(directory: Path) -> Run:
     Raises:
         DamagedError: `run.json` cannot be read.
         NewerFormatError: a newer version of Teho wrote it.
+        UnreadableError: the user has no permission.
     """
     path = run_file(directory)
     try:
         content = path.read_bytes()
+    except PermissionError as error:
+        raise UnreadableError(
+            f"{path}: {error.strerror}", "a run that you can read", how_to_share(directory)
+        ) from error
     except OSError as error:
         raise DamagedError(
             f"{path}: {error.strerror}",
@@ -76,6 +83,15 @@ def read_run(directory: Path) -> Run:
             "read the rows with any Parquet or Arrow reader; they may be complete",
         ) from error
     return with_parts(run, directory)
+
+
+def how_to_share(directory: Path) -> str:
+    """Return what to ask the owner of a recording for: Teho opens recordings only to its user."""
+    # Teho makes `HOME/runs` and `HOME` too, and closes all three.
+    directory = directory.absolute()
+    above, run = (shlex.quote(str(path)) for path in (directory.parent, directory))
+    home = shlex.quote(str(directory.parent.parent))
+    return f"ask its owner for `chmod go+x {home} {above} && chmod -R go+rX {run}`"
 
 
 def with_parts(run: Run, directory: Path) -> Run:
@@ -119,6 +135,12 @@ def _read_all(directory: Path, noun: type[_Noun]) -> Iterator[_Noun]:
     for path in sorted(directory.glob("*.json")):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=noun)
+        except PermissionError as error:
+            raise UnreadableError(
+                f"{path}: {error.strerror}",
+                "a run that you can read",
+                how_to_share(directory.parent),
+            ) from error
         except (OSError, *_DAMAGE) as error:
             raise DamagedError(
                 f"{path}: {error}", "the JSON that `teho run` writes", "move that file away"

@@ -36,8 +36,7 @@ def check(snapshot: Snapshot) -> Outcome:
     inside = [
         name
         for name in _DEFAULTS
-        if _is_used(name, snapshot)
-        and _path(name, snapshot).startswith(("~", f"{home.path}/"))
+        if _is_used(name, snapshot) and _path(name, snapshot).startswith(("~", f"{home.path}/"))
     ]
     if not inside:
         return fine("all caches are on other file systems")

@@ -207,7 +207,7 @@ def _entries(value: Any) -> Iterator[tuple[str, msgspec.Struct]]:
     else:
         for noun in value or ():
             name = getattr(noun, _NAMES.get(type(noun).__name__, "name"))
-            yield name or getattr(noun, "label", ""), noun
+            yield getattr(noun, "title", name), noun
 
 
 def _item(name: str, entry: msgspec.Struct) -> Item:

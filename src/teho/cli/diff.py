@@ -1,0 +1,39 @@
+"""`teho diff`: two runs side by side."""
+
+from __future__ import annotations
+
+import click
+
+from teho.cli.complete import complete_run
+from teho.cli.output import Output, output_options
+from teho.errors import InputError
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  teho diff baseline last
+  teho diff baseline last --why
+  teho diff 20261120-1019 20261121-0907 -o diff.html""",
+)
+@click.argument("first", shell_complete=complete_run)
+@click.argument("second", default="last", shell_complete=complete_run)
+@output_options()
+def command(first: str, second: str, output: Output) -> None:
+    """Compare the runs FIRST and SECOND: time, pace, figures, findings, and what differed.
+
+    SECOND is the newest run if you leave it out. One run of each does not prove that one is
+    faster: `teho compare` measures several. Reads the two recordings, and writes only the file of
+    -o. Asks nothing of the network.
+    """
+    from teho.show.build.diff import diff_document
+    from teho.show.loaded import LoadedRun
+
+    runs = [LoadedRun.open(reference) for reference in (first, second)]
+    if runs[0].directory == runs[1].directory:
+        raise InputError(
+            f"teho diff: {first} and {second} are the same run", "two runs", "`teho list`"
+        )
+    output.show(diff_document(*runs))

@@ -1,0 +1,188 @@
+"""The document of `teho diff`: two runs side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Union
+
+from teho.model.document import Cell, Column, Document, Fact, Item, Listing, Report, Table
+from teho.model.finding import Finding
+from teho.model.missing import Missing
+from teho.model.run import Run
+from teho.show.loaded import LoadedRun
+from teho.units import format_duration, format_pace, format_quantity
+from teho.version import __version__
+
+__all__ = ["diff_document"]
+
+_EQUAL_PERCENT = 5.0
+"""Differences below this count as equal, as in `teho compare`."""
+_NOT_FIGURES = frozenset({"state_words", "job_id", "node_count", "cores_per_node"})
+"""Facts that another row says too, or that differ between any two runs."""
+_DIFFERS_ALWAYS = frozenset(
+    {
+        "JOB_ID",
+        "MASTER_PORT",
+        "SLURM_JOB_END_TIME",
+        "SLURM_JOB_ID",
+        "SLURM_JOB_START_TIME",
+        "SLURM_STEP_ID",
+    }
+)
+
+
+def diff_document(first: LoadedRun, second: LoadedRun) -> Document:
+    """Return the document about two runs.
+
+    Args:
+        first: the run that the other one is compared with.
+        second: the other run.
+    """
+    reports = (first.view_with(plots=False), second.view_with(plots=False))
+    names = [run.run.name or run.run.id for run in (first, second)]
+    if names[0] == names[1]:
+        names = [first.run.id, second.run.id]
+    problems = [problem for run in (first, second) for problem in run.problems]
+    return Document(
+        title=f"teho diff {names[0]} {names[1]}",
+        verdict=_verdict(names, (first.run, second.run), reports),
+        verdict_severity="unknown" if any(not _is_whole(run.run) for run in (first, second))
+        else "remark",
+        tables=(
+            _table("figures", "Figures", names, _figures(reports)),
+            _table("differences", "What differed", names, _differences(first.run, second.run)),
+        ),
+        lists=(Listing(key="findings", title="Findings", items=tuple(_findings(names, reports))),),
+        notes=("One run of each: the difference can be chance. `teho compare` measures several.",),
+        troubles=tuple(problems),
+        commands=tuple(f"`teho report {run.run.id}`" for run in (first, second)),
+        teho_version=__version__,
+    )  # fmt: skip
+
+
+def _is_whole(run: Run) -> bool:
+    return run.end is not None and run.end.exit_code == 0
+
+
+def _verdict(names: list[str], runs: tuple[Run, Run], reports: tuple[Report, Report]) -> str:
+    for name, run in zip(names, runs, strict=True):
+        if not _is_whole(run):
+            return f"Not compared: {name} did not end with exit code 0."
+    paces = [_numbers(report).get("steps_per_s") for report in reports]
+    times_s = [run.end.elapsed_s for run in runs if run.end]
+    if paces[0] and paces[1]:
+        ratio = paces[1] / paces[0]
+        figures = [f"{format_pace(pace or 0.0)} steps/s" for pace in paces]
+    else:
+        ratio = times_s[0] / times_s[1] if times_s[1] else 1.0
+        figures = [format_duration(time_s) for time_s in times_s]
+    if abs(ratio - 1) * 100 < _EQUAL_PERCENT:
+        return f"{names[0]} and {names[1]} were about equally fast: {' and '.join(figures)}."
+    order = (1, 0) if ratio > 1 else (0, 1)
+    faster, slower = (names[number] for number in order)
+    return (
+        f"{faster} was {max(ratio, 1 / ratio):.2f} times as fast as {slower}: "
+        f"{' and '.join(figures[number] for number in order)}."
+    )
+
+
+def _table(key: str, title: str, names: list[str], rows: Iterator[dict[str, Cell]]) -> Table:
+    found = tuple(rows)
+    difference = Column(
+        key="difference_percent", label="Difference", unit="%", shown_in="%", decimals=0
+    )
+    return Table(
+        key=key,
+        title=title,
+        columns=(
+            Column(key="what", label="Figure" if key == "figures" else "What"),
+            Column(key="first", label=names[0]),
+            Column(key="second", label=names[1]),
+            *([difference] if key == "figures" else []),
+        ),
+        rows=found,
+    )
+
+
+def _figures(reports: tuple[Report, Report]) -> Iterator[dict[str, Cell]]:
+    """Yield each fact of the two reports, with the difference in percent of the first."""
+    first, second = ({fact.key: fact for fact in report.facts} for report in reports)
+    for key in dict.fromkeys((*first, *second)):
+        facts = (first.get(key), second.get(key))
+        values = [fact.value if fact else None for fact in facts]
+        if key in _NOT_FIGURES or values == [None, None]:
+            continue
+        known = facts[0] or facts[1]
+        assert known is not None  # noqa: S101 - the key is from one of them
+        yield {
+            "what": known.label or key,
+            "first": _text(facts[0]),
+            "second": _text(facts[1]),
+            "difference_percent": _difference_percent(*values),
+        }
+
+
+def _text(fact: Union[Fact, None]) -> Cell:
+    if fact is None or isinstance(fact.value, (Missing, str)) or fact.value is None:
+        return fact.value if fact else None
+    return format_quantity(fact.value, fact.unit)
+
+
+def _difference_percent(first: Cell, second: Cell) -> Union[float, None]:
+    if not isinstance(first, (int, float)) or not isinstance(second, (int, float)) or not first:
+        return None
+    return (second - first) / first * 100
+
+
+def _numbers(report: Report) -> dict[str, float]:
+    return {
+        fact.key: float(fact.value) for fact in report.facts if isinstance(fact.value, (int, float))
+    }
+
+
+def _findings(names: list[str], reports: tuple[Report, Report]) -> Iterator[Item]:
+    """Yield the findings of either run, those of only one run first."""
+    first, second = ({one.kind: one for one in report.findings} for report in reports)
+    for name, own, other in ((names[0], first, second), (names[1], second, first)):
+        for kind, finding in own.items():
+            if kind not in other:
+                yield _item(f"only {name}", finding)
+    for kind, finding in second.items():
+        if kind in first:
+            yield _item("both", finding)
+
+
+def _item(lead: str, finding: Finding) -> Item:
+    return Item(lead=lead, text=finding.sentence, severity=finding.severity.value)
+
+
+def _differences(first: Run, second: Run) -> Iterator[dict[str, Cell]]:
+    """Yield what was not the same in two runs: command, place, hardware, software."""
+    one, other = _circumstances(first), _circumstances(second)
+    for what in dict.fromkeys((*one, *other)):
+        if one.get(what) != other.get(what):
+            yield {"what": what, "first": one.get(what), "second": other.get(what)}
+
+
+def _circumstances(run: Run) -> dict[str, str]:
+    devices = [device.name for node in run.nodes for device in node.devices]
+    found = {
+        "command": shlex.join(run.command),
+        "directory": run.directory,
+        "host": ", ".join(node.name for node in run.nodes) or run.host,
+        "CPU": ", ".join(sorted({node.cpu_model for node in run.nodes if node.cpu_model})),
+        "cores": str(sum(len(node.cores) for node in run.nodes)),
+        "GPUs": ", ".join(f"{devices.count(name)} × {name}" for name in dict.fromkeys(devices)),
+        "tasks": str(run.step.task_count if run.step else 1),
+        "sampling period": format_duration(run.period_s),
+    }
+    return found | _named("tag", run.tags) | _named("", run.versions) | _named("", run.environment)
+
+
+def _named(kind: str, values: Mapping[str, str]) -> dict[str, str]:
+    return {
+        f"{kind} {key}".lstrip(): value
+        for key, value in values.items()
+        if key not in _DIFFERS_ALWAYS
+    }

@@ -1,0 +1,129 @@
+"""`teho diff`: two runs side by side; `teho tag`; who may read a recording."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from teho.errors import UnreadableError
+from teho.store.index import find_run
+from teho.store.read import read_run
+
+RUNS = Path(__file__).parents[2] / "examples" / "runs"
+
+
+@pytest.fixture
+def two(teho, home: Path) -> Path:
+    """Record a run of 1 s and one of 2 s."""
+    for name, time_s in (("short", "1"), ("long", "2")):
+        words = ["run", "-q", "--probe", "off", "--name", name, "--tag", f"length={time_s}"]
+        assert teho(*words, "--", "sleep", time_s).returncode == 0
+    return home
+
+
+def test_two_runs_are_compared_in_every_format(teho, two: Path, tmp_path: Path) -> None:
+    text = teho("diff", "short", "long")
+    assert text.returncode == 0, text.stderr
+    assert "short was " in text.stdout
+    assert " times as fast as long: " in text.stdout
+    assert "sleep 1" in text.stdout
+    document = json.loads(teho("diff", "short", "long", "--format", "json").stdout)
+    figures, differences = document["tables"]
+    (time,) = (row for row in figures["rows"] if row["what"] == "Time")
+    assert time["difference_percent"] == pytest.approx(100, abs=60)
+    found = {row["what"]: (row["first"], row["second"]) for row in differences["rows"]}
+    assert found == {"command": ("sleep 1", "sleep 2"), "tag length": ("1", "2")}
+    page = tmp_path / "diff.html"
+    assert teho("diff", "short", "long", "-o", page).returncode == 0
+    assert "What differed" in page.read_text()
+
+
+def test_findings_of_only_one_run_are_named(teho, two: Path) -> None:
+    result = teho("diff", RUNS / "one-idle-gpu", "long", "--format", "json")
+    assert result.returncode == 0, result.stderr
+    (findings,) = json.loads(result.stdout)["lists"]
+    assert findings["items"]
+    assert all(item["lead"].startswith(("only ", "both")) for item in findings["items"])
+
+
+def test_a_report_of_two_runs_names_diff(teho, two: Path) -> None:
+    result = teho("report", "short", "long")
+    assert result.returncode == 2
+    assert "Next: `teho diff short long` compares two runs" in result.stderr
+    assert teho("diff", "long", "last").returncode == 2, "the same run twice"
+
+
+def test_recordings_of_two_commands_are_not_one_variant(teho, two: Path) -> None:
+    for name in ("short", "long"):
+        teho("tag", name, "--remove", "length")
+    result = teho("compare", "--recorded", "short,long")
+    assert result.returncode == 2
+    assert "2 different commands ran on " in result.stderr
+    assert "`teho diff " in result.stderr
+
+
+def test_tags_are_added_and_removed_afterwards(teho, two: Path) -> None:
+    assert teho("tag", "short", "set=a", "token=hunter2").returncode == 0
+    run = json.loads(teho("show", "short").stdout)
+    assert run["tags"] == {"length": "1", "set": "a", "token": "•••"}
+    (row,) = json.loads(teho("list", "--tag", "set=a", "--format", "json").stdout)
+    assert row["name"] == "short"
+    assert teho("tag", "short", "set=b", "--remove", "token").returncode == 0
+    assert json.loads(teho("show", "short").stdout)["tags"] == {"length": "1", "set": "b"}
+    for words, expected in ((["tag", "short"], "--remove KEY"), (["tag", "short", "x"], "KEY=VA")):
+        result = teho(*words)
+        assert result.returncode == 2
+        assert expected in result.stderr
+
+
+def test_a_report_says_when_where_and_by_whom(teho, two: Path) -> None:
+    facts = json.loads(teho("report", "short", "--format", "json").stdout)["facts"]
+    found = {fact["key"]: fact["value"] for fact in facts}
+    assert found["host"] == os.uname().nodename
+    assert found["user"]
+    assert found["began"].startswith(json.loads(teho("show", "short").stdout)["id"][:4])
+    text = " ".join(teho("report", "short").stdout.split())
+    assert f"Began {found['began']} · Host {found['host']}" in text
+    assert "· User" not in text, "it is this user's own"
+    page = teho("report", "short", "--format", "html").stdout
+    assert found["user"] in page[page.index("User") :][:200]
+
+
+def test_list_has_verdicts_and_tells_newer_from_damaged(teho, two: Path) -> None:
+    shown = teho("list").stdout
+    assert "Verdict" in shown.splitlines()[0]
+    assert shown.count("not judged") == 2
+    (path,) = (two / "runs").glob("*-short-*")
+    content = json.loads((path / "run.json").read_bytes()) | {"format": 99, "news": 1}
+    (path / "run.json").write_text(json.dumps(content))
+    assert f"{path.name}" in teho("list").stdout
+    rows = json.loads(teho("list", "--format", "json").stdout)
+    assert [row["state"] for row in rows] == ["newer", "finished"]
+
+
+def test_a_run_of_a_colleague_names_what_to_ask_for(
+    two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # These tests may run as root, who can read everything: the refusal is made up.
+    run = tmp_path / "anna" / "runs" / "20261120-101944-train-k3f9"
+    shutil.copytree(next((two / "runs").glob("*-short-*")), run)
+    ask = f"ask its owner for `chmod go+x {run.parents[1]} {run.parent} && chmod -R go+rX {run}`"
+
+    def refuse(*_: object, **__: object) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        with pytest.raises(UnreadableError) as refused:
+            read_run(run)
+    assert ask in str(refused.value)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", refuse)
+        patch.setattr(Path, "is_dir", refuse)
+        with pytest.raises(UnreadableError) as refused:
+            find_run(str(run), two)
+    assert ask in str(refused.value)
