@@ -13,7 +13,7 @@ import re
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -172,7 +172,7 @@ def found(text: Text) -> list[tuple[str, str]]:
     ]
 
 
-def files(paths: list[Path]) -> Iterator[Path]:
+def files(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files with text in them, below the paths that are given."""
     for path in paths:
         below = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -187,19 +187,26 @@ READ = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs", "exampl
 """What is read if no path is given."""
 
 
-def main(arguments: list[str]) -> None:
-    """Print each pattern found, then the number in 10,000 words of each kind."""
+def counted(paths: Iterable[Path]) -> tuple[list[str], dict[str, float]]:
+    """Return a line for each pattern found, and for each kind the number in 10,000 words."""
     words: Counter[str] = Counter()
     hits: Counter[str] = Counter()
-    for path in files([Path(name) for name in arguments] or READ):
+    lines = []
+    for path in files(paths):
         for text in texts(path):
             words[text.kind] += len(_WORD.findall(text.words))
             for name, around in found(text):
                 hits[text.kind] += 1
-                print(f"{text.path}:{text.line}: {text.kind}: {name}: {around}")
-    for kind, count in sorted(words.items()):
-        rate = hits[kind] / count * 10_000
-        print(f"{kind:10} {hits[kind]:5} in {count:6} words: {rate:.0f} in 10,000")
+                lines.append(f"{path}:{text.line}: {text.kind}: {name}: {around}")
+    return lines, {kind: hits[kind] / count * 10_000 for kind, count in sorted(words.items())}
+
+
+def main(arguments: list[str]) -> None:
+    """Print each pattern found, then the number in 10,000 words of each kind."""
+    lines, rates = counted([Path(name) for name in arguments] or READ)
+    print(
+        *lines, *(f"{kind}: {rate:.0f} in 10,000 words" for kind, rate in rates.items()), sep="\n"
+    )
 
 
 if __name__ == "__main__":
