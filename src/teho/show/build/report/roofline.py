@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from teho.explain.places import NodeGpu
 from teho.explain.peaks import RATES, Peaks
+from teho.explain.places import NodeGpu
 from teho.explain.roofline import PIPES, Place, Roofline, uncounted
 from teho.explain.wording import joined
 from teho.model import document
