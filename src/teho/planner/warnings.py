@@ -133,27 +133,25 @@ def _share(case: Case) -> Iterator[Advice]:
     if share is None or share.enforced or case.has_whole_nodes:
         return
     gpus = shape.gpus_per_node
-    so_many = f"for {counted(gpus, 'GPU')}"
+
+    def excess(kind: str, asked: str, fair: str, fair_shape: Shape) -> Advice:
+        return Advice(
+            kind=kind,
+            sentence=f"the job requests {asked} for {counted(gpus, 'GPU')}; with more than {fair}, "
+            f"other GPUs of the node may stay unused{_dearer(case, fair_shape)}",
+            source=share.source,
+        )
+
     if share.cores and shape.cores_per_node > share.cores * gpus:
-        fair = msgspec.structs.replace(
-            shape, cpus_per_task=max(1, share.cores * gpus // shape.tasks_per_node)
-        )
-        yield Advice(
-            kind="cores_above_share",
-            sentence=f"the job requests {shape.cores_per_node} cores {so_many}; with more than "
-            f"{share.cores * gpus}, other GPUs of the node may stay unused{_dearer(case, fair)}",
-            source=share.source,
-        )
-    memory, fair_mib = shape.memory_mib, memory_mib(share.memory)
-    if fair_mib and memory and memory > fair_mib * gpus:
-        fair = msgspec.structs.replace(shape, memory_mib=fair_mib * gpus)
-        yield Advice(
-            kind="memory_above_share",
-            sentence=f"the job requests {format_mib(memory)} of memory {so_many}; with more than "
-            f"{format_mib(fair_mib * gpus)}, other GPUs of the node may stay unused"
-            f"{_dearer(case, fair)}",
-            source=share.source,
-        )
+        cores = max(1, share.cores * gpus // shape.tasks_per_node)
+        fair = msgspec.structs.replace(shape, cpus_per_task=cores)
+        asked = f"{shape.cores_per_node} cores"
+        yield excess("cores_above_share", asked, f"{share.cores * gpus}", fair)
+    memory, fair_mib = shape.memory_mib, (memory_mib(share.memory) or 0) * gpus
+    if fair_mib and memory and memory > fair_mib:
+        fair = msgspec.structs.replace(shape, memory_mib=fair_mib)
+        asked = f"{format_mib(memory)} of memory"
+        yield excess("memory_above_share", asked, format_mib(fair_mib), fair)
 
 
 def _dearer(case: Case, fair: Shape) -> str:
