@@ -139,7 +139,7 @@ def test_a_feed_makes_up_for_its_start_at_its_fastest_batch() -> None:
         ("1 GPU against 1 core", "on the device", "batch 64", "1.00 s"),
     ]
     assert "workers" not in str(table.rows)  # which are the loader's
-    assert table.note.startswith("A run is one pass over 8,192 images, at the batch at which")
+    assert table.note.startswith("A run is one pass over 8,192 images, at the batch size with")
 
 
 def test_a_start_and_copies_are_shared_out_among_a_hundred_runs() -> None:

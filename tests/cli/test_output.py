@@ -67,9 +67,8 @@ def test_the_ending_of_the_file_decides(tmp_path: Path, name: str, start: str) -
 
 
 def test_an_unknown_ending_is_an_error_that_names_the_others(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"a\.xyz: the ending \.xyz names no format.*\.html.*\.json"
-    ):
+    words = r"a\.xyz: the ending \.xyz names no format.*\.html.*\.json"
+    with pytest.raises(InputError, match=words):
         run("-o", tmp_path / "a.xyz")
     assert not (tmp_path / "a.xyz").exists()
     run("-o", tmp_path / "a.xyz", "--format", "text")

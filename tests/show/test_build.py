@@ -68,7 +68,7 @@ def test_a_well_used_node_is_said_to_be_one() -> None:
     view = view_of("well_used_8_gpus")
     assert view.verdict_severity == "good"
     assert view.verdict.startswith("The 8 GPUs were busy ")
-    assert view.verdict.endswith("nothing found to change.")
+    assert view.verdict.endswith("no problems found.")
 
 
 def test_without_rows_nothing_is_claimed() -> None:
@@ -97,7 +97,7 @@ def test_how_it_ended(state: RunState, end: dict | None, words: str, seff: str) 
     assert (facts["ended"], facts["state_words"]) == (words, seff)
     assert f"State: {seff}" in render_seff(view)
     if end is None:
-        assert "nothing found to change" not in view.verdict
+        assert "no problems found" not in view.verdict
 
 
 FAILED = [{"exit_code": 1}, {"signal": 9}, {"signal": 15}, {"exit_code": 130}, {"exit_code": 124}]

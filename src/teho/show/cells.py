@@ -37,8 +37,8 @@ __all__ = [
     "plain",
     "quantity",
     "severity_of",
-    "telling",
     "threshold_text",
+    "without_empty",
     "without_shared",
     "worst_first",
 ]
@@ -208,7 +208,7 @@ def without_shared(table: Table) -> tuple[list[str], tuple[Column, ...]]:
     return shared, tuple(columns)
 
 
-def telling(table: Table) -> Table | None:
+def without_empty(table: Table) -> Table | None:
     """Return a table without its empty columns; None if no figure is left.
 
     A column is empty if it has no value, or if it is an amount of data that is 0 in every row.
@@ -216,7 +216,7 @@ def telling(table: Table) -> Table | None:
     kept = tuple(
         column
         for column in table.columns
-        if any(_says(row.get(column.key), column.unit) for row in table.rows)
+        if any(_has_content(row.get(column.key), column.unit) for row in table.rows)
     )
     if len(kept) == len(table.columns):
         return table
@@ -226,7 +226,7 @@ def telling(table: Table) -> Table | None:
     return msgspec.structs.replace(table, columns=kept)
 
 
-def _says(cell: Cell, unit: str) -> bool:
+def _has_content(cell: Cell, unit: str) -> bool:
     if cell is None or isinstance(cell, Missing):
         return False
     return bool(cell) if unit in {"bytes", "bytes/s"} else True

@@ -59,8 +59,8 @@ def scale_of(measured: Measured) -> Scale:
 
 def tables_of(measured: Measured) -> list[Table]:
     """Return tables of the figures (for each phase, or one for all), then of the crossovers."""
-    told = shown_phases(measured)
-    of_phases = [[phase] for phase in told] if measured.figure in {"time", "flop"} else [told]
+    shown = shown_phases(measured)
+    of_phases = [[phase] for phase in shown] if measured.figure in {"time", "flop"} else [shown]
     found = [_figures(measured, phases) for phases in of_phases if phases]
     return [*found, *_crossovers(measured), *_pay_offs(measured)]
 
@@ -200,19 +200,19 @@ def _pay_offs(measured: Measured) -> list[Table]:
     points: dict[tuple[str, str, str], list[PayOff]] = {}
     for one in measured.pay_offs:
         points.setdefault((one.group, one.placement, one.against), []).append(one)
-    told = list(map(_shown_pay_off, points.values()))
-    if not told:
+    shown = list(map(_shown_pay_off, points.values()))
+    if not shown:
         return []
     case: ColumnOf[PayOff] = column("group", "case", lambda one: one.group)
     figures = table(
         "pay_offs",
         "Runs until a GPU has made up for its start and copies",
-        told,
+        shown,
         (
             column("pair", "",
                    lambda one: _pair(one.placement, one.against)),
             column("phase", "run", lambda one: one.phase),
-            *([case] if any(one.group for one in told) else []),
+            *([case] if any(one.group for one in shown) else []),
             column("at", "at", lambda one: place_text(measured.axis, one.point[measured.axis])),
             column("library", "library", lambda one: LIBRARIES[one.library]),
             column("first", "start and copies", lambda one: format_time(one.first_s), unit=_RIGHT),
@@ -227,7 +227,7 @@ def _pay_offs(measured: Measured) -> list[Table]:
             dict.fromkeys(
                 f"A run is one pass over {format_count(one.point['images'])} images, at the "
                 "batch size with the shortest time on the GPU"
-                for one in told
+                for one in shown
                 if _is_feed(one)
             )
         ),

@@ -115,7 +115,7 @@ def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
         more += f" on {len(names)} clusters" if len(names) > 1 else ""
         more += ", by the GPU least above the need" if len(names) > 1 and request.gpus else ""
         yield Fact("ways", "", more)
-    yield Fact("asked", "asked:", ", ".join(asked_words(request)))
+    yield Fact("asked", "Asked", ", ".join(asked_words(request)))
 
 
 def _next(

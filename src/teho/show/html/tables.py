@@ -13,7 +13,7 @@ from teho.show.cells import (
     explanations,
     heading_unit,
     is_numeric,
-    telling,
+    without_empty,
     without_shared,
     worst_first,
 )
@@ -25,7 +25,9 @@ __all__ = ["html_tables"]
 def html_tables(tables: Sequence[Table]) -> str:
     """Write the tables of the default level, then the others folded."""
     shown = [
-        kept for table in tables if table.rows and table.level != "why" and (kept := telling(table))
+        kept
+        for table in tables
+        if table.rows and table.level != "why" and (kept := without_empty(table))
     ]
     others = [table for table in tables if table.rows and table not in shown]
     inner = "".join(map(_table, shown))

@@ -39,9 +39,9 @@ def draw(measured: Measured, form: str) -> bytes:
     Raises:
         InputError: matplotlib is not installed.
     """
-    told = shown_phases(measured)
-    rows = [tuple(told)] if measured.figure == "bytes" else [(phase,) for phase in told]
-    timed = {key_of(one.point) for one in measured.timings if one.phase in told}
+    shown = shown_phases(measured)
+    rows = [tuple(shown)] if measured.figure == "bytes" else [(phase,) for phase in shown]
+    timed = {key_of(one.point) for one in measured.timings if one.phase in shown}
     places = {
         group: sum(key_of(point) in timed for point in points)
         for group, points in measured.groups.items()
@@ -101,8 +101,8 @@ def _panel(measured: Measured, panel: Axes, phases: tuple[str, ...], group: str)
             linestyle="-" if len(phases) == 1 or placement == sides[0] else "--",
             label=f"{phase}: {label}" if len(phases) > 1 else label,
         )
-    for (placement, of), peak in known_peaks(measured, phases).items():
-        if of == group:
+    for (placement, peak_group), peak in known_peaks(measured, phases).items():
+        if peak_group == group:
             label = f"peak of {whose_peak(measured, placement)}"
             panel.axhline(peak / scale.factor, color=_BAND, linestyle="-.", label=label)
     panel.set_xscale("log")

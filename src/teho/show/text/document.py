@@ -20,8 +20,8 @@ from teho.show.cells import (
     not_judged,
     plain,
     severity_of,
-    telling,
     threshold_text,
+    without_empty,
 )
 from teho.show.text.flow import dotted, flow, printed, words
 from teho.show.text.table import table_lines
@@ -126,7 +126,7 @@ def _folded(document: Document) -> Iterator[str]:
     if any(finding.thresholds for finding in document.findings):
         yield "thresholds"
     for table in document.tables:
-        if table.rows and (table.level == "why" or not telling(table)):
+        if table.rows and (table.level == "why" or not without_empty(table)):
             yield plain(table.title)
     for _, same in groupby(document.lists, key=lambda listing: listing.key):
         hidden = [one for one in same if one.items and one.level == "why"]
@@ -154,7 +154,7 @@ def _parts(document: Document, width: int, *, is_full: bool) -> Iterator[_Block]
     yield _Block(_listed("Trouble with the recording", document.troubles, width), "", keep=True)
     yield from _lists(document, width, ("first",), is_full=is_full)
     for table in document.tables:
-        shown = table if is_full else telling(table)
+        shown = table if is_full else without_empty(table)
         if table.rows and shown and (is_full or table.level != "why"):
             # In a report, notes explain the figures, which is the same in every run.
             if isinstance(document, Report) and not is_full:

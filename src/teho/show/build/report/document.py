@@ -110,18 +110,18 @@ def _leveled(table: Table) -> Table:
 def _verdict(
     run: Run, state: RunState, summary: Summary, findings: Sequence[Finding]
 ) -> tuple[str, VerdictSeverity]:
-    grave = [
+    serious = [
         (finding.sentence, finding.severity)
         for finding in findings
         if finding.severity is not Severity.REMARK
     ]
     lost = killed_words(run, state)
-    if lost and (not grave or grave[0][1] is not Severity.CRITICAL):
-        grave.insert(0, (lost, Severity.CRITICAL))
-    if grave:
-        more = len(grave) - 1
+    if lost and (not serious or serious[0][1] is not Severity.CRITICAL):
+        serious.insert(0, (lost, Severity.CRITICAL))
+    if serious:
+        more = len(serious) - 1
         also = f" {more} more finding{'s' if more > 1 else ''} below." if more else ""
-        return grave[0][0] + also, grave[0][1].value
+        return serious[0][0] + also, serious[0][1].value
     used = _use(summary)
     if used is None:
         reason = "too short to be sampled" if run.end and run.nodes else "the recording has no data"
@@ -134,7 +134,7 @@ def _verdict(
         return f"{used}; {listed(absent)} left no recording.", "unknown"
     if run.end and failed(run.end):
         return f"{used}; it failed: {ending(run.end)}.", "critical"
-    words = "nothing found to change" if state is RunState.FINISHED else _STATE_WORDS[state]
+    words = "no problems found" if state is RunState.FINISHED else _STATE_WORDS[state]
     return f"{used}; {words}.", "good" if run.nodes else "unknown"
 
 

@@ -44,12 +44,14 @@ def tables_of(run: Run, state: RunState, summary: Summary, limits: Limits) -> tu
             ranked(one, *by_key[one.key], limits) for one in (_node_table(run, summary), *tables)
         ]
     if run.has_tasks and (tasks := _task_table(run, state)).rows:
-        grave = [place for place, row in enumerate(tasks.rows) if row["ended"] != "exit code 0"]
+        ended_badly = [
+            place for place, row in enumerate(tasks.rows) if row["ended"] != "exit code 0"
+        ]
         if all(row["ended"] == tasks.rows[0]["ended"] for row in tasks.rows):
-            grave = []  # all ended alike, as in a cancelled job: no task is an outlier
-        grave.sort(key=lambda place: _after_s(tasks.rows[place]))
+            ended_badly = []  # all ended alike, as in a cancelled job: no task is an outlier
+        ended_badly.sort(key=lambda place: _after_s(tasks.rows[place]))
         place = sum(one.key in {"nodes", "gpus", "gpu_activity"} for one in tables)
-        tables.insert(place, ranked(tasks, *_TASKS[1:], limits, first=grave))
+        tables.insert(place, ranked(tasks, *_TASKS[1:], limits, first=ended_badly))
     return tuple(tables)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from teho.explain.lines import own_lines, sections_s, share_interval
 from teho.model.document import Cell, Column, Table
 from teho.model.program import OwnLine, Program
 from teho.model.watched import Frame, WatchedProcess
+from teho.show.build.layout import column, table
 
 __all__ = ["time_tables"]
 
@@ -161,25 +162,20 @@ def _line_row(process: WatchedProcess, line: OwnLine) -> dict[str, Cell]:
 
 def _phase_table(process: WatchedProcess) -> Table:
     """Return the time of each phase that the program marks."""
-    return Table(
-        key="phases",
-        title="Phases",
-        columns=(
-            Column(key="phase", label="Phase"),
-            Column(key="share_percent", label="Share", unit="%", decimals=1),
-            Column(key="wall_s", label="Time", unit="s"),
-        ),
-        rows=tuple(_phase_rows(process)),
-        note="Measured by `teho.phase`. The time of a phase excludes the phases inside it.",
-    )
-
-
-def _phase_rows(process: WatchedProcess) -> Iterator[dict[str, Cell]]:
     outside_s = max(0.0, process.wall_s - sum(process.phases.values()))
-    rows = [*sorted(process.phases.items(), key=lambda pair: -pair[1]), ("outside", outside_s)]
-    for name, wall_s in rows:
-        share = 100 * wall_s / process.wall_s
-        yield {"phase": name, "share_percent": share, "wall_s": wall_s}
+    phases = [*sorted(process.phases.items(), key=lambda pair: -pair[1]), ("outside", outside_s)]
+    return table(
+        "phases",
+        "Phases",
+        phases,
+        (
+            column("phase", "Phase", lambda pair: pair[0]),
+            column("share_percent", "Share", lambda pair: 100 * pair[1] / process.wall_s,
+                   unit="%", decimals=1),
+            column("wall_s", "Time", lambda pair: pair[1], unit="s"),
+        ),
+        note="Measured by `teho.phase`. The time of a phase excludes the phases inside it.",
+    )  # fmt: skip
 
 
 def _place(frame: Frame) -> str:
