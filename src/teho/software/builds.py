@@ -139,7 +139,7 @@ def _beside(told: Build, package: Package, everything: Sequence[Package]) -> Bui
         before = numbers(package.version) < (0, 4, 30) and "+" in package.version
         if told.kind != "unknown" or before:
             return told
-        return _known(told, "cpu", "", "no plugin such as jax-cuda12-plugin beside it")
+        return _known(told, "cpu", "", "no plugin such as jax-cuda12-plugin is installed")
     if _has(everything, "cpuonly"):
         return _known(told, "cpu", "", "package cpuonly")
     toolkit = runtime_of(everything)

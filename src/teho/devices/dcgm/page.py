@@ -100,7 +100,7 @@ class DcgmPage:
             return self._all(f"{self._name} shows figures of more than {_STALE_S:.0f} s ago")
         if page is first:
             return {entity: {} for entity in first.figures}
-        lacking = Missing(Reason.ABSENT, f"{self._name} has no figure of it for this GPU")
+        lacking = Missing(Reason.ABSENT, f"{self._name} does not have this figure for this GPU")
         absent: dict[str, Reading] = dict.fromkeys(METRICS, lacking)
         return {entity: absent | values for entity, values in page.figures.items()}
 
