@@ -33,10 +33,11 @@ from teho.schedulers.inventory import (
     size_gib,
 )
 from teho.schedulers.slurm.billing import billing_of
+from teho.schedulers.slurm.resources import gpu_limit, gpus_in, gres_items, ids_in, tres_limits
 from teho.schedulers.slurm.rows import Row, columns, settings, text_rows
-from teho.units import counted, mib_text, parse_bytes, parse_duration
+from teho.units import counted, mib_text, parse_duration
 
-__all__ = ["gpus_in", "slurm_cluster", "tres_limits"]
+__all__ = ["slurm_cluster"]
 
 _LIMITS_OF_QOS = (
     "min_gpus",
@@ -147,18 +148,6 @@ def _qos_limits(name: str, row: Row) -> Qos:
     )
 
 
-def tres_limits(text: str) -> dict[str, int]:
-    """Read `cpu=64,gres/gpu=2,mem=80G`: memory in MiB, the rest as numbers."""
-    found = {}
-    for item in filter(None, text.split(",")):
-        key, _, amount = item.partition("=")
-        if key == "mem":
-            found[key] = parse_bytes(amount) // 1024**2
-        elif amount.isdecimal():
-            found[key] = int(amount)
-    return found
-
-
 def _names(text: str) -> tuple[str, ...]:
     """Read a list of names; empty for Slurm's words for none and for all."""
     return tuple(one for one in text.split(",") if one.upper() not in _NONE | {"ALL"})
@@ -174,7 +163,7 @@ def _host(row: Row, *, memory_is_counted: bool | None) -> Host:
     cores = max(_count(row, "Sockets", 1) * _count(row, "CoresPerSocket", 1), 1)
     cpus = _count(row, "CPUTot", cores)
     cpus_per_core = _count(row, "ThreadsPerCore", 1) if cpus > cores else 1
-    reserved = {cpu // cpus_per_core for cpu in _ids(row.get("CPUSpecList", ""))}
+    reserved = {cpu // cpus_per_core for cpu in ids_in(row.get("CPUSpecList", ""))}
     usable = min(_count(row, "CPUEfctv", cpus) // cpus_per_core, cpus // cpus_per_core)
     if "CPUEfctv" not in row:  # before 22.05
         usable -= _count(row, "CoreSpecCount", len(reserved))
@@ -195,24 +184,6 @@ def _host(row: Row, *, memory_is_counted: bool | None) -> Host:
         features=frozenset(filter(None, row.get("AvailableFeatures", "").split(","))),
         partitions=tuple(filter(None, row.get("Partitions", "").split(","))),
     )
-
-
-def gpus_in(gres: str) -> tuple[tuple[str, int], ...]:
-    """Read `gpu:a100:4(S:0-1),gpu:a100_1g.5gb:7`. GPUs without a type have the type `gpu`."""
-    found: dict[str, int] = {}
-    for item in _gres_items(gres):
-        name, *words = item.split(":")
-        if name != "gpu":
-            continue
-        count = int(words.pop()) if words and words[-1].isdecimal() else 1
-        gpu_type = words[0] if words else UNTYPED
-        found[gpu_type] = found.get(gpu_type, 0) + count
-    return tuple((gpu_type, count) for gpu_type, count in found.items() if count)
-
-
-def _gres_items(gres: str) -> list[str]:
-    # The sockets after an item may contain a comma: `gpu:4(S:0,1)`.
-    return [item for item in re.sub(r"\([^)]*\)", "", gres).split(",") if item]
 
 
 def _unseen(partitions: Sequence[Row], hosts: Sequence[Host]) -> list[str]:
@@ -264,9 +235,9 @@ def _partition(
         max_time=_shortest(row.get("MaxTime", ""), rules.get("MaxWall", "")),
         min_nodes=max(_count(row, "MinNodes", 1), least.get("node", 1), 1),
         max_nodes=_least(_number(row.get("MaxNodes", "")), job.get("node")),
-        max_gpus_per_node=_gpu_limit(node, types),
-        min_gpus=_gpu_limit(least, types),
-        max_gpus=_gpu_limit(job, types),
+        max_gpus_per_node=gpu_limit(node, types),
+        min_gpus=gpu_limit(least, types),
+        max_gpus=gpu_limit(job, types),
         max_cores=_cores(job.get("cpu"), per_core),
         max_cores_per_node=_cores(_least(cpus, node.get("cpu")), per_core),
         max_cpus_per_node=cpus if cpus and of_threads else None,
@@ -388,7 +359,7 @@ def _notes(
             f"The product names of the GPUs ({', '.join(types)}) are not known. Their memory is "
             "only known if the type's name has it. The vendor is taken from the type's name."
         )
-    items = {item for row in nodes for item in _gres_items(row.get("Gres", ""))}
+    items = {item for row in nodes for item in gres_items(row.get("Gres", ""))}
     others = sorted({item.partition(":")[0] for item in items} - {"gpu"})
     if others:
         yield f"Nodes also have {', '.join(others)} (Gres): Slurm does not describe them."
@@ -423,18 +394,3 @@ def _cores(cpus: int | None, per_core: set[int]) -> int | None:
 def _shortest(*limits: str) -> str | None:
     known = [parse_duration(text, bare_is_s=True) for text in limits if text.upper() not in _NONE]
     return length(min(known)) if known else None
-
-
-def _ids(text: str) -> set[int]:
-    """Read a list of CPUs such as `0,8-9`."""
-    found: set[int] = set()
-    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
-        found.update(range(int(first), int(last or first) + 1))
-    return found
-
-
-def _gpu_limit(limits: Mapping[str, int], types: set[str]) -> int | None:
-    """Return the limit on GPUs of any type, or of the only type."""
-    if len(types) == 1:
-        return limits.get("gres/gpu", limits.get(f"gres/gpu:{next(iter(types))}"))
-    return limits.get("gres/gpu")

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from teho.model.member import Association, Live, NodesNow
 from teho.schedulers.inventory import Ask, answer_now
-from teho.schedulers.slurm.inventory import gpus_in, tres_limits
+from teho.schedulers.slurm.resources import gpus_in, tres_limits
 from teho.schedulers.slurm.rows import Row, columns, settings, text_rows
 from teho.schedulers.slurm.values import limit_seconds
 
