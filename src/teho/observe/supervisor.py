@@ -51,8 +51,8 @@ _PASSED_ON = frozenset(signal.valid_signals()) - {
 }  # fmt: skip
 
 # A signal to the whole group reaches supervisor and recorder at the same time. The recorder's
-# message about it takes a moment, and longer if all processes share one core.
-_REPORT_WAIT_S = 0.05
+# message about it takes a moment, and longer if the recorder has to wait for a core.
+_REPORT_WAIT_S, _BUSY_WAIT_S = 0.05, 0.5
 _REPORT_VALID_S = 0.25
 
 _SEAL_WAIT_S = 10.0
@@ -318,7 +318,7 @@ class Supervisor:
         """Return whether the recorder got this signal too. Then the program got it as well."""
         if self._from_recorder is None or self._recorder_status is not None:
             return False
-        deadline = time.monotonic() + _REPORT_WAIT_S
+        began = time.monotonic()
         while True:
             if self._is_pending_in_recorder(number):
                 # On a busy machine, the recorder has not yet reported it. The report will come.
@@ -329,9 +329,22 @@ class Supervisor:
             now = time.monotonic()
             if reported_s is not None and now - reported_s < _REPORT_VALID_S:
                 return True
-            if now >= deadline or self._from_recorder.closed:
+            wait_s = _BUSY_WAIT_S if self._recorder_is_busy() else _REPORT_WAIT_S
+            if now >= began + wait_s or self._from_recorder.closed:
                 return False
-            self._from_recorder.wait(deadline - now)
+            self._from_recorder.wait(min(_REPORT_WAIT_S, began + wait_s - now))
+
+    def _recorder_is_busy(self) -> bool:
+        """Return whether a thread of the recorder runs or waits for a core: it may yet report."""
+        folder = f"/proc/{self._recorder}/task"
+        try:
+            for thread in os.listdir(folder):  # noqa: PTH208 - loads late
+                with open(f"{folder}/{thread}/stat", "rb") as file:  # noqa: PTH123 - loads late
+                    if file.read().rpartition(b") ")[2].startswith(b"R"):
+                        return True
+        except OSError:
+            pass
+        return False
 
     def _is_pending_in_recorder(self, number: int) -> bool:
         """Return whether a signal is pending in the recorder, which blocks all signals."""
