@@ -13,13 +13,13 @@ import ctypes
 import os
 import resource
 import signal
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from teho.observe.program import Outcome
+from teho.observe.recorder_signals import is_busy, is_pending, report_signals
 from teho.process.child import detach_streams, fork_child
 from teho.process.exec_program import CannotStart, exec_program, restore_signals
 from teho.process.json_lines import LineReader, send
@@ -51,8 +51,8 @@ _PASSED_ON = frozenset(signal.valid_signals()) - {
 }  # fmt: skip
 
 # A signal to the whole group reaches supervisor and recorder at the same time. The recorder's
-# message about it takes a moment, and longer if all processes share one core.
-_REPORT_WAIT_S = 0.05
+# message about it takes a moment, and longer if the recorder has to wait for a core.
+_REPORT_WAIT_S, _BUSY_WAIT_S = 0.05, 0.5
 _REPORT_VALID_S = 0.25
 
 _SEAL_WAIT_S = 10.0
@@ -215,7 +215,7 @@ class Supervisor:
             os.close(to_write)
             os.close(from_read)
             detach_streams(keep=(to_read, from_write, *keep))
-            _report_signals(from_write)
+            report_signals(from_write)
             record(to_read, from_write, self.program_pid)
         except BaseException as error:
             send(from_write, trouble=f"the recorder failed: {type(error).__name__}: {error}")
@@ -318,9 +318,11 @@ class Supervisor:
         """Return whether the recorder got this signal too. Then the program got it as well."""
         if self._from_recorder is None or self._recorder_status is not None:
             return False
-        deadline = time.monotonic() + _REPORT_WAIT_S
+        began = time.monotonic()
         while True:
-            if self._is_pending_in_recorder(number):
+            # Asked before the messages are read: if it is not busy, all its reports have come.
+            wait_s = _BUSY_WAIT_S if is_busy(self._recorder) else _REPORT_WAIT_S
+            if is_pending(self._recorder, number):
                 # On a busy machine, the recorder has not yet reported it. The report will come.
                 self._expected[number] = self._expected.get(number, 0) + 1
                 return True
@@ -329,18 +331,9 @@ class Supervisor:
             now = time.monotonic()
             if reported_s is not None and now - reported_s < _REPORT_VALID_S:
                 return True
-            if now >= deadline or self._from_recorder.closed:
+            if now >= began + wait_s or self._from_recorder.closed:
                 return False
-            self._from_recorder.wait(deadline - now)
-
-    def _is_pending_in_recorder(self, number: int) -> bool:
-        """Return whether a signal is pending in the recorder, which blocks all signals."""
-        try:
-            with open(f"/proc/{self._recorder}/status", "rb") as file:  # noqa: PTH123 - loads late
-                pending = next(line for line in file if line.startswith(b"ShdPnd:"))
-        except (OSError, StopIteration):
-            return False
-        return bool(int(pending.split()[1], 16) >> (number - 1) & 1)
+            self._from_recorder.wait(min(_REPORT_WAIT_S, began + wait_s - now))
 
     def _read_messages(self) -> None:
         if self._from_recorder is None:
@@ -382,17 +375,6 @@ class Supervisor:
                     self.trouble(f"the recorder was killed by {name}; later rows are missing")
             elif self._capture and pid == self._capture.pid:
                 self._capture.has_ended = not os.WIFSTOPPED(status)
-
-
-def _report_signals(back: int) -> None:
-    """In the recorder: report each signal to the supervisor, and do not end."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, []) - {signal.SIGCHLD}
-
-    def listen() -> None:
-        while True:
-            send(back, signal=signal.sigwaitinfo(blocked).si_signo)
-
-    threading.Thread(target=listen, name="signals", daemon=True).start()
 
 
 def _has_terminal() -> bool:
