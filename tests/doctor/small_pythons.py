@@ -63,7 +63,7 @@ def conda_prefix(folder: Path, *packages: str) -> Path:
 
 
 def fake_torch(folder: Path, *, gpus: int, warning: str = "") -> None:
-    """Put a module there that answers as PyTorch for CUDA does on a node with this number of GPUs."""
+    """Put a module there that answers like PyTorch for CUDA on a node with these GPUs."""
     package = site(folder) / "torch"
     package.mkdir()
     (package / "__init__.py").write_text(_TORCH.format(gpus=gpus, warning=warning))

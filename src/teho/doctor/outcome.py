@@ -53,19 +53,12 @@ class Check(NamedTuple):
     """Judge only the snapshot."""
 
 
-def fine(text: str) -> Said:
-    """Report that everything is as it should be, and what was seen."""
-    return Said("fine", text)
-
-
-def unknown(text: str) -> Said:
-    """Report which information is missing."""
-    return Said("abstained", text)
-
-
-def moot(text: str) -> Said:
-    """Report why the check does not apply here."""
-    return Said("not_applicable", text)
+fine = partial(Said, "fine")
+"""Everything is as it should be: what was seen."""
+unknown = partial(Said, "abstained")
+"""The check cannot judge: the information that is missing."""
+moot = partial(Said, "not_applicable")
+"""The check does not apply here: the reason."""
 
 
 def symptom(

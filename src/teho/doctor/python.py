@@ -96,10 +96,8 @@ def see(python: Python, environment: Mapping[str, str]) -> Python:
         for one in python.frameworks
         if one.kind != "cpu"
     }
-    framework_reports = {
-        name: or_missing(call.answer(FrameworkReport)) for name, call in asked.items()
-    }
-    return msgspec.structs.replace(python, framework_reports=framework_reports)
+    reports = {name: or_missing(call.answer(FrameworkReport)) for name, call in asked.items()}
+    return msgspec.structs.replace(python, framework_reports=reports)
 
 
 def or_missing(answer: _T | NoAnswer) -> _T | Missing:

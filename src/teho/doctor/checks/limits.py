@@ -26,60 +26,56 @@ _ADDRESSES = "NVIDIA, CUDA C++ programming guide, unified virtual address space"
 
 def check(snapshot: Snapshot) -> Outcome:
     """Judge open files, address space and locked memory."""
-    found = [*_open_files(snapshot), *_address_space(snapshot), *_locked_memory(snapshot)]
+    limits = (_open_files(snapshot), _address_space(snapshot), _locked_memory(snapshot))
     files = snapshot.limits.open_files
-    return found or fine(f"{files if files is not None else 'any number of'} open files")
+    return [one for one in limits if one] or fine(
+        f"{files if files is not None else 'any number of'} open files"
+    )
 
 
-def _open_files(snapshot: Snapshot) -> list[Symptom]:
+def _open_files(snapshot: Snapshot) -> Symptom | None:
     limit, most = snapshot.limits.open_files, snapshot.limits.open_files_most
     if limit is None or limit > _FILES.value:
-        return []
-    return [
-        symptom(
-            Severity.WARNING if limit < _FILES.value else Severity.REMARK,
-            f"A program may have only {limit} files open: many loader workers may need more.",
-            f"Run `ulimit -n {min(65536, most or 65536)}` in the job script."
-            if most is None or most > limit
-            else "Ask the site for a higher limit, or call "
-            "`torch.multiprocessing.set_sharing_strategy('file_system')`.",
-            ("open files", limit, ""),
-            ("may be raised to", "unlimited" if most is None else str(most), ""),
-            thresholds=(_FILES,),
-        )
-    ]
+        return None
+    return symptom(
+        Severity.WARNING if limit < _FILES.value else Severity.REMARK,
+        f"A program may have only {limit} files open: many loader workers may need more.",
+        f"Run `ulimit -n {min(65536, most or 65536)}` in the job script."
+        if most is None or most > limit
+        else "Ask the site for a higher limit, or call "
+        "`torch.multiprocessing.set_sharing_strategy('file_system')`.",
+        ("open files", limit, ""),
+        ("may be raised to", "unlimited" if most is None else str(most), ""),
+        thresholds=(_FILES,),
+    )
 
 
-def _address_space(snapshot: Snapshot) -> list[Symptom]:
+def _address_space(snapshot: Snapshot) -> Symptom | None:
     limit = snapshot.limits.address_space_bytes
     needed = sum(device.memory_bytes or 0 for device in snapshot.gpus)
     needed += snapshot.survey.memory_node_bytes or 0
     if limit is None or not snapshot.expects_gpus or limit >= needed:
-        return []
+        return None
     advice = scheduler_or_none(snapshot.allocation.scheduler).advice
-    return [
-        warning(
-            f"The address space is limited to {format_bytes(limit)}: CUDA reserves addresses for "
-            "the memory of the node and its GPUs, and may not start.",
-            advice.more_address_space or "Run `ulimit -v unlimited` in the job script.",
-            ("limit", limit, "bytes"),
-            ("of node and GPUs", needed, "bytes"),
-            thresholds=(Threshold(needed / GIB, "GiB", _ADDRESSES),),
-        )
-    ]
+    return warning(
+        f"The address space is limited to {format_bytes(limit)}: CUDA reserves addresses for "
+        "the memory of the node and its GPUs, and may not start.",
+        advice.more_address_space or "Run `ulimit -v unlimited` in the job script.",
+        ("limit", limit, "bytes"),
+        ("of node and GPUs", needed, "bytes"),
+        thresholds=(Threshold(needed / GIB, "GiB", _ADDRESSES),),
+    )
 
 
-def _locked_memory(snapshot: Snapshot) -> list[Symptom]:
+def _locked_memory(snapshot: Snapshot) -> Symptom | None:
     limit = snapshot.limits.locked_memory_bytes
     needs_it = snapshot.has_fabric and (snapshot.allocation.node_count or 1) > 1
     if limit is None or not needs_it or limit >= _LOCKED.value * MIB:
-        return []
-    return [
-        warning(
-            f"A program may lock only {format_bytes(limit)} of memory: NCCL cannot use InfiniBand "
-            "between the job's nodes.",
-            "Run `ulimit -l unlimited` in the job script. If it is refused, report it to the site.",
-            ("locked memory", limit, "bytes"),
-            thresholds=(_LOCKED,),
-        )
-    ]
+        return None
+    return warning(
+        f"A program may lock only {format_bytes(limit)} of memory: NCCL cannot use InfiniBand "
+        "between the job's nodes.",
+        "Run `ulimit -l unlimited` in the job script. If it is refused, report it to the site.",
+        ("locked memory", limit, "bytes"),
+        thresholds=(_LOCKED,),
+    )

@@ -28,21 +28,23 @@ def check(snapshot: Snapshot) -> Outcome:
     share = _share(cluster, snapshot)
     if share is None:
         return unknown(f"which share of {cluster.title} these GPUs have is not known")
-    found: list[Symptom] = []
+    found: list[Symptom | None] = []
     seen: list[str] = []
     if share.cores and given.cores_asked and "cores" not in share.automatic:
         each = given.cores_asked / given.gpus_held
         seen.append(f"{each:g} of {share.cores} cores")
-        found += _judged(snapshot, share, "cores", each, share.cores, "cores")
+        found.append(_judged(snapshot, share, "cores", each, share.cores, "cores"))
     limit = given.memory_limit_bytes
     if share.memory and limit and "memory" not in share.automatic:
         if given.memory_limit_source == "node":
-            return found or unknown("the memory that the job may use is not known")
+            return [one for one in found if one] or unknown(
+                "the memory that the job may use is not known"
+            )
         each, fair = limit / GIB / given.gpus_held, parse_mib(share.memory) / 1024
         seen.append(f"{each:.3g} of {fair:g} GiB")
-        found += _judged(snapshot, share, "memory", each, fair, "GiB")
-    if found:
-        return found
+        found.append(_judged(snapshot, share, "memory", each, fair, "GiB"))
+    if problems := [one for one in found if one]:
+        return problems
     if not seen:
         return moot("cores and memory come with the GPU here")
     return fine(f"{' and '.join(seen)} for each GPU")
@@ -69,29 +71,25 @@ def _share(cluster: Cluster, snapshot: Snapshot) -> Share | None:
 
 def _judged(
     snapshot: Snapshot, share: Share, what: str, each: float, fair: float, unit: str
-) -> list[Symptom]:
+) -> Symptom | None:
     evidence = ((f"{what} for each GPU", each, unit), ("the site's share", fair, unit))
     of_site = Threshold(fair, unit, share.source)
     amounts = f"{each:.3g} of {fair:g} {unit}"
     if each > fair * 1.01:
-        return [
-            warning(
-                f"The job has more {what} for each GPU than its share, {amounts}: other users' "
-                "GPUs stay idle, or more is billed.",
-                f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
-                *evidence,
-                thresholds=(of_site,),
-            )
-        ]
+        return warning(
+            f"The job has more {what} for each GPU than its share, {amounts}: other users' "
+            "GPUs stay idle, or more is billed.",
+            f"Request {fair:g} {unit} for each GPU: `teho plan` writes the request.",
+            *evidence,
+            thresholds=(of_site,),
+        )
     if snapshot.local_size == 1 and each * 100 < fair * _LITTLE.value:
         fewer = "fewer" if what == "cores" else "less"
-        return [
-            remark(
-                f"The job has {fewer} {what} for each GPU than its share: {amounts}.",
-                f"Request {fair:g} {unit} for each GPU if loading data is slow: the site keeps "
-                "them for this GPU in any case.",
-                *evidence,
-                thresholds=(of_site, _LITTLE),
-            )
-        ]
-    return []
+        return remark(
+            f"The job has {fewer} {what} for each GPU than its share: {amounts}.",
+            f"Request {fair:g} {unit} for each GPU if loading data is slow: the site keeps "
+            "them for this GPU in any case.",
+            *evidence,
+            thresholds=(of_site, _LITTLE),
+        )
+    return None
