@@ -25,51 +25,26 @@ Examples:
   srun teho launch --dry-run
   srun teho launch --check""",
 )
-@click.option(
-    "--bind",
-    metavar="auto|none|FILE",
-    default="auto",
-    help="Bind each rank: to the cores nearest its GPU, to none, or to those of a file with a line "
-    "for each local rank, such as 0-6 or 0x7f.  [default: auto]",
-)
-@click.option(
-    "--gpus",
-    type=click.Choice(["auto", "all", "own"]),
-    default="auto",
-    help="Show each rank these GPUs: as the cluster needs it, all of the node, or only its own.  "
-    "[default: auto]",
-)
-@click.option(
-    "--env",
-    "pairs",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Set a variable; may be repeated.  [default: none]",
-)
-@click.option(
-    "--generation",
-    metavar="NAME|none",
-    default="",
-    help="Set the cluster's variables for this generation of its containers.  "
-    "[default: the current one]",
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Print what each rank would get, without starting COMMAND."
-)
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Measure the connections between ranks, and find the slowest rank, without COMMAND.",
-)
-@click.option(
-    "--timeout", metavar="TIME", help="Wait this long for all ranks; with --check.  [default: 1min]"
-)
-@click.option(
-    "--for",
-    "length",
-    metavar="TIME",
-    help="Measure each connection this long; with --check.  [default: 1s]",
-)
+@click.option("--bind", metavar="auto|none|FILE", default="auto",
+              help="Bind each rank: to the cores nearest its GPU, to none, or as in a file with a "
+              "line for each local rank, such as 0-6 or 0x7f.  [default: auto]")  # fmt: skip
+@click.option("--gpus", type=click.Choice(["auto", "all", "own"]), default="auto",
+              help="Show each rank these GPUs: as the cluster needs it, all of the node, or only "
+              "its own.  [default: auto]")  # fmt: skip
+@click.option("--env", "pairs", metavar="NAME=VALUE", multiple=True,
+              help="Set a variable; may be repeated.  [default: none]")  # fmt: skip
+@click.option("--generation", metavar="NAME|none", default="",
+              help="Set the cluster's variables for this generation of its containers.  "
+              "[default: the current one]")  # fmt: skip
+@click.option("--dry-run", is_flag=True,
+              help="Print what each rank would get, without starting COMMAND.")  # fmt: skip
+@click.option("--check", is_flag=True,
+              help="Measure the connections between ranks, and find the slowest rank, without "
+              "COMMAND.")  # fmt: skip
+@click.option("--timeout", metavar="TIME",
+              help="Wait this long for all ranks; with --check.  [default: 1min]")  # fmt: skip
+@click.option("--for", "length", metavar="TIME",
+              help="Measure each connection this long; with --check.  [default: 1s]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --check.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print what Teho leaves unchanged.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)

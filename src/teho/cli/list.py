@@ -13,6 +13,7 @@ import click
 
 from teho.cli import say
 from teho.cli.tag import read_tags
+from teho.cli.terminal import print_json
 from teho.errors import InputError, NewerFormatError, RecordingError, UnitError, UnreadableError
 from teho.units import counted, parse_duration
 
@@ -94,9 +95,7 @@ def command(
     runs.reverse()
     rows = [_row(path, run) for path, run in runs]
     if form == "json":
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        print_json(rows)
         return
     place = runs_directory(home)
     if runs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from teho.cli.complete import complete_run
+from teho.cli.terminal import print_json
 
 __all__ = ["command"]
 
@@ -25,8 +26,6 @@ def command(run: str, only_path: bool) -> None:
 
     Reads the recording, writes nothing, and asks nothing of the network.
     """
-    import msgspec
-
     from teho.config.settings import load_settings
     from teho.store.index import find_run
     from teho.store.read import read_run
@@ -35,4 +34,4 @@ def command(run: str, only_path: bool) -> None:
     if only_path:
         click.echo(str(directory))
         return
-    click.echo(msgspec.json.format(msgspec.json.encode(read_run(directory)), indent=2).decode())
+    print_json(read_run(directory))

@@ -12,6 +12,7 @@ import click
 
 from teho.cli import say
 from teho.cli.progress import hint_if_slow
+from teho.cli.terminal import print_json, wants_color, width
 from teho.config.settings import load_settings
 from teho.errors import InputError
 from teho.store.submissions import find_submission, submissions
@@ -83,7 +84,7 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
         rows: list[dict[str, Any]] = [
             legible(msgspec.to_builtins(view)) | files_of(view.submission, home) for view in views
         ]
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        print_json(rows)
     elif form == "html":
         from teho.cli.output import Output
         from teho.show.job_text import jobs_document
@@ -101,7 +102,6 @@ def _print(views: Sequence[JobView], home: Path, *, every: bool) -> None:
         say(f"no jobs {which}. Next: `teho submit -- COMMAND`")
         return
     from teho.cli.jobs import file_lines
-    from teho.cli.terminal import wants_color, width
     from teho.show.job_text import render_job, render_jobs
 
     color = wants_color(sys.stdout)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import IO
+from typing import IO, Any
 
-__all__ = ["wants_color", "width"]
+import click
+
+__all__ = ["print_json", "wants_color", "width"]
 
 
 def width() -> int:
@@ -17,3 +19,10 @@ def width() -> int:
 def wants_color(stream: IO[str]) -> bool:
     """Return whether a stream is a terminal that supports colour."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def print_json(value: Any) -> None:
+    """Print structs, lists and dictionaries as indented JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
