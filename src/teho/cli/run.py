@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
@@ -36,6 +37,17 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 T = TypeVar("T")
+_REPORT_MODULES = (
+    "pyarrow.parquet",
+    "teho.cli.report",
+    "teho.explain.judge",
+    "teho.explain.summary",
+    "teho.show.build.report.document",
+    "teho.show.loaded",
+    "teho.show.text.document",
+    "teho.store.overview",
+    "teho.store.probe",
+)
 _NO_WINDOW = "--window had no effect"
 
 
@@ -167,7 +179,10 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
     outcome = supervisor.wait(remote)
     if window:
         outcome.on_purpose = _protected(supervisor, _NO_WINDOW, window.leave) or ""
-    supervisor.finish_recording(ProgressLine(quiet=quiet), remote)
+    reports = shown != "none" and (is_first or not is_step(task))
+    supervisor.finish_recording(
+        ProgressLine(quiet=quiet), remote, _load_report if reports else lambda: None
+    )
     kept = supervisor.kept_output()
     outcome.troubles.extend(remote.troubles if remote else ())
     _protected(
@@ -175,7 +190,7 @@ def _run(wanted: Wanted, shown: str, manner: _Manner, *, quiet: bool) -> None:
         "the end could not be recorded",
         lambda: _end(supervisor, wanted, recording, task, outcome, kept),
     )
-    if shown == "none" or (is_step(task) and not is_first):
+    if not reports:
         die_like(outcome)
     shown_whole = _protected(
         supervisor,
@@ -344,6 +359,13 @@ def _end(
         # First the output, then the end, which names a failure to store the output.
         keep(recording.directory)
         end_recording(recording.directory, ended(recording.run, outcome))
+
+
+def _load_report() -> None:
+    """Load the modules of the report while the recorder seals: a quarter of a second."""
+    with contextlib.suppress(Exception):  # `_print_report` reports the error
+        for module in _REPORT_MODULES:
+            import_module(module)
 
 
 def _print_report(

@@ -268,7 +268,10 @@ class Supervisor:
         )
 
     def finish_recording(
-        self, on_wait: Callable[[], None], remote: RemoteRecorders | None = None
+        self,
+        on_wait: Callable[[], None],
+        remote: RemoteRecorders | None = None,
+        meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
         """Let the recorders take their last sample and seal; `on_wait` is called every 0.1 s.
 
@@ -279,6 +282,7 @@ class Supervisor:
         Args:
             on_wait: called again and again while the recorders seal.
             remote: the recorders of the job's other nodes.
+            meanwhile: called once while the recorders seal; signals wait until it returns.
         """
         elapsed_s = self._ended_s - self.started_s
         if self._to_recorder is not None:
@@ -286,6 +290,7 @@ class Supervisor:
             os.close(self._to_recorder)
         if remote:
             remote.end(elapsed_s)
+        meanwhile()
         enough = {signal.SIGTERM, signal.SIGHUP} if not (self._is_shared or remote) else set()
         enough |= {signal.SIGINT} if not self._is_shared else set()
         deadline = time.monotonic() + _SEAL_WAIT_S
