@@ -78,7 +78,7 @@ class TestMemoryOverasked:
         part = NodePart(memory_peak=10.0 * GIB, memory_limit=64.0 * GIB, gpus=[gpu()])
         finding = found(memory_overasked, scenario(part))
         assert finding.severity is Severity.REMARK
-        assert "If the site gives memory with each GPU, keep it." in finding.action
+        assert "If memory comes with each GPU, keep the request." in finding.action
 
     @pytest.mark.parametrize(
         ("cache", "told"), [(UNSUPPORTED, False), (0.99 * GIB, False), (1.0 * GIB, True)]

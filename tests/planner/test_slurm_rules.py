@@ -83,7 +83,7 @@ def test_a_partition_that_starts_nothing_does_not_fit(state: str, words: str) ->
     found = refusal(cluster(GPU), change(states={"gpu": state}))
     assert (found.kind, found.source) == (
         "partition_state",
-        "Slurm scontrol show partition, asked now",
+        "`scontrol show partition`, read just now",
     )
     assert state in found.sentence
     assert words in found.sentence

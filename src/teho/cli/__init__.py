@@ -40,7 +40,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "scale": ("Understand", "scale", "Measure one program on more and more GPUs or cores."),
     "tune": ("Understand", "tune", "Try settings on the unchanged program, and prove the gain."),
-    "bench": ("Understand", "bench", "Run worked examples: from which size is a GPU faster?"),
+    "bench": (
+        "Understand",
+        "bench",
+        "Find the problem size from which a GPU is faster, with examples.",
+    ),
     "list": ("Keep", "list", "List the recorded runs."),
     "show": ("Keep", "show", "Print the description of a run, or its directory."),
     "tag": ("Keep", "tag", "Add tags to a recording, or remove them."),

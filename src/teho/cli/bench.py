@@ -72,7 +72,7 @@ def command(
     stored: str,
     names: tuple[str, ...],
 ) -> None:
-    """Time worked examples on one core, all cores and a GPU, and say from which size one is faster.
+    """Time worked examples on cores and a GPU, and find the size from which one is faster.
 
     Without NAME, lists the examples. The results of all libraries are compared before they are
     timed. Writes only the files of -o and --plot, and asks nothing of the network. Exit code: 0
@@ -87,7 +87,7 @@ def command(
         given = {"--quick": quick, "--library": libraries, "--on": on, "--python": python}
         for option, value in {**given, "--for": for_}.items():
             if value:
-                raise click.UsageError(f"{option} has no effect with --from, which times nothing.")
+                raise click.UsageError(f"{option} has no effect with --from: no example is run.")
         from teho.show.json.bench import read_bench_json
 
         drawn = plot_file(plot)

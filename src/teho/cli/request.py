@@ -104,7 +104,7 @@ _SCRIPT = (
                  help="Start after JOB has ended without error; may be repeated.  "
                  "[default: at once]"),
     click.option("--signal", metavar="TIME",
-                 help="Send SIGUSR1 to the program this long before the time limit.  "
+                 help="Send SIGUSR1 to the program before the time limit, such as 5min.  "
                  "[default: no signal]"),
     click.option("--requeue", is_flag=True,
                  help="Queue the job again after a failed node, and after --signal."),

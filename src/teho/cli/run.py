@@ -391,6 +391,6 @@ def _print_report(
     if is_part:
         say(
             f"{recorded} of {nodes} nodes are recorded in {node_name(task)}:{recording.directory}; "
-            "if nodes share no files, each has its own part, and `teho merge` joins them"
+            "if the nodes share no file system, each keeps a part: join them with `teho merge`"
         )
     return True

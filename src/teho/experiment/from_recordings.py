@@ -185,8 +185,8 @@ def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
     ended = [(run.end.at, after) for (_, run), (_, after) in pairwise(own) if run.end]
     if any(at > after.started_at for at, after in ended):
         return (
-            "Some of these recorded runs were made at the same time: on one node, they disturbed "
-            "each other."
+            "Some of these runs were recorded at the same time. If they shared a node, they "
+            "slowed each other down."
         )
     names = [name for name, _ in own]
     rounds = [set(names[first : first + 2]) for first in range(0, len(names) - 1, 2)]

@@ -143,19 +143,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "cpu_energy_j", "J", "counter", "node", "CPU energy",
-        "energy of the node's CPU packages by their own counters, for the work of all users",
+        "energy of the node's CPU packages, from their counters; it includes the work of all users",
     ),
     Metric(
         "memory_energy_j", "J", "counter", "node", "memory energy",
-        "energy of the node's memory by its own counters, for the work of all users",
+        "energy of the node's memory, from its counters; it includes the work of all users",
     ),
     Metric(
         "node_energy_j", "J", "counter", "node", "node energy",
-        "energy of the whole node by its own counter, for the work of all users",
+        "energy of the whole node, from its counter; it includes the work of all users",
     ),
     Metric(
         "node_power_w", "W", "gauge", "node", "node power",
-        "power drawn by the whole node, for the work of all users",
+        "power of the whole node; it includes the work of all users",
     ),
     Metric(
         "gpu_busy_percent", "%", "gauge", "gpu", "GPU busy",

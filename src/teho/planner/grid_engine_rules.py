@@ -18,7 +18,7 @@ from teho.units import counted, format_mib
 
 __all__ = ["environment_of", "grid_engine_refusals", "unknown_to_grid_engine"]
 
-_ASKED = "Grid Engine qconf, asked now"
+_ASKED = "`qconf`, read just now"
 _STATES = {
     "DISABLED": "it starts no jobs",
     "SUSPENDED": "its jobs are paused",
@@ -43,7 +43,7 @@ def _state(case: Case) -> Iterator[Refusal]:
         yield Refusal(
             kind="partition_state",
             sentence=f"{case.where} is {case.state} now: {what}",
-            source="Grid Engine qstat -f, asked now",
+            source="`qstat -f`, read just now",
         )
 
 

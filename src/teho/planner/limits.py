@@ -200,7 +200,7 @@ def _nodes(case: Case) -> Iterator[Refusal]:
             sentence=f"the job requests {asked}; only {working} such "
             f"{plural('node', working)} in {case.where} {'is' if working == 1 else 'are'} in "
             "service now",
-            source="Slurm sinfo, asked now",
+            source="`sinfo`, read just now",
         )
     elif nodes < partition.min_nodes:
         yield below("too_few_nodes", asked, partition.min_nodes, partition.source)

@@ -30,13 +30,13 @@ def slurm_access(case: Case) -> Iterator[Refusal]:
         yield Refusal(
             kind="partition_state",
             sentence=f"{where} is {state} now: {_STATES.get(state, 'it may take no jobs')}",
-            source="Slurm scontrol show partition, asked now",
+            source="`scontrol show partition`, read just now",
         )
     elif in_service(partition, case.kind, case.live) == 0:
         yield Refusal(
             kind="nodes_out_of_service",
             sentence=f"all nodes of kind {case.kind.name} in {where} are out of service now",
-            source="Slurm sinfo, asked now",
+            source="`sinfo`, read just now",
         )
     if partition.needs_reservation and not case.request.reservation:
         yield Refusal(

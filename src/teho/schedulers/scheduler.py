@@ -77,7 +77,7 @@ class Scheduler:
 
     # Its commands.
 
-    estimate_source: str = "the scheduler, asked now"
+    estimate_source: str = "the scheduler, read just now"
     """Source of the facts that it was asked for a plan."""
     inventory_command: str = ""
     """If this command exists, `teho clusters discover` asks this scheduler."""

@@ -38,7 +38,7 @@ class GridEngineScheduler(Scheduler):
 
     job_variables = "SGE_"
 
-    estimate_source = "qsub -w v, asked now"
+    estimate_source = "`qsub -w v`, read just now"
     inventory_command = "qconf"
 
     def backend(self, home: Path) -> GridEngine:

@@ -42,7 +42,7 @@ class SlurmScheduler(Scheduler):
     job_variables = "SLURM_"
     account_variable = "SBATCH_ACCOUNT"
 
-    estimate_source = "sbatch --test-only, asked now"
+    estimate_source = "`sbatch --test-only`, read just now"
     inventory_command = "scontrol"
 
     def backend(self, home: Path) -> Slurm:

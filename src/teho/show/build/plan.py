@@ -113,7 +113,9 @@ def _facts(request: Request, options: Sequence[Option]) -> Iterator[Fact]:
     if len(options) > 1:
         more = f"the first of {len(options)} ways"
         more += f" on {len(names)} clusters" if len(names) > 1 else ""
-        more += ", by the GPU least above the need" if len(names) > 1 and request.gpus else ""
+        more += (
+            ": its GPU is the smallest that is enough" if len(names) > 1 and request.gpus else ""
+        )
         yield Fact("ways", "", more)
     yield Fact("asked", "Asked", ", ".join(asked_words(request)))
 

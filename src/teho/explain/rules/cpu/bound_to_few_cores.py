@@ -70,7 +70,7 @@ def judge(context: ProgramContext) -> Iterator[Finding]:
                 "Find what binds the program: `os.sched_setaffinity`, `taskset` or `numactl` in "
                 "the script, `OMP_PROC_BIND`, `GOMP_CPU_AFFINITY`, `KMP_AFFINITY`, or the "
                 "launcher. `taskset -cp $$` shows the binding; `srun --cpu-bind=none` turns off "
-                "Slurm's."
+                "the binding of Slurm."
             ),
             regain_percent=(0.0, binding.lost_percent),
             lines=binding.mains[0].lines(*doings) if binding.mains else (),
