@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "bench": (
         "Understand",
         "bench",
-        "Find the problem size from which a GPU is faster, with examples.",
+        "Find the size from which a GPU is faster, with examples.",
     ),
     "list": ("Keep", "list", "List the recorded runs."),
     "show": ("Keep", "show", "Print the description of a run, or its directory."),
