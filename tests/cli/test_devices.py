@@ -219,7 +219,7 @@ def test_a_driver_that_hangs_or_crashes_is_a_line(tmp_path: Path, body: str, wor
     assert "a banner" not in text
     assert text.startswith("✗ No GPU can be read: ")
     assert words in text
-    assert "report it to the administrator" in text
+    assert "report this to the administrator" in text
     # What the others say is there all the same.
     assert "Signals of the node" in text
 

@@ -413,7 +413,7 @@ def test_on_a_cluster_each_variant_is_an_array_of_jobs(sbatch: Path) -> None:
                    "--", "python", "fit.py", "a b")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["4710", "4711"]
-    assert "when they have ended: `teho compare --recorded compare=" in done.stderr
+    assert "after the jobs have ended: `teho compare --recorded compare=" in done.stderr
     tag = done.stderr.partition("--recorded ")[2].split("`")[0]
     measured = f"--tag {tag}", "--window 10s", "--keep-output", "fit.py 'a b'"
     for name, options in (
@@ -456,20 +456,20 @@ def test_what_was_submitted_before_a_refusal_is_said(sbatch: Path) -> None:
     done = compare("--cluster", "birch", "--on", "cpu:1,cpu:2,gpu:1", "--submit", "--account a",
                    "--", "true")  # fmt: skip
     assert done.returncode == 2
-    assert "gpu:1 was not submitted, cpu:1 (job 4710), cpu:2 (job 4711) were" in done.stderr
+    assert "gpu:1 was not submitted; submitted: cpu:1 (job 4710), cpu:2 (job 4711)" in done.stderr
 
 
 def test_without_on_a_gpu_is_compared_with_the_cores_that_come_with_it(sbatch: Path) -> None:
     done = compare("--cluster", "birch", "--submit", "--account a", "--", "true")
-    assert "gpu:1 was not submitted, cpu:1 (job 4710), cpu:15 (job 4711) were" in done.stderr
+    assert "gpu:1 was not submitted; submitted: cpu:1 (job 4710), cpu:15 (job 4711)" in done.stderr
     assert "--cpus-per-task=15" in (sbatch / "1").read_text()
 
 
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ("thin", "no job with a GPU on Birch; expected what to compare, such as `--on cpu:1,"),
-        ("gpu", "no job of 15 cores without a GPU on Birch; expected what to compare, such as"),
+        ("thin", "no job with a GPU for Birch; expected variants, such as `--on cpu:1,"),
+        ("gpu", "no job with 15 cores and no GPU for Birch; expected variants, such as"),
     ],
 )
 def test_a_cluster_without_either_is_asked_about_before_anything_is_submitted(

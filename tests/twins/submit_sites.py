@@ -47,7 +47,7 @@ class Told(msgspec.Struct, frozen=True):
     @property
     def end(self) -> str:
         """Such as `Job 1 completed after 2.0 s of 10 min`."""
-        return self.find(r"^[✓✗·] (Job .*)")
+        return self.find(r"^[✓✗i·] (Job .*)")
 
     def find(self, pattern: str) -> str:
         found = re.search(pattern, self.said, re.MULTILINE)

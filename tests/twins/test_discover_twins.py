@@ -99,7 +99,7 @@ def test_the_file_is_sound_and_can_be_planned_on(
     path = tmp_path / f"{twin.cluster.name}.toml"
     result = teho("clusters", "discover", "--output", path, env=twin.environment)
     assert result.returncode == 0, result.stderr
-    assert "all that Slurm" in result.stdout
+    assert "everything that Slurm" in result.stdout
     assert mistakes_in(path) == []
     cluster = read_cluster(path)
     assert cluster.nodes == there.nodes

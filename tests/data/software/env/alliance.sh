@@ -2,8 +2,9 @@
 # CuPy for the A100 SXM4 40 GB (compute capability 8.0) of Narval: a virtual environment.
 # Run it on a login node, once.
 # ! Compute nodes do not reach the internet: install on a login node.
-# ! Conda is discouraged (anaconda.md 2026-04-10). `avail_wheels torch` lists the wheels of the
-#   site, which are for its three newest Pythons. Never in $SCRATCH: it is emptied.
+# ! Conda is discouraged (anaconda.md 2026-04-10). `avail_wheels torch` lists the site's wheels,
+#   which are for its three newest Pythons. Do not put environments into $SCRATCH: its files are
+#   deleted.
 # Source: ALL python.md 2026-04-12; apptainer.md 2026-04-12
 # Also possible here: --kind container.
 set -e

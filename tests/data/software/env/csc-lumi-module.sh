@@ -3,7 +3,7 @@
 # Run it on a login node, once.
 # ! /project/project_462000123 is an example: set your project's with `--place DIR`.
 # ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Your own
-#   packages go into a virtual environment with --system-site-packages, best turned into one file
+#   packages go into a virtual environment with --system-site-packages, best packed into one file
 #   with mksquashfs.
 # Source: CSC apps/tensorflow.md 2026-07-08; AIG 02-setting-up-environment 2026-05-19
 set -e

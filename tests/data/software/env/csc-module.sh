@@ -3,9 +3,9 @@
 # Run it on a login node, once.
 # ! Puhti is retired; its successor is roihu.
 # ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
-# ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
-#   2025-08-15): tykky wraps them in one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
-#   and newer since, as the modules of 2026 hold CUDA 12.2 (apps/jax.md).
+# ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
+#   2025-08-15); tykky packs them into one file. The driver: 515.105.01 on 2023-06-14 (gpu-ml.md),
+#   and newer since then: the modules of 2026 have CUDA 12.2 (apps/jax.md).
 # Source: CSC apps/tensorflow.md 2026-07-08 (default 2.18); CSC python-usage-guide.md 2026-06-29;
 # tykky.md 2026-07-31
 # Also possible here: --kind container or --kind venv.

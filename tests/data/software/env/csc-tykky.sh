@@ -10,8 +10,8 @@
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
 # ! /projappl/project_2001234 is an example: set your project's with `--place DIR`.
-# ! Modules already bring CUDA and cuDNN. Environments of conda itself are discouraged (conda.md
-#   2025-08-15): tykky wraps them in one file. GPU nodes are ARM: make environments on
+# ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
+#   2025-08-15); tykky packs them into one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
 # ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
 #   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.

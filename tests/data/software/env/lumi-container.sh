@@ -6,7 +6,7 @@
 #   /appl/local/containers/ai-modules with singularity-AI-bindings. Bindings by hand for several
 #   nodes: /var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/pfs.
 # ! Containers are made for LUMI's ROCm driver and its network, and are not portable. Your own
-#   packages go into a virtual environment with --system-site-packages, best turned into one file
+#   packages go into a virtual environment with --system-site-packages, best packed into one file
 #   with mksquashfs.
 # Source: CSC ml-multi.md 2026-08-20; AIG 2026-05-19; AIG 02-setting-up-environment 2026-05-19
 set -e
