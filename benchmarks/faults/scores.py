@@ -222,11 +222,11 @@ with `m`, the signal that shows the fault is missing.
 
 The same programs also run once each with TraceML, in a separate environment. They make the calls
 that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not name
-causes. It names classes of problems: bound by input, bound by compute, time outside the phases of a
-step, or a rank that is late for its input. TraceML is right if its class fits the fault. For a
-control, it is right if it names no class. The column of TraceML is empty in three cases: it has no
-class for the fault, it cannot trace the program, or (fault 10) the program and TraceML do not fit
-into the memory limit.
+causes. It names classes of problems. There are four classes: bound by input, bound by compute, time
+outside the phases of a step, and a rank that is late for its input. TraceML is right if its class
+fits the fault. For a control, it is right if it names no class. The column of TraceML is empty if
+it has no class for the fault, or if it cannot trace the program. It is also empty for fault 10,
+because the program and TraceML together need more than the memory limit.
 
 Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
 `benchmarks/faults/recordings/`. Each recording has the expected finding. {recordings}
