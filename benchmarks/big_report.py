@@ -1,8 +1,9 @@
 """The report of 64 nodes with 8 GPUs each over 3 days, as whole processes of `teho report`.
 
 The recording is generated (benchmarks/generate.py). The samples of one node go through Teho's
-sampler, which merges them as the run grows long. The other 63 nodes are variants of these rows.
-Each is sealed as a recorder seals it. The output goes to a file. The file system's cache is warm.
+sampler. If a run is long, the sampler merges samples. The rows of the other 63 nodes are variants
+of these rows. Each node's rows are sealed in the same way as by a recorder. The output goes to a
+file. The files are already in the file system's cache.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Devices: what one sample of a node with eight H100 costs, and how soon the first one comes.
+"""Devices: the time for one sample of a node with eight H100 GPUs, and for the first sample.
 
-*One sample* is every metric of eight stub GPUs, including GPM's. It is read as the recorder reads
-it, and given as CPU time of the process. *Plain binding* calls the same driver functions through
-nvidia-ml-py, one after the other, and drops the answers. *Energy* is one reading of
-`teho.energy()` for all GPUs together, compared with one call of the binding per GPU. *First sample*
-is the time from the start of the program under `teho run` to the first sample of the recorder.
+*One sample* is every metric of eight stub GPUs, including the metrics of GPM. The benchmark reads
+them in the same way as the recorder, and measures the CPU time of the process. *Plain binding*
+calls the same driver functions through nvidia-ml-py, one after the other, and does not use the
+answers. *Energy* is one call of `teho.energy()` for all GPUs together. It is compared with one call
+of the binding for each GPU. *First sample* is the time from the start of the program under
+`teho run` to the first sample of the recorder.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def measure(*, quick: bool) -> list[Row]:
             theirs=found["plain energy"],
             budget=50,
         ),
-        Row(what="first sample after", unit="ms", ours=began, budget=300),
+        Row(what="time to the first sample", unit="ms", ours=began, budget=300),
     ]
 
 

@@ -1,11 +1,12 @@
-"""Size on disk: the bytes per value of sealed recordings, and the size of a month.
+"""Size on disk: the bytes per value in sealed recordings, and the size of a month.
 
-A value is a cell of a row that is not null. The share of each core is one value. *Readings* leaves
-out the cells that identify the row (time, node, device). The real recording is of a small program
-with eight stub GPUs. The others are generated second by second with Teho's sampler, journal and
-seal, for 8 GPUs and 40 cores, with noise in every sample. If a row of the month covers more than 32
-samples, only 32 of them are generated. So the row has more noise than a real one.
-For comparison, Prometheus' documentation gives 1 to 2 bytes per sample.
+A value is a cell of a row that is not null. The share of each core is one value. *Readings* are all
+values except those that identify the row (time, node, device). The *recorded* rows are from a real
+recording: a small program ran with eight stub GPUs. The *generated* rows are from recordings that
+Teho's sampler, journal and seal made from generated samples, one per second. These samples are for
+8 GPUs and 40 cores, and every sample has noise. If a row of the month covers more than 32 samples,
+only 32 samples are generated. So this row has more noise than a real row. For comparison, the
+documentation of Prometheus gives 1 to 2 bytes per sample.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ def _rows(what: str, home: str, env: Mapping[str, str], budget: float | None) ->
     cells, readings, size_bytes = map(int, _python("values.py", home, env=env).split())
     return [
         Row(
-            what=f"{what}: bytes a value",
+            what=f"{what}: bytes per value",
             unit="B",
             ours=Figures.of(size_bytes / cells),
             budget=budget,
         ),
-        Row(what=f"{what}: bytes a reading", unit="B", ours=Figures.of(size_bytes / readings)),
+        Row(what=f"{what}: bytes per reading", unit="B", ours=Figures.of(size_bytes / readings)),
         Row(what=f"{what}: one node", unit="MB", ours=Figures.of(size_bytes / 1e6)),
     ]
 

@@ -1,9 +1,9 @@
-"""`teho doctor`: the wall time of the whole command, with every check and the page.
+"""`teho doctor`: the wall time of the whole command, with every check and the output.
 
-In a job with eight stub GPUs, the doctor imports the framework to learn which GPUs it sees. Here
-this is a module of a few lines, because no PyTorch for CUDA runs on this machine. For the real
-PyTorch, the doctor loads only the library. This time is compared with the import that people do by
-hand, in the same Python, in turns.
+In a job with eight stub GPUs, `teho doctor` imports the framework to learn which GPUs it can use.
+In this benchmark, the framework is a module with a few lines, because this machine cannot run
+PyTorch for CUDA. The last row uses the real PyTorch, and `teho doctor` loads only its library. This
+time is compared with a normal `import torch` in the same Python. Both run alternately.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def measure(*, quick: bool) -> list[Row]:
             budget=2000,
         ),
         Row(
-            what="`teho doctor` where no GPU is",
+            what="`teho doctor` without a GPU",
             unit="ms",
             ours=wall_ms["alone"],
             budget=2000,
@@ -64,7 +64,7 @@ def measure(*, quick: bool) -> list[Row]:
     if "hand" in wall_ms:
         rows.append(
             Row(
-                what="of it, loading the library of PyTorch and hearing what it sees",
+                what="part of this time: loading PyTorch's library and asking for its GPUs",
                 unit="ms",
                 ours=wall_ms["sees"],
                 peer="`import torch; torch.cuda.device_count()`",

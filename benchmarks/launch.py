@@ -1,9 +1,10 @@
 """Launching: wall time from `teho launch` to the user's program, which is `true`.
 
-The commands take turns, many times. `python -S -c pass` is the least that any Python costs, and the
-budget includes it. torchrun and Accelerate start one process with another Python (`.frameworks`,
-see `tests/frameworks.sh`), and they stay in memory beside it. The last row starts all ranks of a
-node at once, as `srun` does. It ends when the last rank ends.
+The commands run alternately, many times. `python -S -c pass` is the shortest possible Python
+program. The budget includes its time. torchrun and Accelerate use another Python (`.frameworks`,
+see `tests/frameworks.sh`). Each of them starts one process, and stays in memory until this process
+ends. The last row starts 256 commands at the same time, as `srun` starts the ranks of a node. Its
+time ends when the last command ends.
 """
 
 from __future__ import annotations

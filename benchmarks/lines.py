@@ -1,18 +1,21 @@
 """Lines: whether the share of each line is right, in programs that measure their own lines.
 
-The programs of `benchmarks/lines/programs` were written without knowledge of Teho. Each
-runs a loop of two to five marked lines and measures how long each took. Their shares are compared
-with those that Teho, py-spy and scalene find, each in a run of its own. *Largest error* is the
-largest difference of a share from the program's own clocks, in points, over all lines of all
-programs. *Top line right* counts the programs whose line with most time was found; lines that are
-within 5 points of the first count as first too. *Loaded* has two processes beside it that use all
-cores. Programs without PyTorch and NumPy run under every CPython that is found; those with them,
-and the peers, under that of `.frameworks`. A program runs for 20 s, beside a peer for 10 s.
-By chance alone 500 looks are off by more than 5 points for one share in 40. If a program is, it
-runs three more times, and the mean of these three counts. py-spy looks 100 times a second, with
-`--idle`, and stops the program for each look. scalene knows no inclusive time: a line has that of
-the functions of the same file that it calls. *Right kind* counts lines of which Teho says what the
-main thread did as the program's author says it.
+The programs in `benchmarks/lines/programs` were written without knowledge of Teho. Each program
+runs a loop of two to five marked lines and measures the time of each line. These shares are
+compared with the shares that Teho, py-spy and scalene find, each in a separate run. *Largest error*
+is the largest difference from the program's own clocks, in percentage points, over all lines of all
+programs. *Top line right* is the number of programs whose most expensive line was found. A line
+within 5 points of the most expensive line also counts as the most expensive line. *Loaded* means
+that two other processes use all cores.
+
+Programs that do not use PyTorch or NumPy run under every CPython that is found. The other programs,
+and the other profilers, use the Python in `.frameworks`. A program runs for 20 s with Teho, and for
+10 s with another profiler. With 500 samples, one share in 40 differs by more than 5 points by
+chance. If a program has such a share, it runs three more times, and Teho's figure is the mean of
+these three runs. py-spy takes 100 samples per second, with `--idle`, and stops the program for each
+sample. scalene does not report inclusive time. So the benchmark adds the time of the functions in
+the same file that a line calls. *Right kind* is the number of lines for which Teho and the
+program's author agree on the activity of the main thread.
 """
 
 from __future__ import annotations

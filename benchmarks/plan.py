@@ -1,9 +1,10 @@
-"""Planning: the whole catalogue compared with a request, as a process and many times in one.
+"""Planning: one request on all clusters, in one process, and many requests in one process.
 
-A process reads the file of every cluster, plans, and prints. `--script` also loads the templates
-and writes a script. *Many plans* are 10,000 requests of every size, which fit or do not fit. One
-process plans each of them on every cluster. No other tool here plans a job, so there is no
-comparison. The lower limit is a Python that runs `pass`.
+Each `teho plan` is one process. It reads the files of all clusters, plans, and prints. With
+`--script`, it also loads the templates and writes a script. *10,000 plans* are requests of every
+size. Some of them fit, and others do not. One process plans each request on every cluster. None of
+the other tools plans a job, so the page compares `teho plan` only with the shortest Python program,
+`pass`.
 """
 
 from __future__ import annotations

@@ -1,35 +1,38 @@
-"""Probe: what the probe and the stack sampler cost a Python program, compared with profilers.
+"""Probe: the cost of the probe and the stack sampler for a Python program, and of profilers.
 
-Three small programs run with the probe and the stack sampler, as under `teho run`. *training* is a
-small CNN on images that a DataLoader prepares in the same process. *python* counts in plain Python.
-*numpy* multiplies matrices. Each works in one thread, as with torchrun.
+Three small programs run with the probe and the stack sampler, as under `teho run`. *training*
+trains a small CNN with images that a DataLoader prepares in the same process. *python* counts in
+plain Python. *numpy* multiplies matrices. Each program uses one thread, as with torchrun.
 
-The cost of the sampler is smaller than the noise of a shared machine. On average it may use 0.4 %
-of a core in the first 150 s of a process. Here it may use ten times as much, and the loss is
-divided by ten. The program stops the sampler (SIGSTOP) and continues it, for half a second each.
-Every other window is *stopped*. Of the windows between, a half chosen at random is *awake*, and the
-others are stopped *again*. Teho's figure is how much longer a step took in awake windows than in
-the windows around them. It is the mean over the middle half, divided by ten, with its 95 % interval
-(bootstrap). *Itself* is the same figure for the windows that were stopped again. Its true value is
-0. If its interval reaches the budget, or Teho's interval contains the budget, the answer is neither
-yes nor no.
+The cost of the sampler is smaller than the noise of a shared machine. On average, the sampler may
+use 0.4 % of a core in the first 150 s of a process. In this benchmark it may use ten times as much,
+and the loss is divided by ten. The program stops the sampler (SIGSTOP) for half a second, then lets
+it continue for half a second, and so on. Every second window is *stopped*. Half of the other
+windows are *awake*, chosen at random. In the rest of the windows, the program stops the sampler
+*again*. Teho's figure shows how much longer a step took in awake windows than in the stopped
+windows around them. It is the mean over the middle half of the windows, divided by ten, with its 95
+% interval (bootstrap). *Itself* is the same figure for the windows in which the sampler was stopped
+again. The true value of *itself* is 0. The answer is neither yes nor no in two cases: the interval
+of *itself* reaches the budget, or Teho's interval contains the budget.
 
-The probe also wraps *PyTorch's functions*. This part cannot be switched off during a run, so it is
-measured separately and added to Teho's figure for *training*. The measure is the least time of a
-batch, over a loader of numbers and an optimizer with one parameter, in processes with and without
-the probe. It is multiplied by the batches per second of *training*. The probe and the sampler
-measure the row *CPU time of probe and sampler* themselves, from the start of a run. Only the last
-two rows include the cost at the start and the end of a program.
+The probe also wraps *PyTorch's functions*. This part cannot be switched off during a run. So it is
+measured separately and added to Teho's figure for *training*. To measure it, processes with and
+without the probe run a loader of numbers and an optimizer with one parameter. The difference of
+their shortest times per batch is multiplied by the batches per second in *training*. The probe and
+the sampler measure the row *CPU time of probe and sampler* themselves, from the start of a run.
+Only the last two rows include the cost at the start and the end of a program.
 
-Other profilers are measured as whole processes, in turns with the program without a profiler. The
-figure is how much longer a step took after a warm-up of two seconds: the median over rounds, with
-the least and the most. Start and end are left out. *Another process* is the program without a
-profiler once more. Figures inside its range are noise. *The probe, as a whole process* checks that
-the method above hides no cost. torch.profiler records the CPU. *scheduled* repeats
-`schedule(wait=5, warmup=1, active=3)` and writes its traces. TraceML has `trace_step` around each
-step. scalene runs with `--cpu-only`. py-spy takes 100 samples a second, its default. The profilers
-are installed into separate environments. If one does not work here, the page says so. Without
-PyTorch (`tests/frameworks.sh`), *training* is left out.
+Other profilers are measured as whole processes. These runs and runs without a profiler alternate.
+The figure shows how much longer a step took after a warm-up of two seconds. It is the median over
+rounds, with the minimum and the maximum. Start and end are left out. *Another process* is a second
+run of the program without a profiler. If a figure is inside the range of *another process*, it is
+noise. *The probe, as a whole process* checks that the method above hides no cost.
+
+torch.profiler records the CPU. *scheduled* repeats `schedule(wait=5, warmup=1, active=3)` and
+writes its traces. TraceML has `trace_step` around each step. scalene runs with `--cpu-only`. py-spy
+takes 100 samples per second, its default. The profilers are installed into separate environments.
+If a profiler does not work on this machine, the page says so. Without PyTorch
+(`tests/frameworks.sh`), *training* is left out.
 """
 
 from __future__ import annotations
@@ -224,10 +227,10 @@ class _Child:
         alone_s, probe_s = (min(one["step_s"] for one in told[probed]) for probed in (False, True))
         percent = 100 * (probe_s - alone_s) * steps_per_s
         return Row(
-            what=f"{self.program}, of which around PyTorch's functions",
+            what=f"{self.program}, the part for PyTorch's functions",
             unit="%",
             ours=Figures.of(percent),
-            ours_text=f"{percent:+.2f} ({1e6 * (probe_s - alone_s):.1f} µs a batch)",
+            ours_text=f"{percent:+.2f} ({1e6 * (probe_s - alone_s):.1f} µs per batch)",
         )
 
     def account(self, pid: int) -> tuple[float, float]:

@@ -1,12 +1,13 @@
-"""The recorder: eight GPUs and the host, sampled once a second, beside two tools that do the same.
+"""The recorder: eight GPUs and the host, sampled once a second, compared with two similar tools.
 
-All three run at the same time, in separate processes, over several windows of time. Teho runs as
-`teho run -- sleep`. The other tools only collect, and write no files. The kernel reports the CPU
-time of each process, in nanoseconds. *Start* is the CPU time of the first seconds minus the steady
-rate. Teho's *whole* adds the supervisor, sealing and the report. PSS divides shared pages among the
-processes that share them, so sums over processes are right. The memory in the comparison is from
-the first minutes. The last row adds the growth after that. A signal is one quantity of one device.
-The signals of nvitop are counted in its output, those for codecarbon in its source.
+All three tools run at the same time, in separate processes, during several time windows. Teho runs
+as `teho run -- sleep`. The other tools only collect values, and write no files. The kernel reports
+the CPU time of each process in nanoseconds. *CPU time to start* is the CPU time of the first
+seconds, minus the steady CPU time. The row *whole* also includes the supervisor, sealing and the
+report. PSS divides shared pages among the processes that share them, so sums over processes are
+correct. The comparison uses the memory in the first minutes. The rows for 900 samples show the
+memory at the end of a longer run. A signal is one quantity of one device. The signals of nvitop are
+counted in its output. The signals of codecarbon are counted in its source code.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def measure(*, quick: bool) -> list[Row]:
     }
     rows = [
         Row(
-            what="CPU, steady, of one core",
+            what="CPU of one core, steady",
             unit="%",
             ours=percent["teho"],
             peer=peer,
@@ -104,7 +105,7 @@ def measure(*, quick: bool) -> list[Row]:
     ]
     for what, unit, figures, budget in (
         ("signals in each round", "", signals, None),
-        ("CPU time a signal, steady", "µs", a_signal_us, None),
+        ("CPU time per signal, steady", "µs", a_signal_us, None),
         ("CPU time to start", "s", start_s, None),
         ("memory, proportional (PSS)", "MB", memory["Pss"], 80),
         ("memory, peak resident", "MB", memory["VmHWM"], 80),

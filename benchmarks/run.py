@@ -37,10 +37,10 @@ _PREFACE = """\
 
 <!-- Written by `make bench`; do not edit. -->
 
-This page shows what Teho costs, compared with other tools. Each section was measured without a
-pause, on the machine that the section names. Figures are medians, with the least and the most in
-brackets. A ratio is Teho's median divided by the other tool's median. `make bench` writes this page
-again.
+This page shows the cost of Teho in time and memory, compared with other tools. Each section was
+measured in one session, on the machine that the section names. Figures are medians, with the
+minimum and the maximum in brackets. A ratio is Teho's median divided by the other tool's median.
+`make bench` writes this page again.
 """
 
 

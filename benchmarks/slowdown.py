@@ -1,22 +1,27 @@
 """Slowdown: a program under `teho run`, while the recorder runs and while it is stopped.
 
-One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts the
-work it does: *compute* is Python and NumPy on every core, *loader* reads small files from
-the page cache, unpacks them and lists their directory, on every core too. What a sample costs
-the program is lost in the noise of a shared machine, so ten are taken a second instead of one,
-and the loss is divided by ten: a recorder that sleeps costs nothing. The program stops the
-recorder (SIGSTOP) and lets it go on, a second each: every other second it is *stopped*, and
-of those between a half, drawn by chance, are *awake* and the others stopped *again*. So all
-are the same process in the same memory, and each is compared with the two seconds around it:
-what goes on in the machine for longer than that meets both alike. Teho's figure is the
-mean over the middle half of the awake seconds of how much less was done than in their
-neighbours, in per cent and divided by ten, with its 95 % interval (bootstrap). *Itself* is
-the same for the seconds that were stopped again: the truth is 0, so its interval is what
-this machine can tell. Where that reaches the budget, or the budget lies within Teho's
-interval, neither yes nor no is said. A recorder that goes on takes a sample more at once,
-eleven in a second instead of ten, so that Teho's figure is too high rather than too low. The
-supervisor sleeps in all of them; what Teho costs once, at the start and the end, is under
-*Start* and *Recorder*.
+One program runs for minutes under `teho run --quiet` with eight stub GPUs, and counts its work.
+*compute* runs Python and NumPy on every core. *loader* reads small files from the page cache,
+unpacks them and lists their directory, also on every core.
+
+The cost of one sample per second is smaller than the noise of a shared machine. So the recorder
+takes ten samples per second, and the loss is divided by ten. The program stops the recorder
+(SIGSTOP) for one second, then lets it continue for one second, and so on. Every second window is
+*stopped*. Half of the other windows are *awake*, chosen at random. In the rest of the windows, the
+program stops the recorder *again*. All windows are in the same process with the same memory. Each
+window is compared with the windows before and after it, so slow changes of the machine affect both
+equally.
+
+Teho's figure shows how much less work the program did in awake windows than in the stopped windows
+around them. It is the mean over the middle half of the windows, in per cent, divided by ten, with
+its 95 % interval (bootstrap). *Itself* is the same figure for the windows in which the recorder was
+stopped again. The true value of *itself* is 0, so its interval shows how exactly this machine can
+measure. The answer is neither yes nor no in two cases: the interval of *itself* reaches the budget,
+or Teho's interval contains the budget.
+
+When the recorder continues, it takes one sample at once. So it takes eleven samples in a second
+instead of ten, and Teho's figure is too high rather than too low. The supervisor sleeps all the
+time. The costs at the start and at the end are in the sections *Start* and *Recorder*.
 """
 
 from __future__ import annotations

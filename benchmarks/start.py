@@ -1,8 +1,8 @@
-"""Start-up: the wall time of whole processes. The commands take turns, many times.
+"""Start-up: the wall time of whole processes. The commands run alternately, many times.
 
 `teho run -- true` records with eight stub GPUs, seals the recording and prints the report. The
-file system's cache is warm. `teho --help` loads no command. `--version` is the shortest thing that
-the other tools can do.
+files are already in the file system's cache. `teho --help` does not load the other commands. For
+the other tools, `--version` is the shortest command.
 """
 
 from __future__ import annotations

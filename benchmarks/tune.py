@@ -1,12 +1,13 @@
 """Tune: how much of a planted fault `teho tune` regains without a change to the program.
 
-The faults of [planted faults](faults.md) that a loader's settings mend. Each program runs under
-`teho tune` with its fault, with windows of 3 s and for 5 min at most, fault 3 for 10 min: what
-it costs is little beside what runs differ by on a shared machine, and in 5 min three runs of three
-proved no gain. Then the program as it is, with the settings that were found, and as it should be
-take three turns. *Regained* is the part of the ideal setting's gain in steps per second that the
-found settings give, and 0 if no gain was proved; the goal is 80 %. What cannot be run because
-PyTorch is not there (`tests/frameworks.sh`) is left out.
+These are the [planted faults](faults.md) that settings of the data loader can repair. Each program
+runs under `teho tune` with its fault, with windows of 3 s, for at most 5 min. Fault 3 runs for 10
+min, because its effect is small compared with the noise of a shared machine. In 5 min, three of
+three runs proved no gain. After that, three versions of the program run alternately, three times
+each. They use the settings of the fault, the settings that `teho tune` found, and the ideal
+settings. *Regained* compares the gain of the found settings with the gain of the ideal settings, in
+steps per second. It is 0 if no gain was proved. The goal is 80 %. Without PyTorch
+(`tests/frameworks.sh`), programs that need PyTorch are left out.
 """
 
 from __future__ import annotations

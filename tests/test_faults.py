@@ -113,10 +113,10 @@ def test_scores_count_runs() -> None:
     )}  # fmt: skip
     assert lines["Top cause right"].startswith("1 of 2, 50 %")
     assert lines["Controls with no false alarm"].startswith("1 of 2")
-    assert lines["The same cause still named when it is mended"].startswith("1 of 2")
-    assert lines["Without the signal, nothing blamed"].startswith("1 of 1")
-    assert lines["Without the signal, a rule says that it lacks it"].startswith("1 of 1")
-    assert lines["TraceML, class of the fault named"].startswith("1 of 1")
+    assert lines["After the repair, the same cause is still named"].startswith("1 of 2")
+    assert lines["Signal missing, and no cause named"].startswith("1 of 1")
+    assert lines["Signal missing, and a rule says so"].startswith("1 of 1")
+    assert lines["TraceML names the class of the fault"].startswith("1 of 1")
     assert lines["TraceML, controls with no false alarm"].startswith("0 of 1")
 
 

@@ -141,9 +141,9 @@ def _judge_recordings(workshop: Workshop, home: Path, folders: Sequence[Path]) -
     if not right and not wrong:
         return "There are none yet."
     return (
-        f"Of {right + len(wrong)}, {right} are found as expected"
+        f"Teho finds the expected finding in {right} of {right + len(wrong)} recordings"
         + (f" ({'; '.join(wrong)})" if wrong else "")
-        + f". {made} were made without a GPU (`traces.py`): they are not measurements."
+        + f". {made} recordings were made without a GPU (`traces.py`), so they are no measurements."
     )
 
 

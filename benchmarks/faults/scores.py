@@ -110,11 +110,11 @@ def summary(results: Sequence[Result]) -> list[str]:
     return [
         f"Top cause right: {_share(_rights(faults))} (goal: 95 %)",
         f"Controls with no false alarm: {_share(_rights(controls))} (goal: all)",
-        f"The same cause still named when it is mended: {_share(accused)}",
-        f"Without the signal, nothing blamed: {_share(_rights(missing))}",
-        f"Without the signal, a rule says that it lacks it: {_share(abstained)}",
-        f"Time regained by the change that Teho suggests: {_regained(faults)}",
-        f"TraceML, class of the fault named: {_share(named)}",
+        f"After the repair, the same cause is still named: {_share(accused)}",
+        f"Signal missing, and no cause named: {_share(_rights(missing))}",
+        f"Signal missing, and a rule says so: {_share(abstained)}",
+        f"Gain from the change that Teho suggests: {_regained(faults)}",
+        f"TraceML names the class of the fault: {_share(named)}",
         f"TraceML, controls with no false alarm: {_share(clean)}",
     ]
 
@@ -134,10 +134,10 @@ def _peer_clean(result: Result) -> int:
 def _regained(faults: Sequence[Result]) -> str:
     values = [result.regained for result in faults if result.regained is not None]
     if not values:
-        return "nothing to regain was measured"
+        return "no measurable gain"
     return (
-        f"{100 * statistics.median(values):.0f} % of what the ideal setting gains (median of "
-        f"{len(values)} faults; least {100 * min(values):.0f} %)"
+        f"{100 * statistics.median(values):.0f} % of the gain from the ideal setting (median of "
+        f"{len(values)} faults; minimum {100 * min(values):.0f} %)"
     )
 
 
@@ -195,35 +195,41 @@ _PREFACE = """\
 
 <!-- Written by `make faults`; do not edit. -->
 
-Small real programs (`benchmarks/faults/programs/`), each with one planted fault, run under
-`teho run --probe auto`. The top cause is the first finding of `teho report` that says why time was
-lost. Controls have no fault, so the report must not name a cause. `make faults` writes this page
-again.
+This page shows how often `teho report` names the right cause of a problem. Small real programs
+(`benchmarks/faults/programs/`) run under `teho run --probe auto`. Each program has one planted
+fault. The top cause is the first finding in `teho report` that says why time was lost. Controls
+have no fault, so the report must not name a cause for them. `make faults` writes this page again.
+"""
+_CONFUSION = """\
+The rows are the planted faults, and the columns are the causes that were found. Each cell is a
+number of runs. Bold numbers are right.
 """
 _METHOD = """\
 Each program generates its data once and trains for {seconds:g} s with each seed (less if it has no
-fault). It counts its own steps. The settings of a case take turns, in alternating order, so a slow
-change of the machine affects all of them equally. Speeds are medians.
+fault). Each program counts its own steps. The settings of a case run alternately, so a slow change
+of the machine affects all settings equally. Speeds are medians.
 
 *Regained* is the part of the ideal gain in steps per second that the suggested change gives. If the
-advice names a number of workers, that number is used. If the advice asks for other code, other data
-or a larger allocation, the ideal setting is used. *Regained* is 0 if the top cause is wrong, and
-empty if the ideal setting gains less than 5 %. One threshold differs from a user's: runs count as
-too short to judge below 5 s instead of 60 s.
+advice names a number of workers, the benchmark uses this number. If the advice asks for different
+code, different data or a larger allocation, the benchmark uses the ideal setting. *Regained* is 0
+if the top cause is wrong. It is empty if the ideal setting gains less than 5 %. One threshold
+differs from the usual value. Runs are too short to judge if they take less than 5 s, instead of
+less than 60 s.
 
 The latency of fault 9 is added outside the program, in `open` (`slow_open.c`). The memory limit of
-fault 10 is a real control group, and its data are not in the page cache at the start. Cases with
-`m` lack the signal that shows their fault.
+fault 10 is a real control group. When fault 10 starts, its data are not in the page cache. In cases
+with `m`, the signal that shows the fault is missing.
 
-TraceML runs the same programs once each, in a separate environment, with the calls that its
-documentation asks for (`traceml.init` and `trace_step`). It names classes, not causes: bound by
-input, bound by compute, time outside the phases of a step, or a rank that is late for its input. It
-is right if its class fits the fault. It is right on a control if it blames no class. Its column is
-empty if it has no class for the fault, if it cannot trace the program, or (fault 10) if the program
-and TraceML do not fit into the memory limit.
+The same programs also run once each with TraceML, in a separate environment. They make the calls
+that TraceML's documentation asks for (`traceml.init` and `trace_step`). TraceML does not name
+causes. It names classes of problems. There are four classes: bound by input, bound by compute, time
+outside the phases of a step, and a rank that is late for its input. TraceML is right if its class
+fits the fault. For a control, it is right if it names no class. The column of TraceML is empty if
+it has no class for the fault, or if it cannot trace the program. It is also empty for fault 10,
+because the program and TraceML together need more than the memory limit.
 
-Faults 13 to 18 and 20 appear only on a GPU. They are recordings in `benchmarks/faults/recordings/`,
-each with the finding that is expected. {recordings}
+Faults 13 to 18 and 20 appear only on a GPU. For these faults, there are recordings in
+`benchmarks/faults/recordings/`. Each recording has the expected finding. {recordings}
 """
 
 
@@ -235,7 +241,7 @@ def page(
         _PREFACE,
         "\n".join(f"- {line}" for line in summary(results)) + "\n",
         "## Confusion\n",
-        "Runs by planted fault (row) and cause found (column). Bold is right.\n",
+        _CONFUSION,
         "\n".join(confusion(results)) + "\n",
         "## Case by case\n",
         "\n".join(details(results)) + "\n",

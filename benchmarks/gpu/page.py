@@ -34,22 +34,23 @@ _PREFACE = """\
 
 <!-- Written by benchmarks/gpu/page.py; do not edit. -->
 
-`make gpu` measures on a real data-centre GPU what Teho reports of it, in seven stages of at most
-nine minutes each. Code writes the figures on this page from the files that the stages leave.
+`make gpu` tests Teho on a real data-centre GPU, in seven stages of at most nine minutes each. Each
+stage writes its results to files. A program reads these files and writes the figures on this page.
 """
 _NONE = """\
-**No stage has been run on a real GPU yet.** What Teho reports of GPUs was tested over a
-[stand-in](signals.md) for NVIDIA's library, and over recordings that were made without a GPU. No
-figure of a rehearsal is ever shown here.
+**No stage has been run on a real GPU yet.** Until now, Teho's figures about GPUs were tested with a
+[stand-in](signals.md) for NVIDIA's library, and with recordings that were made without a GPU. This
+page never shows figures from a rehearsal.
 """
 _HOW = """\
 ## How to run it on a cluster
 
-You need one GPU for 30 minutes, Linux on x86-64, and a Python from 3.10 on that has PyTorch for the
-GPU. JAX, CuPy, Lightning and Transformers are used if they are there. Compute nodes need no
-network.
+You need one GPU for 30 minutes, Linux on x86-64, and Python 3.10 or newer with PyTorch for the GPU.
+If JAX, CuPy, Lightning and Transformers are installed, the stages use them too. Compute nodes need
+no network.
 
-**1. On the login node**, get the repository, and the packages that the cluster's Python lacks:
+**1. On the login node**, download the repository. Then download the packages that are missing in
+the cluster's Python:
 
 ```bash
 module load pytorch                        # or activate your environment
@@ -57,7 +58,7 @@ python3 -m pip list --format freeze > has.txt
 make gpu-wheels FRAMEWORKS=no PY=3.12 HAS=has.txt    # PY: the version of that Python
 ```
 
-**2. Submit a job of 30 minutes.** For Slurm, with your own account and partition:
+**2. Submit a job of 30 minutes.** This is the script for Slurm. Use your own account and partition:
 
 ```bash
 #!/bin/bash
@@ -71,31 +72,32 @@ module load pytorch
 make gpu STAGE="signals truth faults where" WITHIN=1740
 ```
 
-The stages come in the order that matters. If the job ends early, the files of earlier stages are
-complete, and the file of the stage that was cut off has the pieces that were done. Run the others
-in a second job: `bench`, `compare` and `cost`.
+The most important stages come first. If the job ends early, the files of earlier stages are
+complete. The file of the last stage has only the parts that were finished. Run the other stages,
+`bench`, `compare` and `cost`, in a second job.
 
-**3. Write this page again** from what the job left in `build/gpu/results/`:
+**3. Write this page again** from the files of the job in `build/gpu/results/`:
 
 ```bash
 python3 benchmarks/gpu/keep.py build/gpu/results
 ```
 
-It copies the results to `benchmarks/gpu/results/`, the recordings of the faults to
-`benchmarks/faults/recordings/`, and writes `docs/gpu.md`. It refuses the results of a rehearsal.
+This command copies the results to `benchmarks/gpu/results/`, and the recordings of the faults to
+`benchmarks/faults/recordings/`. It then writes `docs/gpu.md`. It refuses the results of a
+rehearsal.
 
 ## What may be missing
 
-| what | what then |
+| problem | result |
 |---|---|
-| no GPU, or the driver hangs | each piece that needs one is skipped, with the reason |
-| no peak of this GPU is known | the rate is shown, the share of the peak is not |
-| MIG, or no permission for GPM | those signals are missing, with the driver's reason |
-| PyTorch, Lightning or Transformers is missing | its pieces are skipped |
-| time or disk is used up | the pieces that were not begun say so |
+| no GPU, or the driver hangs | each part that needs a GPU is skipped, with the reason |
+| the peak of this GPU is not known | the rate is shown, but not the share of the peak |
+| MIG, or no permission for GPM | some signals are missing, with the driver's reason |
+| PyTorch, Lightning or Transformers is missing | the parts that need this library are skipped |
+| time or disk space is used up | the other parts are listed as not begun |
 
 `make gpu REHEARSE=1` runs the code of all stages without a GPU, in about ten minutes at most. The
-shape of the files is described in `benchmarks/gpu/README.md`.
+format of the files is described in `benchmarks/gpu/README.md`.
 """
 
 
