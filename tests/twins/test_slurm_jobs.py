@@ -91,7 +91,10 @@ def jobs(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
             key: (_submit(twins[key[0]], folders[key[0]], option), option)
             for key, option in options.items()
         }
-        states = {name: _states_at_the_end(twin) for name, twin in twins.items()}
+        states = {
+            name: _states_at_the_end(twin, {n for key, (n, _) in numbers.items() if key[0] == name})
+            for name, twin in twins.items()
+        }
     return {
         key: Ran(
             option,
@@ -124,17 +127,17 @@ def _submit(twin: SlurmTwin, folder: Path, option: Option) -> str:
     return sent.stdout.strip()
 
 
-def _states_at_the_end(twin: SlurmTwin) -> dict[str, str]:
-    """Wait until the queue is empty, and return what the accounting says of each job."""
+def _states_at_the_end(twin: SlurmTwin, numbers: set[str]) -> dict[str, str]:
+    """Wait until the queue is empty, and return the state of each job in the accounting."""
     end_s = time.monotonic() + 240
     while twin.run("squeue", "-h").stdout.strip() and time.monotonic() < end_s:
         time.sleep(0.3)
-    # The accounting learns of an end a moment after the queue.
+    # The accounting learns of a job, and of its end, some time after the queue.
     while True:
         lines = twin.run("sacct", "-X", "-n", "-P", "-o", "jobid,state,exitcode").stdout.split()
         found = dict(line.split("|", 1) for line in lines)
         going = [state for state in found.values() if state.startswith(("RUNNING", "PENDING"))]
-        if not going or time.monotonic() > end_s:
+        if (numbers <= set(found) and not going) or time.monotonic() > end_s:
             return found
         time.sleep(0.3)
 

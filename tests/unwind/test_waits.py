@@ -257,8 +257,8 @@ def test_a_process_whose_exit_status_was_not_read_yet_is_refused(
 def test_the_kernels_account_changes_only_if_the_thread_ran(
     program: Callable[..., Program],
 ) -> None:
-    running = program("say(); time.sleep(0.5); end = time.monotonic() + 0.05\n"
-                      "while time.monotonic() < end: pass\nsay(); time.sleep(600)")  # fmt: skip
+    running = program("say(); time.sleep(0.5); end = time.thread_time() + 0.05\n"
+                      "while time.thread_time() < end: pass\nsay(); time.sleep(600)")  # fmt: skip
     running.line()
     with closing(Memory(running.pid)) as memory, closing(Waits(running.pid, memory)) as waits:
         assert wait_for(waits.call, bool)
