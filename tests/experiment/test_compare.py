@@ -207,7 +207,8 @@ def test_a_gpu_that_is_faster_should_be_used(faster) -> None:
 
 def test_other_results_on_the_gpu_are_reported(faster) -> None:
     assert faster[0]["points"][0]["notes"][0] == (
-        "It prints other results on gpu:1 than on cpu:1: line 1 is `sum 11` instead of `sum 10`."
+        "The program prints other results on gpu:1 than on cpu:1: line 1 is `sum 11` instead of "
+        "`sum 10`."
     )
 
 

@@ -56,6 +56,9 @@ def on(gpu: str, cpu: str) -> Run:
 def test_runs_of_a_variant_on_unlike_machines_are_named() -> None:
     assert _unlike([on("V100", "x"), on("V100", "y"), on("", "x"), on("", "x")]) == []
     assert _unlike([on("V100", "x"), on("P100", "x"), on("", "x"), on("", "y")]) == [
-        "Runs of gpu:1 used different models, but count as one variant: V100 and P100.",
-        "Runs of cpu:1 used different models, but count as one variant: x and y.",
+        (
+            "Runs of gpu:1 used different models of CPU or GPU, but count as one variant: V100 "
+            "and P100."
+        ),
+        "Runs of cpu:1 used different models of CPU or GPU, but count as one variant: x and y.",
     ]

@@ -51,7 +51,7 @@ def test_the_same_within_rounding_and_lines_about_places(first: str, other: str)
 )
 def test_other_results_are_shown_with_their_line(first: str, other: str, line: int) -> None:
     (sentence,) = told(first, other)
-    assert sentence.startswith("It prints other results on gpu:1 than on cpu:1: ")
+    assert sentence.startswith("The program prints other results on gpu:1 than on cpu:1: ")
     assert f"line {line} is `{other.splitlines()[line - 1]}`" in sentence
 
 

@@ -4,7 +4,7 @@
 # Run it on a login node, once.
 #
 # It is the newest that fits, by conda-forge/cupy-feedstock 0d4a99c (2026-06-01) and its history.
-#   Not CuPy 14 with CUDA 13.2: it needs driver 580 or newer, and which one is there is not known.
+#   Not CuPy 14 with CUDA 13.2: it needs driver 580 or newer, and it is not known which driver is there.
 # ! The driver of Aire's compute nodes is not documented. Of the builds that fit, CUDA 12 works
 #   with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
 # ! Anaconda must not be used.
@@ -35,10 +35,10 @@ EOF
 # 3. The container, one file.
 apptainer build "$HOME/cupy-gpu.sif" cupy-gpu.def
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit > cupy-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster aire cupy-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -18,10 +18,10 @@ set -e
 #    than install a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.8 micromamba create -n jax-gpu --override-channels -c conda-forge python=3.14 'jaxlib=0.9.*=cuda*' jax
 
-# 2. What was installed, to install it again.
+# 2. List what was installed, to install the same again.
 micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 
-# 3. Whether it is a GPU build that the driver runs.
+# 3. Check if it is a GPU build that works with the driver.
 teho env check --cluster aire jax-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -25,10 +25,10 @@ module load anaconda
 #    than install a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.0 conda create -n pytorch-gpu --override-channels -c conda-forge python=3.13 'pytorch=2.13.*=cuda*' 'cudnn<9.11'
 
-# 3. What was installed, to install it again.
+# 3. List what was installed, to install the same again.
 conda list -n pytorch-gpu --explicit --md5 > pytorch-gpu.lock.txt
 
-# 4. Whether it is a GPU build that the driver runs.
+# 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster arc4 pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -24,10 +24,10 @@ module load anaconda
 #    than install a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.0 conda create -n tensorflow-gpu --override-channels -c conda-forge python=3.12 'tensorflow=2.19.*=cuda*' 'cudnn<9.11'
 
-# 3. What was installed, to install it again.
+# 3. List what was installed, to install the same again.
 conda list -n tensorflow-gpu --explicit --md5 > tensorflow-gpu.lock.txt
 
-# 4. Whether it is a GPU build that the driver runs.
+# 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster arc4 tensorflow-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -22,10 +22,10 @@ module load tensorflow/2.7
 # 2. What is in it.
 pip list
 
-# 3. What was installed, to install it again.
+# 3. List what was installed, to install the same again.
 pip freeze > tensorflow-gpu.lock.txt
 
-# 4. Whether it is a GPU build that the driver runs.
+# 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -24,10 +24,10 @@ python3 -m venv --system-site-packages "/projappl/project_2001234/pytorch-gpu"
 source "/projappl/project_2001234/pytorch-gpu/bin/activate"
 pip install whatshap
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 pip freeze > pytorch-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster puhti pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -39,10 +39,10 @@ EOF
 mkdir -p "/projappl/project_2001234/jax-gpu"
 CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/project_2001234/jax-gpu" jax-gpu.yml
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 { echo @EXPLICIT; "/projappl/project_2001234/jax-gpu/bin/python" -c 'import json, pathlib, sys; records = pathlib.Path(sys.prefix, "conda-meta").glob("*.json"); print(*sorted(json.loads(one.read_text())["url"] for one in records), sep="\n")'; } > jax-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster roihu jax-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:
