@@ -168,7 +168,7 @@ def test_our_own_mistake_ends_no_job(where: str) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "teho: doctor could not look: ValueError('ours')\n"
+    assert done.stderr == "teho: doctor could not check this job: ValueError('ours')\n"
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
     except TehoError:
         raise
     except Exception as error:  # noqa: BLE001 - an error of Teho must not end a job
-        say(f"teho doctor could not check this job: {error!r}")
+        say(f"doctor could not check this job: {error!r}")
         return 0
     # 1 is the exit code of a Python that cannot start Teho, which must not end a job.
     return _DOOMED if doomed(examination) else 0

@@ -106,7 +106,7 @@ def _not_in_channel(wish: SoftwareRequest) -> Iterator[tuple[Release, None, str]
         if wish.version or numbers(release.version) <= numbers(here[0].version):
             return
         name = "conda-forge" if wish.channel == "conda" else "PyPI"
-        yield release, None, f"the newest version of {name} is {here[0].version}"
+        yield release, None, f"{name} has no version newer than {here[0].version}"
 
 
 def _against(release: Release, wish: SoftwareRequest) -> str:

@@ -11,10 +11,10 @@ set -e
 # 1. The site's Python.
 module load StdEnv/2023 cuda/12.6 python/3.11.5
 
-# 2. Which wheels the site has.
+# 2. List the site's wheels.
 avail_wheels torch
 
-# 3. A virtual environment with them.
+# 3. A virtual environment with these wheels.
 virtualenv --no-download "$HOME/pytorch-gpu"
 source "$HOME/pytorch-gpu/bin/activate"
 pip install --no-index --upgrade pip

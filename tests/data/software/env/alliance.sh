@@ -12,10 +12,10 @@ set -e
 # 1. The site's Python.
 module load StdEnv/2023 python
 
-# 2. Which wheels the site has.
+# 2. List the site's wheels.
 avail_wheels cupy
 
-# 3. What each job installs. Here it is tried once, in a temporary environment.
+# 3. Each job installs these packages. Here this is tried once, in a temporary environment.
 scratch=$(mktemp -d)
 trap 'rm -r "$scratch"' EXIT
 virtualenv --no-download "$scratch"

@@ -8,13 +8,13 @@
 # Source: CSC apps/tensorflow.md 2026-07-08; AIG 02-setting-up-environment 2026-05-19
 set -e
 
-# 1. The site's module, which brings ROCm along. Versions: 2.16, 2.12, 2.11, 2.10, 2.9, 2.8; the
-#    first is the default.
+# 1. The site's module, which includes ROCm. Versions: 2.16, 2.12, 2.11, 2.10, 2.9, 2.8; the first
+#    is the default.
 module purge
 module use /appl/local/csc/modulefiles/
 module load tensorflow
 
-# 2. What is in it.
+# 2. List the packages in it.
 pip list
 
 # 3. List what was installed, to install the same again.

@@ -11,12 +11,12 @@
 # Also possible here: --kind container or --kind venv.
 set -e
 
-# 1. The site's module, which brings CUDA along. Versions: 2.18, 2.17, 2.15, 2.14, 2.13, 2.12,
-#    2.11, 2.10, 2.9, 2.8; the first is the default.
+# 1. The site's module, which includes CUDA. Versions: 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11,
+#    2.10, 2.9, 2.8; the first is the default.
 module purge
 module load tensorflow/2.12
 
-# 2. What is in it.
+# 2. List the packages in it.
 pip list
 
 # 3. List what was installed, to install the same again.

@@ -17,7 +17,7 @@ module use /appl/local/laifs/modules
 module load lumi-aif-singularity-bindings
 export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
-# 2. What is in it.
+# 2. List the packages in it.
 singularity run $SIF pip list
 
 # 3. Your own packages, in addition to the container's: a virtual environment in one file, because
