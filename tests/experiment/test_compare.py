@@ -296,7 +296,7 @@ def test_what_was_never_recorded_is_not_said_to_have_had_no_time(teho: Compare) 
         (p["value"], one["name"]): one["why"] for p in answer["points"] for one in p["variants"]
     }
     assert whys[90, "cpu:2"] == "it was not recorded"
-    assert "The output of these runs was not kept, so it was not compared" in answer["notes"][-1]
+    assert "The output of these runs was not stored, so it was not compared" in answer["notes"][-1]
 
 
 # ---- what goes wrong ----
