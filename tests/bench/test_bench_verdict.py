@@ -201,7 +201,7 @@ def test_text_and_page_say_what_ended_and_what_throttled() -> None:
     text = " ".join(text_of(bench, width=100).split())
     page = page_of(bench).replace("\N{NO-BREAK SPACE}", " ")
     for said in (
-        "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs only.",
+        "PyTorch on 1 GPU is not compared: PyTorch 2.13.0+cpu is a build for CPUs only.",
         "CuPy on 1 GPU: memory is full at 1 system of 10000 × 10000: OutOfMemoryError",
         "The GPU was slowed by its power cap in 80 of 80 timings.",
     ):

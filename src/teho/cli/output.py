@@ -141,7 +141,8 @@ def _options(others: tuple[str, ...], *, file: bool) -> tuple[Callable[[_Command
         *([to_file] if file else []),
         click.option("--short", is_flag=True, help="Print only the verdict (text only)."),
         click.option("--why", is_flag=True,
-                     help="Print everything (text only): thresholds, sources, not judged."),
+                     help="Print everything (text only): thresholds, sources, and what "
+                          "could not be judged."),
     )  # fmt: skip
 
 
