@@ -36,7 +36,9 @@ def test_a_duration_that_is_none_names_what_was_typed(text: str) -> None:
 @pytest.mark.parametrize("text", ["2", "0", " 10 ", "1.5"])
 def test_a_number_without_a_unit_is_seconds_to_schedulers_only(text: str) -> None:
     number = text.strip()
-    with pytest.raises(UnitError, match=rf"'{text}' has no unit; expected one, such as {number}s"):
+    with pytest.raises(
+        UnitError, match=rf"'{text}' has no unit; expected a unit, such as {number}s"
+    ):
         units.parse_duration(text, "--older-than")
     assert units.parse_duration(text, bare_is_s=True) == float(text)
 

@@ -108,7 +108,7 @@ def parse_duration(text: str, what: str = "duration", *, bare_is_s: bool = False
         if is_bare and not bare_is_s:
             raise UnitError(
                 f"{what}: {text!r} has no unit",
-                f"one, such as {stripped}s, {stripped}min or {stripped}d",
+                f"a unit, such as {stripped}s, {stripped}min or {stripped}d",
             )
         total += float(match.group(1)) * _SECONDS.get(unit, 1.0)
         position = match.end()

@@ -192,7 +192,7 @@ def test_it_runs_in_the_first_python_that_has_numpy(tmp_path: Path) -> None:
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = teho("bandwidth", *arguments, PATH=path)
     assert done.returncode == 0, done.stderr
-    assert "Teho's own, since `python` has no NumPy" in " ".join(done.stdout.split())
+    assert "Teho's own Python, because `python` has no NumPy" in " ".join(done.stdout.split())
 
 
 def program_of(bench: subprocess.Popen) -> Path:

@@ -136,7 +136,7 @@ def test_a_build_only_for_cpus_is_named(library: str) -> None:
     (own,) = [one for one in found.participants if one.placement == "gpu:1"]
     assert own.why == "cpu_only_build"
     assert "is a build for CPUs only" in own.text
-    assert any(f"{LIBRARIES[library]} on 1 GPU takes no part" in note for note in found.notes)
+    assert any(f"{LIBRARIES[library]} on 1 GPU is not compared" in note for note in found.notes)
     assert {one.placement for one in found.timings} == {"cpu:1"}
 
 
@@ -364,7 +364,9 @@ def test_only_a_feed_with_settings_is_shown_with_them(asked: list[tuple[str, Poi
     assert [(one.phase, one.group, one.last) for one in found.crossovers] == [
         ("host memory", "", 256)
     ]
-    assert found.verdict.startswith("At most: host memory 1 images/s at batch 16. Host memory: 1 G")
+    assert found.verdict.startswith(
+        "Highest rates: host memory 1 images/s at batch 16. Host memory: 1 G"
+    )
     point = {"batch": 16, "images": 48}
     assert told_group("workers: 4", "loader", point) == "workers: 4"
     assert told_group("8 × 8", "kernel", {"systems": 1}) == "8 × 8"

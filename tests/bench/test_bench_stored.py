@@ -67,7 +67,7 @@ def test_anything_else_is_refused(tmp_path: Path, content: str | None, said: str
 def test_it_takes_no_example_as_well() -> None:
     done = shown("solve", "--from", STORED)
     assert done.returncode == 2
-    assert "one of the two" in done.stderr
+    assert "not both" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,14 @@ def test_groups_that_are_alike_are_said_together() -> None:
     )
     assert said == (
         "Kernel: 2 cores beat 1 core throughout, 1.8 to 6 times as fast at the largest "
-        "(8 × 8, 64 × 64); not beyond noise, as fast at 10,000 systems (9 × 9)."
+        "(8 × 8, 64 × 64); not clearly faster, as fast at 10,000 systems (9 × 9)."
     )
 
 
 def test_who_never_wins_is_not_said_to() -> None:
     said = verdict(crossing("never", times=0.2))
     assert said == (
-        "Kernel: 2 cores are not faster than 1 core beyond noise, 0.2 times as fast at "
-        "10,000 systems."
+        "Kernel: 2 cores are not clearly faster than 1 core, 0.2 times as fast at 10,000 systems."
     )
 
 
@@ -75,7 +74,7 @@ def test_a_gpu_is_compared_with_all_cores_also_end_to_end() -> None:
     )
     assert said == (
         "Kernel: 1 GPU beats 2 cores from 1,000 systems on, 1.8 times as fast at 10,000 systems "
-        "(8 × 8). End to end: 1 GPU is not faster than 2 cores beyond noise, 1.8 times as fast at "
+        "(8 × 8). End to end: 1 GPU is not clearly faster than 2 cores, 1.8 times as fast at "
         "10,000 systems."
     )
 
@@ -95,14 +94,14 @@ def test_without_timings_it_says_why() -> None:
 
 def test_rates_come_with_the_share_of_the_peak_where_that_is_known() -> None:
     (measured,) = made_up("matmul").results
-    said = "At most: FP64 400 GFLOP/s (0.6 % of its peak, 67.0 TFLOP/s), FP32"
+    said = "Highest rates: FP64 400 GFLOP/s (0.6 % of its peak, 67.0 TFLOP/s), FP32"
     assert measured.verdict.startswith(said)
     notes = [table.note for table in tables_of(measured)]
     peaks = "Peak of 1 GPU, by its maker: FP64 67.0 TFLOP/s, FP32 67.0 TFLOP/s"
     assert notes[:2] == [peaks, ""]  # which says nothing of what copies take
     timings = tuple(one for one in measured.timings if one.placement != "gpu:1")
     said = verdict_of(msgspec.structs.replace(measured, timings=timings))
-    assert said.startswith("At most: FP64 12.0 GFLOP/s, FP32 12.0 GFLOP/s.")
+    assert said.startswith("Highest rates: FP64 12.0 GFLOP/s, FP32 12.0 GFLOP/s.")
 
 
 def test_a_plot_has_the_peak_that_is_known() -> None:
@@ -202,7 +201,7 @@ def test_text_and_page_say_what_ended_and_what_throttled() -> None:
     text = " ".join(text_of(bench, width=100).split())
     page = page_of(bench).replace("\N{NO-BREAK SPACE}", " ")
     for said in (
-        "PyTorch on 1 GPU takes no part: PyTorch 2.13.0+cpu is a build for CPUs only.",
+        "PyTorch on 1 GPU is not compared: PyTorch 2.13.0+cpu is a build for CPUs only.",
         "CuPy on 1 GPU: memory is full at 1 system of 10000 × 10000: OutOfMemoryError",
         "The GPU was slowed by its power cap in 80 of 80 timings.",
     ):

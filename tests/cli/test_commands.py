@@ -311,7 +311,7 @@ def test_list_hides_the_runs_that_compare_made(teho, own: Path) -> None:
     (made,) = add_runs(own, second, 1, tags={"compare": "abc"})
     shown = teho("list")
     assert made not in shown.stdout
-    assert "1 run that compare or scale made" in shown.stderr
+    assert "1 run of `teho compare` or `teho scale`" in shown.stderr
     assert made in teho("list", "--all").stdout
     assert made in teho("list", "--tag", "compare=abc").stdout
 

@@ -285,7 +285,7 @@ def test_without_a_counter_power_is_added_up(teho: Teho, under) -> None:
     assert [float(match[3]) for match in figures] == pytest.approx(
         [36000, 36000, 36000, 72000], rel=0.05
     )
-    assert "GPU 0 has no energy counter: computed from its power" in done.stderr
+    assert "GPU 0 has no energy counter: the energy is computed from the power" in done.stderr
 
 
 def test_a_part_that_is_not_known_leaves_no_total(teho: Teho, under) -> None:

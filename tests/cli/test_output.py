@@ -67,7 +67,7 @@ def test_the_ending_of_the_file_decides(tmp_path: Path, name: str, start: str) -
 
 
 def test_an_unknown_ending_is_an_error_that_names_the_others(tmp_path: Path) -> None:
-    words = r"a\.xyz: the ending \.xyz names no format.*\.html.*\.json"
+    words = r"a\.xyz: the ending \.xyz is not a known ending.*\.html.*\.json"
     with pytest.raises(InputError, match=words):
         run("-o", tmp_path / "a.xyz")
     assert not (tmp_path / "a.xyz").exists()

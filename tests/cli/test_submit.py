@@ -176,7 +176,7 @@ def test_a_recorded_job_finds_this_very_teho(teho: Teho) -> None:
     [
         (["--", "true"], 2, "belongs to no cluster that Teho knows"),
         (["--cluster", "bich", "--", "true"], 2, "did you mean 'birch'?"),
-        (["--cluster", "birch", "--", "true"], 2, "Birch asks for one (GUIDE accounts.md)"),
+        (["--cluster", "birch", "--", "true"], 2, "Birch needs one (GUIDE accounts.md)"),
         (["--cluster", "birch", "--gpus", "99", "--", "true"], 1, "✗"),
         (["--cluster", "birch", "--time", "2"], 2, "Missing argument"),
         (["--cluster", "birch", "--account", "tree_1", "--", "true"], 2, "sbatch"),

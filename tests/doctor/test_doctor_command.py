@@ -102,7 +102,7 @@ def test_a_build_for_cpus_dooms_the_job(teho: Teho, stub: Path, torch_python: Pa
                   env=on(stub, "h100x8_busy"))  # fmt: skip
     assert result.returncode == 1
     head = " ".join(result.stdout.split())
-    assert head.startswith("✗ A job started like this is doomed: ")
+    assert head.startswith("✗ A job started like this will fail: ")
     assert re.search(r"torch 2[\w.+]* is a build for CPUs only", head)
 
 
@@ -168,7 +168,7 @@ def test_our_own_mistake_ends_no_job(where: str) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "teho: doctor could not look: ValueError('ours')\n"
+    assert done.stderr == "teho: doctor could not check this job: ValueError('ours')\n"
 
 
 @pytest.mark.parametrize(

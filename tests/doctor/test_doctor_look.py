@@ -295,7 +295,7 @@ def test_a_python_that_hangs_or_is_none(tmp_path: Path, monkeypatch: pytest.Monk
     program.write_text("#!/bin/sh\necho what >&2\nexit 3\n")
     strange = asked(program)
     assert isinstance(strange, Missing)
-    assert strange.detail.endswith("does not list what is installed: what")
+    assert strange.detail.endswith("does not list the installed packages: what")
 
 
 def test_frameworks_are_asked_each_by_itself(

@@ -85,7 +85,7 @@ def test_the_first_line_is_the_verdict() -> None:
     assert first(SOUND, "threads", test=failed) == "✗ The self-test failed."
     doomed = changed(survey=survey(nvidia()))
     assert first(doomed).startswith(
-        "✗ A job started like this is doomed: The job was allocated 1 GPU"
+        "✗ A job started like this will fail: The job was allocated 1 GPU"
     )
 
 

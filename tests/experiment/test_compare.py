@@ -207,7 +207,8 @@ def test_a_gpu_that_is_faster_should_be_used(faster) -> None:
 
 def test_other_results_on_the_gpu_are_reported(faster) -> None:
     assert faster[0]["points"][0]["notes"][0] == (
-        "It prints other results on gpu:1 than on cpu:1: line 1 is `sum 11` instead of `sum 10`."
+        "The program prints other results on gpu:1 than on cpu:1: line 1 is `sum 11` instead of "
+        "`sum 10`."
     )
 
 
@@ -295,7 +296,7 @@ def test_what_was_never_recorded_is_not_said_to_have_had_no_time(teho: Compare) 
         (p["value"], one["name"]): one["why"] for p in answer["points"] for one in p["variants"]
     }
     assert whys[90, "cpu:2"] == "it was not recorded"
-    assert "The output of these runs was not kept, so it was not compared" in answer["notes"][-1]
+    assert "The output of these runs was not stored, so it was not compared" in answer["notes"][-1]
 
 
 # ---- what goes wrong ----

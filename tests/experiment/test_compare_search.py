@@ -185,7 +185,11 @@ def test_other_results_are_shown() -> None:
 
     found = compare(wished("cpu:1", "gpu:1"), "1f", lambda _: run, lambda _: None, program.clock)
     assert found.outcome == "worth_it"
-    assert found.points[0].notes[0].startswith("It prints other results on gpu:1 than on cpu:1")
+    assert (
+        found.points[0]
+        .notes[0]
+        .startswith("The program prints other results on gpu:1 than on cpu:1")
+    )
 
 
 class TestSweep:

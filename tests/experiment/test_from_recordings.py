@@ -37,7 +37,7 @@ def test_in_each_round_both_are_run(names: str) -> None:
 
 @pytest.mark.parametrize("names", ["cccggg", "cgggcc", "ccoggocg"])
 def test_otherwise_they_did_not_take_turns(names: str) -> None:
-    assert "did not take turns, so changes of the machine" in _turns(CONTEST, went(names))
+    assert "did not take turns, so the figures include changes" in _turns(CONTEST, went(names))
 
 
 def test_overlapping_runs_do_not_count_as_turns() -> None:
@@ -56,6 +56,9 @@ def on(gpu: str, cpu: str) -> Run:
 def test_runs_of_a_variant_on_unlike_machines_are_named() -> None:
     assert _unlike([on("V100", "x"), on("V100", "y"), on("", "x"), on("", "x")]) == []
     assert _unlike([on("V100", "x"), on("P100", "x"), on("", "x"), on("", "y")]) == [
-        "Runs of gpu:1 used different models, but count as one variant: V100 and P100.",
-        "Runs of cpu:1 used different models, but count as one variant: x and y.",
+        (
+            "Runs of gpu:1 used different models of CPU or GPU, but count as one variant: V100 "
+            "and P100."
+        ),
+        "Runs of cpu:1 used different models of CPU or GPU, but count as one variant: x and y.",
     ]

@@ -51,12 +51,12 @@ def test_the_same_within_rounding_and_lines_about_places(first: str, other: str)
 )
 def test_other_results_are_shown_with_their_line(first: str, other: str, line: int) -> None:
     (sentence,) = told(first, other)
-    assert sentence.startswith("It prints other results on gpu:1 than on cpu:1: ")
+    assert sentence.startswith("The program prints other results on gpu:1 than on cpu:1: ")
     assert f"line {line} is `{other.splitlines()[line - 1]}`" in sentence
 
 
 def test_more_lines_are_shown() -> None:
-    assert told("a\n", "a\nb\n") == ["It prints 1 line on cpu:1, and 2 on gpu:1."]
+    assert told("a\n", "a\nb\n") == ["The program prints 1 line on cpu:1, and 2 on gpu:1."]
 
 
 def test_lines_that_differ_between_runs_are_not_compared() -> None:

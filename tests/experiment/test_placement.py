@@ -101,7 +101,7 @@ def test_gpus_that_are_not_there_are_left_out_and_said() -> None:
         ("cpu:1;gpu:1", "--on cpu:1;gpu:1; expected"),
         ("", "--on ''; expected"),
         (",", "--on ','; expected"),
-        ("cpu:3", "--on cpu:3: this job has 2 cores; expected no more than that"),
+        ("cpu:3", "--on cpu:3: this job has 2 cores; expected at most this number"),
     ],
 )
 def test_other_texts_are_refused(text: str, said: str) -> None:

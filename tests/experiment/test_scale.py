@@ -164,7 +164,10 @@ def test_a_failed_size_is_shown(tmp_path: Path) -> None:
 @needs_two
 def test_a_size_with_other_results_is_named_unless_it_has_more_work(tmp_path: Path) -> None:
     script = program(tmp_path, SLEEPING + "print('sum', workers)\n", seconds="0.2")
-    said = "It prints other results on cpu:2 than on cpu:1: line 2 is `sum 2` instead of `sum 1`."
+    said = (
+        "The program prints other results on cpu:2 than on cpu:1: line 2 is `sum 2` instead "
+        "of `sum 1`."
+    )
     for options, is_said in (((), True), (("--weak",), False)):
         words = ("--for", "1min", "--format", "json", *options, "--", sys.executable, script, "{n}")
         assert (said in found(scale(*words))["notes"]) == is_said
@@ -210,7 +213,7 @@ def test_unused_gpus_are_named() -> None:
     [
         (["--on", "cpu:1,disk:2", "--", "true"], "--on disk:2; expected cpu:N"),
         (["--on", "gpu:1", "--", "true"], "--on gpu:1: this job has no GPU"),
-        (["--for", "1s", "--window", "2s", "--", "true"], "a window shorter than that"),
+        (["--for", "1s", "--window", "2s", "--", "true"], "a window that is shorter than --for"),
         (["--", "no-such-program-anywhere"], "no-such-program-anywhere"),
     ],
 )

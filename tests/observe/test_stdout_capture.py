@@ -78,7 +78,7 @@ def test_a_closed_output_is_closed_for_the_program(home: Path) -> None:
     assert "Bad file descriptor" in done.stderr
     (run,) = (home / "runs").glob("[0-9]*")
     (trouble,) = json.loads((run / "run.json").read_text())["troubles"]
-    assert "its output is not kept" in trouble["what"]
+    assert "the output of the program is not stored" in trouble["what"]
     assert trouble.get("elapsed_s", 0.0) < 60.0
 
 
@@ -160,7 +160,7 @@ def test_without_room_for_it_the_end_is_recorded(home: Path) -> None:
     subprocess.run(["bash", "-c", limited], stdout=subprocess.PIPE, check=True)
     (run,) = (home / "runs").glob("[0-9]*")
     said = (run / "run.json").read_text()
-    assert "its output is not kept: [Errno 27] File too large" in said
+    assert "the output of the program is not stored: [Errno 27] File too large" in said
     assert '"exit_code":0' in said
     assert not list(run.glob(".stdout*"))
 

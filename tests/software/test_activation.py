@@ -73,7 +73,7 @@ def test_a_plan_goes_into_a_jobs_script(teho, tmp_path: Path) -> None:
     assert 'pip install --no-index -r "$HOME/pytorch-gpu.lock.txt"' in software.splitlines()
     other = teho("plan", "--cluster", "fir", *options, "--", "python", "train.py")
     assert (other.returncode, other.stdout) == (2, "")
-    assert "is for Narval, and the job for Fir" in other.stderr
+    assert "is for Narval, but the job is for Fir" in other.stderr
 
 
 def test_a_container_stands_before_the_command(teho) -> None:

@@ -26,7 +26,7 @@ def test_the_newest_for_an_old_gpu_and_its_driver() -> None:
     assert proposal.capabilities_known
     told = [(one.what, one.why) for one in proposal.refused]
     assert told == [
-        ("PyTorch 2.14", "conda-forge has 2.13 at the newest"),
+        ("PyTorch 2.14", "conda-forge has no version newer than 2.13"),
         ("PyTorch 2.13 with CUDA 13.0", "it has no code for Tesla V100 (compute capability 7.0)"),
     ]
     assert all("(20" in one.source for one in proposal.refused)
@@ -58,7 +58,7 @@ def test_an_unknown_driver_gets_what_asks_least_of_it() -> None:
     proposal, _ = choose(V100._replace(capability="9.0", driver=None))
     assert proposal is not None
     assert proposal.toolkit == "12.9"
-    why = "it needs driver 580 or newer, and which one is there is not known"
+    why = "it needs driver 580 or newer, and it is not known which driver is there"
     assert ("PyTorch 2.13 with CUDA 13.0", why) in [(one.what, one.why) for one in proposal.refused]
 
 
@@ -66,7 +66,7 @@ def test_a_python_that_a_release_is_not_for() -> None:
     assert chosen(V100._replace(framework="tensorflow", python="3.13"))[0] == "2.19"
     proposal, refused = choose(V100._replace(framework="tensorflow", python="3.14"))
     assert proposal is None
-    assert "it is for Python 3.10 to 3.13, and 3.14 is asked for" in {one.why for one in refused}
+    assert "it is for Python 3.10 to 3.13, but 3.14 was requested" in {one.why for one in refused}
     assert chosen(V100._replace(python="3.9.18"))[0] == "2.7"
 
 

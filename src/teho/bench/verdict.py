@@ -94,7 +94,7 @@ def _rates(measured: Measured) -> str:
         f"{_share_of_peak(measured, timing)}"
         for name, timing in best.items()
     ]
-    return f"At most: {', '.join(parts)}." if parts else ""
+    return f"Highest rates: {', '.join(parts)}." if parts else ""
 
 
 def _where(measured: Measured, timing: Timing) -> str:
@@ -174,7 +174,7 @@ def _crossing(axis: str, own: list[Crossover]) -> str:
     is_one = fast.startswith("1 ")
     if all(one.outcome == "never" for one in own):
         verb = "is" if is_one else "are"
-        return f"{fast} {verb} not faster than {slow} beyond noise, {_times(axis, own)}"
+        return f"{fast} {verb} not clearly faster than {slow}, {_times(axis, own)}"
     return f"{fast} {'beats' if is_one else 'beat'} {slow} {_clauses(axis, own)}"
 
 
@@ -196,7 +196,7 @@ def _clauses(axis: str, own: list[Crossover]) -> str:
 
 
 def _from(axis: str, one: Crossover) -> str:
-    words = {"always": "throughout", "never": "not beyond noise"}
+    words = {"always": "throughout", "never": "not clearly faster"}
     return words.get(one.outcome) or f"from {place_text(axis, one.high or 0.0)} on"
 
 
@@ -232,7 +232,7 @@ def _absent(measured: Measured) -> Iterable[str]:
         if one.why and (one.library, one.placement) not in timed:
             absent.setdefault((one.library, one.text), []).append(of_placement(one.placement))
     for (library, text), placements in absent.items():
-        yield f"{LIBRARIES[library]} on {', '.join(placements)} takes no part: {text}."
+        yield f"{LIBRARIES[library]} on {', '.join(placements)} is not compared: {text}."
 
 
 def _agreement(measured: Measured) -> Iterable[str]:
@@ -246,8 +246,9 @@ def _agreement(measured: Measured) -> Iterable[str]:
         return
     worst = max(right, key=lambda one: (one.error or 0.0) / (one.tolerance or 1.0))
     yield (
-        f"{len(right)} of {len(right)} results agree with {LIBRARIES[by]}'s: the worst differs by "
-        f"{worst.error:.1g} of the largest figure, and {worst.tolerance:.1g} is allowed."
+        f"{len(right)} of {len(right)} results agree with {LIBRARIES[by]}'s: the largest "
+        f"difference is {worst.error:.1g} of the largest figure, and {worst.tolerance:.1g} is "
+        f"allowed."
     )
 
 
@@ -293,7 +294,7 @@ def _noise(timings: tuple[Timing, ...]) -> Iterable[str]:
     if drifted:
         yield (
             f"{len(drifted)} of {len(timings)} timings grew slower by {_DRIFTED_PERCENT:.0f} % or "
-            "more while they were taken: another program ran, or clocks went down."
+            "more while they were taken: another program ran, or clock rates went down."
         )
 
 

@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Run a program on cores and on GPUs, and say which is faster.",
     ),
     "scale": ("Understand", "scale", "Measure one program on more and more GPUs or cores."),
-    "tune": ("Understand", "tune", "Try settings on the unchanged program, and prove the gain."),
+    "tune": ("Understand", "tune", "Find settings that make the unchanged program faster."),
     "bench": (
         "Understand",
         "bench",
@@ -48,12 +48,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "list": ("Keep", "list", "List the recorded runs."),
     "show": ("Keep", "show", "Print the description of a run, or its directory."),
     "tag": ("Keep", "tag", "Add tags to a recording, or remove them."),
-    "merge": ("Keep", "merge", "Join the parts of a recording if nodes share no files."),
+    "merge": ("Keep", "merge", "Join the parts of one recording from several nodes."),
     "rm": ("Keep", "rm", "Delete recordings."),
     "doctor": (
         "Set up",
         "doctor",
-        "Find what can make a job fail or slow: builds, drivers, files.",
+        "Find problems before a job starts: builds, drivers, files.",
     ),
     "env": ("Set up", "env", "Plan GPU builds for a cluster, and check them before the job."),
     "devices": ("Set up", "devices", "Show what this machine can measure, and what it cannot."),

@@ -42,12 +42,12 @@ Examples:
   teho bench --from solve.json --plot solve.svg""",
 )
 @click.option("--quick", is_flag=True,
-              help="Measure fewer and smaller points, in less than a minute each.")  # fmt: skip
+              help="Measure fewer and smaller points: under a minute per example.")  # fmt: skip
 @click.option("--library", "libraries", metavar="NAME,…", default="",
-              help="Compare these of numpy, cupy, jax and torch.  "
+              help="Compare these libraries: numpy, cupy, jax or torch.  "
               "[default: all that are installed]")  # fmt: skip
 @click.option("--on", "on", metavar="PLACE,…", default="",
-              help="Compare these of cpu:N, cpu:all and gpu:1.  "
+              help="Compare these placements: cpu:N, cpu:all or gpu:1.  "
               "[default: cpu:1,cpu:all,gpu:1]")  # fmt: skip
 @click.option("--python", "python", metavar="PATH", default="",
               help="Use the libraries of this Python.  "
@@ -57,7 +57,7 @@ Examples:
               "[default: 10min, or 50s with --quick]")  # fmt: skip
 @click.option("--plot", "plot", metavar="FILE", default="", help=PLOT_HELP)
 @click.option("--from", "stored", metavar="FILE", default="",
-              help="Show this output of --format json, without measuring.  "
+              help="Show the results in FILE, written with --format json; measure nothing.  "
               "[default: measure]")  # fmt: skip
 @output_options()
 @click.argument("names", metavar="[NAME…]", nargs=-1)
@@ -75,15 +75,15 @@ def command(
     """Time worked examples on cores and a GPU, and find the size from which one is faster.
 
     Without NAME, lists the examples. The results of all libraries are compared before they are
-    timed. Writes only the files of -o and --plot, and asks nothing of the network. Exit code: 0
-    the results agree; 1 they do not, or nothing could be timed.
+    timed. Writes only the -o and --plot files, and does not use the network. Exit code: 0 if the
+    results agree, 1 if they differ or no library could be timed.
     """
     from teho.bench.examples import EXAMPLES, LIBRARIES
     from teho.bench.verdict import is_sound
 
     if stored:
         if names:
-            raise click.UsageError("Either NAME or --from: one of the two.")
+            raise click.UsageError("Give either NAME or --from, not both.")
         given = {"--quick": quick, "--library": libraries, "--on": on, "--python": python}
         for option, value in {**given, "--for": for_}.items():
             if value:
@@ -142,9 +142,9 @@ def _python(path: str) -> tuple[str, str]:
         return first, "the first `python` on PATH"
     if _has_numpy(sys.executable):
         why = "has no NumPy" if first else "is not there"
-        return sys.executable, f"Teho's own, since `python` {why}"
+        return sys.executable, f"Teho's own Python, because `python` {why}"
     raise InputError(
-        f"neither {first or 'a `python` on PATH'} nor Teho's own {sys.executable} has NumPy",
+        f"neither {first or 'a `python` on PATH'} nor Teho's own Python {sys.executable} has NumPy",
         "a Python with the libraries to compare",
         "`teho bench --python PATH`, or load your environment first",
     )

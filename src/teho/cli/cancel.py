@@ -43,7 +43,7 @@ def command(references: tuple[str, ...]) -> None:
             raise InputError(
                 f"job {reference!r} cannot be ended, because its number is not known; "
                 f"{view.jobs[0].reason}",
-                next_step="`teho status` looks for it again",
+                next_step="`teho status` looks for the job again",
             )
         number = submission.number
         if ended(view.jobs):

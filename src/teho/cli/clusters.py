@@ -26,10 +26,10 @@ Examples:
 @output_options()
 @click.pass_context
 def command(context: click.Context, output: Output) -> None:
-    """List the clusters of the catalogue: what each has, and when this was last verified.
+    """List the clusters of the catalogue: what each has, and when its facts were last verified.
 
-    Reads the files of Teho, of TEHO_CLUSTERS and of ~/.config/teho/clusters. Writes only the file
-    of -o, and asks nothing of the network.
+    Reads the cluster files of Teho, in TEHO_CLUSTERS and in ~/.config/teho/clusters. Writes only
+    the -o file, and does not use the network.
     """
     if context.invoked_subcommand is not None:
         return
@@ -76,7 +76,7 @@ Examples:
 def check(files: tuple[Path, ...]) -> None:
     """Check every FILE, or the whole catalogue, and print a line for each mistake.
 
-    Reads the files, writes nothing, and asks nothing of the network.
+    Reads the files, writes nothing, and does not use the network.
     """
     from teho.clusters.catalogue import cluster_files
     from teho.clusters.check import mistakes_in

@@ -45,8 +45,9 @@ Examples:
               "--cluster: one core, the cores that come with a GPU, one GPU]")  # fmt: skip
 @measuring_options
 @click.option("--sweep", metavar="NAME=N,…",
-              help="Compare at each of these numbers, which replace {NAME} in COMMAND.  "
-              "[default: as COMMAND is]")  # fmt: skip
+              help="Compare once for each of these numbers: the number replaces {NAME} in "
+              "COMMAND.  "
+              "[default: COMMAND unchanged]")  # fmt: skip
 @click.option("--gpu-cost", type=click.IntRange(min=1), metavar="CORES",
               help="Set how many core-hours a GPU-hour costs.  "
               "[default: the site's prices]")  # fmt: skip
@@ -83,14 +84,14 @@ def command(
 
     If Teho can count the steps of COMMAND, it ends each run when the step rate is known, and
     compares step rates. Otherwise each run ends by itself. COMMAND runs several times on each
-    placement, and writes its files each time. Each run is a recording in TEHO_HOME. Asks nothing
-    of the network, unless --cluster submits jobs. Exit code: 0 there is a verdict, 1 more time or
-    more runs are needed.
+    placement, and writes its files each time. Each run is a recording in TEHO_HOME. Does not use
+    the network, unless --cluster submits jobs. Exit code: 0 if there is a verdict, 1 if more time
+    or more runs are needed.
     """
     if bool(argv) == (recorded is not None):
-        raise click.UsageError("Either '-- COMMAND…' or --recorded: one of the two.")
+        raise click.UsageError("Give one of the two: '-- COMMAND…' or --recorded.")
     if cluster is not None and not argv:
-        raise click.UsageError("--cluster submits a program: '-- COMMAND…'.")
+        raise click.UsageError("--cluster needs a program to submit: '-- COMMAND…'.")
     _refuse(f"with{'' if cluster else 'out'} --cluster" if argv else "with --recorded")
     if cluster is not None:
         from teho.cli.compare_jobs import submit_variants
@@ -192,5 +193,7 @@ def _swept(text: str | None, argv: tuple[str, ...]) -> tuple[str, tuple[float | 
     if not sign or not name.isidentifier() or not values or not 0 < values[0] <= values[-1] < 1e300:
         raise InputError(f"--sweep {text}", "NAME=NUMBER,…, such as rows=1000,10000")
     if not any(f"{{{name}}}" in word for word in argv):
-        raise InputError(f"--sweep {text}: {{{name}}} is not in the command", f"{{{name}}} in it")
+        raise InputError(
+            f"--sweep {text}: {{{name}}} is not in the command", f"{{{name}}} in COMMAND"
+        )
     return name, values

@@ -93,13 +93,13 @@ def _usual(cluster: Cluster) -> list[str]:
     with_gpu = _jobs(cluster, Request(gpus=1))
     if not with_gpu:
         raise InputError(
-            f"no --on, and the catalogue has no job with a GPU for {cluster.title}",
+            f"--on is missing, and the catalogue has no job with a GPU for {cluster.title}",
             "variants, such as `--on cpu:1,cpu:16`",
         )
     cores = with_gpu[0].tasks_per_node * with_gpu[0].cpus_per_task
     if not _jobs(cluster, Request(gpus=0, cpus=cores)):
         raise InputError(
-            f"no --on, and the catalogue has no job with {cores} cores and no GPU for "
+            f"--on is missing, and the catalogue has no job with {cores} cores and no GPU for "
             f"{cluster.title}",
             "variants, such as `--on gpu:1,gpu:2`",
         )

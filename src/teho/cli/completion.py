@@ -18,7 +18,7 @@ Examples:
 def command(shell: str) -> None:
     """Print the script with which SHELL completes commands, options and runs.
 
-    Reads nothing, writes nothing but this output, and asks nothing of the network.
+    Reads no files, writes only this output, and does not use the network.
     """
     from click.shell_completion import get_completion_class
 

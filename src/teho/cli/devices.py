@@ -20,11 +20,11 @@ Examples:
 )
 @output_options()
 def command(output: Output) -> None:
-    """Show the GPUs of this machine, the value of each signal now, or why it is missing.
+    """Show the GPUs of this machine, and the value of each signal or why it is missing.
 
     Send this output to your support team. It needs no GPU and no root, and contains no secrets.
-    Reads the drivers and the kernel, with a limit of half a minute for a driver that hangs. Writes
-    only the file of -o, and asks nothing of the network.
+    Reads the drivers and the kernel. If a driver hangs, Teho stops waiting after half a minute.
+    Writes only the -o file, and does not use the network.
     """
     from teho.observe.survey import take_survey
 

@@ -24,9 +24,9 @@ Examples:
 def command(first: str, second: str, output: Output) -> None:
     """Compare the runs FIRST and SECOND: time, pace, figures, findings, and what differed.
 
-    SECOND is the newest run if you leave it out. One run of each does not prove that one is
-    faster: `teho compare` measures several. Reads the two recordings, and writes only the file of
-    -o. Asks nothing of the network.
+    If you leave out SECOND, FIRST is compared with the newest run. Two single runs do not prove
+    which program is faster: `teho compare` measures several runs. Reads the two recordings, and
+    writes only the -o file. Does not use the network.
     """
     from teho.show.build.diff import diff_document
     from teho.show.loaded import LoadedRun

@@ -47,9 +47,10 @@ Examples:
 def discover(name: str | None, output: Path | None, force: bool, result: Output) -> None:
     """Ask Slurm or Grid Engine what the cluster of this machine has and allows.
 
-    If the cluster is not in the catalogue, writes a cluster file to standard output or to FILE,
-    which names what is missing. If it is, a table shows where the catalogue and the scheduler
-    differ. Runs commands of the scheduler, which change nothing.
+    If the cluster is not in the catalogue, writes a cluster file to standard output or to FILE. The
+    file names the facts that are still missing. If the cluster is in the catalogue, a table shows
+    the differences between the catalogue and the scheduler. Runs only commands of the scheduler
+    that change nothing.
     """
     from teho.clusters.catalogue import load_catalogue
 
@@ -100,7 +101,8 @@ def _ask(name: str, today: date) -> Cluster:
     named = " nor ".join(f"{one.title}'s `{one.inventory_command}`" for one in able)
     raise failure or InputError(
         f"no scheduler on this machine: neither {named}",
-        next_step="log in to the cluster, and run it there; `teho clusters` lists the known ones",
+        next_step="log in to the cluster, and run `teho clusters discover` there; `teho "
+        "clusters` lists the known ones",
     )
 
 

@@ -35,10 +35,10 @@ Examples:
   srun --gpus=1 teho doctor --only cpu-only-build,driver-too-old""",
 )
 @click.option("--python", "python", metavar="PATH", default="",
-              help="Check this Python, which your programs use; -: it is in a container.  "
+              help="Check the Python that your programs use; - if it is in a container.  "
                    "[default: the first on PATH]")  # fmt: skip
 @click.option("--data", "data", metavar="DIR", default="",
-              help="Check a sample of the files in DIR too.  [default: no files]")  # fmt: skip
+              help="Also check a sample of the files in DIR.  [default: no files]")  # fmt: skip
 @click.option("--cluster", metavar="NAME", default="",
               help="Use the limits of this cluster.  "
               "[default: the one of this machine]")  # fmt: skip
@@ -47,7 +47,7 @@ Examples:
 @click.option("--self-test", is_flag=True,
               help="Multiply matrices on the first GPU or the CPU, for up to 90 s.")  # fmt: skip
 @click.option("--in-job", is_flag=True,
-              help="Print one line per problem to stderr, for the start of a script.")  # fmt: skip
+              help="Print one line per problem to stderr; for a job script.")  # fmt: skip
 @output_options()
 def command(
     python: str,
@@ -59,16 +59,15 @@ def command(
     in_job: bool,
     output: Output,
 ) -> None:
-    """Find what can make a job fail or slow: builds, drivers, binding, limits, file systems.
+    """Find what can make a job fail or run slowly: builds, drivers, binding, limits, file systems.
 
     Runs on a login node, in a job and on a laptop, without root. A separate process asks each
     driver, file system and framework, with a time limit of 2 s to 30 s. Reads the environment, and
-    writes only the file of -o. On the network, asks only the proxy that the environment names.
+    writes only the -o file. On the network, connects only to the proxy that the environment names.
 
-    Exit code: 1 if a warning or a critical problem was found, or the self-test failed; else 2 if a
-    check of critical problems could not judge, the self-test could not run, or an option is wrong;
-    else 0. Remarks do not change the exit code. With --in-job: 3 if the job cannot work, 2 if an
-    option is wrong, else 0.
+    Exit code: 1 if there is a warning, a critical problem or a failed self-test. Otherwise 2 if an
+    option is wrong, or if a critical check or the self-test could not be done. Otherwise 0, also
+    with remarks. With --in-job: 3 if the job cannot work, 2 if an option is wrong, otherwise 0.
     """
     ids = [word for part in only.split(",") if (word := part.strip())]
     if in_job:
@@ -125,7 +124,7 @@ def _in_job(ids: Sequence[str], python: str, data: str, cluster: str) -> int:
     except TehoError:
         raise
     except Exception as error:  # noqa: BLE001 - an error of Teho must not end a job
-        say(f"doctor could not look: {error!r}")
+        say(f"doctor could not check this job: {error!r}")
         return 0
     # 1 is the exit code of a Python that cannot start Teho, which must not end a job.
     return _DOOMED if doomed(examination) else 0

@@ -48,8 +48,8 @@ def command(save: bool, diff: bool, output: Output, argv: tuple[str, ...]) -> No
     """Print the energy of the job's GPUs on this node: while COMMAND runs, or between two calls.
 
     The energy of idle GPUs is included. COMMAND keeps its input, output, signals and exit code; the
-    result goes to stderr, or to the file of -o. --why prints a table. Reads the drivers, writes the
-    values of --save to TEHO_HOME, and asks nothing of the network.
+    result goes to stderr, or to the -o file. --why prints a table. Reads the drivers, writes the
+    values of --save to TEHO_HOME, and does not use the network.
     """
     if save + diff + bool(argv) != 1:
         raise click.UsageError("One of --save, --diff and -- COMMAND… is needed.")
@@ -169,7 +169,9 @@ def _show(measured: MeteredRun, output: Output) -> None:
             continue
         gpus.append(Drawn(gpu.position, gpu.energy_j, measured.elapsed_s))
         if gpu.is_integrated:
-            notes.append(f"GPU {gpu.position} has no energy counter: computed from its power")
+            notes.append(
+                f"GPU {gpu.position} has no energy counter: the energy is computed from the power"
+            )
     if lacking:
         notes.append(lacking_words(lacking))
     energy = Energy(tuple(gpus), is_whole=len(gpus) == len(measured.gpus))
@@ -183,7 +185,8 @@ def _print(energy: Energy, notes: Sequence[str], output: Output, stream: IO[str]
     percent = tick_error_percent(energy.gpus)
     if percent is not None:
         notes.append(
-            f"counters advance about every 100 ms: for this short time, that is ± {percent:.0f} %"
+            f"the counters advance about every 100 ms: over this short time, the error is ± "
+            f"{percent:.0f} %"
         )
     lines = "".join(f"{line}\n" for line in energy_lines(energy))
     output.show(energy_document(energy, notes), script=lines, stream=stream)

@@ -43,7 +43,7 @@ Examples:
   teho env check pytorch-gpu.lock.txt""",
 )
 def command() -> None:
-    """Plan software that uses the GPU, and check software that is installed."""
+    """Plan software that uses the GPU, and check installed software."""
 
 
 @command.command(
@@ -78,7 +78,7 @@ Examples:
     help="Use this version of Python, such as 3.12.  [default: the newest that fits]",
 )
 @click.option("--with", "extra", metavar="PACKAGE", multiple=True,
-              help="Install this package too; may be repeated.  [default: none]")  # fmt: skip
+              help="Also install this package; may be repeated.  [default: none]")  # fmt: skip
 @click.option("--kind", type=click.Choice(get_args(EnvironmentKind)),
               help="Make this kind of environment.  [default: as the site advises]")  # fmt: skip
 @click.option("--name", "env_name", metavar="NAME", default="",
@@ -104,7 +104,7 @@ def plan(
 
     The build fits the cluster's GPUs, their driver and the site's rules. `teho plan --env FILE`
     puts the output of --format json into the script of a job. Reads the catalogue, runs no
-    command, and asks nothing of the network. Exit code: 0 a build fits, 1 none fits.
+    command, and does not use the network. Exit code: 0 if a build fits, 1 if none fits.
     """
     from teho.software.recipe import Asked, NothingFits, plan_environment
 
@@ -147,14 +147,14 @@ Examples:
     "--cluster",
     "name",
     metavar="NAME",
-    help="Use the driver and GPUs of this cluster's nodes.  [default: those found here]",
+    help="Use the driver and GPUs of this cluster's nodes.  [default: of this machine]",
 )
 @_gpu_type_option
 @click.option(
     "--driver",
     metavar="VERSION",
     default="",
-    help="Use this NVIDIA driver.  [default: the one found here]",
+    help="Use this NVIDIA driver.  [default: the driver of this machine]",
 )
 @output_options()
 def check(
@@ -168,9 +168,9 @@ def check(
     """Say which packages in FILE or an environment are GPU or CPU-only builds, and what to do.
 
     FILE is the output of `conda list`, `conda create`, `pip freeze` or similar, or a lock file; -
-    is standard input. Without FILE, a Python lists its packages, and imports none. Asks the driver
-    of this node, and nothing of the network. Exit code: 0 no critical problem was found, 1 at
-    least one was, 2 FILE or the environment cannot be read.
+    is standard input. Without FILE, Python lists its packages, but does not import them. Asks the
+    driver of this node, and does not use the network. Exit code: 0 if there is no critical problem,
+    1 if there is one, 2 if FILE or the environment cannot be read.
     """
     if file is not None and python is not None:
         raise InputError("a FILE and --python together", "one of them")
@@ -196,7 +196,7 @@ def _target(name: str | None, gpu_type: str, driver: str) -> Target:
     if name is not None:
         return target_of(chosen_cluster(name), gpu_type, driver)
     if gpu_type:
-        raise InputError("--gpu-type without --cluster", "a cluster that has it")
+        raise InputError("--gpu-type without --cluster", "`--cluster NAME` too")
     if driver:
         cuda = newest_cuda(driver) or ""
         return Target(driver=Driver(version=driver, cuda=cuda, where="--driver"))

@@ -26,11 +26,11 @@ Examples:
   srun teho launch --check""",
 )
 @click.option("--bind", metavar="auto|none|FILE", default="auto",
-              help="Bind each rank: to the cores nearest its GPU, to none, or as in a file with a "
-              "line for each local rank, such as 0-6 or 0x7f.  [default: auto]")  # fmt: skip
+              help="Bind each rank to the cores nearest its GPU (auto), not at all (none), or as "
+              "in FILE: a line per local rank, such as 0-6 or 0x7f.  [default: auto]")  # fmt: skip
 @click.option("--gpus", type=click.Choice(["auto", "all", "own"]), default="auto",
-              help="Show each rank these GPUs: as the cluster needs it, all of the node, or only "
-              "its own.  [default: auto]")  # fmt: skip
+              help="Show each rank the GPUs that the cluster needs (auto), all GPUs of the node, "
+              "or only its own GPUs.  [default: auto]")  # fmt: skip
 @click.option("--env", "pairs", metavar="NAME=VALUE", multiple=True,
               help="Set a variable; may be repeated.  [default: none]")  # fmt: skip
 @click.option("--generation", metavar="NAME|none", default="",
@@ -42,9 +42,11 @@ Examples:
               help="Measure the connections between ranks, and find the slowest rank, without "
               "COMMAND.")  # fmt: skip
 @click.option("--timeout", metavar="TIME",
-              help="Wait this long for all ranks; with --check.  [default: 1min]")  # fmt: skip
+              help="With --check, wait at most this time for all ranks.  "
+              "[default: 1min]")  # fmt: skip
 @click.option("--for", "length", metavar="TIME",
-              help="Measure each connection this long; with --check.  [default: 1s]")  # fmt: skip
+              help="With --check, measure each connection for this time.  "
+              "[default: 1s]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; with --check.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print what Teho leaves unchanged.")
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
@@ -61,11 +63,11 @@ def command(
     quiet: bool,
     argv: tuple[str, ...],
 ) -> None:
-    """Set the rank, cores, threads and caches of this task of a job, and become COMMAND.
+    """Set the rank, cores, threads and caches of this task of a job, then run COMMAND.
 
     Runs once per task: with srun, mpirun or torchrun, or without. COMMAND replaces the process of
-    Teho. Reads the environment and the catalogue, creates cache folders on the node, and asks
-    nothing of the network, except with --check, which connects the ranks.
+    Teho. Reads the environment and the catalogue, and creates cache folders on the node. Uses the
+    network only with --check, which connects the ranks.
     """
     for pair in pairs:
         if "=" not in pair[1:]:
@@ -78,7 +80,7 @@ def command(
     if length is not None:
         words.append(f"--seconds={_positive(length, '--for')!r}")
     if words and not check:
-        raise click.UsageError("--timeout, --for and --json belong to --check.")
+        raise click.UsageError("--timeout, --for and --json have an effect only with --check.")
     options = Options()
     options.check_words = tuple(words)
     options.bind, options.gpus, options.env = bind, gpus, list(pairs)

@@ -49,7 +49,7 @@ Examples:
 @click.option("--last", type=click.IntRange(min=1), metavar="N",
               help="Show at most the newest N runs.  [default: 30]")  # fmt: skip
 @click.option("--since", metavar="TIME",
-              help="Show only runs that began at this date or later, or in the last 7d.  "
+              help="Show only runs that began on this date or later; 7d: in the last 7 days.  "
               "[default: all]")  # fmt: skip
 @click.option("--tag", "tags", metavar="KEY=VALUE", multiple=True, callback=read_tags,
               help="Show only runs with this tag; may be repeated.  [default: all]")  # fmt: skip
@@ -65,7 +65,7 @@ def command(
     Text shows the newest 30, without the runs of `teho compare` and `teho scale`. JSON has all
     runs, unless --last, --since or --tag limits them. The verdict is the first finding of the
     report; a list of more than 30 runs has no verdicts. Reads the recordings in TEHO_HOME, and
-    writes only its cache. Asks nothing of the network.
+    writes only its cache. Does not use the network.
     """
     from teho.config.settings import load_settings
     from teho.store.index import newest_runs
@@ -109,7 +109,7 @@ def command(
         click.echo(f"No runs in {place}. Record one with `teho run -- COMMAND`.", err=True)
     left_out = ["older runs"] * (is_more and last is None)
     if hidden:
-        left_out.append(f"{counted(hidden, 'run')} that compare or scale made")
+        left_out.append(f"{counted(hidden, 'run')} of `teho compare` or `teho scale`")
     if left_out:
         say(f"not shown: {' and '.join(left_out)}; `teho list --all` shows all")
 

@@ -19,10 +19,10 @@ Examples:
 )
 @click.argument("parts", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
 def command(parts: tuple[str, ...]) -> None:
-    """Join the parts of one job step whose nodes share no files, and print the id of the new run.
+    """Join the parts of one recording from several nodes, and print the id of the new run.
 
     Each RUN is a run or its directory, copied from a node to this machine. Reads the parts without
-    changing them, and writes a new recording to TEHO_HOME. Asks nothing of the network.
+    changing them, and writes a new recording to TEHO_HOME. Does not use the network.
     """
     from teho.config.settings import load_settings
     from teho.explain.step import absent_hosts

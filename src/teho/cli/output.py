@@ -134,14 +134,15 @@ def _options(others: tuple[str, ...], *, file: bool) -> tuple[Callable[[_Command
         "-o", "--output", "path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
         help="Write to this file, such as a.html or a.json.",
     )  # fmt: skip
-    default = "by the file's ending, else text" if file else "text"
+    default = "from the ending of the -o file, else text" if file else "text"
     return (
         click.option("--format", "form", type=click.Choice(forms),
                      help=f"Format of the result.  [default: {default}]"),
         *([to_file] if file else []),
-        click.option("--short", is_flag=True, help="Print only the verdict; for text."),
+        click.option("--short", is_flag=True, help="Print only the verdict (text only)."),
         click.option("--why", is_flag=True,
-                     help="Print everything: thresholds, sources, what was not judged; for text."),
+                     help="Print everything (text only): thresholds, sources, and what "
+                          "could not be judged."),
     )  # fmt: skip
 
 
@@ -151,7 +152,7 @@ def _read(form: str | None, path: Path | None, short: bool, why: bool) -> Output
     ending = path.suffix.lower() if path else ""
     if form is None and ending not in _ENDINGS:
         raise InputError(
-            f"-o {path}: the ending {ending} names no format",
+            f"-o {path}: the ending {ending} is not a known ending",
             ", ".join(filter(None, _ENDINGS)),
             "give the format of any other file with `--format`",
         )

@@ -55,14 +55,14 @@ def command(
     argv: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Print what to request so that COMMAND fits, on every cluster.
+    """Print what to request for COMMAND, on every cluster.
 
-    The order: the cluster of this machine, the clusters of the settings `cluster` and
-    `my_clusters`, then the others, with the smallest GPU memory that fits first. Within a cluster,
-    the cheapest option is first, and partitions for tests and interactive work are last. With
-    --why: every bill, warning and limit, and why the rest does not fit. --record and the options
-    below it change only the script. Reads the catalogue; on a cluster it also runs the commands of
-    the scheduler, which submit nothing. Exit code: 0 an option fits, 1 none fits.
+    The cluster of this machine is first, then the clusters of the settings `cluster` and
+    `my_clusters`. In the rest, the smallest GPU memory that fits is first. Within a cluster, the
+    cheapest option is first, and partitions for tests and interactive work are last. --why adds
+    every bill, warning and limit, and why the other options do not fit. --record and the options
+    below it change only the script. Reads the catalogue; on a cluster, also runs commands of the
+    scheduler that submit nothing. Exit code: 0 if an option fits, 1 if none fits.
     """
     request, wishes = read_request(given, argv), read_script_options(given)
     if script and output.form != "text":
@@ -133,7 +133,7 @@ def _print_script(
     names = list(dict.fromkeys(option.cluster for option in found.options))
     if len(names) > 1:
         raise InputError(
-            f"--script, and {len(names)} clusters fit: {', '.join(names)}",
+            f"--script needs one cluster, but {len(names)} fit: {', '.join(names)}",
             next_step=f"`--cluster {names[0]}`, or another",
         )
     option = found.options[0]

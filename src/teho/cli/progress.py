@@ -29,7 +29,7 @@ class ProgressLine:
         """Count one call, and print the line if the recording takes long."""
         self._calls += 1
         if self._calls == _SEALING_CALLS and self._shown:
-            say("sealing the recording…")
+            say("finishing the recording…")
 
 
 class StatusLine:

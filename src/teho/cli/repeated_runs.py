@@ -39,7 +39,7 @@ def time_options(for_: str, window: str) -> Callable[[_Command], _Command]:
     def decorate(command: _Command) -> _Command:
         for option in (
             click.option("--window", metavar="TIME", default=window, show_default=True,
-                         help="Measure each run for this long once its step rate is steady."),
+                         help="Measure each run for this time, after its step rate is steady."),
             click.option("--for", "for_", metavar="TIME", default=for_, show_default=True,
                          help="Stop after at most this time."),
         ):  # fmt: skip
@@ -87,7 +87,7 @@ class RepeatedRuns:
         names = ", ".join(placements)
         say(
             f"runs {program} several times{names and f' on {names}'}, for "
-            f"{format_duration(for_s)} or less; each run writes its files as always"
+            f"{format_duration(for_s)} or less; each run writes its files as usual"
         )
 
     def _tell(self, text: str) -> None:
@@ -109,7 +109,9 @@ def read_times(for_: str, window: str) -> tuple[float, float]:
     """
     for_s, window_s = parse_duration(for_, "--for"), read_window(window)
     if not window_s < for_s:
-        raise InputError(f"--window {window} and --for {for_}", "a window shorter than that")
+        raise InputError(
+            f"--window {window} and --for {for_}", "a window that is shorter than --for"
+        )
     return for_s, window_s
 
 

@@ -41,11 +41,11 @@ Examples:
 @click.argument("others", metavar="", nargs=-1)
 @output_options("seff")
 def command(run: str, others: tuple[str, ...], output: Output) -> None:
-    """Report on RUN: an id, its beginning, a job's id, a name, a directory, or last.
+    """Report on RUN: an id or its beginning, the id of a job, a name, a directory, or last.
 
-    Reads the recording, and writes only the file of -o. The id of a job means the newest recording
-    of this job; the report then includes the accounting of the scheduler, which Teho asks for it.
-    Otherwise it asks nothing of the network. --format seff prints what CSC's seff prints.
+    Reads the recording, and writes only the -o file. If RUN is the id of a job, Teho reports on the
+    newest recording of the job, and asks the scheduler for the accounting. Otherwise Teho does not
+    use the network. --format seff prints the same figures as the command seff of CSC.
     """
     from teho.show.loaded import LoadedRun
 
@@ -69,7 +69,10 @@ def command(run: str, others: tuple[str, ...], output: Output) -> None:
         # The exit code says that the report is incomplete.
         sys.stdout.flush()
         for problem in loaded.problems:
-            say(f"{problem}. Next: `teho show {loaded.run.id} --path` leads to the other files")
+            say(
+                f"{problem}. Next: `teho show {loaded.run.id} --path` prints the directory of "
+                f"the other files"
+            )
         raise click.exceptions.Exit(2)
 
 

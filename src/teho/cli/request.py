@@ -50,7 +50,7 @@ _REQUEST = (
     click.option("--gpu-memory", metavar="SIZE",
                  help="Request GPUs with at least this memory, such as 30GiB.  [default: any]"),
     click.option("--gpu-type", metavar="TYPE",
-                 help="Request GPUs of this type, such as a100, or of a MIG slice.  "
+                 help="Request GPUs or MIG slices of this type, such as a100.  "
                  "[default: any]"),
     click.option("--nodes", type=click.IntRange(min=1), metavar="N",
                  help="Spread the job over N nodes.  [default: the fewest that fit]"),
@@ -64,7 +64,7 @@ _REQUEST = (
     click.option("--time", metavar="TIME",
                  help="Limit the run time, such as 90min, 2d or 1-12:00:00.  [default: 1h]"),
     click.option("--local-disk", metavar="SIZE",
-                 help="Request this disk of each node for the job.  [default: none]"),
+                 help="Request this much local disk on each node.  [default: none]"),
     click.option("--partition", metavar="NAME",
                  help="Use only this partition or queue.  [default: any]"),
     click.option("--account", metavar="NAME",
@@ -81,7 +81,7 @@ _REQUEST = (
                  show_default=True, help="Start the processes with this launcher."),
     click.option("--name", metavar="NAME", default="",
                  help="Name the job.  [default: after the command]"),
-    click.option("--even-if-retired", is_flag=True, help="Plan for retired clusters too."),
+    click.option("--even-if-retired", is_flag=True, help="Also plan for retired clusters."),
 )  # fmt: skip
 _SCRIPT = (
     click.option("--record", is_flag=True, help="Record the program with `teho run`."),
@@ -104,7 +104,7 @@ _SCRIPT = (
                  help="Start after JOB has ended without error; may be repeated.  "
                  "[default: at once]"),
     click.option("--signal", metavar="TIME",
-                 help="Send SIGUSR1 to the program before the time limit, such as 5min.  "
+                 help="Send SIGUSR1 to the program when this time is left, such as 5min.  "
                  "[default: no signal]"),
     click.option("--requeue", is_flag=True,
                  help="Queue the job again after a failed node, and after --signal."),
@@ -140,7 +140,7 @@ def read_request(given: Mapping[str, Any], argv: tuple[str, ...]) -> Request:
     if cpus is not None and cpus_per_gpu is not None:
         raise InputError("--cpus and --cpus-per-gpu together", "one of them")
     if cpus_per_gpu is not None and gpus == 0:
-        raise InputError("--cpus-per-gpu without GPUs", next_step="`--cpus` counts for the job")
+        raise InputError("--cpus-per-gpu without GPUs", next_step="`--cpus N` for the whole job")
     if gpus == 0 and (given["gpu_type"] or given["gpu_memory"]):
         what = "--gpu-type" if given["gpu_type"] else "--gpu-memory"
         raise InputError(f"{what} with --gpus 0", "one or more GPUs")
@@ -229,7 +229,7 @@ def _seconds(text: str | None) -> float | None:
         return None
     if text.strip().isdigit():
         raise UnitError(
-            f"--time: {text!r} is minutes to Slurm and seconds to Grid Engine",
+            f"--time: {text!r} means minutes in Slurm, but seconds in Grid Engine",
             f"a unit, such as {text.strip()}min",
         )
     seconds = parse_duration(text, "--time")

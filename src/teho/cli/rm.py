@@ -25,13 +25,13 @@ Examples:
 @click.option(
     "--older-than",
     metavar="TIME",
-    help="Delete all runs that began before this time, such as 30d.  [default: only RUNS]",
+    help="Delete all runs that are older than this, such as 30d.  [default: only RUNS]",
 )
 @click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 def command(runs: tuple[str, ...], older_than: str | None, yes: bool) -> None:
     """Delete RUNS, or all runs that are older than --older-than. Running runs are kept.
 
-    Deletes only files that Teho wrote in TEHO_HOME. Asks nothing of the network.
+    Deletes only files that Teho wrote in TEHO_HOME. Does not use the network.
     """
     from teho.config.settings import load_settings
     from teho.store.index import find_run, remove_run
@@ -78,7 +78,7 @@ def _older(home: Path, older_than: str) -> list[Path]:
     try:
         limit = datetime.now(timezone.utc) - timedelta(seconds=age_s)
     except OverflowError as error:
-        raise InputError(f"--older-than: {older_than!r}", "a time within the calendar") from error
+        raise InputError(f"--older-than: {older_than!r}", "a shorter length of time") from error
     return [path for path, run in list_runs(home) if run and run.started_at < limit]
 
 

@@ -63,7 +63,9 @@ Examples:
   teho run --job 4711""",
 )
 @click.option(
-    "--every", metavar="TIME", help="Take a sample this often, such as 1s or 200ms.  [default: 1s]"
+    "--every",
+    metavar="TIME",
+    help="Set the time between samples, such as 1s or 200ms.  [default: 1s]",
 )
 @click.option(
     "--name", default="", help="Name the run; several runs may have the same name.  [default: none]"
@@ -74,15 +76,15 @@ Examples:
     "--report",
     "level",
     type=click.Choice(["none", "short", "full"]),
-    help="Print this much on stderr at the end.  [default: short]",
+    help="Print this report on stderr at the end.  [default: short]",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Record without printing anything.")
 @click.option("--window", metavar="TIME",
               help="Stop COMMAND after a steady window of this length, with exit code 0.  "
               "[default: run to the end]")  # fmt: skip
 @click.option("--keep-output", is_flag=True,
-              help="Store the first MiB of its standard output with the recording; stdout is then "
-              "a pipe, not a terminal.")  # fmt: skip
+              help="Store the first MiB of the standard output with the recording. COMMAND then "
+              "writes to a pipe, not to a terminal.")  # fmt: skip
 @click.option("--alone", is_flag=True, help="Record only this program, not the whole job.")
 @click.option("--job", metavar="JOB", help="Record this running Slurm job instead of COMMAND.")
 @click.option(
@@ -108,11 +110,11 @@ def command(
 ) -> None:
     """Run COMMAND without changes, record every device of this node, and report at the end.
 
-    COMMAND keeps its input, output, terminal, signals and exit code. A problem with the recording
-    is a line in the report. In the script of a Slurm job, all nodes of the job are recorded; with
-    srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its step
-    rate is known; if it cannot count steps, COMMAND runs to its end. Writes a recording to
-    TEHO_HOME. On the network, only the nodes of one job exchange their clocks.
+    COMMAND keeps its input, output, terminal, signals and exit code. If the recording has a
+    problem, the report says so. In the script of a Slurm job, all nodes of the job are recorded;
+    with srun or mpirun, all tasks make one recording. With --window, Teho ends COMMAND when its
+    step rate is known; if it cannot count steps, COMMAND runs to its end. Writes a recording to
+    TEHO_HOME. Uses the network only to compare the clocks of the nodes of one job.
     """
     if job is None and not argv:
         raise click.UsageError("Missing argument '-- COMMAND…'.")
@@ -240,7 +242,7 @@ def _start(argv: tuple[str, ...], manner: _Manner) -> tuple[Supervisor, Task, st
         if manner.window_s is not None:
             environment["TEHO_PROBE_STEPS"] = "1"
     if manner.keep and not (is_step(task) and task.rank):
-        _protected(supervisor, "its output is not kept", supervisor.keep_output)
+        _protected(supervisor, "the output of the program is not stored", supervisor.keep_output)
     supervisor.start(argv, environment)
     return supervisor, task, mark, spool
 
@@ -332,7 +334,7 @@ def _open_window(spool: str, window_s: float, task: Task) -> Window:
     """Return the window that ends the program when its step rate is known."""
     if is_step(task):
         # Each task would end the other tasks of its node, and would not know of other nodes.
-        raise InputError("it needs a single program, and this is one of several tasks")
+        raise InputError("it needs a single program, but this is one of several tasks")
     from teho.experiment.window import Window
 
     return Window(spool, window_s)
@@ -350,7 +352,11 @@ def _end(
 
     def keep(directory: Path | None) -> None:
         if directory and kept is not None:
-            _protected(supervisor, "its output is not kept", partial(keep_output, directory, kept))
+            _protected(
+                supervisor,
+                "the output of the program is not stored",
+                partial(keep_output, directory, kept),
+            )
 
     if is_step(task):
         run = recording.run if recording else None

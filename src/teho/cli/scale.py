@@ -27,7 +27,7 @@ Examples:
               help="Measure on these numbers of cores or GPUs.  "
               "[default: 1, 2, 4 … all]")  # fmt: skip
 @click.option("--weak", is_flag=True,
-              help="Measure weak scaling: the work grows with the number.  "
+              help="Measure weak scaling: the work grows with the number of GPUs or cores.  "
               "[default: strong scaling]")  # fmt: skip
 @measuring_options
 @output_options()
@@ -46,8 +46,8 @@ def command(
     """Run COMMAND on 1, 2, 4 … GPUs or cores in turns, and say up to which number it gets faster.
 
     The number replaces {n} in COMMAND. If Teho can count the steps of COMMAND, it ends each run
-    when the step rate is known. Each run is a recording in TEHO_HOME. Asks nothing of the network.
-    Exit code: 0 there is a verdict, 1 more time or more runs are needed.
+    when the step rate is known. Each run is a recording in TEHO_HOME. Does not use the network.
+    Exit code: 0 if there is a verdict, 1 if more time or more runs are needed.
     """
     from teho.experiment.compare import terms_of
     from teho.experiment.placement import Placement, needed_placements, this_machine

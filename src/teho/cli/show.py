@@ -22,9 +22,9 @@ Examples:
     "--path", "only_path", is_flag=True, help="Print only the directory of the recording."
 )
 def command(run: str, only_path: bool) -> None:
-    """Print the description of RUN as JSON: command, job, nodes, devices, what was missing.
+    """Print the description of RUN as JSON: command, job, nodes, devices, missing signals.
 
-    Reads the recording, writes nothing, and asks nothing of the network.
+    Reads the recording, writes nothing, and does not use the network.
     """
     from teho.config.settings import load_settings
     from teho.store.index import find_run

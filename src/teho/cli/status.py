@@ -38,7 +38,7 @@ Examples:
 @click.argument("references", metavar="[JOB…]", nargs=-1)
 @click.option("-f", "--follow", is_flag=True, help="Follow one job to its end: state, log, cost.")
 @click.option("--all", "every", is_flag=True,
-              help="Show jobs that were submitted more than a week ago too.")  # fmt: skip
+              help="Also show jobs that were submitted more than a week ago.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
               show_default=True, help="Print text, JSON or HTML.")  # fmt: skip
 def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -> None:
@@ -46,7 +46,7 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
 
     JOB is the number or name of a job, or last. Without JOB: all jobs that `teho submit` submitted
     in the last week. Reads TEHO_HOME/jobs, and runs the commands of the scheduler, such as squeue.
-    Exit code: 0, or 1 if a scheduler did not answer.
+    Exit code: 1 if a scheduler did not answer, otherwise 0.
     """
     from teho.cli.jobs import all_with_account, files_of, follow_to_end, look_up, print_job
 
@@ -62,7 +62,11 @@ def command(references: tuple[str, ...], follow: bool, every: bool, form: str) -
         found = [one for one in known if every or one.submitted_at >= since]
     if follow:
         if len(found) != 1:
-            raise InputError(f"--follow, and {len(found)} jobs", "one", "`teho status last -f`")
+            raise InputError(
+                f"--follow with {len(found)} jobs",
+                "one job",
+                "`teho status last -f`",
+            )
         (view,), problems = look_up(found, home)
         if view.submission.job is None:
             for problem in problems:

@@ -73,9 +73,9 @@ def command(
     """Plan a job for COMMAND, write its script, and submit it: the cheapest option that fits.
 
     Prints the number of the job. With --follow, prints its log instead, then what the job used and
-    cost. Reads the catalogue; writes the script and the number to TEHO_HOME/jobs. Runs the
-    commands of the scheduler, such as sbatch. Exit code: 0 submitted, 1 the job fits nowhere; with
-    --follow, the exit code of the job.
+    cost. Reads the catalogue; writes the script and the number to TEHO_HOME/jobs. Runs the commands
+    of the scheduler, such as sbatch. Exit code: 0 if the job was submitted, 1 if no option fits;
+    with --follow, the exit code of the job.
     """
     request = read_request(given, argv)
     if local and given["env"]:
@@ -147,7 +147,7 @@ def _cluster(name: str | None, *, is_local: bool, elsewhere: bool) -> Cluster:
     cluster = chosen_cluster(None) if name is None else load_cluster(name)
     if found is not None and found.name != name and not elsewhere:
         raise InputError(
-            f"--cluster {name}, and this machine belongs to {found.title}",
+            f"--cluster {name}, but this machine belongs to {found.title}",
             next_step=f"log in to {cluster.title}, or `--local` or `--dry-run` here",
         )
     return cluster
@@ -188,7 +188,7 @@ def _check_place(cluster: Cluster, option: Option) -> None:
     named = option.account or os.environ.get(scheduler_of(cluster.scheduler).account_variable)
     if account.required and not named:
         raise InputError(
-            f"no account, and {cluster.title} asks for one ({account.source})",
+            f"no account, but {cluster.title} needs one ({account.source})",
             "the project to charge",
             f"`--account {account.example}` with your own project, or the setting `account`",
         )
@@ -197,8 +197,8 @@ def _check_place(cluster: Cluster, option: Option) -> None:
         # A path with an unset variable cannot be compared.
         if place and "$" not in path and here.is_relative_to(Path(path).resolve()) != must_be:
             raise InputError(
-                f"{here}: {cluster.title} takes "
-                f"{'jobs only' if must_be else 'no jobs'} from {place} ({dialect.source})",
+                f"{here}: {cluster.title} accepts {'jobs only' if must_be else 'no jobs'} from "
+                f"{place} ({dialect.source})",
                 next_step=f"`cd {place}`" if must_be else "`cd` to your project's directory",
             )
 

@@ -31,7 +31,7 @@ Examples:
 )
 @time_options("5min", "5s")
 @click.option("--allow", metavar="WHAT,…", default="",
-              help="Try settings that can change the results too: batch-size, tf32, autocast, "
+              help="Also try settings that can change the results: batch-size, tf32, autocast, "
               "channels-last.  [default: none]")  # fmt: skip
 @output_options()
 @click.argument("argv", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED, required=True)
@@ -39,9 +39,9 @@ def command(for_: str, window: str, allow: str, output: Output, argv: tuple[str,
     """Run COMMAND several times with other settings, and say which make it faster.
 
     Teho changes the data loader and the threads from outside; the files of COMMAND stay as they
-    are. Each run ends when its step rate is known. COMMAND runs some twenty times, and writes its
-    files each time. Teho itself writes no recordings, and asks nothing of the network. Exit code:
-    0 a gain is proved, or there is none; 1 more time is needed.
+    are. Each run ends when its step rate is known. COMMAND runs about 20 times, and writes its
+    files each time. Teho itself writes no recordings, and does not use the network. Exit code: 0 if
+    there is a verdict, 1 if more time is needed.
     """
     for_s, window_s = read_times(for_, window)
     if window_s < _SHORTEST_WINDOW_S:

@@ -60,7 +60,7 @@ def _installed(names: Sequence[str], environment: Mapping[str, str]) -> Python:
     except msgspec.MsgspecError as error:
         last = said.stderr.decode(errors="replace").strip().splitlines()[-1:]
         why = last[0] if last else f"it ended with exit code {said.returncode}"
-        raise InputError(f"{found} does not list what is installed: {why}") from error
+        raise InputError(f"{found} does not list the installed packages: {why}") from error
     return Python(
         path=found,
         version=answer.python,

@@ -94,7 +94,7 @@ def compare_recorded(
         key=lambda one: one[1].started_at,
     )
     if not runs:
-        raise InputError("no recording came to its end", "one of each variant, or more")
+        raise InputError("no recording came to its end", "at least one ended run of each variant")
     swept = _swept([run for _, run in runs])
     _refuse_unlike_commands([run for _, run in runs], swept)
     rows = [_row(path, run, swept) for path, run in runs]
@@ -168,8 +168,8 @@ def _refuse_unlike_commands(runs: Sequence[Run], swept: str) -> None:
 def _not_kept(unknown: int, count: int) -> str:
     these = "these runs" if unknown == count else f"{unknown} of these {count} runs"
     return (
-        f"The output of {these} was not kept, so it was not compared. "
-        "`teho run --keep-output` keeps it."
+        f"The output of {these} was not stored, so it was not compared. `teho run --keep-output` "
+        f"stores it."
     )
 
 
@@ -193,8 +193,8 @@ def _turns(contest: Contest, went: Sequence[tuple[str, Run]]) -> str:
     if all(round_ == two for round_ in rounds):
         return "These recorded runs took turns."
     return (
-        "These recorded runs did not take turns, so changes of the machine in between are in the "
-        "figures."
+        "These recorded runs did not take turns, so the figures include changes of the machine "
+        "between the runs."
     )
 
 
@@ -227,7 +227,8 @@ def _unlike(runs: Sequence[Run]) -> list[str]:
         cpus = [node.cpu_model for node in run.nodes if node.cpu_model]
         kinds[place.name] |= dict.fromkeys([gpu.name for gpu in place.gpus] or cpus)
     return [
-        f"Runs of {name} used different models, but count as one variant: {joined(list(own))}."
+        f"Runs of {name} used different models of CPU or GPU, but count as one variant: "
+        f"{joined(list(own))}."
         for name, own in kinds.items()
         if len(own) > 1
     ]

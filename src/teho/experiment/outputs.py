@@ -94,12 +94,12 @@ def _difference(first: str, lines: _Stable | None, name: str, own: _Stable | Non
     is_whole = lines.is_whole and own.is_whole
     if is_whole and len(lines.lines) != len(own.lines):
         how_many = f"{len(lines.lines)} line{'s' if len(lines.lines) != 1 else ''}"
-        return f"It prints {how_many} on {first}, and {len(own.lines)} on {name}."
+        return f"The program prints {how_many} on {first}, and {len(own.lines)} on {name}."
     both = zip(lines.lines, own.lines, strict=is_whole)
     for number, (line, other) in enumerate(both, 1):
         if line is not None and other is not None and not _are_alike(line, other):
             return (
-                f"It prints other results on {name} than on {first}: line {number} is "
+                f"The program prints other results on {name} than on {first}: line {number} is "
                 f"`{_short(other)}` instead of `{_short(line)}`."
             )
     return ""

@@ -114,7 +114,7 @@ def read_placements(text: str, machine: Machine, option: str) -> tuple[list[Plac
             if number > len(cores):
                 found_cores = counted(len(cores), "core")
                 raise InputError(
-                    f"{option} {word}: this job has {found_cores}", "no more than that"
+                    f"{option} {word}: this job has {found_cores}", "at most this number"
                 )
             own = Placement(f"cpu:{number}", tuple(sorted(cores[:number])))
         else:
@@ -140,7 +140,9 @@ def needed_placements(
     """
     found, notes = read_placements(text, machine, option)
     if not found:
-        raise InputError(f"{option} {text}: {_gpus_here(machine)}", "cores or GPUs that it has")
+        raise InputError(
+            f"{option} {text}: {_gpus_here(machine)}", "cores or GPUs that the job has"
+        )
     return found, notes
 
 

@@ -89,7 +89,7 @@ def _why(run: Run, sample: Sample, processes: Sequence[WatchedProcess]) -> str:
     had = max((len(process.cores or ()) for process in processes), default=0)
     if 0 < given < had:
         return (
-            f"it was given {format_count(given)} of the cores but ran on {format_count(had)}: "
+            f"it was given {format_count(given)} cores, but ran on {format_count(had)}: "
             "a launcher such as `srun` may have given it other cores and GPUs"
         )
     has_gpus = any(node.devices for node in run.nodes)

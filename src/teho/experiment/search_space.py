@@ -104,8 +104,8 @@ def _numbers_of_workers(base: Attempt, room: Room) -> Ways:
     now, most = _workers(base), room.cores
     if _of(base).get("is_iterable") and now < 2:
         return (
-            "The dataset is iterable. If it does not divide its samples among the workers, each "
-            "worker loads all of them, so the number of workers was not changed."
+            "The number of workers was not changed, because the dataset is iterable: each worker "
+            "may load all samples."
         )
     powers = {2**power for power in range(most.bit_length()) if 2**power <= most}
     numbers = sorted({0, most - 1, most} | powers)
@@ -206,5 +206,5 @@ def _autocast(base: Attempt) -> Ways:
 
 def _channels_last(base: Attempt) -> Ways:
     if base.facts.get("channels_last") is not False:
-        return "`channels_last` was not tried: no layer for images has another layout."
+        return "`channels_last` was not tried: no image layer has a layout to change."
     return [({"channels_last": True},)]

@@ -38,7 +38,7 @@ def no_baseline(run: Attempt, for_s: float) -> InputError | None:
     if steps < FEWEST_STEPS or not (run.pace and (run.pace.is_whole or run.exit_code == 0)):
         return InputError(
             f"{steps} steady {many(run.unit)} were seen {when}",
-            f"{FEWEST_STEPS} or more, over the window",
+            f"{FEWEST_STEPS} or more within the window",
             "let the program run longer"
             if run.exit_code == 0
             else f"`--for` more than {format_duration(for_s)}",
@@ -72,5 +72,5 @@ def no_pace(settings: Settings, run: Attempt) -> str:
 def _not_taken(settings: Settings, shown: dict[str, Any]) -> str:
     for name in ("num_workers", "batch_size", "prefetch_factor", "persistent_workers"):
         if name in settings and name in shown and shown[name] != settings[name]:
-            return f"the loader did not take {name}={settings[name]}: it has {shown[name]}"
+            return f"the loader did not accept {name}={settings[name]}: it has {shown[name]}"
     return ""

@@ -242,8 +242,8 @@ def _small_print(
     # Half of a program below a second is the start and end of the interpreter.
     if measure.by == "time" and imported > took / (4 if took < 1 else 2):
         notes.append(
-            f"Of its {format_duration(took)}, {format_duration(imported)} are imports: the work is "
-            "too small for cores or GPUs to matter."
+            f"Of its {format_duration(took)}, {format_duration(imported)} are imports: the work "
+            f"is too small to compare cores and GPUs."
         )
     if larger.kind == smaller.kind:
         return notes
@@ -286,8 +286,8 @@ def idle_gpus(name: str, gpus: int, samples: Sequence[Sample]) -> str:
         return ""
     if least == gpus:
         return (
-            f"On {name}, no GPU was ever busy: the program does not seem to use one, so this "
-            "comparison does not show what a GPU could do."
+            f"On {name}, no GPU was ever busy: the program does not seem to use a GPU, so this "
+            f"comparison does not show what a GPU could do."
         )
     return f"Of the {gpus} GPUs of {name}, {least} {verb_of(least, 'was', 'were')} never busy."
 

@@ -13,7 +13,7 @@ _ARGUMENTS = (
 )  # fmt: skip
 _REMARKS = {
     "pin_memory": "Copies overlap with computing only with `.to(device, non_blocking=True)`.",
-    "batch_size": "It changes the training: the learning rate may need an adjustment.",
+    "batch_size": "This setting changes the training: the learning rate may need an adjustment.",
 }
 _LINES = {
     "threads": "torch.set_num_threads({})",
@@ -24,11 +24,11 @@ _LINES = {
 _LINE_REMARKS = {
     "threads": "Or `OMP_NUM_THREADS` in the environment.",
     "tf32": "Matrix products then have 10 bits of mantissa: check the result.",
-    "autocast": "It changes the numbers: check the result.",
+    "autocast": "This setting changes the numbers: check the result.",
 }
 _FROZEN = (
-    "It was measured with the samples that were loaded within 3 s, repeated. "
-    "Random augmentation of samples will no longer change."
+    "The gain was measured with the samples of 3 s, used again and again. In memory, each sample "
+    "keeps its first random augmentation."
 )
 
 

@@ -69,7 +69,7 @@ def _of_plan(path: Path, cluster: Cluster) -> Activation:
         ) from error
     if plan.cluster != cluster.name:
         raise InputError(
-            f"--env: {path} is for {plan.title}, and the job for {cluster.title}",
+            f"--env: {path} is for {plan.title}, but the job is for {cluster.title}",
             next_step=f"`teho env plan --cluster {cluster.name}`",
         )
     return plan.job

@@ -122,7 +122,7 @@ def _of_kind(build: Build, looked: _Looked) -> Iterator[Problem]:
         yield Problem(
             kind="wrong_vendor",
             severity="critical",
-            sentence=f"{title} is built for {made_for}, and the GPU, {target.gpu}, is "
+            sentence=f"{title} is built for {made_for}, but the GPU, {target.gpu}, is "
             f"{target.vendor.upper()}'s.",
             evidence=f"{build.package} {build.version}: {build.evidence}",
             action=_plan(target, build.framework),
@@ -192,7 +192,7 @@ def _of_cudnn(looked: _Looked) -> Iterator[Problem]:
             severity="critical",
             sentence=f"cuDNN {looked.cudnn} no longer supports {target.gpu}: convolutions fail.",
             evidence=f"compute capability {target.capability}; cuDNN 9.11 and newer need 7.5",
-            action="ask for `cudnn<9.11` (conda) or `nvidia-cudnn-cu12<9.11` (pip)",
+            action="install `cudnn<9.11` (conda) or `nvidia-cudnn-cu12<9.11` (pip)",
         )
 
 
@@ -205,7 +205,7 @@ def _of_plugins(looked: _Looked) -> Iterator[Problem]:
             yield Problem(
                 kind="plugin_mismatch",
                 severity="critical",
-                sentence="JAX's GPU plugin is of another release than jaxlib: JAX falls back to "
+                sentence="JAX's GPU plugin and jaxlib are of different releases: JAX uses only "
                 "the CPU.",
                 evidence=f"{one.name} {one.version}, jaxlib {jaxlib}",
                 action=f"`pip install 'jax[{found.group(1)}]=={jaxlib}'`",
@@ -222,10 +222,10 @@ def _twice(looked: _Looked) -> Iterator[Problem]:
             yield Problem(
                 kind="installed_twice",
                 severity="warning",
-                sentence=f"{title} is installed {len(names)} times: which one is imported is not "
-                "certain.",
+                sentence=f"{title} is installed {len(names)} times: it is not certain which of "
+                f"them is imported.",
                 evidence=", ".join(names),
-                action="create the environment again, with one of them",
+                action="create the environment again, with only one of them",
             )
 
 
@@ -246,7 +246,7 @@ def _not_checked(looked: _Looked) -> Iterator[str]:
         yield "GPU: not known. Name the cluster with `--cluster NAME`."
     if looked.builds and target.others:
         yield (
-            f"GPU: this is for {target.gpu}; {target.cluster} also has "
+            f"GPU: the check is for {target.gpu}; {target.cluster} also has "
             f"{', '.join(target.others)}: `--gpu-type` checks for another."
         )
     for build in looked.builds:

@@ -77,7 +77,7 @@ def choose(wish: SoftwareRequest) -> tuple[Proposal | None, tuple[Refused, ...]]
             if wish.driver is None and wish.vendor == "nvidia":
                 offer = min(fitting, key=lambda one: lowest_driver(one.cuda) or ())
                 refused += [
-                    (release, one, _needs(one, "and which one is there is not known"))
+                    (release, one, _needs(one, "and it is not known which driver is there"))
                     for one in fitting[: fitting.index(offer)]
                 ]
             return _proposal(release, offer, wish, refused), ()
@@ -106,14 +106,14 @@ def _not_in_channel(wish: SoftwareRequest) -> Iterator[tuple[Release, None, str]
         if wish.version or numbers(release.version) <= numbers(here[0].version):
             return
         name = "conda-forge" if wish.channel == "conda" else "PyPI"
-        yield release, None, f"{name} has {here[0].version} at the newest"
+        yield release, None, f"{name} has no version newer than {here[0].version}"
 
 
 def _against(release: Release, wish: SoftwareRequest) -> str:
     """Return why no build of a release fits; empty: some may."""
     lowest, highest = release.python
     if wish.python and not numbers(lowest) <= numbers(wish.python)[:2] <= numbers(highest):
-        return f"it is for Python {lowest} to {highest}, and {wish.python} is asked for"
+        return f"it is for Python {lowest} to {highest}, but {wish.python} was requested"
     if release.x86_64_only and wish.arch != "x86_64":
         return f"it has no GPU build for {wish.arch}"
     if wish.vendor == "amd" and not any(one.rocm for one in release.builds):

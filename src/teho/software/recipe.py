@@ -111,7 +111,8 @@ def _check(asked: Asked) -> None:
         raise InputError(f"--driver: {asked.driver!r}", "NVIDIA's version, such as 535.104.05")
     if asked.place and not asked.place.startswith("/"):
         raise InputError(
-            f"--place {asked.place} is a relative path, which jobs elsewhere would not find",
+            f"--place {asked.place} is a relative path, which jobs in other directories would "
+            f"not find",
             "an absolute path",
         )
 
@@ -191,7 +192,7 @@ def _wish(case: Case) -> SoftwareRequest | None:
     if case.kind == "venv" and case.environments.wheelhouse:
         if case.gpu.vendor == "amd":
             raise InputError(
-                f"{case.cluster.title}'s wheels are for CUDA, and {case.gpu.model} is AMD's",
+                f"{case.cluster.title}'s wheels are for CUDA, but {case.gpu.model} is AMD's",
                 "another GPU",
                 "`--gpu-type`, or ask its support for ROCm",
             )
@@ -261,6 +262,7 @@ def _of_driver(case: Case, proposal: Proposal) -> Iterator[str]:
         yield f"The driver version is from the documentation: {case.driver.source}."
     if not proposal.capabilities_known:
         yield (
-            f"It is not documented that this build has code for {case.gpu.model}. First run the "
+            f"The documentation does not say if this build has code for {case.gpu.model}. First "
+            f"run the "
             "self-test of `teho doctor` in a job."
         )

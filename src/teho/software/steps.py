@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "Case", "Commands", "commands_for", "conda_activation"]
 
 _HIDES = (
-    "CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is "
-    "set for one command, and never in ~/.bashrc: there it would hide that a GPU is missing."
+    "CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this "
+    "command. In ~/.bashrc it would hide a missing GPU."
 )
 _CONDA = {"pytorch": "pytorch", "tensorflow": "tensorflow", "jax": "jaxlib", "cupy": "cupy"}
 _URLS = (
@@ -149,9 +149,9 @@ def commands_for(case: Case) -> Commands:
     values = _values(case)
     run_prefix = values["run_prefix"] = _filled(way.run_prefix, values)
     last = (
-        _Step("What was installed, to install it again.", way.installed),
+        _Step("List what was installed, to install the same again.", way.installed),
         _Step(
-            "Whether it is a GPU build that the driver runs.",
+            "Check if it is a GPU build that works with the driver.",
             f"teho env check --cluster {case.cluster.name} {way.checked}",
         ),
     )

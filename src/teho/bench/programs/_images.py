@@ -100,8 +100,8 @@ def _cifar10_folder() -> Path | None:
         if (folder / _FILES[0]).is_file():
             return folder
     raise FileNotFoundError(
-        "CIFAR10_PATH is %s, but %s is neither there nor in its cifar-10-batches-py; without the "
-        "variable, images are generated" % (named, _FILES[0])
+        "CIFAR10_PATH is %s, but %s is not in this folder or its cifar-10-batches-py. Unset the "
+        "variable to use generated images" % (named, _FILES[0])
     )
 
 

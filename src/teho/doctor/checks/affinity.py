@@ -22,16 +22,16 @@ def check(snapshot: Snapshot) -> Outcome:
         return unknown("the scheduler does not report how many cores the job was given")
     own = asked // snapshot.local_size
     evidence = (
-        ("given to the job here", asked, "cores"),
-        ("this may run on", numbered(snapshot.cores), ""),
-        ("tasks here", snapshot.local_size, ""),
+        ("given to the job on this node", asked, "cores"),
+        ("cores that this program may run on", numbered(snapshot.cores), ""),
+        ("tasks on this node", snapshot.local_size, ""),
     )
     # With `--hint=nomultithread` Slurm counts both threads of a core, but gives only one.
     if bound * snapshot.threads_per_core < own:
         advice = scheduler_or_none(snapshot.allocation.scheduler).advice
         return warning(
             f"A program started here may run on only {bound} of the {own} cores that it was given.",
-            advice.more_cores_of_job or "Look at what limits it: `taskset -cp $$`.",
+            advice.more_cores_of_job or "Find out which cores are allowed: `taskset -cp $$`.",
             *evidence,
         )
     if bound > asked:

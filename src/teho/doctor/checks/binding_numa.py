@@ -30,9 +30,9 @@ def check(snapshot: Snapshot) -> Outcome:
     return warning(
         f"GPU {numbered(device.index for device in far)} {'is' if len(far) == 1 else 'are'} on "
         f"NUMA node {nodes}, but the cores of a program started here are not: copies are slower.",
-        "Bind each task near its GPU: `srun teho launch -- python train.py`; "
-        "or ask Slurm for it: `--gres-flags=enforce-binding`.",
+        "Bind each task to the cores near its GPU: `srun teho launch -- python train.py`. Slurm "
+        "can also do this: `--gres-flags=enforce-binding`.",
         ("cores", numbered(snapshot.cores), ""),
-        ("their NUMA nodes", numbered(own), ""),
+        ("NUMA nodes of these cores", numbered(own), ""),
         ("NUMA nodes of these GPUs", nodes, ""),
     )

@@ -16,7 +16,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Read whether each framework has it, if the job has more than one GPU."""
     nodes = snapshot.allocation.node_count or 1
     if len(snapshot.gpus) < 2 and (nodes == 1 or not snapshot.gpus):
-        return moot("there are not several GPUs")
+        return moot("there are fewer than two GPUs")
     python = snapshot.python
     if isinstance(python, Missing):
         return unknown(f"no Python could be asked: {python.detail}")
@@ -33,7 +33,9 @@ def check(snapshot: Snapshot) -> Outcome:
         return moot(f"no framework for GPUs in {python.path}")
     lacking = [name for name, report in reports.items() if not report.collectives]
     if not lacking:
-        return fine(f"{joined(list(reports))} {'has' if len(reports) == 1 else 'have'} it")
+        return fine(
+            f"{joined(list(reports))} {'has' if len(reports) == 1 else 'have'} NCCL or RCCL"
+        )
     kind = "RCCL" if any(reports[name].kind == "rocm" for name in lacking) else "NCCL"
     return warning(
         f"{joined(lacking)} came without {kind}, so its GPUs cannot exchange data directly.",

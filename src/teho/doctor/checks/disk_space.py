@@ -11,13 +11,17 @@ from teho.units import GIB, MIB, format_bytes
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
 
-ABOUT = "space and permissions in the folders of a job: here, home, scratch, TMPDIR"
+ABOUT = "space and permissions of the folders of a job: current folder, home, scratch, TMPDIR"
 DECISIVE = True
 
 _PLACES = ("here", "home", "scratch", "temporary")
-_NONE = Threshold(16, "MiB", "Teho's own choice: not even a log and a small checkpoint fit")
+_NONE = Threshold(
+    16, "MiB", "Teho's own choice: with less space, a log and a small checkpoint do not fit"
+)
 _LITTLE = Threshold(1, "GiB", "Teho's own choice: about the checkpoint of a model of 10^8 weights")
-_FILES = Threshold(100, "files", "Teho's own choice: a cache of compiled kernels has hundreds")
+_FILES = Threshold(
+    100, "files", "Teho's own choice: a cache of compiled kernels has hundreds of files"
+)
 
 
 def check(snapshot: Snapshot) -> Outcome:
@@ -38,7 +42,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if missing:
         return unknown("; ".join(missing))
     parts = [f"{format_bytes(one.free_bytes)} on {one.mounted_on}" for one in seen.values()]
-    return fine(joined(parts)) if parts else unknown("no folder was looked at")
+    return fine(joined(parts)) if parts else unknown("no folder was checked")
 
 
 def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) -> Symptom | None:
@@ -52,16 +56,17 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
             f"{name} cannot be written to.",
             "Submit from your own folder on the site's file system for jobs."
             if place == "here"
-            else f"Look at its permissions: `ls -ld {folder.path}`.",
+            else f"Check its permissions: `ls -ld {folder.path}`.",
             mounted,
         )
     if is_first and folder.total_files and folder.free_files < _FILES.value:
         return critical(
             f"{name} is full: only {folder.free_files} new files fit.",
             "Delete or pack small files: "
-            f"`du --inodes -x --max-depth=1 {folder.path} | sort -n` lists where they are.",
+            f"`du --inodes -x --max-depth=1 {folder.path} | sort -n` lists the folders with most "
+            f"files.",
             mounted,
-            ("files that fit", folder.free_files, ""),
+            ("new files that fit", folder.free_files, ""),
             thresholds=(_FILES,),
             dooms=is_needed,
         )
@@ -76,7 +81,7 @@ def _problem(place: str, folder: Folder, snapshot: Snapshot, *, is_first: bool) 
         "lists the largest folders.",
         mounted,
         ("free", folder.free_bytes, "bytes"),
-        ("in all", folder.total_bytes, "bytes"),
+        ("size", folder.total_bytes, "bytes"),
         thresholds=(_NONE if is_full else _LITTLE,),
         dooms=is_needed and is_full,
     )

@@ -41,9 +41,9 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
             f"The driver {driver.where} is too old for {name}: CUDA {toolkits[name]} needs "
             f"{least}, but it is {shown}.",
             f"Install a build for an older CUDA: `teho env plan --framework {name}` proposes the "
-            "newest that works with this driver.",
+            f"newest build that works with this driver.",
             ("driver", shown, ""),
-            ("lowest driver for it", least, ""),
+            ("oldest driver that works", least, ""),
             ("CUDA of the build", toolkits[name], ""),
             dooms=snapshot.expects_gpus,
         )

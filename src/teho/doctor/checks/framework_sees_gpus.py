@@ -20,7 +20,7 @@ from teho.units import counted
 
 __all__ = ["ABOUT", "DECISIVE", "check"]
 
-ABOUT = "GPUs that the frameworks see, each asked in a separate process"
+ABOUT = "GPUs that each framework sees, in a separate process"
 DECISIVE = True
 
 
@@ -50,22 +50,21 @@ def check(snapshot: Snapshot, python: Python) -> Outcome:
                 critical(
                     f"{build.package} cannot be imported: {report.broken}.",
                     "Create the environment again: `teho env plan` writes the commands; or load "
-                    "the modules that it was made with.",
+                    "the modules with which the environment was made.",
                     version,
                     dooms=True,
                 )
             )
         elif report.gpus is None:
-            missing.append(f"{build.package} does not say how many it sees")
+            missing.append(f"{build.package} does not say how many GPUs it sees")
         elif report.gpus < wanted:
             found.append(
                 symptom(
                     Severity.WARNING if report.gpus else Severity.CRITICAL,
                     f"{build.package} sees {counted(report.gpus, 'GPU')}, but the driver shows "
                     f"{wanted}{f': {report.why}' if report.why else ''}.",
-                    "Solve other problems of driver, build and container first, which "
-                    "`teho doctor` shows. If there are none, report it to the administrator of "
-                    "the node.",
+                    "First solve the problems of driver, build and container that `teho doctor` "
+                    "shows. If it shows none, report this to the administrator of the node.",
                     version,
                     ("seen by the framework", report.gpus, "GPUs"),
                     ("seen by the driver", wanted, "GPUs"),

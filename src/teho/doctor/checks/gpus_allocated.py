@@ -38,7 +38,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if asked is None and not scheduler.tells_gpus:
         return unknown("the scheduler does not report how many GPUs the job was allocated")
     if not asked:
-        source = f", by {scheduler.title}'s variables" if asked is None else ""
+        source = f", as {scheduler.title}'s variables say" if asked is None else ""
         return moot(f"this job has no GPU{source}")
     allocated = f"The job was allocated {counted(asked, 'GPU')} on this node, but"
     variables = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from teho.devices.sources import VENDORS
 from teho.doctor.outcome import Outcome, fine, remark, unknown
 from teho.doctor.snapshot import Folder, Snapshot
+from teho.units import counted
 
 __all__ = ["ABOUT", "check"]
 
@@ -30,7 +31,7 @@ def check(snapshot: Snapshot) -> Outcome:
     """Name the caches in such a home folder by their variables."""
     home = snapshot.folders.get("home")
     if not isinstance(home, Folder):
-        return unknown(f"the home folder cannot be looked at: {home.detail if home else 'none'}")
+        return unknown(f"the home folder cannot be checked: {home.detail if home else 'none'}")
     if not home.is_network:
         return fine(f"home is on a file system of this node, {home.file_system}")
     inside = [
@@ -41,13 +42,14 @@ def check(snapshot: Snapshot) -> Outcome:
     if not inside:
         return fine("all caches are on other file systems")
     return remark(
-        f"The home folder is on {home.file_system}, and {len(inside)} caches in it: programs "
-        "wait for its server, and downloads fill your quota.",
+        f"The home folder is on {home.file_system}, and contains "
+        f"{counted(len(inside), 'cache')}: programs "
+        f"wait for the file server, and downloads fill your quota.",
         "Start programs with `teho launch`, which moves compiled files to the node's disk. Move "
         "downloads to a larger file system: "
         "`export HF_HOME=… TORCH_HOME=… PIP_CACHE_DIR=…` in your `.bashrc`.",
         ("home", home.path, ""),
-        ("in it", ", ".join(inside), ""),
+        ("caches in it", ", ".join(inside), ""),
     )
 
 

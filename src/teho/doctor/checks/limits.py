@@ -19,7 +19,9 @@ _FILES = Threshold(
     "Linux's default; PyTorch's multiprocessing notes: each shared tensor needs an open file",
 )
 _LOCKED = Threshold(
-    64, "MiB", "Teho's own choice: InfiniBand locks its buffers, and NCCL has some MiB a channel"
+    64,
+    "MiB",
+    "Teho's own choice: InfiniBand locks its buffers, and NCCL needs some MiB per channel",
 )
 _ADDRESSES = "NVIDIA, CUDA C++ programming guide, unified virtual address space"
 
@@ -39,7 +41,7 @@ def _open_files(snapshot: Snapshot) -> Symptom | None:
         return None
     return symptom(
         Severity.WARNING if limit < _FILES.value else Severity.REMARK,
-        f"A program may have only {limit} files open: many loader workers may need more.",
+        f"A program may open only {limit} files at a time: many loader workers may need more.",
         f"Run `ulimit -n {min(65536, most or 65536)}` in the job script."
         if most is None or most > limit
         else "Ask the site for a higher limit, or call "
@@ -62,7 +64,7 @@ def _address_space(snapshot: Snapshot) -> Symptom | None:
         "the memory of the node and its GPUs, and may not start.",
         advice.more_address_space or "Run `ulimit -v unlimited` in the job script.",
         ("limit", limit, "bytes"),
-        ("of node and GPUs", needed, "bytes"),
+        ("memory of node and GPUs", needed, "bytes"),
         thresholds=(Threshold(needed / GIB, "GiB", _ADDRESSES),),
     )
 
@@ -75,7 +77,7 @@ def _locked_memory(snapshot: Snapshot) -> Symptom | None:
     return warning(
         f"A program may lock only {format_bytes(limit)} of memory: NCCL cannot use InfiniBand "
         "between the job's nodes.",
-        "Run `ulimit -l unlimited` in the job script. If it is refused, report it to the site.",
+        "Run `ulimit -l unlimited` in the job script. If this is refused, report it to the site.",
         ("locked memory", limit, "bytes"),
         thresholds=(_LOCKED,),
     )

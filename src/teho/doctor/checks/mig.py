@@ -7,7 +7,7 @@ from teho.doctor.snapshot import Snapshot
 
 __all__ = ["ABOUT", "check"]
 
-ABOUT = "MIG: parts of a GPU"
+ABOUT = "MIG: slices of a GPU"
 
 
 def check(snapshot: Snapshot) -> Outcome:

@@ -11,7 +11,7 @@ from teho.units import counted
 
 __all__ = ["ABOUT", "check"]
 
-ABOUT = "packages that do not fit together, or not with these GPUs"
+ABOUT = "packages that conflict, or that do not work with these GPUs"
 
 _JUDGED_ELSEWHERE = {"no_framework", "cpu_only_build", "driver_too_old", "gpu_not_supported"}
 """By checks that also read what the frameworks report."""

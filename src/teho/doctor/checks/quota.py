@@ -14,7 +14,9 @@ ABOUT = "how much of the quotas is used"
 
 _NEARLY = Threshold(90, "%", "Teho's own choice: the rest may be too small for a job's checkpoints")
 _FULL = Threshold(
-    100, "%", "quota(1): no writing at a hard limit, nor at a soft one after its grace period"
+    100,
+    "%",
+    "quota(1): writing fails at the hard limit, and at the soft limit after the grace period",
 )
 
 

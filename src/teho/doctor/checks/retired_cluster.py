@@ -16,7 +16,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if cluster is None:
         return moot("this is not a cluster that Teho knows")
     if cluster.status == "active":
-        return fine(f"{cluster.title}, as of {cluster.verified_on}")
+        return fine(f"{cluster.title} is in operation, as of {cluster.verified_on}")
     when = f" since {cluster.retired_on}" if cluster.retired_on else ""
     follows = f" Its successor is {cluster.successor}." if cluster.successor else ""
     return warning(

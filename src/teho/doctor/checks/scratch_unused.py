@@ -17,7 +17,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if scratch is None:
         return moot("no variable names a disk for this job")
     if not isinstance(scratch, Folder):
-        return unknown(f"the job's own disk cannot be looked at: {scratch.detail}")
+        return unknown(f"the job's own disk cannot be checked: {scratch.detail}")
     if scratch.is_network or scratch.is_memory:
         return moot(f"{scratch.path} is not a disk of the node: {scratch.file_system}")
     data = snapshot.data.folder if isinstance(snapshot.data, DataSample) else None

@@ -20,16 +20,16 @@ def check(snapshot: Snapshot) -> Outcome:
     """Find a small or full one. PyTorch's workers then end with a bus error."""
     found = snapshot.folders.get("shared memory")
     if not isinstance(found, Folder):
-        return unknown(f"it cannot be looked at: {found.detail if found else 'no answer'}")
+        return unknown(f"it cannot be checked: {found.detail if found else 'no answer'}")
     if found.free_bytes >= _SMALL.value * MIB:
         return fine(f"{format_bytes(found.free_bytes)} free")
     return warning(
         f"{found.path} has only {format_bytes(found.free_bytes)} free of "
         f"{format_bytes(found.total_bytes)}: loader workers will end with a bus error.",
-        "Start the container with more: `docker run --shm-size=8g`, or `--ipc=host`."
+        "Start the container with more shared memory: `docker run --shm-size=8g`, or `--ipc=host`."
         if found.total_bytes < _SMALL.value * MIB
-        else "Delete what ended programs left there: `ls -l /dev/shm` lists it.",
+        else "Delete the files that ended programs left there: `ls -l /dev/shm` lists them.",
         ("free", found.free_bytes, "bytes"),
-        ("in all", found.total_bytes, "bytes"),
+        ("size", found.total_bytes, "bytes"),
         thresholds=(_SMALL,),
     )

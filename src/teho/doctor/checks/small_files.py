@@ -12,9 +12,9 @@ from teho.units import format_bytes
 
 __all__ = ["ABOUT", "check"]
 
-ABOUT = "a sample of the data that --data names"
+ABOUT = "a sample of the files in the folder of --data"
 
-_MANY = Threshold(1000, "files", "Teho's own choice: fewer are opened within seconds")
+_MANY = Threshold(1000, "files", "Teho's own choice: fewer files are opened within seconds")
 _SMALL = Threshold(
     1024, "KiB", "Lustre's usual stripe, 1 MiB: a smaller file is on only one server"
 )
@@ -25,7 +25,7 @@ def check(snapshot: Snapshot) -> Outcome:
     if snapshot.data is None:
         return moot("no folder of data was named: `--data DIR`")
     if isinstance(snapshot.data, Missing):
-        return unknown(f"the data cannot be looked at: {snapshot.data.detail}")
+        return unknown(f"the data cannot be checked: {snapshot.data.detail}")
     data, count = snapshot.data, snapshot.data.listed
     if not data.sizes_bytes:
         return unknown(f"{data.folder.path} has no file")
@@ -36,8 +36,8 @@ def check(snapshot: Snapshot) -> Outcome:
     if count < _MANY.value or middle >= _SMALL.value * 1024:
         return fine(shown)
     return warning(
-        f"{data.folder.path} has {shown}, on {data.folder.file_system}: to open each file, a "
-        "program has to ask a server that all users share.",
+        f"{data.folder.path} has {shown}, on {data.folder.file_system}: for each file, a program "
+        f"waits for a server that all users share.",
         "Pack the files once into few large ones: "
         f"`tar -cf data.tar -C {data.folder.path} .`. Unpack them on the node's disk when the job "
         "starts: `teho submit --stage data.tar`.",

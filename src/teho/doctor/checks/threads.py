@@ -19,7 +19,9 @@ _NAMES = (
     "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "TF_NUM_INTRAOP_THREADS",
 )  # fmt: skip
 _FEW = Threshold(8, "cores", "Teho's own choice: with fewer cores, one thread may be intended")
-_CROWDED = Threshold(1.25, "threads a core", "Alliance portal: running threads ÷ cores above 1.25")
+_CROWDED = Threshold(
+    1.25, "threads per core", "Alliance portal: running threads ÷ cores above 1.25"
+)
 
 
 def check(snapshot: Snapshot) -> Outcome:

@@ -4,18 +4,19 @@
 # Run it on a login node, once.
 #
 # It is the newest that fits, by conda-forge/cupy-feedstock 0d4a99c (2026-06-01) and its history.
-#   Not CuPy 14 with CUDA 13.2: it needs driver 580 or newer, and which one is there is not known.
+#   Not CuPy 14 with CUDA 13.2: it needs driver 580 or newer, and it is not known which driver is
+#   there.
 # ! The driver of Aire's compute nodes is not documented. Of the builds that fit, CUDA 12 works
 #   with the oldest drivers. Run nvidia-smi in a job, and plan again with `--driver VERSION`.
 # ! Anaconda must not be used.
-# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
-#   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
+#   command. In ~/.bashrc it would hide a missing GPU.
 # Source: AIRE dependency_management.md 2025-11-18, job_example.md 2026-04-17,
 # software/tools/apptainer.md 2025-11-18
 # Also possible here: --kind conda.
 set -e
 
-# 1. What makes containers.
+# 1. The tool that builds containers.
 module load apptainer
 
 # 2. The recipe: conda-forge's packages, for the driver of the compute nodes (CUDA 12.0).
@@ -32,13 +33,13 @@ From: mambaorg/micromamba
     export PATH=/opt/env/bin:$PATH
 EOF
 
-# 3. The container, one file.
+# 3. The container: one file.
 apptainer build "$HOME/cupy-gpu.sif" cupy-gpu.def
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 apptainer exec "$HOME/cupy-gpu.sif" micromamba env export -p /opt/env --explicit > cupy-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster aire cupy-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -5,23 +5,23 @@
 #
 # It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
 # history.
-#   Not JAX 0.10 to 0.11: conda-forge has 0.9 at the newest.
+#   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
 # ! Anaconda must not be used.
-# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
-#   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
+#   command. In ~/.bashrc it would hide a missing GPU.
 # Source: AIRE dependency_management.md 2025-11-18, job_example.md 2026-04-17,
 # software/tools/apptainer.md 2025-11-18
 # Also possible here: --kind container.
 set -e
 
-# 1. For the driver of the compute nodes (CUDA 12.8). The build string makes conda refuse rather
-#    than install a CPU-only build.
+# 1. The environment, for the driver of the compute nodes (CUDA 12.8). The build string stops
+#    conda from installing a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.8 micromamba create -n jax-gpu --override-channels -c conda-forge python=3.14 'jaxlib=0.9.*=cuda*' jax
 
-# 2. What was installed, to install it again.
+# 2. List what was installed, to install the same again.
 micromamba env export -n jax-gpu --explicit > jax-gpu.lock.txt
 
-# 3. Whether it is a GPU build that the driver runs.
+# 3. Check if it is a GPU build that works with the driver.
 teho env check --cluster aire jax-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

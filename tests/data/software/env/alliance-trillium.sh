@@ -11,19 +11,19 @@ set -e
 # 1. The site's Python.
 module load StdEnv/2023 cuda/12.6 python/3.11.5
 
-# 2. Which wheels the site has.
+# 2. List the site's wheels.
 avail_wheels torch
 
-# 3. A virtual environment with them.
+# 3. A virtual environment with these wheels.
 virtualenv --no-download "$HOME/pytorch-gpu"
 source "$HOME/pytorch-gpu/bin/activate"
 pip install --no-index --upgrade pip
 pip install --no-index torch
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 pip freeze --local > pytorch-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster trillium --python "$HOME/pytorch-gpu/bin/python"
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

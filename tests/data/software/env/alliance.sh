@@ -12,10 +12,10 @@ set -e
 # 1. The site's Python.
 module load StdEnv/2023 python
 
-# 2. Which wheels the site has.
+# 2. List the site's wheels.
 avail_wheels cupy
 
-# 3. What each job installs. Here it is tried once, in a temporary environment.
+# 3. Each job installs these packages. Here this is tried once, in a temporary environment.
 scratch=$(mktemp -d)
 trap 'rm -r "$scratch"' EXIT
 virtualenv --no-download "$scratch"
@@ -23,10 +23,10 @@ source "$scratch/bin/activate"
 pip install --no-index --upgrade pip
 pip install --no-index cupy jax torchvision matplotlib
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 pip freeze --local > "$HOME/cupy-gpu.lock.txt"
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster narval --python "$scratch/bin/python"
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

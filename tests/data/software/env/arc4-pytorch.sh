@@ -5,14 +5,14 @@
 #
 # It is the newest that fits, by conda-forge/pytorch-cpu-feedstock 74dd3d46 (2026-08-13) and its
 # history.
-#   Not PyTorch 2.14: conda-forge has 2.13 at the newest.
+#   Not PyTorch 2.14: conda-forge has no version newer than 2.13.
 #   Not PyTorch 2.13 with CUDA 13.0: it has no code for Tesla V100 (compute capability 7.0).
 # ! ARC4 is retired; its successor is aire.
 # ! The driver version is from the documentation: ARC software/compilers/anaconda.md 2024-02-26,
 #   usage/conda-containers.md 2024-03-14; seen on 2024-02-26.
 # ! ~/.conda fills the home directory: the page moves it to /nobackup/$USER and leaves a link.
-# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
-#   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
+#   command. In ~/.bashrc it would hide a missing GPU.
 # Source: ARC software/compilers/anaconda.md 2024-02-26, usage/conda-containers.md 2024-03-14;
 # TUTORIAL
 # Also possible here: --kind container.
@@ -21,14 +21,14 @@ set -e
 # 1. conda itself.
 module load anaconda
 
-# 2. For the driver of the compute nodes (CUDA 12.0). The build string makes conda refuse rather
-#    than install a CPU-only build.
+# 2. The environment, for the driver of the compute nodes (CUDA 12.0). The build string stops
+#    conda from installing a CPU-only build.
 CONDA_OVERRIDE_CUDA=12.0 conda create -n pytorch-gpu --override-channels -c conda-forge python=3.13 'pytorch=2.13.*=cuda*' 'cudnn<9.11'
 
-# 3. What was installed, to install it again.
+# 3. List what was installed, to install the same again.
 conda list -n pytorch-gpu --explicit --md5 > pytorch-gpu.lock.txt
 
-# 4. Whether it is a GPU build that the driver runs.
+# 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster arc4 pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

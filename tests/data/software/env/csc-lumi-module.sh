@@ -8,19 +8,19 @@
 # Source: CSC apps/tensorflow.md 2026-07-08; AIG 02-setting-up-environment 2026-05-19
 set -e
 
-# 1. The site's module, which brings ROCm along. Versions: 2.16, 2.12, 2.11, 2.10, 2.9, 2.8; the
-#    first is the default.
+# 1. The site's module, which includes ROCm. Versions: 2.16, 2.12, 2.11, 2.10, 2.9, 2.8; the first
+#    is the default.
 module purge
 module use /appl/local/csc/modulefiles/
 module load tensorflow
 
-# 2. What is in it.
+# 2. List the packages in it.
 pip list
 
-# 3. What was installed, to install it again.
+# 3. List what was installed, to install the same again.
 pip freeze > tensorflow-gpu.lock.txt
 
-# 4. Whether it is a GPU build that the driver runs.
+# 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster lumi tensorflow-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -11,18 +11,18 @@
 # Also possible here: --kind container or --kind venv.
 set -e
 
-# 1. The site's module, which brings CUDA along. Versions: 2.18, 2.17, 2.15, 2.14, 2.13, 2.12,
-#    2.11, 2.10, 2.9, 2.8; the first is the default.
+# 1. The site's module, which includes CUDA. Versions: 2.18, 2.17, 2.15, 2.14, 2.13, 2.12, 2.11,
+#    2.10, 2.9, 2.8; the first is the default.
 module purge
 module load tensorflow/2.12
 
-# 2. What is in it.
+# 2. List the packages in it.
 pip list
 
-# 3. What was installed, to install it again.
+# 3. List what was installed, to install the same again.
 pip freeze > tensorflow-gpu.lock.txt
 
-# 4. Whether it is a GPU build that the driver runs.
+# 4. Check if it is a GPU build that works with the driver.
 teho env check --cluster puhti tensorflow-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

@@ -11,12 +11,12 @@
 # Also possible here: --kind container or --kind venv.
 set -e
 
-# 1. The site's module, which brings CUDA along. Versions: 2.9, 2.7, 2.6, 2.5, 2.4, 2.3, 2.1, 2.0,
+# 1. The site's module, which includes CUDA. Versions: 2.9, 2.7, 2.6, 2.5, 2.4, 2.3, 2.1, 2.0,
 #    1.13, 1.12, 1.11; the first is the default.
 module purge
 module load pytorch
 
-# 2. What is in it.
+# 2. List the packages in it.
 pip list
 
 # 3. Your own packages, in addition to the module's.
@@ -24,10 +24,10 @@ python3 -m venv --system-site-packages "/projappl/project_2001234/pytorch-gpu"
 source "/projappl/project_2001234/pytorch-gpu/bin/activate"
 pip install whatshap
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 pip freeze > pytorch-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster puhti pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

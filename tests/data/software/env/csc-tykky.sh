@@ -5,7 +5,7 @@
 #
 # It is the newest that fits, by conda-forge/jaxlib-feedstock 9123295 (2026-04-23) and its
 # history.
-#   Not JAX 0.10 to 0.11: conda-forge has 0.9 at the newest.
+#   Not JAX 0.10 to 0.11: conda-forge has no version newer than 0.9.
 # ! Planned for gh200; Roihu also has l40: `--gpu-type TYPE` plans for another.
 # ! The driver version is from the documentation: CSC ml-multi.md 2026-08-20 (its nvidia-smi);
 #   seen on 2026-08-17.
@@ -13,8 +13,8 @@
 # ! Modules already bring CUDA and cuDNN. The site discourages conda environments (conda.md
 #   2025-08-15); tykky packs them into one file. GPU nodes are ARM: make environments on
 #   roihu-gpu.csc.fi.
-# ! CONDA_OVERRIDE_CUDA makes conda believe in a GPU that this machine does not have. It is set
-#   for one command, and never in ~/.bashrc: there it would hide that a GPU is missing.
+# ! CONDA_OVERRIDE_CUDA makes conda act as if this machine had a GPU. It is set only for this
+#   command. In ~/.bashrc it would hide a missing GPU.
 # Source: CSC python-usage-guide.md 2026-06-29; tykky.md 2026-07-31
 # Also possible here: --kind module or --kind venv.
 set -e
@@ -23,7 +23,7 @@ set -e
 module purge
 module load tykky
 
-# 2. What is to be in it.
+# 2. The list of packages to install.
 cat > jax-gpu.yml << 'EOF'
 channels:
   - conda-forge
@@ -35,14 +35,14 @@ dependencies:
   - "optax"
 EOF
 
-# 3. For the driver of the compute nodes (CUDA 13.2).
+# 3. The environment, for the driver of the compute nodes (CUDA 13.2).
 mkdir -p "/projappl/project_2001234/jax-gpu"
 CONDA_OVERRIDE_CUDA=13.2 conda-containerize new --mamba --prefix "/projappl/project_2001234/jax-gpu" jax-gpu.yml
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 { echo @EXPLICIT; "/projappl/project_2001234/jax-gpu/bin/python" -c 'import json, pathlib, sys; records = pathlib.Path(sys.prefix, "conda-meta").glob("*.json"); print(*sorted(json.loads(one.read_text())["url"] for one in records), sep="\n")'; } > jax-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster roihu jax-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

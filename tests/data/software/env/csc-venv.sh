@@ -27,10 +27,10 @@ pip install --upgrade pip
 pip install uv
 uv pip install --torch-backend=cu132 'torch==2.14.*'
 
-# 4. What was installed, to install it again.
+# 4. List what was installed, to install the same again.
 pip freeze > pytorch-gpu.lock.txt
 
-# 5. Whether it is a GPU build that the driver runs.
+# 5. Check if it is a GPU build that works with the driver.
 teho env check --cluster roihu pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:

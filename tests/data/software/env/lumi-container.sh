@@ -17,7 +17,7 @@ module use /appl/local/laifs/modules
 module load lumi-aif-singularity-bindings
 export SIF=/appl/local/laifs/containers/lumi-multitorch-latest.sif
 
-# 2. What is in it.
+# 2. List the packages in it.
 singularity run $SIF pip list
 
 # 3. Your own packages, in addition to the container's: a virtual environment in one file, because
@@ -30,10 +30,10 @@ rm -r pytorch-gpu
 # 4. The job finds them with this variable.
 export SINGULARITYENV_PREPEND_PATH=/user-software/bin
 
-# 5. What was installed, to install it again.
+# 5. List what was installed, to install the same again.
 singularity run -B "/project/project_462000123/pytorch-gpu.sqsh":/user-software:image-src=/ $SIF pip freeze > pytorch-gpu.lock.txt
 
-# 6. Whether it is a GPU build that the driver runs.
+# 6. Check if it is a GPU build that works with the driver.
 teho env check --cluster lumi pytorch-gpu.lock.txt
 
 # In each job; `teho plan --env FILE` takes it from what --format json writes:
