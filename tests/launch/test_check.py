@@ -44,7 +44,7 @@ def test_ranks_reach_each_other(step):
     assert lines[3].startswith("r01g01  0–1 ")
     assert lines[4].startswith("r01g02  2–3 ")
     assert "all 4 links of the ring at once" in output
-    assert "No collective was tried: torch is not there (No module named torch)." in lines
+    assert "No collective was tested: torch cannot be imported (No module named torch)." in lines
     assert any(line.startswith("Slowest: rank ") for line in lines)
 
 
@@ -185,7 +185,7 @@ def test_a_port_in_use(step):
         ranks = list(results(some.start_all()))
     for (code, output, errors), expected in (
         (ranks[0], f"rank 0 on r01g01: port {some.port} is in use by another program."),
-        (ranks[1], f"rank 1 on r01g02: what answers at {place} is not rank 0 of this step"),
+        (ranks[1], f"rank 1 on r01g02: the program at {place} is not rank 0 of this step"),
     ):
         assert (code, output) == (1, "")
         assert errors.startswith(expected)
@@ -258,7 +258,7 @@ def test_a_rank_that_ends_in_the_meeting(step):
     ranks[2].kill()
     (code, output, _), other, _ = results(ranks)
     assert code == 1
-    assert output.startswith("rank 2 on r01g02 ended while it waited for the others.\n")
+    assert output.startswith("rank 2 on r01g02 ended while it waited for the other ranks.\n")
     assert other == (0, "", "")
 
 

@@ -304,8 +304,8 @@ def test_gpus_where_a_limit_on_cpus_is_no_whole_number_of_cores_are_unsure() -> 
     assert plan(limited(32)).options[0].unknown == ()
     assert plan(limited(31)).options[0].unknown == (
         (
-            "whether Slurm accepts a job with GPUs: the limit of 31 CPUs per node is not a "
-            "whole number of cores, which have 2 CPUs each"
+            "whether Slurm accepts a job with GPUs: the limit of 31 CPUs per node is not a whole "
+            "number of cores (each core has 2 CPUs)"
         ),
     )
 
