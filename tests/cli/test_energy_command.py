@@ -192,7 +192,7 @@ def test_a_counter_that_stands_still(teho: Teho, under, home: Path) -> None:
     for path in saved_files(home):
         saved = json.loads(path.read_text())
         path.write_text(json.dumps(saved | {"at_s": saved["at_s"] - 5}))
-    refused(teho("energy", "--diff", env=under(STEADY, 100)), "GPU 0", "stands still")
+    refused(teho("energy", "--diff", env=under(STEADY, 100)), "GPU 0", "does not change")
 
 
 NO_COUNTER = STEADY.plus("fail nvmlDeviceGetTotalEnergyConsumption * NOT_SUPPORTED")

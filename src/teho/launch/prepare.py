@@ -168,8 +168,7 @@ def _notes(ready: Launch, options: Options, environment: Mapping[str, str]) -> l
     tasks = environment.get("SLURM_NTASKS", "1")
     if is_batch_script(environment) and not task.started_by and tasks not in {"", "1"}:
         notes.append(
-            f"only one task runs, but the job has {tasks}: to start all, write `srun teho launch "
-            "-- …`"
+            f"only one task runs, but the job has {tasks} tasks: write `srun teho launch -- …`"
         )
     if task.local_size > 1 and starts_torchrun(options.command):
         notes.append(
