@@ -65,7 +65,7 @@ def test_a_rank_without_torch(step, torch_python: Path, tmp_path: Path):
         "torch cannot be imported by rank 1 on r01g02: libcudart.so.12: not found.\n"
     )
     assert "No collective was tested: some ranks cannot import torch.\n" in output
-    assert "all 2 links of the ring at once" in output
+    assert "all 2 links of the ring in use" in output
 
 
 def test_a_rank_that_is_killed_in_the_collective(step, torch_python: Path, tmp_path: Path):

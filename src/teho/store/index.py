@@ -339,7 +339,7 @@ def change_tags(
     run = read_run(directory)
     if run_state(run, directory) is RunState.RUNNING:
         raise RecordingError(
-            f"{run.id} still runs, and its end would overwrite the tags",
+            f"{run.id} still runs; at its end, Teho would overwrite the tags",
             "a run that has ended",
             "`teho run --tag KEY=VALUE` tags a run at its start",
         )

@@ -173,8 +173,8 @@ def _ring_line(result: Result) -> str:
     slowest = min(links, key=links.__getitem__)
     following = (slowest + 1) % result.task.world_size
     return (
-        f"TCP: {_rate(median(links.values()))} per link in the median, all {len(links)} links of "
-        f"the ring at once; the slowest {_rate(links[slowest])}, {result.name(slowest)} to "
+        f"TCP: median {_rate(median(links.values()))} per link, with all {len(links)} links of "
+        f"the ring in use; slowest link {_rate(links[slowest])}, from {result.name(slowest)} to "
         f"{result.name(following)}."
     )
 
