@@ -92,7 +92,7 @@ def test_a_metric_that_fails_on_its_own_is_missing_alone(bench: Bench):
         ("nvmlGpmQueryDeviceSupport * FUNCTION_NOT_FOUND", Reason.UNSUPPORTED, "driver is too old"),
         ("nvmlGpmQueryDeviceSupport * NOT_SUPPORTED", Reason.UNSUPPORTED, "Hopper GPUs and newer"),
         ("nvmlGpmQueryDeviceSupport * UNKNOWN", Reason.FAILED, "NVML says"),
-        ("nvmlGpmSampleGet * NO_PERMISSION", Reason.FORBIDDEN, "keeps it from this user"),
+        ("nvmlGpmSampleGet * NO_PERMISSION", Reason.FORBIDDEN, "does not show this figure"),
         ("nvmlGpmSampleAlloc * INSUFFICIENT_SIZE", Reason.FAILED, "NVML says"),
     ],
 )
